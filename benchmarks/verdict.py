@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import optimize, signal, stats
+from scipy import optimize, signal, special, stats
 
 from howsure.inputs import load, load_unlabelled
 from howsure.metrics.compare import standing
@@ -209,6 +209,24 @@ def label_sets() -> World:
     return world
 
 
+def eased(*, slope: float = 0.0) -> World:
+    """The sets that class probabilities claim, right ones or, by a slope, too sure of hard rows.
+
+    What is stated of a row of ease e is raised to the power 1 + slope (1 − e).
+    """
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        ease = rng.uniform(size=n)
+        logits = rng.normal(size=(n, 6)) * (0.3 + 3 * ease[:, None])
+        chances = special.softmax(logits, axis=1)
+        y = (chances.cumsum(axis=1) < rng.uniform(size=(n, 1))).sum(axis=1)
+        stated = special.softmax(logits * (1 + slope * (1 - ease[:, None])), axis=1)
+        sets = LabelSets.likeliest(stated, 0.9)
+        return EvalSet.checked(np.minimum(y, 5).astype(float), sets, features={"ease": ease})
+
+    return world
+
+
 def half(where: Callable[[Rows], np.ndarray]) -> Callable[[Rows], np.ndarray]:
     """Half the sd where something holds, the right one elsewhere."""
     return lambda drawn: np.where(where(drawn), 0.5, 1.0) * drawn.sd
@@ -380,6 +398,7 @@ CELLS: tuple[Cell, ...] = (
     Cell("intervals of a t3, groups and features", bare(stats.t, 3, beside=BOTH)),
     Cell("one-sided intervals", bare(stats.gamma, 2, tails=(0.0, 0.9))),
     Cell("label sets", label_sets(), sizes=(100, 300, 1_000)),
+    Cell("claimed label sets, ease", eased(), sizes=(100, 300, 1_000)),
     *(
         Cell(f"{name}, {kind}", dependent(noise, kind), sizes=sizes)
         for name, noise, sizes in DEPENDENT
@@ -414,6 +433,7 @@ CELLS: tuple[Cell, ...] = (
         normal(stated=half(lambda d: d.x[:, 2] > 0.5), beside=("features",)),
         "region",
     ),
+    defect("class probabilities too sure where rows are hard", eased(slope=3.0), "ease"),
     defect(
         "t3 errors, normal prediction",
         law(stats.t, 3, stated="normal"),

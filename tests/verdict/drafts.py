@@ -127,6 +127,11 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 )
                 for signal in ("coverage", "bias", "spread")
             ]
+        case "ease":
+            seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
+            found = record("t_cv", 0.15, null=0.1042)
+            parts = ("ease ≤ 0.9312", "0.9312 < ease ≤ 0.9756", "ease > 1.23e-05")
+            return [draft(effect, found, where=where, **seen) for where in parts]
         case "drift":
             times = ("2024-03-01", "2024-03-01 12:00", "time 1234.5")
             told = {"way": "up" if sign > 0 else "down", "after_lower": 0.83, "after_upper": 0.91}

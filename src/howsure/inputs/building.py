@@ -30,6 +30,12 @@ def build(
 ) -> tuple[EvalSet, ...]:
     """One evaluation set for each model; what is known of rows besides comes from the first."""
     first = parts[0]
+    ease = first.one("ease")
+    if isinstance(ease, Labels) and "ease" not in first.roles.guessed:
+        raise InputError(
+            f"{first.title}: ease must be a column of numbers, and "
+            f"{quoted(str(first.roles.one('ease')))} holds text"
+        )
     moved = first.places[-1] + 1 != first.n
     names, cluster = first.one("rows"), first.one("cluster")
     vectors = list(first.of("embedding").values())
@@ -43,8 +49,9 @@ def build(
                     point=part.one("point"),
                     features={
                         name: column.categories().values() if isinstance(column, Labels) else column
-                        for name, column in first.of("features").items()
+                        for name, column in (first.of("features") | first.of("ease")).items()
                     },
+                    ease=first.roles.one("ease") or "ease",
                     embedding=np.hstack(vectors) if vectors else embedding,
                     groups={n: held.categories() for n, held in first.of("groups").items()},
                     weights=first.one("weights"),

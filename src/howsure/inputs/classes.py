@@ -295,4 +295,9 @@ def label_sets(
         )
     codes, held = sets
     different = np.array([[label in one for label in labels] for one in held], dtype=np.bool_)
-    return LabelSets(different[codes], coverage, table, labels)
+    members = different[codes]
+    if table is not None:
+        claimed = LabelSets.likeliest(table, coverage, labels)
+        if np.array_equal(claimed.members, members):
+            return claimed
+    return LabelSets(members, coverage, table, labels)

@@ -124,6 +124,7 @@ class _Assignment:
         self._guess("embedding")
         if "features" in self._said:
             self._columns["features"] = self._expanded(self._features, "features", self._free())
+        self._guess("ease")
         self._guess("features")
         for name in self._free():
             if normal_form(name) in _VARIANCE:

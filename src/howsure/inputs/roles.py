@@ -221,8 +221,16 @@ ROLES: Final = (
         many=True,
         metavar="A,B",
         told="feature",
-        pattern=r"x\d*|x_.+|features?_.+|feat_.+|ease",
-        examples="x x1 x_age feature_1 feat_age ease",
+        pattern=r"x\d*|x_.+|features?_.+|feat_.+",
+        examples="x x1 x_age feature_1 feat_age",
+    ),
+    Role(
+        "ease",
+        "inputs",
+        "any",
+        "Column that says how easy each row is; it is a feature, too.",
+        told="ease of the row",
+        names="ease",
     ),
     Role(
         "embedding",
@@ -354,6 +362,7 @@ class Columns(TypedDict, total=False):
     label_set: str | None
     groups: Names
     features: Names
+    ease: str | None
     embedding: Names
     encode: Mapping[str, Encoder] | Names
     image: str | None

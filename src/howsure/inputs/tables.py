@@ -118,7 +118,7 @@ def load(
         Decimal mark of text files.
     progress : callable, optional
         Called with a stage's name, steps done and steps in all, where a column is encoded.
-    y, point, mean, sd, image, weights, cluster, time, model, rows : str, optional
+    y, point, mean, sd, ease, image, weights, cluster, time, model, rows : str, optional
         The column of a role. For all roles: names decide where nothing is said (docs/inputs.md
         lists them), and ``""`` leaves a role empty. Paths of images start from the table's folder.
     quantile_level, sample_id, output_type, boundary : str, optional

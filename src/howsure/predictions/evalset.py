@@ -51,6 +51,8 @@ class EvalSet:
         Names of the rows; their numbers from 0 if omitted.
     model : str
         Name of the model.
+    ease : str
+        The feature that says how easy each row is.
     """
 
     y: FloatArray
@@ -64,6 +66,7 @@ class EvalSet:
     time: Labels | None = None
     rows: Labels | None = None
     model: str = "model"
+    ease: str = "ease"
 
     @classmethod
     def checked(
@@ -81,6 +84,7 @@ class EvalSet:
         time: npt.ArrayLike | None = None,
         rows: npt.ArrayLike | None = None,
         model: str = "model",
+        ease: str = "ease",
     ) -> Self:
         """Check everything at the door, and drop rows of frequency zero.
 
@@ -144,6 +148,7 @@ class EvalSet:
             time=None if time is None else as_labels(time, "time", length=n),
             rows=None if rows is None else as_labels(rows, "rows", length=n),
             model=model,
+            ease=ease,
         )
         if weights is not None and not weights.values.all():
             return made.take(np.flatnonzero(weights.values))
@@ -193,6 +198,7 @@ class EvalSet:
             time=None if self.time is None else self.time[rows],
             rows=names[rows],
             model=self.model,
+            ease=self.ease,
         )
 
     def row_names(self) -> Labels:

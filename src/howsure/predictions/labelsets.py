@@ -23,6 +23,9 @@ _SLACK = 1e-3
 class LabelSets(Prediction):
     """A set of classes for each row, with the nominal coverage it was built for.
 
+    A set claims to hold the class with this coverage; one that `likeliest` made of class
+    probabilities claims their sum.
+
     Parameters
     ----------
     members : array-like of bool, shape (n, classes)
@@ -52,6 +55,7 @@ class LabelSets(Prediction):
     coverage: float
     probabilities: FloatArray | None
     labels: tuple[str, ...] | None
+    own: bool
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class LabelSets(Prediction):
         object.__setattr__(self, "probabilities", stated)
         names = None if labels is None else checked_labels(labels, classes=table.shape[1])
         object.__setattr__(self, "labels", names)
+        object.__setattr__(self, "own", False)
 
     @classmethod
     def likeliest(
@@ -115,7 +120,9 @@ class LabelSets(Prediction):
         rising = np.take_along_axis(stated, order, axis=1)
         before = np.cumsum(rising, axis=1) - rising
         fewest = np.where(before < share - 1e-12, rising, np.inf).min(axis=1, initial=np.inf)
-        return cls(stated >= fewest[:, None], share, stated, labels)
+        made = cls(stated >= fewest[:, None], share, stated, labels)
+        object.__setattr__(made, "own", True)
+        return made
 
     def _told(self) -> list[str]:
         return [f"classes={self.members.shape[1]:,}", f"coverage={self.coverage:g}"]
@@ -145,7 +152,9 @@ class LabelSets(Prediction):
     def take(self, rows: Rows) -> Self:
         """The same prediction for the rows chosen by an index or a mask."""
         stated = None if self.probabilities is None else self.probabilities[rows]
-        return type(self)(self.members[rows], self.coverage, stated, self.labels)
+        taken = type(self)(self.members[rows], self.coverage, stated, self.labels)
+        object.__setattr__(taken, "own", self.own)
+        return taken
 
     def check_outcomes(self, y: FloatArray) -> None:
         """Raise `InputError` where a y is no class number."""
@@ -162,9 +171,32 @@ class LabelSets(Prediction):
             )
         return self.members[np.arange(self.n), y.astype(np.int64)]
 
+    @property
+    def claims(self) -> FloatArray:
+        """Probability with which each set claims to hold the class, shape (n,); 1 if it is full."""
+        claimed = np.full(self.n, self.coverage)
+        if self.own and self.probabilities is not None:
+            held = np.where(self.members, self.probabilities, 0.0).sum(axis=1)
+            claimed = np.minimum(held / self.probabilities.sum(axis=1), 1.0)
+        return np.where(self.members.all(axis=1), 1.0, claimed)
+
+    def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Sets have no sides: half of what they may miss is told of each."""
+        half = np.repeat((1.0 - self.claims)[:, None] / 2.0, 2, axis=1)
+        return half, half
+
     def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
         """A coin with the claimed coverage; always in a full set."""
-        return np.asarray((uniforms < self.coverage) | self.members.all(axis=1))
+        return np.asarray(uniforms < self.claims)
+
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """A class drawn from the probabilities, where these are known."""
+        if self.probabilities is None:
+            return super(LabelSets, self).redrawn(y, uniforms)
+        rising = self.probabilities.cumsum(axis=1)
+        drawn = (rising <= uniforms[:, None] * rising[:, -1:]).sum(axis=1)
+        last = self.probabilities.shape[1] - 1
+        return np.minimum(drawn, last).astype(np.float64), self
 
 
 def check_probabilities(stated: FloatArray, name: str) -> None:

@@ -23,7 +23,6 @@ from howsure.core.weights import Weights
 from howsure.figures.text import one_line
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
-from howsure.metrics.adaptivity.view import EASE
 from howsure.metrics.catalogue import asked_for
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
 from howsure.metrics.congruence.laws import LAWS
@@ -62,6 +61,7 @@ def assess(
     *,
     point: Any = None,
     x: Any = None,
+    ease: Any = None,
     embedding: Any = None,
     encode: Any = None,
     image: Any = None,
@@ -91,8 +91,8 @@ def assess(
     y : array-like of shape (n,), or a table
         What happened. Or a table that holds y and predictions: a path, several paths, a data
         frame, a mapping of columns, or what `howsure.load` returned; then `prediction` is left
-        out, and `point`, `x`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time`,
-        `rows` and `model` name columns of it, as in `howsure.load`.
+        out, and `point`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`, `cluster`,
+        `time`, `rows` and `model` name columns of it, as in `howsure.load`.
     prediction : array-like, mapping, data frame, Prediction or frozen SciPy law
         What was predicted, as it comes; docs/what-goes-in.md shows every form. Lists, NumPy,
         pandas, polars and torch serve alike, and a column of shape (n, 1) is one of shape (n,).
@@ -113,6 +113,9 @@ def assess(
         A point forecast beside it; it goes before one in `prediction`.
     x : array-like of shape (n, d), mapping or data frame, optional
         Inputs of the model.
+    ease : array-like of shape (n,) or str, optional
+        How easy each row is, or the column of `x` that says so; higher is easier. Of a model that
+        can be asked, ``ease=howsure.metrics.ease(model.predict_proba, X, GaussianNoise(0.1))``.
     embedding : array-like of shape (n, e), optional
         A numeric representation of the inputs, for congruence; by default one is made of `x`.
     encode : mapping of str to encoder, or "COLUMN=ENCODER", optional
@@ -201,6 +204,7 @@ def assess(
             prediction,
             point=point,
             x=x,
+            ease=ease,
             embedding=embedding,
             encode=encode,
             image=image,
@@ -446,7 +450,7 @@ def _given_inputs(
 ) -> Iterator[Evaluation]:
     """Coverage given inputs, of every model that has any; by ease, where they hold that."""
     for place, held in enumerate(evalsets):
-        if EASE in held.features:
+        if held.ease in held.features:
             yield evaluate(held, beside="ease", confidence=confidence, seed=seed, slow=asked)
         if held.features or held.embedding is not None:
             tell(f"coverage given inputs of {held.model}", place, len(evalsets))

@@ -20,7 +20,7 @@ from howsure.inputs.given import check_row_order, read_given
 from howsure.predictions import EvalSet
 
 ROWS: Final = (
-    *("point", "x", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
+    *("point", "x", "ease", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
     *("cluster", "time", "rows", "model"),
 )
 """Keywords of `assess` that say what the rows are."""
@@ -86,6 +86,7 @@ def _from_arrays(
     prediction: Any,
     *,
     x: Any,
+    ease: Any,
     groups: Any,
     encode: Any,
     image: Any,
@@ -95,10 +96,18 @@ def _from_arrays(
     **known: Any,
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
-    check_row_order(y, {"prediction": prediction, "x": x, "groups": groups, **known})
+    check_row_order(y, {"prediction": prediction, "x": x, "groups": groups, "ease": ease, **known})
     truth = as_vector(y, "y")
     n = len(truth)
     features = features_of(x)
+    eased = "ease"
+    if isinstance(ease, str):
+        eased = ease
+        if ease not in features:
+            held = ", ".join(map(repr, features)) or "nothing"
+            raise InputError(f"ease must name a column of x, got {ease!r}; x holds {held}")
+    elif ease is not None:
+        features["ease"] = as_vector(ease, "ease", length=n)
     beside: dict[str, npt.NDArray[Any]] = {}
     columns: dict[str, tuple[str, ...]] = {}
     encoder = None
@@ -132,6 +141,7 @@ def _from_arrays(
             features=features,
             groups=named_labels(groups) or None,
             model=name or model or "model",
+            ease=eased,
             **known,
         )
         for name, given in models.items()

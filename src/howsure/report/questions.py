@@ -102,6 +102,12 @@ _TOPICS: Final = (
         tables=("conditional_regions", "conditional_parts", "cce_rows"),
     ),
     _Topic(
+        label="Ease",
+        ids=("ease",),
+        figures=("coverage_by_ease", "size_by_difficulty"),
+        tables=("adaptivity_cells",),
+    ),
+    _Topic(
         label="Rows",
         title="Rows in detail",
         tables=("outside", "monitor"),
@@ -109,11 +115,8 @@ _TOPICS: Final = (
     _Topic(
         label="Widths",
         ids=("width", "trade"),
-        figures=(
-            *("error_by_width", "risk_coverage", "characteristic", "characteristic_deficit"),
-            *("coverage_by_ease", "size_by_difficulty"),
-        ),
-        tables=("characteristic_points", "adaptivity_cells"),
+        figures=("error_by_width", "risk_coverage", "characteristic", "characteristic_deficit"),
+        tables=("characteristic_points",),
     ),
     _Topic(label="Time", ids=("drift", "dependence"), figures=("rolling_coverage",)),
     _Topic(

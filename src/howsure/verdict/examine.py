@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.core.threads import one_thread
+from howsure.metrics.adaptivity import Resampling
 from howsure.metrics.groups import compare_groups, groupings
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet, content_order
@@ -89,5 +90,15 @@ def judged(
     if evalset.features or evalset.embedding is not None:
         records += evaluate(
             evalset, coverages=coverages, metrics=MEASURES["inputs"], beside="inputs", seed=seed
+        ).records
+    if evalset.ease in evalset.features:
+        given = {"resampling": Resampling(replicates=0, permutations=0)}
+        records += evaluate(
+            evalset,
+            coverages=coverages,
+            metrics=MEASURES["ease"],
+            beside="ease",
+            seed=seed,
+            given=given,
         ).records
     return judge(records, evalset, dependence=dependence, tolerance=tolerance, ignore=ignore)

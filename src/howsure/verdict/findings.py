@@ -86,6 +86,9 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
         "region": Question(
             asked="Does coverage depend on the inputs?", label="Regions", unit="share"
         ),
+        "ease": Question(
+            asked="Does coverage hold where rows are hard?", label="Ease", unit="share"
+        ),
         "congruence": Question(
             asked="Is the prediction right at every input?",
             label="Congruence",
@@ -150,6 +153,7 @@ MEASURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "spread_drift",
         ),
         "inputs": ("worst_region", "noise_given_inputs"),
+        "ease": ("t_cv",),
     }
 )
 """The measures that findings read, by what they need beside y and predictions."""
@@ -524,8 +528,23 @@ def _region(case: Case) -> Draft:
         p=found.p,
         where=str(found.options["where"]),
         n=found.n,
+        within={"ease": math.inf} if _is_ease(case, str(found.options["where"])) else {},
         facts={"record": found},
     )
+
+
+def _is_ease(case: Case, where: str) -> bool:
+    """Whether a region is a part of the rows by ease alone."""
+    conditions = where.split(" and ")
+    return all(each.startswith(f"{case.evalset.ease} ") for each in conditions)
+
+
+def _ease(case: Case) -> Draft:
+    found = case.get("t_cv")
+    if "where" not in found.options:
+        raise UnanswerableError("parts of the rows by ease were not compared")
+    tested = replace(found, p=float(found.options["ease_differ"]))
+    return _apart("ease", tested, {"record": found})
 
 
 _VAGUE = 0.5
@@ -691,6 +710,7 @@ _ASKERS: Mapping[str, Callable[[Case], Draft]] = {
     "support": _support,
     "groups": _groups,
     "region": _region,
+    "ease": _ease,
     "congruence": _congruence,
     "width": _width,
     "trade": _trade,

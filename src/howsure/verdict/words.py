@@ -61,6 +61,7 @@ _PART_OF = {
     "width": "how errors depend on widths",
     "groups": "how groups differ",
     "region": "what depends on the inputs",
+    "ease": "how coverage depends on ease",
     "drift": "the drift",
 }
 
@@ -240,6 +241,22 @@ def _region(draft: Draft, _: Finding) -> Words:
         "spread": f"errors are too {'large' if high else 'small'} for their stated size there",
     }[str(found.options["signal"])]
     return Words(seen, fault, "the worst region found is in line")
+
+
+def _ease(draft: Draft, finding: Finding) -> Words:
+    facts = draft.facts
+    found: Record = facts["record"]
+    seen = (
+        f"Where {draft.where}, {percent(float(facts['value']))} of "
+        f"{float(facts['rows']):,.0f} rows are covered; "
+        f"{percent(float(facts['expected']))} is {FROM_ALL}"
+    )
+    margin = _points(QUESTIONS[finding.id].margin)
+    more = (
+        f"T-CV is {fixed(found.value, 3)}, of a correctly specified model {fixed(found.null, 3)}."
+    )
+    fault = "coverage depends on ease"
+    return Words(seen, fault, f"no part of the rows differs by more than {margin}", more)
 
 
 def _congruence(draft: Draft, _: Finding) -> Words:
@@ -425,6 +442,7 @@ _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {
     "support": _support,
     "groups": _groups,
     "region": _region,
+    "ease": _ease,
     "congruence": _congruence,
     "width": _width,
     "trade": _trade,
@@ -440,6 +458,7 @@ _NAMES = {
     "one_sided": "the balance of misses",
     "groups": "coverage in groups",
     "region": "coverage given inputs",
+    "ease": "coverage by ease",
     "width": "widths",
     "trade": "the trade-off of width and coverage",
     "support": "impossible outcomes",
@@ -526,6 +545,7 @@ def nothing_helps(
 _NEEDS: Mapping[str, str] = {
     "groups": "For groups: more rows of {where}, or a model that uses this column.",
     "region": "For the inputs: a model that fits the rows better where {where}.",
+    "ease": "For ease: calibration within parts of the rows by ease.",
     "width": "For widths: inputs that tell easy rows from hard ones.",
     "trade": "For widths: inputs that tell easy rows from hard ones.",
     "drift": "For drift: a longer history since the change, or a model trained on recent rows.",

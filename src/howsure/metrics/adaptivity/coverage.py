@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
 from howsure.core.errors import InputError
+from howsure.core.rng import child
 from howsure.metrics.adaptivity.cells import (
     RAPS_STRATA,
     TORCHCP_STRATA,
@@ -17,7 +18,7 @@ from howsure.metrics.adaptivity.cells import (
     Strata,
     StratumCells,
 )
-from howsure.metrics.adaptivity.floor import noise_floor
+from howsure.metrics.adaptivity.floor import NoiseFloor, noise_floor
 from howsure.metrics.adaptivity.results import (
     AdaptivityMeasure,
     CellTable,
@@ -37,6 +38,7 @@ def t_cv(
     coverage: float,
     bins: int = 50,
     weights: npt.ArrayLike | None = None,
+    claimed: npt.ArrayLike | None = None,
     resampling: Resampling = _DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over cells of equal mass by ease (T-CV); lower is better.
@@ -55,8 +57,11 @@ def t_cv(
         Number of cells, from 1 to n.
     weights : array-like of shape (n,), optional
         Multiplicities of the rows.
+    claimed : array-like of shape (n,), optional
+        Probability with which each row claims to be covered, where that is not the coverage: the
+        floor is then drawn from it.
     resampling : Resampling
-        How the bootstrap interval is drawn.
+        How the bootstrap interval and a drawn floor are drawn.
 
     Returns
     -------
@@ -80,9 +85,9 @@ def t_cv(
     0.4
     """
     values = as_vector(ease, "ease")
-    rows, counts = canonical_rows(_two(values, covered, "covered"), weights)
+    rows, counts = canonical_rows(_table(values, covered, claimed), weights)
     cells = EaseCells(rows[:, 0], bins, counts)
-    return _violation("t_cv", cells, rows[:, 1], counts, coverage, resampling)
+    return _violation("t_cv", cells, rows[:, 1:], counts, coverage, resampling)
 
 
 def sscv(
@@ -92,6 +97,7 @@ def sscv(
     coverage: float,
     strata: Strata | None = TORCHCP_STRATA,
     weights: npt.ArrayLike | None = None,
+    claimed: npt.ArrayLike | None = None,
     resampling: Resampling = _DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over strata of set size (SSCV); lower is better.
@@ -108,8 +114,11 @@ def sscv(
         Closed ranges of size; None makes every size a stratum. Empty strata are skipped.
     weights : array-like of shape (n,), optional
         Multiplicities of the rows.
+    claimed : array-like of shape (n,), optional
+        Probability with which each row claims to be covered, where that is not the coverage: the
+        floor is then drawn from it.
     resampling : Resampling
-        How the bootstrap interval is drawn.
+        How the bootstrap interval and a drawn floor are drawn.
 
     Returns
     -------
@@ -132,9 +141,9 @@ def sscv(
     >>> sscv([1, 1, 0, 1], [1, 1, 2, 3], coverage=0.9).estimate.value
     0.4
     """
-    rows, counts = canonical_rows(_two(as_vector(size, "size"), covered, "covered"), weights)
+    rows, counts = canonical_rows(_table(as_vector(size, "size"), covered, claimed), weights)
     cells = StratumCells(rows[:, 0], strata)
-    return _violation("sscv", cells, rows[:, 1], counts, coverage, resampling)
+    return _violation("sscv", cells, rows[:, 1:], counts, coverage, resampling)
 
 
 def escv(
@@ -144,13 +153,14 @@ def escv(
     coverage: float,
     two_sided: bool = True,
     weights: npt.ArrayLike | None = None,
+    claimed: npt.ArrayLike | None = None,
     resampling: Resampling = _DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over each exact set size of at least 1 (ESCV); lower is better.
 
     Parameters
     ----------
-    covered, size, coverage, weights, resampling
+    covered, size, coverage, weights, claimed, resampling
         As `sscv`.
     two_sided : bool
         Whether over-coverage counts too, as Jang and Lee use the measure; otherwise
@@ -179,14 +189,14 @@ def escv(
     0.0
     """
     sizes = as_vector(size, "size")
-    rows, counts = canonical_rows(_two(sizes, covered, "covered"), weights)
+    rows, counts = canonical_rows(_table(sizes, covered, claimed), weights)
     kept = rows[:, 0] >= 1
     rows, counts = rows[kept], counts[kept]
     if not len(rows):
         empty = np.zeros(0)
         return _missing(CellTable(low=empty, high=empty, n=empty, means={}))
     cells = StratumCells(rows[:, 0], None)
-    return _violation("escv", cells, rows[:, 1], counts, coverage, resampling, two_sided=two_sided)
+    return _violation("escv", cells, rows[:, 1:], counts, coverage, resampling, two_sided=two_sided)
 
 
 def rank_cv(
@@ -196,13 +206,14 @@ def rank_cv(
     coverage: float,
     strata: Strata | None = RAPS_STRATA,
     weights: npt.ArrayLike | None = None,
+    claimed: npt.ArrayLike | None = None,
     resampling: Resampling = _DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over strata of the true label's rank; descriptive.
 
     Parameters
     ----------
-    covered, coverage, weights, resampling
+    covered, coverage, weights, claimed, resampling
         As `sscv`.
     rank : array-like of shape (n,)
         Rank of the true label, from 1; see `label_rank`.
@@ -229,9 +240,9 @@ def rank_cv(
     >>> rank_cv([1, 1, 0], [1, 1, 7], coverage=0.9).cells.means["coverage"]
     array([ 1., nan, nan,  0., nan, nan])
     """
-    rows, counts = canonical_rows(_two(as_vector(rank, "rank"), covered, "covered"), weights)
+    rows, counts = canonical_rows(_table(as_vector(rank, "rank"), covered, claimed), weights)
     cells = StratumCells(rows[:, 0], strata)
-    return _violation("rank_cv", cells, rows[:, 1], counts, coverage, resampling)
+    return _violation("rank_cv", cells, rows[:, 1:], counts, coverage, resampling)
 
 
 def largest_violation(
@@ -278,7 +289,7 @@ def largest_violation(
 def _violation(
     name: str,
     cells: Cells,
-    covered: FloatArray,
+    rows: FloatArray,
     counts: FloatArray,
     coverage: float,
     resampling: Resampling,
@@ -286,6 +297,7 @@ def _violation(
     two_sided: bool = True,
 ) -> AdaptivityMeasure:
     target = check_fraction(coverage, "coverage")
+    covered = rows[:, 0]
     if ((covered != 0) & (covered != 1)).any():
         raise InputError("covered must hold 0 or 1 in every row")
 
@@ -299,9 +311,12 @@ def _violation(
         return _missing(table)
     draws = bootstrapped(largest, counts, resampling, name)
     lower, upper = resampling.interval(draws)
-    floor = noise_floor(
-        np.maximum(mass, mass > 0), target, observed=value, confidence=resampling.confidence
-    )
+    if rows.shape[1] > 1:
+        floor = _drawn_floor(name, cells, rows[:, 1], counts, target, value, resampling)
+    else:
+        floor = noise_floor(
+            np.maximum(mass, mass > 0), target, observed=value, confidence=resampling.confidence
+        )
     estimate = Estimate(
         value,
         null=floor.mean,
@@ -320,5 +335,37 @@ def _missing(table: CellTable) -> AdaptivityMeasure:
     return AdaptivityMeasure(estimate=none, cells=table)
 
 
-def _two(first: FloatArray, second: npt.ArrayLike, name: str) -> FloatArray:
-    return np.column_stack((first, as_vector(second, name, length=len(first))))
+def _drawn_floor(
+    name: str,
+    cells: Cells,
+    claimed: FloatArray,
+    counts: FloatArray,
+    target: float,
+    observed: float,
+    resampling: Resampling,
+) -> NoiseFloor:
+    """The law of the largest violation where each row is covered as often as it claims."""
+    if ((claimed < 0) | (claimed > 1)).any():
+        raise InputError(f"claimed must lie in [0, 1], got {claimed.min():g} to {claimed.max():g}")
+    rng = child(resampling.seed, "adaptivity", name, "claims")
+    whole = bool((counts == np.floor(counts)).all())
+    copies = counts.astype(np.int64) if whole else np.ones(len(counts), dtype=np.int64)
+    found = np.array(
+        [
+            largest_violation(cells, rng.binomial(copies, claimed) / copies, counts, target)
+            for _ in range(max(resampling.permutations, 1))
+        ]
+    )
+    level = resampling.confidence
+    upper = float(np.quantile(found, level, method="higher"))
+    above = int((found >= observed - 1e-9).sum())
+    p = (1 + above) / (1 + len(found))
+    return NoiseFloor(float(found.mean()), float(np.median(found)), upper, level, p)
+
+
+def _table(by: FloatArray, covered: npt.ArrayLike, claimed: npt.ArrayLike | None) -> FloatArray:
+    n = len(by)
+    columns = [by, as_vector(covered, "covered", length=n)]
+    if claimed is not None:
+        columns.append(as_vector(claimed, "claimed", length=n))
+    return np.column_stack(columns)

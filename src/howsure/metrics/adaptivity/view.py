@@ -1,20 +1,21 @@
 """Adaptivity of an evaluation set: are predictions larger where rows are harder, and do they hold?
 
-Needs label sets or intervals, and for the cells by ease a feature ``ease``: how easy each row is;
-see `howsure.metrics.adaptivity.ease`. Evaluation takes ``class_scores``, ``bins`` and
-``resampling`` besides, as given.
+Needs label sets or intervals, and for the cells by ease the feature that says how easy each row is;
+see `howsure.metrics.adaptivity.ease`. Ranks come from the sets' class probabilities. Evaluation
+takes ``class_scores``, ``bins`` and ``resampling`` besides, as given.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.rng import child
@@ -44,8 +45,13 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 BINS = 50
-EASE = "ease"
-"""The feature that says how easy each row is."""
+_PARTS = (10, 5, 2)
+"""Into how many parts of equal mass the rows are cut by ease to be tested, one in the other."""
+_LEVELS = 16.0
+"""Rows of nearly one chance are drawn together: this many steps in √ of an arc of it."""
+
+_RATES = 199
+"""Resamples of the satisfaction rate, each of which draws a thousand pairs, at most."""
 
 _Maker = Callable[["View", float], Any]
 
@@ -103,21 +109,63 @@ def _difficulty(view: View, coverage: float) -> FloatArray:
 
 
 def _ease(view: View, _: float) -> FloatArray:
-    """The feature of that name."""
-    column = view.evalset.features.get(EASE)
+    """The feature that says it."""
+    name = view.evalset.ease
+    column = view.evalset.features.get(name)
     if column is None:
         raise UnanswerableError("the ease of each row is needed")
     if column.dtype.kind not in "iufb":
-        raise UnanswerableError(f"the column {EASE!r} must hold numbers")
+        raise UnanswerableError(f"the column {name!r} must hold numbers")
     ease = column.astype(np.float64)
     if not np.isfinite(ease).all():
-        raise UnanswerableError(f"the column {EASE!r} must be complete")
+        raise UnanswerableError(f"the column {name!r} must be complete")
+    if (ease == ease[0]).all():
+        raise UnanswerableError(f"the column {name!r} holds one ease for every row")
     return ease
 
 
+def _violation(
+    measure: Callable[..., AdaptivityMeasure],
+    view: View,
+    coverage: float,
+    by: FloatArray,
+    **more: Any,
+) -> AdaptivityMeasure:
+    """A violation of coverage, beside what the rows' own claims lead one to expect."""
+    try:
+        claimed = view.get("claim", coverage)
+    except UnanswerableError:  # of a range of claims the coverage is the least
+        claimed = None
+    if claimed is not None:
+        same = not (np.abs(claimed - coverage) > _NEAR).any()
+        claimed = None if same or claimed.min() < 0 or claimed.max() > 1 else claimed
+    hits = _hits(view, coverage)
+    return measure(hits, by, coverage=coverage, claimed=claimed, **more, **_options(view))
+
+
+_NEAR = 1e-9
+
+
 def _t_cv(view: View, coverage: float) -> AdaptivityMeasure:
-    hits, ease = _hits(view, coverage), view.get("ease")
-    return t_cv(hits, ease, coverage=coverage, bins=_cells(view), **_options(view))
+    """T-CV, with the test that parts of the rows by ease cover as all rows do."""
+    ease = view.get("ease")
+    found = _violation(t_cv, view, coverage, ease, bins=_cells(view))
+    divided = [_cut(ease, view.evalset.multiplicities, parts) for parts in _PARTS]
+    return _differing(found, view, coverage, "ease", [part for part in divided if len(part[1]) > 1])
+
+
+def _cut(ease: FloatArray, mass: FloatArray | None, parts: int) -> tuple[IntArray, tuple[str, ...]]:
+    """Parts of about equal mass by ease, equal ones together: the part of each row, and names."""
+    order = np.argsort(ease, kind="stable")
+    weights = np.ones(len(ease)) if mass is None else mass[order]
+    rising = np.cumsum(weights) / weights.sum()
+    places = np.searchsorted(rising, np.arange(1, parts) / parts - 1e-12)
+    edges = np.unique(ease[order][places])
+    edges = edges[edges < ease.max()]
+    told = [f"{edge:.4g}" for edge in edges]
+    middle = [f"{low} < ease ≤ {high}" for low, high in pairwise(told)]
+    names = (f"ease ≤ {told[0]}", *middle, f"ease > {told[-1]}") if told else ("",)
+    return np.searchsorted(edges, ease, side="left"), names
 
 
 def _t_ss(view: View, coverage: float) -> AdaptivityMeasure:
@@ -131,6 +179,9 @@ def _satisfied(view: View, coverage: float) -> AdaptivityMeasure:
         raise UnanswerableError("the satisfaction rate needs unweighted rows")
     size, difficulty = view.get("size", coverage), view.get("difficulty", coverage)
     subset = min(100, max(1, view.evalset.n // 10))
+    drawn = options["resampling"]
+    most = {name: min(getattr(drawn, name), _RATES) for name in ("replicates", "permutations")}
+    options["resampling"] = replace(drawn, **most)
     return satisfaction_rate(size, difficulty, subset=subset, **options)
 
 
@@ -139,8 +190,7 @@ def _of_sets(measure: Callable[..., AdaptivityMeasure], array: str) -> _Maker:
 
     def make(view: View, coverage: float) -> AdaptivityMeasure:
         view.belief(LabelSets)
-        hits, by = _hits(view, coverage), view.get(array, coverage)
-        return measure(hits, by, coverage=coverage, **_options(view))
+        return _violation(measure, view, coverage, view.get(array, coverage))
 
     return make
 
@@ -151,35 +201,69 @@ def _sscv(view: View, coverage: float) -> AdaptivityMeasure:
     The largest violation itself is that of the fewest rows; the test weighs each size by them.
     """
     found: AdaptivityMeasure = _of_sets(sscv, "size")(view, coverage)
+    sizes, codes = np.unique(view.get("size", coverage), return_inverse=True)
+    names = tuple(f"{size:g}" for size in sizes)
+    return _differing(found, view, coverage, "sizes", [(codes, names)])
+
+
+def _differing(
+    found: AdaptivityMeasure,
+    view: View,
+    coverage: float,
+    by: str,
+    divided: Sequence[tuple[IntArray, tuple[str, ...]]],
+) -> AdaptivityMeasure:
+    """A measure, with the test that no part of the rows strays from what all lead one to expect.
+
+    `divided` holds the part of each row, and the parts' names, for each way to cut the rows.
+    """
     weights = view.evalset.weights
-    if weights is not None and weights.kind != "frequency":
+    if not divided or (weights is not None and weights.kind != "frequency"):
         return found
-    sizes, mass = view.get("size", coverage), view.evalset.multiplicities
-    labels, codes = np.unique(sizes, return_inverse=True)
-    rows = np.bincount(codes, weights=mass)
-    hits = np.bincount(codes, weights=_hits(view, coverage) * (1.0 if mass is None else mass))
+    hits = _hits(view, coverage)
+    try:
+        expected = view.get("levelled", coverage)
+    except UnanswerableError:
+        return found
+    mass = np.ones(len(hits)) if weights is None else weights.values
+    whole = np.zeros(len(hits), dtype=np.int64)
+    free = bool((expected != expected[0]).any())
+    steps = np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64) if free else whole
+    for codes in (steps, *(codes for codes, _ in divided)):
+        whole = np.unique(whole * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+    place = np.unique(whole, return_index=True)[1]
+    sizes = np.bincount(whole, mass)
+    chances = np.bincount(whole, mass * expected) / sizes
     tested = groups_differ(
-        np.round(rows).astype(np.int64),
-        np.round(hits).astype(np.int64),
-        [np.arange(len(labels))],
-        child(view.seed, "set sizes"),
+        np.round(sizes).astype(np.int64),
+        np.round(np.bincount(whole, mass * hits)).astype(np.int64),
+        [codes[place] for codes, _ in divided],
+        child(view.seed, "coverage by", by),
         9_999,
+        chances=np.clip(chances, 0.0, 1.0) if free else None,
         staged=True,
     )
     if tested.note:
         return found
-    at, level = tested.group, 1.0 - (1.0 - view.confidence) / len(labels)
-    lower, upper = clopper_pearson(np.round(hits), np.round(rows), confidence=level)
-    seen = hits.sum() / rows.sum()
+    level = 1.0 - (1.0 - view.confidence) / sum(len(names) for _, names in divided)
+    reach = 0.0
+    for codes, _ in divided:
+        rows, held, due = (np.bincount(codes, mass * each) for each in (1.0, hits, expected))
+        lower, upper = clopper_pearson(np.round(held), np.round(rows), confidence=level)
+        reach = max(reach, float(np.maximum(upper - due / rows, due / rows - lower).max()))
+    codes, names = divided[tested.grouping]
+    at, inside = tested.group, codes == tested.group
+    n, seen = float(mass[inside].sum()), float((mass * hits)[inside].sum())
+    low, high = clopper_pearson(round(seen), round(n), confidence=level)
     details: dict[str, str | float] = {
-        "sizes_differ": tested.p_value,
-        "where": f"{labels[at]:g}",
-        "value": float(hits[at] / rows[at]),
-        "expected": float(seen),
-        "lower": float(lower[at]),
-        "upper": float(upper[at]),
-        "reach": float(np.maximum(upper - seen, seen - lower).max()),
-        "rows": float(rows[at]),
+        f"{by}_differ": tested.p_value,
+        "where": names[at],
+        "value": seen / n,
+        "expected": float((mass * expected)[inside].sum()) / n,
+        "lower": float(low),
+        "upper": float(high),
+        "reach": reach,
+        "rows": n,
     }
     known = {**found.estimate.details, **details}
     return replace(found, estimate=replace(found.estimate, details=known))
@@ -283,6 +367,7 @@ _ENTRIES = (
         question=Question.ADAPTIVITY,
         meaning="Largest violation of coverage over cells of equal mass by ease.",
         formula="max over cells b of |(1−α) − cov_b|",
+        synonyms=("transformation-based coverage violation", "coverage violation by ease"),
         source="Jang and Lee 2025, equation 3",
         direction=Direction.LOWER,
         units="1",
