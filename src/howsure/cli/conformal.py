@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -87,17 +88,25 @@ def run(
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
+_SIZES: Final = {"set_size": "Mean set size", "mean_width": "Mean width"}
+
+
 def _reached(done: Recalibration, seed: int) -> list[str]:
     """Coverage and mean size on the new rows, whose y is known, each with its interval."""
     rows = done.evalset
     if rows.weights is not None:
         rows = rows.take(np.flatnonzero(rows.weights.values))
-    names = ("empirical_coverage", "set_size", "mean_width")
-    found = evaluate(rows, metrics=names, seed=seed).records
-    return [
-        f"{record.title}{at}: {formats.number(record.value)} "
-        f"[{formats.number(record.lower)}, {formats.number(record.upper)}]"
-        for record in found
-        if record.reason == ""
-        for at in [f" at {formats.level(record.coverage)}" if record.coverage else ""]
-    ]
+    wanted = ("empirical_coverage", "set_size", "mean_width")
+    told = []
+    for record in evaluate(rows, metrics=wanted, seed=seed).records:
+        if math.isnan(record.value):
+            continue
+        if record.metric == "empirical_coverage":
+            share = formats.share(record.value) + formats.between(record)
+            told.append(
+                f"Covered: {share} of new rows, of a nominal {formats.level(record.coverage)}"
+            )
+        else:
+            ends = formats.interval(record.lower, record.upper)
+            told.append(f"{_SIZES[record.metric]}: {formats.number(record.value)} ({ends})")
+    return told

@@ -1,4 +1,4 @@
-"""Conformal intervals from predictions of another kind: central ones moved, or around a forecast."""
+"""Conformal intervals from other predictions: central ones moved, or around a forecast."""
 
 from __future__ import annotations
 

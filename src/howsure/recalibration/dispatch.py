@@ -315,8 +315,9 @@ def recalibrate(
 
         With a coverage, ``cqr``, ``asymmetric``, ``ucc`` and ``cp`` make intervals of the first
         two kinds, and of distributions and samples ``cp_a``, ``pac``, ``o_cpa`` and ``o_pac``
-        too: see `DerivedIntervals` and `ByEase`. ``group``, ``inputs`` (of no point forecast) and ``recent``
-        look at what lies beside the predictions, see `ByGroup`, `ByInputs` and `Recent`.
+        too: see `DerivedIntervals` and `ByEase`. ``group``, ``inputs`` (of no point forecast) and
+        ``recent`` look at what lies beside the predictions, see `ByGroup`, `ByInputs` and
+        `Recent`.
     coverage : float, optional
         Nominal coverage to reach, for intervals (each its own by default), and where intervals
         are made of something else (where it is needed).

@@ -77,17 +77,16 @@ class EaseCuts:
 
 def has_ease(rows: EvalSet) -> bool:
     """Whether rows say how easy each is."""
-    return getattr(rows, "ease", "ease") in rows.features
+    return rows.ease in rows.features
 
 
 def ease_column(rows: EvalSet) -> str:
     """The feature that holds the ease of each row."""
-    name = getattr(rows, "ease", "ease")
     if not has_ease(rows):
         raise InputError(
             "the ease of each row is needed: name its column, ease=COLUMN (--ease COLUMN)"
         )
-    return name
+    return rows.ease
 
 
 def ease_of(rows: EvalSet) -> FloatArray:

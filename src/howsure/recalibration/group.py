@@ -272,7 +272,7 @@ def _guarantee(
     told = (
         f"Within {counted(len(own), what)}, new rows are "
         f"{'at or below' if quantiles else 'covered'}: {', '.join(words)} (at least, if scores "
-        "tie). They must be exchangeable with their {what}'s calibration rows."
+        f"tie). They must be exchangeable with their {what}'s calibration rows."
     )
     return told + (" Other groups have no guarantee of their own." if few else "")
 

@@ -242,9 +242,11 @@ class ProbabilitySets(Method):
         cells, kept = None, np.ones(rows.n, dtype=np.bool_)
         if (options and self.penalty is None) or (eased and self.bins is None):
             return self._tuned(rows, coverage)
-        if eased:
-            assert self.bins is not None
-            cells, kept = EaseCuts.between(rows, self.bins)
+        made = SCORES[name](self.penalty) if options else SCORES[name]()
+        if not eased:
+            return made, rows, None, ()
+        assert self.bins is not None
+        cells, kept = EaseCuts.between(rows, self.bins)
         return made, rows.take(np.flatnonzero(kept)), cells, ()
 
     def _tuned(

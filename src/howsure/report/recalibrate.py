@@ -32,6 +32,7 @@ from howsure.predictions.columns import prediction_columns, to_columns
 from howsure.recalibration import (
     DEFAULT_LEVELS,
     METHODS,
+    Learnt,
     Mend,
     Recalibrated,
     Recalibrator,
@@ -142,8 +143,8 @@ class Recalibration:
         """What was done, in words: why, how, what it guarantees, and what else to know."""
         told = [self.sentence] if self.sentence else []
         for one in self.recalibrators:
-            numbers = ", ".join(f"{each.name} {each.value:.4g}" for each in one.parameters)
-            learnt = f" ({numbers})" if len(one.parameters) <= _SHOWN else ""
+            numbers = ", ".join(_numbers(one.parameters))
+            learnt = f" ({numbers})" if numbers else ""
             told.append(f"{one.belief}: {one.method}{learnt}. {one.guarantee}")
         return (*told, *(f"note: {note}" for note in self.notes))
 
@@ -184,6 +185,21 @@ class Recalibration:
                 column = text
             table = table.append_column(name, column)
         return table
+
+
+def _numbers(learnt: Sequence[Learnt]) -> list[str]:
+    """What was learnt; of many numbers of one name their range."""
+    if len(learnt) <= _SHOWN:
+        return [f"{each.name} {each.value:.4g}" for each in learnt]
+    named: dict[str, list[float]] = {}
+    for each in learnt:
+        named.setdefault(each.name.partition(",")[0], []).append(each.value)
+    if len(named) > _SHOWN:
+        return []
+    spans = [(name, min(values), max(values)) for name, values in named.items()]
+    return [
+        f"{name} {low:.4g}" + (f" to {high:.4g}" if high > low else "") for name, low, high in spans
+    ]
 
 
 def recalibrate(
