@@ -64,10 +64,7 @@ class EaseCuts:
         inner = edges > ease.min()
         edges = edges[inner]
         if not len(edges):
-            raise InputError(
-                f"the ease ({column!r}) must differ between calibration rows to make bins, and "
-                f"{float(ease.min()):g} is that of nearly all of them"
-            )
+            raise one_ease(rows)
         kept = np.ones(rows.n, dtype=np.bool_)
         kept[order[places][first[inner]]] = False
         made = cls(column, tuple(edges.tolist()))
@@ -92,6 +89,14 @@ def ease_column(rows: EvalSet) -> str:
 def ease_of(rows: EvalSet) -> FloatArray:
     """The ease of each row."""
     return _numbers(rows, ease_column(rows))
+
+
+def one_ease(rows: EvalSet) -> InputError:
+    """The refusal of an ease that tells no rows apart."""
+    return InputError(
+        f"the ease ({rows.ease!r}) must differ between calibration rows to make bins, and "
+        f"{float(ease_of(rows).min()):g} is that of nearly all of them"
+    )
 
 
 def bins_for(rows: int, coverage: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
@@ -231,6 +231,19 @@ class ByGroup(Method):
         return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
 
 
+def _told(
+    calibration: EvalSet, parts: Sequence[Recalibrator], inner: DerivedIntervals
+) -> Iterator[str]:
+    """What holds in bins by ease."""
+    yield _guarantee(calibration, [parts[0], *parts], [], "ease bin")
+    if inner.method == "pac" and effective_rows(calibration)[1]:
+        shares = ", ".join(formats.level(coverage) for coverage in inner.coverages)
+        yield (
+            f"In each, at least {shares} of rows are covered for all but {100 * inner.delta:g} of "
+            "100 calibration sets."
+        )
+
+
 def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     if not names:
         return ()
@@ -358,7 +371,7 @@ class ByEase(Method):
                 for part, name in zip(parts, cells.names, strict=True)
                 for each in part.parameters
             ),
-            guarantee=_guarantee(calibration, [parts[0], *parts], [], "ease bin"),
+            guarantee=" ".join(_told(calibration, parts, inner)),
             notes=tuple(notes),
             cells=cells,
             parts=tuple(parts),

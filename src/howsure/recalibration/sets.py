@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.errors import InputError, within
+from howsure.core.errors import InputError, UnanswerableError, within
 from howsure.core.formats import counted
 from howsure.methods.conformal import (
     DELTA,
@@ -46,7 +46,7 @@ from howsure.recalibration.base import (
     fit_notes,
     repeated,
 )
-from howsure.recalibration.ease import EaseCuts, ease_column, ease_of, has_ease
+from howsure.recalibration.ease import EaseCuts, ease_column, ease_of, has_ease, one_ease
 
 Score = LAC | APS | RAPS | SAPS
 SCORES: Mapping[str, Callable[..., Score]] = MappingProxyType(
@@ -255,35 +255,37 @@ class ProbabilitySets(Method):
         """As `_chosen`, by what half of the rows say."""
         table, y = _stated(belief_of(rows, LabelSets)), rows.y.astype(np.int64)
         classes = table.shape[1]
-        easy = has_ease(rows)
+        easy = has_ease(rows) and bool(np.ptp(ease_of(rows)))
+        if self.method in EASED_SETS and not easy:
+            raise one_ease(rows)
         x = np.column_stack((table, ease_of(rows))) if easy else table
         family: Any = self.method
-        with within("calibration"):
-            choice = TunedLabels(
-                base=LabelConformal(
-                    model=_First(classes),
-                    coverage=coverage,
-                    rank=self.rank,
-                    delta=self.delta,
-                    seed=self.seed,
-                ),
-                family=family,
-                criterion="t_ss" if easy else "sscv",
-                share=SHARE,
-                penalties=None if self.penalty is None else (self.penalty,),
-                bins=BINS if self.bins is None else (self.bins,),
-                groups=EaseColumn(classes),
-            ).choose(x, y)
+        tuner = TunedLabels(
+            base=LabelConformal(
+                model=_First(classes),
+                coverage=coverage,
+                rank=self.rank,
+                delta=self.delta,
+                seed=self.seed,
+            ),
+            family=family,
+            criterion="t_ss" if easy else "sscv",
+            share=SHARE,
+            penalties=None if self.penalty is None else (self.penalty,),
+            bins=BINS if self.bins is None else (self.bins,),
+            groups=EaseColumn(classes),
+        )
+        try:
+            with within("calibration"):
+                choice = tuner.choose(x, y)
+        except UnanswerableError as error:
+            wanted = "bins (--bins)" if self.method == "o_lac" else "penalty (--penalty)"
+            raise UnanswerableError(f"{error}: give {wanted}, or more calibration rows") from error
         score, groups = choice.best
         assert isinstance(score, LAC | APS | RAPS | SAPS)
         cells = None
         if groups is not None:
             edges = Binned.learnt(classes, x[choice.tuning], groups.bins).edges
-            if len(edges) < 2 and (x[:, classes] == x[0, classes]).all():
-                raise InputError(
-                    f"the ease ({rows.ease!r}) must differ between calibration rows to make "
-                    f"bins, got {x[0, classes]:g} in all"
-                )
             cells = EaseCuts(ease_column(rows), tuple(edges.tolist()))
         return score, rows.take(np.flatnonzero(~choice.tuning)), cells, _told(choice, easy)
 
@@ -365,7 +367,7 @@ def _told(choice: Choice, easy: bool) -> tuple[str, ...]:
         found.append(f"λ = {score.penalty:g} after {score.free} ranks")
     if isinstance(score, SAPS):
         found.append(f"λ = {score.penalty:g}")
-    by = "T-SS" if easy else "SSCV, as the rows have no ease"
+    by = "T-SS" if easy else "SSCV, as the rows have no ease that differs"
     count = int(choice.tuning.sum())
     return (f"{count:,} calibration rows chose {', '.join(found)} by {by}; the others calibrate.",)
 
