@@ -39,6 +39,17 @@ there. The parts of a mixture of normal distributions may be called `w1`, `mean1
 `mean2`, `sd2`, …. A number in the name of an interval's end is its nominal coverage, in per cent or
 as a share; one in the name of a quantile is its level. Such names are read together: `q5` is 5 %
 beside `q95`, and is not read alone.
+
+Class probabilities are columns such as `p_cat` and `p_dog`, at least two, whose rows sum to 1; the
+prefix may also be `prob`, `proba`, `probability` or `softmax`. What follows it is the class, and y
+holds the class of each row, as text or as a number. Such names are read only where y holds some of
+these classes, and no other column is a prediction with uncertainty. Without a column of label sets,
+the sets judged are those that the probabilities claim: the likeliest classes that together reach
+`--coverage`, 0.9 if not given. With `--softmax 'conf_*'`, the star stands for the class.
+
+A label set is one cell: `cat|dog`, `cat;dog`, `{cat, dog}` or a list as Python, NumPy or JSON write
+it. An empty cell or `{}` is the empty set; `NA` is a missing one. The number in the name of the
+column is its nominal coverage (`set_90`), or `--coverage` gives it.
 """
 
 MODELS = """
@@ -58,9 +69,8 @@ In a table with `unique_id` and `ds`, `ds` is the time. `unique_id` is the clust
 series or more, and a group if it has fewer.
 """
 EASE = """
-A feature called `ease` says how easy each row is; `howsure.metrics.adaptivity.ease` computes it
-from a model. T-CV, T-SS and their kin then stand among the measures, with a figure of coverage by
-ease.
+The column of ease says how easy each row is; `howsure.metrics.ease` computes it from a model. T-CV,
+T-SS and their kin then stand among the measures, with a finding and a figure of coverage by ease.
 """
 LONG = """
 A long table has a row for each level or draw of each prediction, as `scoringutils` and forecast

@@ -87,6 +87,10 @@ def held(code: str) -> dict[str, Any]:
         "quantiles": np.column_stack([lower, mean, upper]),
         "samples": samples,
         "square": rng.normal(size=(n, n)),
+        "names": ["cat", "dog", "emu"],
+        "label": np.array(["cat", "dog", "emu", "dog"] * (n // 4)),
+        "proba": np.tile([0.2, 0.5, 0.3], (n, 1)),
+        "members": np.tile([True, True, False], (n, 1)),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other libraries

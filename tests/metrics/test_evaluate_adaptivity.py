@@ -143,3 +143,82 @@ def test_a_few_rows_have_numbers_or_reasons(n: int) -> None:
     for column in (rng.random(n), np.zeros(n), np.arange(n) % 2, np.full(n, np.nan)):
         for record in adapted(held, ease=column).records:
             assert math.isfinite(record.value) or record.reason
+
+
+def _claimed(n: int = 2000, slope: float = 0.0) -> EvalSet:
+    """Sets that class probabilities claim; with a slope those of hard rows are too sure."""
+    rng = np.random.default_rng(5)
+    ease = rng.uniform(size=n)
+    logits = rng.normal(size=(n, 6)) * (0.3 + 3 * ease[:, None])
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = np.minimum((chances.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), 5)
+    stated = np.exp(logits * (1 + slope * (1 - ease[:, None])))
+    stated /= stated.sum(axis=1, keepdims=True)
+    return EvalSet.checked(y, LabelSets.likeliest(stated, 0.9), features={"ease": ease})
+
+
+def test_ranks_come_from_the_probabilities_of_the_sets() -> None:
+    held = _claimed(400)
+    belief = held.beliefs[0]
+    assert isinstance(belief, LabelSets)
+    assert belief.probabilities is not None
+    found = {record.metric: record for record in adapted(held).records}
+    given = {r.metric: r for r in adapted(held, class_scores=belief.probabilities).records}
+    for name in ("t_ss", "set_deficit", "set_excess", "rank_cv", "rank_ss", "satisfaction_rate"):
+        assert math.isfinite(found[name].value), name
+        assert found[name].value == given[name].value
+    rank = label_rank(belief.probabilities, held.y)
+    assert found["set_deficit"].value == np.maximum(rank - belief.sizes, 0).mean()
+
+
+def test_the_floor_follows_what_sets_claim() -> None:
+    held = _claimed()
+    belief, ease = held.beliefs[0], held.features["ease"]
+    assert isinstance(belief, LabelSets)
+    record = {r.metric: r for r in adapted(held, bins=10).records}["t_cv"]
+    order = np.argsort(ease)
+    rng = np.random.default_rng(0)
+    drawn = [
+        np.abs((rng.random(2000) < belief.claims)[order].reshape(10, 200).mean(axis=1) - 0.9).max()
+        for _ in range(2000)
+    ]
+    wide = Resampling(replicates=0, permutations=2000)
+    exact = {r.metric: r for r in adapted(held, bins=10, resampling=wide).records}["t_cv"]
+    assert exact.null == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / math.sqrt(1000))
+    assert record.p > 0.05
+    fixed = t_cv(belief.contains(held.y), ease, coverage=0.9, bins=10, resampling=QUICK)
+    assert fixed.estimate.p < 0.05 < record.p  # as if sets claimed 90 % alone
+
+
+def test_parts_by_ease_are_those_of_the_rows() -> None:
+    held = _claimed(slope=3.0)
+    belief, ease = held.beliefs[0], held.features["ease"]
+    assert isinstance(belief, LabelSets)
+    record = {r.metric: r for r in adapted(held).records}["t_cv"]
+    assert float(record.options["ease_differ"]) < 1e-3
+    where = str(record.options["where"])
+    low, high = -math.inf, math.inf
+    if "≤" in where:
+        high = float(where.split("≤")[1])
+    if ">" in where:
+        low = float(where.split(">")[1])
+    if "<" in where:
+        low = float(where.split("<")[0])
+    inside = (ease > low) & (ease <= high)
+    assert float(record.options["rows"]) == pytest.approx(inside.sum(), abs=2)
+    seen = belief.contains(held.y)[inside].mean()
+    assert float(record.options["value"]) == pytest.approx(seen, abs=0.003)
+    right = {r.metric: r for r in adapted(_claimed()).records}["t_cv"]
+    assert float(right.options["ease_differ"]) > 0.05
+
+
+def test_one_ease_for_all_rows_divides_nothing() -> None:
+    held = _claimed(100)
+    for ease, reason in ((np.ones(100), "one ease for every row"), (None, "'ease' must hold num")):
+        column = np.array(["a", "b"] * 50) if ease is None else ease
+        found = {r.metric: r for r in adapted(held, ease=column).records}
+        assert math.isnan(found["t_cv"].value)
+        assert reason in found["t_cv"].reason
+    tied = {r.metric: r for r in adapted(held, ease=np.repeat([0.0, 1.0], 50)).records}["t_cv"]
+    assert math.isfinite(tied.value)
+    assert str(tied.options["where"]) in ("ease ≤ 0", "ease > 0")

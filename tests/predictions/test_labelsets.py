@@ -83,3 +83,26 @@ def test_labels_go_with_the_rows() -> None:
     assert belief.take(np.array([1])).labels == ("cat", "dog")
     assert pickle.loads(pickle.dumps(belief)).names == ("cat", "dog")
     assert LabelSets([[True, False]], 0.9).names == ("0", "1")
+
+
+def test_sets_of_probabilities_claim_their_sum() -> None:
+    p = np.array([[0.95, 0.05], [0.6, 0.4], [0.1, 0.9]])
+    own = LabelSets.likeliest(p, 0.9)
+    assert own.claims.tolist() == pytest.approx([0.95, 1.0, 0.9])
+    assert own.take(np.array([0])).claims.tolist() == pytest.approx([0.95])
+    assert own.claimed(np.zeros(3), 0.9).tolist() == pytest.approx([0.95, 1.0, 0.9])
+    assert pickle.loads(pickle.dumps(own)).own
+    made = LabelSets(own.members, 0.9, p)
+    assert made.claims.tolist() == [0.9, 0.9, 0.9]
+    assert own.inside(0.9, np.array([0.94, 0.99, 0.91])).tolist() == [True, True, False]
+
+
+def test_classes_are_drawn_from_the_probabilities() -> None:
+    p = np.tile([0.2, 0.5, 0.3], (30_000, 1))
+    uniforms = np.random.default_rng(0).random(30_000)
+    drawn, same = LabelSets.likeliest(p, 0.9).redrawn(np.zeros(30_000), uniforms)
+    shares = np.bincount(drawn.astype(int), minlength=3) / 30_000
+    assert shares == pytest.approx([0.2, 0.5, 0.3], abs=0.012)
+    assert same.n == 30_000
+    with pytest.raises(UnanswerableError, match="how often"):
+        LabelSets([[True, False]], 0.9).redrawn(np.zeros(1), np.zeros(1))

@@ -162,7 +162,7 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
         case "sets":
             seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
             return [
-                draft(effect, where=where, empty=empty, size=1.8, **seen)
+                draft(effect, where=where, empty=empty, size=1.8, free=where == "2", **seen)
                 for where, empty in (("1", 0.0), ("2", 0.012), ("4 to 9", 0.012))
             ]
         case "congruence":

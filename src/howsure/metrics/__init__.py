@@ -22,10 +22,6 @@ from typing import TYPE_CHECKING
 from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
-    from howsure.metrics.adaptivity import Brightness as Brightness
-    from howsure.metrics.adaptivity import Contrast as Contrast
-    from howsure.metrics.adaptivity import GaussianNoise as GaussianNoise
-    from howsure.metrics.adaptivity import Saturation as Saturation
     from howsure.metrics.adaptivity import ease as ease
     from howsure.metrics.adaptivity import escv as escv
     from howsure.metrics.adaptivity import label_rank as label_rank
@@ -100,7 +96,7 @@ if TYPE_CHECKING:
     from howsure.metrics.selective import risk_at as risk_at
 
 _HOMES = {
-    "adaptivity": "Brightness Contrast GaussianNoise Saturation ease escv "
+    "adaptivity": "ease escv "
     "label_rank rank_cv rank_ss satisfaction_rate set_deficit set_excess sscv "
     "t_cv t_ss",
     "association": "binned_r2 kendall_tau spearman",

@@ -173,12 +173,11 @@ class LabelSets(Prediction):
 
     @property
     def claims(self) -> FloatArray:
-        """Probability with which each set claims to hold the class, shape (n,); 1 if it is full."""
-        claimed = np.full(self.n, self.coverage)
-        if self.own and self.probabilities is not None:
-            held = np.where(self.members, self.probabilities, 0.0).sum(axis=1)
-            claimed = np.minimum(held / self.probabilities.sum(axis=1), 1.0)
-        return np.where(self.members.all(axis=1), 1.0, claimed)
+        """Probability with which each set claims to hold the class, shape (n,)."""
+        if not self.own or self.probabilities is None:
+            return np.full(self.n, self.coverage)
+        held = np.where(self.members, self.probabilities, 0.0).sum(axis=1)
+        return np.asarray(np.minimum(held / self.probabilities.sum(axis=1), 1.0))
 
     def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Sets have no sides: half of what they may miss is told of each."""
@@ -187,7 +186,7 @@ class LabelSets(Prediction):
 
     def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
         """A coin with the claimed coverage; always in a full set."""
-        return np.asarray(uniforms < self.claims)
+        return np.asarray((uniforms < self.claims) | self.members.all(axis=1))
 
     def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
         """A class drawn from the probabilities, where these are known."""

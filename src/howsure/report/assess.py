@@ -89,10 +89,11 @@ def assess(
     Parameters
     ----------
     y : array-like of shape (n,), or a table
-        What happened. Or a table that holds y and predictions: a path, several paths, a data
-        frame, a mapping of columns, or what `howsure.load` returned; then `prediction` is left
-        out, and `point`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`, `cluster`,
-        `time`, `rows` and `model` name columns of it, as in `howsure.load`.
+        What happened; beside label sets with names, the label. Or a table that holds y and
+        predictions: a path, several paths, a data frame, a mapping of columns, or what
+        `howsure.load` returned; then `prediction` is left out, and `point`, `x`, `ease`,
+        `embedding`, `image`, `groups`, `weights`, `cluster`, `time`, `rows` and `model` name
+        columns of it, as in `howsure.load`.
     prediction : array-like, mapping, data frame, Prediction or frozen SciPy law
         What was predicted, as it comes; docs/what-goes-in.md shows every form. Lists, NumPy,
         pandas, polars and torch serve alike, and a column of shape (n, 1) is one of shape (n,).
@@ -115,7 +116,8 @@ def assess(
         Inputs of the model.
     ease : array-like of shape (n,) or str, optional
         How easy each row is, or the column of `x` that says so; higher is easier. Of a model that
-        can be asked, ``ease=howsure.metrics.ease(model.predict_proba, X, GaussianNoise(0.1))``.
+        can be asked, ``ease=howsure.metrics.ease(model.predict_proba, X, 0.1)``: how little the
+        prediction moves when noise of that standard deviation is added to its inputs.
     embedding : array-like of shape (n, e), optional
         A numeric representation of the inputs, for congruence; by default one is made of `x`.
     encode : mapping of str to encoder, or "COLUMN=ENCODER", optional

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import as_vector
+from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
+from howsure.core.tensors import to_host
 from howsure.inputs import Loaded, load
 from howsure.inputs.assigned import Roles, parse_encode
+from howsure.inputs.classes import label_text
 from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
-from howsure.inputs.given import check_row_order, read_given
-from howsure.predictions import EvalSet
+from howsure.inputs.given import Given, check_row_order, read_given
+from howsure.inputs.source import listed
+from howsure.predictions import EvalSet, LabelSets
 
 ROWS: Final = (
     *("point", "x", "ease", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
@@ -97,7 +100,8 @@ def _from_arrays(
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
     check_row_order(y, {"prediction": prediction, "x": x, "groups": groups, "ease": ease, **known})
-    truth = as_vector(y, "y")
+    named = _as_text(y)
+    truth = np.zeros(len(named)) if named is not None else as_vector(y, "y")
     n = len(truth)
     features = features_of(x)
     eased = "ease"
@@ -131,7 +135,9 @@ def _from_arrays(
     for name, value in beside.items():
         if len(value) != n:
             raise InputError(f"{name} must have {n} rows as y has, got {len(value)}")
-    models = read_given(prediction, n=n, coverage=coverage or None, levels=levels, y=truth)
+    known_y = truth if named is None else None
+    models = read_given(prediction, n=n, coverage=coverage or None, levels=levels, y=known_y)
+    truth = _classed(truth if named is None else named, models.values())
     point = known.pop("point")
     sets = tuple(
         EvalSet.checked(
@@ -148,6 +154,36 @@ def _from_arrays(
     )
     notes = tuple(dict.fromkeys(note for given in models.values() for note in given.notes))
     return Loaded(evalsets=sets, roles=roles, texts=beside, images=files, notes=notes)
+
+
+def _as_text(y: Any) -> npt.NDArray[Any] | None:
+    """y where it is text, one a row; None where it is something else."""
+    held = np.asarray(to_host(y, "y"))
+    if held.ndim != 1 or held.dtype.kind not in "OUS" or not held.size:
+        return None
+    return held if all(isinstance(one, str) for one in held.tolist()) else None
+
+
+def _classed(y: npt.NDArray[Any], models: Iterable[Given]) -> FloatArray:
+    """y as numbers: the places of labels, where it holds the labels of label sets."""
+    sets = [each for one in models for each in one.predictions if isinstance(each, LabelSets)]
+    every = {each.labels for each in sets}
+    if len(every) > 1:
+        raise InputError("models must tell of the same classes, got label sets of different labels")
+    labels = next(iter(every), None)
+    place = {label: float(code) for code, label in enumerate(labels or ())}
+    if not place:
+        return as_vector(y, "y")
+    seen = [label_text(one) for one in y.tolist()]
+    strange = [label for label in dict.fromkeys(seen) if label not in place]
+    if not strange:
+        return np.array([place[label] for label in seen])
+    if y.dtype.kind == "f":  # class numbers
+        return y
+    raise InputError(
+        f"y must hold labels of the classes ({listed(place, 6)}), got {listed(strange, 3)} "
+        f"(first at row {seen.index(strange[0])})"
+    )
 
 
 def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> npt.NDArray[Any]:

@@ -536,7 +536,7 @@ def _region(case: Case) -> Draft:
 def _is_ease(case: Case, where: str) -> bool:
     """Whether a region is a part of the rows by ease alone."""
     conditions = where.split(" and ")
-    return all(each.startswith(f"{case.evalset.ease} ") for each in conditions)
+    return all(f" {case.evalset.ease} " in f" {each} " for each in conditions)
 
 
 def _ease(case: Case) -> Draft:
@@ -608,6 +608,10 @@ def _trade(case: Case) -> Draft:
     )
 
 
+_SAME = 1e-6
+"""Shares that differ by less are one."""
+
+
 def _sets(case: Case) -> Draft:
     if not any(isinstance(each, LabelSets) for each in case.evalset.beliefs):
         raise UnanswerableError("the table has no label sets")
@@ -615,7 +619,9 @@ def _sets(case: Case) -> Draft:
     if "where" not in found.options:
         raise UnanswerableError("the sizes of sets were not compared")
     found = replace(found, p=float(found.options["sizes_differ"]))
-    return _apart("sets", found, {"empty": empty.value, "size": case.get("set_size").value})
+    seen, expected = case.get("empirical_coverage").value, float(found.options["expected"])
+    facts = {"empty": empty.value, "size": case.get("set_size").value}
+    return _apart("sets", found, {**facts, "free": abs(seen - expected) > _SAME})
 
 
 def _dependence(case: Case) -> Draft:

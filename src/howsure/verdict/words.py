@@ -309,8 +309,10 @@ def _sets(draft: Draft, _: Finding) -> Words:
     labels = "label" if draft.where == "1" else "labels"
     seen = (
         f"Sets of {draft.where} {labels} cover {percent(float(facts['value']))} of "
-        f"{float(facts['rows']):,.0f} rows, all sets {percent(float(facts['expected']))}"
+        f"{float(facts['rows']):,.0f} rows"
     )
+    due = percent(float(facts["expected"]))
+    seen += f"; {due} is {FROM_ALL}" if facts["free"] else f", all sets {due}"
     empty = float(facts["empty"])
     more = f"{percent(empty)} of sets are empty." if empty else ""
     fault = "coverage depends on the size of the set"

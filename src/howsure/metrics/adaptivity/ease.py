@@ -25,7 +25,7 @@ _ROWS: Final = 16_384
 def ease(
     predict: Callable[[Any], npt.ArrayLike],
     x: npt.ArrayLike,
-    perturbation: Perturbation,
+    perturbation: Perturbation | float,
     *,
     repeats: int = REPEATS,
     similarity: Literal["cosine", "absolute", "wasserstein"] | Similarity | None = None,
@@ -43,8 +43,8 @@ def ease(
         (k,), or means and standard deviations (k, 2) for ``wasserstein``. Called on batches.
     x : array-like of shape (n, …)
         Inputs.
-    perturbation : Perturbation
-        How inputs are disturbed.
+    perturbation : Perturbation or float
+        How inputs are disturbed; a number is the standard deviation of Gaussian noise.
     repeats : int
         Disturbances M an example, at least 1.
     similarity : {"cosine", "absolute", "wasserstein"} or callable, optional
@@ -78,11 +78,13 @@ def ease(
     >>> def predict(x):
     ...     p = 1 / (1 + np.exp(-5 * x[:, 0]))
     ...     return np.column_stack((1 - p, p))
-    >>> ease(predict, x, GaussianNoise(0.3)).round(2)
+    >>> ease(predict, x, 0.3).round(2)
     array([1.  , 0.88, 1.  ])
     """
     check_whole(repeats, "repeats")
     check_whole(rows_at_once, "rows_at_once")
+    if not hasattr(perturbation, "apply"):
+        perturbation = GaussianNoise(perturbation)
     inputs = _inputs(x)
     keys = row_keys(inputs.reshape(len(inputs), -1))
     result = np.empty(len(inputs))

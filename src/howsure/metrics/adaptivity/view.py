@@ -150,11 +150,14 @@ def _t_cv(view: View, coverage: float) -> AdaptivityMeasure:
     """T-CV, with the test that parts of the rows by ease cover as all rows do."""
     ease = view.get("ease")
     found = _violation(t_cv, view, coverage, ease, bins=_cells(view))
-    divided = [_cut(ease, view.evalset.multiplicities, parts) for parts in _PARTS]
+    name, mass = view.evalset.ease, view.evalset.multiplicities
+    divided = [_cut(ease, mass, parts, name) for parts in _PARTS]
     return _differing(found, view, coverage, "ease", [part for part in divided if len(part[1]) > 1])
 
 
-def _cut(ease: FloatArray, mass: FloatArray | None, parts: int) -> tuple[IntArray, tuple[str, ...]]:
+def _cut(
+    ease: FloatArray, mass: FloatArray | None, parts: int, name: str
+) -> tuple[IntArray, tuple[str, ...]]:
     """Parts of about equal mass by ease, equal ones together: the part of each row, and names."""
     order = np.argsort(ease, kind="stable")
     weights = np.ones(len(ease)) if mass is None else mass[order]
@@ -163,8 +166,8 @@ def _cut(ease: FloatArray, mass: FloatArray | None, parts: int) -> tuple[IntArra
     edges = np.unique(ease[order][places])
     edges = edges[edges < ease.max()]
     told = [f"{edge:.4g}" for edge in edges]
-    middle = [f"{low} < ease ≤ {high}" for low, high in pairwise(told)]
-    names = (f"ease ≤ {told[0]}", *middle, f"ease > {told[-1]}") if told else ("",)
+    middle = [f"{low} < {name} ≤ {high}" for low, high in pairwise(told)]
+    names = (f"{name} ≤ {told[0]}", *middle, f"{name} > {told[-1]}") if told else ("",)
     return np.searchsorted(edges, ease, side="left"), names
 
 
