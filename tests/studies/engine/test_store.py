@@ -537,9 +537,10 @@ def test_damaged_arrays_are_named(store: Store, harm: str) -> None:
         ({"a": np.array([None])}, "array 'a' must hold numbers or booleans, got type object"),
         ({"a": np.array(["x"])}, "array 'a' must hold numbers or booleans, got type <U1"),
         ({"a": np.zeros(2, dtype=[("b", "f8")])}, "array 'a' must hold numbers"),
-        ({"": np.zeros(2)}, "names of arrays must be letters, .* got ''"),
-        ({"a.npy": np.zeros(2)}, "names of arrays must be letters, .* got 'a.npy'"),
-        ({3: np.zeros(2)}, "names of arrays must be letters, .* got 3"),
+        ({"": np.zeros(2)}, "names of arrays must be printable text .* got ''"),
+        ({"a.npy": np.zeros(2)}, "names of arrays must be printable text .* got 'a.npy'"),
+        ({"a\n": np.zeros(2)}, "names of arrays must be printable text .* got"),
+        ({3: np.zeros(2)}, "names of arrays must be printable text .* got 3"),
     ],
 )
 def test_what_is_no_array_is_refused(store: Store, arrays: Any, words: str) -> None:

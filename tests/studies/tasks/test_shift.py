@@ -69,6 +69,12 @@ def test_home_can_be_values_or_a_bound() -> None:
     assert middle.test.y.tolist() == list(range(50, 100))
 
 
+def test_years_are_years_whatever_they_were_read_as() -> None:
+    read = table() | {"year": np.asarray(table()["year"], dtype=np.float64)}
+    assert table_task(read, "y", split_by="year", up_to=2006).tests[2:] == ("2007", "2008", "2009")
+    assert "2000" not in table_task(read, "y", split_by="year", home=[2000, 2001]).tests
+
+
 def test_the_cut_of_home_depends_on_the_seed_alone() -> None:
     first = table_task(table(), "y", split_by="region", home=["north"])
     fewer = {key: column[:80] for key, column in table().items()}

@@ -185,9 +185,9 @@ def report(
     check_outputs([output], [Path(plan)])
     chosen, kept = _opened(plan, store, set_, profile)
     command = shlex.join(["howsure", *sys.argv[1:]])
-    page = study_of(chosen.study).page(
-        _results(chosen, kept), facts={"Plan": chosen.name}, command=command
-    )
+    results = _results(chosen, kept)
+    facts = {"Plan": chosen.name, **results.facts}
+    page = study_of(chosen.study).page(results, facts=facts, command=command)
     page.save(output)
     say(f"written: {output}")
 
@@ -213,15 +213,18 @@ def _opened(name: str, folder: str, changes: list[str], profile: str | None) -> 
 
 
 def _results(plan: Plan, store: Store) -> Combined:
-    """Results so far; a word on stderr where some trials are not done."""
+    """Results so far; a word on stderr where some trials are not done here."""
     from howsure.studies.engine import combined, survey
 
     state = survey(plan, store)
+    results = combined(plan, state, store)
     total = sum(state.counts.values())
     undone = total - state.counts["done"]
     if undone:
         say(f"note: {undone} of {total} trials are not done: see bench status", error=True)
-    return combined(plan, state, store)
+    for name, fact in results.facts.items():
+        say(f"{name}: {fact}", error=True)
+    return results
 
 
 def _form(asked: Format | None, output: Path | None) -> Format:

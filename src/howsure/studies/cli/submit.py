@@ -135,7 +135,8 @@ def _page(plan: Plan, store: Store, label: str) -> Document:
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
             error=True,
         )
-    return study_of(plan.study).page(results, facts={"Plan": plan.name, "Submitted": label})
+    facts = {"Plan": plan.name, "Submitted": label, **results.facts}
+    return study_of(plan.study).page(results, facts=facts)
 
 
 def _print(console: Console, page: Document, label: str) -> None:

@@ -161,20 +161,24 @@ def load_plan(name: str, changes: Sequence[str] = (), *, profile: str | None = N
     return _plan(tables, path.stem, folder)
 
 
-def _plans() -> dict[str, Path]:
-    """The plans that lie beside a study, by name; one of howsure's keeps its name.
-
-    No study is imported for them.
-    """
-    found: dict[str, Path] = {}
+def plan_folders() -> tuple[Path, ...]:
+    """Folders of plans beside the studies; no study is imported for them."""
+    found: list[Path] = []
     for module in studies.modules():
         try:
             spec = find_spec(module.rpartition(".")[0] or module)
         except ImportError:
             continue
         folders = (spec.submodule_search_locations if spec else None) or ()
-        for file in (file for folder in folders for file in Path(folder, "plans").glob("*.toml")):
-            found.setdefault(file.stem, file)
+        found += [Path(folder, "plans") for folder in folders]
+    return tuple(dict.fromkeys(found))
+
+
+def _plans() -> dict[str, Path]:
+    """The plans that lie beside a study, by name; one of howsure's keeps its name."""
+    found: dict[str, Path] = {}
+    for file in (file for folder in plan_folders() for file in folder.glob("*.toml")):
+        found.setdefault(file.stem, file)
     return found
 
 

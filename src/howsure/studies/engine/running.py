@@ -17,8 +17,10 @@ from howsure.core.progress import listening
 from howsure.studies.engine.cluster import Cluster
 from howsure.studies.engine.executor import Executor, Here, Monitor, Processes, outcomes
 from howsure.studies.engine.plan import Plan
+from howsure.studies.engine.shipped import grouped, shipped
 from howsure.studies.engine.store import Store, TrialEntry
 from howsure.studies.engine.study import Combined, Trial, study_of, trials_of
+from howsure.studies.engine.tables import stacked
 from howsure.studies.engine.trials import Call, settled
 
 
@@ -266,7 +268,7 @@ def survey(plan: Plan, store: Store) -> Survey:
 
 
 def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
-    """Results of a plan, from the trials that are done so far.
+    """Results of a plan, from the trials that are done so far and from results that ship with it.
 
     Parameters
     ----------
@@ -280,11 +282,13 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
     Returns
     -------
     Combined
+        A method's results on a world ship with the plan or are the store's: the latter where all
+        of its trials are done here.
 
     Raises
     ------
     UnanswerableError
-        If no trial is done.
+        If there is no result.
 
     Examples
     --------
@@ -295,7 +299,29 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
     >>> sorted(combined(plan, survey(plan, store), store).results)
     ['fan', 'line']
     """
-    done = survey.done()
-    if not done:
+    undone = {trial.address for trial, _ in survey.not_done()}
+    groups = grouped(trial for trial, _ in survey.entries)
+    left = {
+        key: trials
+        for key, trials in groups.items()
+        if any(trial.address in undone for trial in trials)
+    }
+    there = shipped(plan, left) if left else None
+    given = {} if there is None else there.parts
+    lent = {trial.address for key in given for trial in groups[key]}
+    done = [trial for trial in survey.done() if trial.address not in lent]
+    if not done and there is None:
         raise UnanswerableError(f"no trial of plan {plan.name!r} is done in {store.location}")
-    return study_of(plan.study).combine(plan, done, store)
+    own = [study_of(plan.study).combine(plan, done, store)] if done else []
+    if there is None:
+        return own[0]
+    parts = [*given.values(), *own]
+    results = {
+        world: [one for part in parts for one in part.results.get(world, ())]
+        for world in plan.worlds
+    }
+    return Combined(
+        table=stacked([part.table for part in parts]),
+        results={world: held for world, held in results.items() if held},
+        facts=there.facts,
+    )

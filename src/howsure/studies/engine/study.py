@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import pyarrow as pa
 
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.studies.engine.plan import Plan, studies
 from howsure.studies.engine.store import FORMAT, Store, TrialOutput, address_of
 
@@ -81,10 +81,13 @@ class Combined:
         `howsure.studies.engine.records_table`.
     results : mapping of str to sequence
         By world label: what the study's page is drawn from.
+    facts : mapping of str to str
+        Where results come from that were not run here.
     """
 
     table: pa.Table
     results: Mapping[str, Sequence[Any]]
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 class Study(ABC):
@@ -138,6 +141,14 @@ class Study(ABC):
     @abstractmethod
     def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
         """Put together the trials of a plan that are done and whole in the store."""
+
+    def compacted(self, results: Sequence[Any]) -> pa.Table:
+        """Results of one method on one world under one seed, small enough to ship with a plan."""
+        raise UnanswerableError(f"results of study {self.name!r} do not ship")
+
+    def restored(self, plan: Plan, key: tuple[str, str, int], table: pa.Table) -> Combined:
+        """What `compacted` made a table of, as of this world, method and seed of a plan."""
+        raise UnanswerableError(f"results of study {self.name!r} do not ship")
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""

@@ -499,12 +499,12 @@ def _task_section(results: Sequence[ShiftResult], coverage: float, world: str) -
     spoken = [result for result in results if result.coverage == coverage]
     first = (spoken or results)[0]
     grids = (_tests(results), _validation(results), _beside(results, world))
-    runs = sorted({len(result.runs) for result in results})
+    runs = sorted({result.run_count for result in results})
     return Section(
         title=first.task,
         facts={
-            "Validation rows": f"{first.runs[0].val.n:,}",
-            "Test rows": f"{first.runs[0].tests[first.tests[0]].n:,}",
+            "Validation rows": f"{first.rows['val']:,}",
+            "Test rows": f"{first.rows[first.tests[0]]:,}",
             "Test parts": ", ".join(first.tests),
             "Runs": " or ".join(map(str, runs)),
             "Units of y": "–" if first.units == "1" else first.units,

@@ -84,7 +84,7 @@ class ShiftValue:
     by_run : ndarray of float, shape (r,)
         Each run's number; NaN where it has none.
     spread : Spread, optional
-        Where the variance comes from.
+        Where the variance comes from; None where runs are not at hand.
     reason : str
         Why the number is missing, or what limits it.
     """
@@ -117,7 +117,7 @@ class ShiftResult:
     rule : {"paper", "conformal"}
         Which order statistic Q is; see `calibration_shift`.
     runs : tuple of ShiftRun
-        One a model, or an ensemble; all on the same rows.
+        One a model, or an ensemble; all on the same rows. Empty where `values` are kept alone.
     units : str
         Of y.
     share : float
@@ -126,22 +126,31 @@ class ShiftResult:
         What the reader must know beside the numbers.
     options : mapping of str to str or float
         The choices that decided the numbers.
+    rows : mapping of str to int
+        Rows of the part ``val`` and of each test, the main one first; those of the runs.
+    selective : bool
+        Whether rows may be declined; as the runs say.
+    values : tuple of ShiftValue
+        What is known where there are no runs; see `without_runs`.
 
     Raises
     ------
     InputError
-        If there is no run, or runs differ in their tests or numbers of rows.
+        If there is neither a run nor a value, or runs differ in their tests or numbers of rows.
     """
 
     task: str
     method: str
     coverage: float
     rule: Rule
-    runs: tuple[ShiftRun, ...]
+    runs: tuple[ShiftRun, ...] = ()
     units: str = "1"
     share: float = SHARE
     notes: tuple[str, ...] = ()
     options: Mapping[str, str | float] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    selective: bool = False
+    values: tuple[ShiftValue, ...] = ()
     _values: dict[tuple[str, str, float], ShiftValue] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -150,8 +159,11 @@ class ShiftResult:
         """Check that runs answer the same rows."""
         object.__setattr__(self, "runs", tuple(self.runs))
         check_fraction(self.coverage, "coverage")
+        self._values.update({(one.measure, one.test, one.confidence): one for one in self.values})
         if not self.runs:
-            raise InputError("runs must hold at least one run, got none")
+            if not self.values:
+                raise InputError("runs must hold at least one run, got none")
+            return
         sizes = [
             {"val": run.val.n, **{name: part.n for name, part in run.tests.items()}}
             for run in self.runs
@@ -162,16 +174,27 @@ class ShiftResult:
                     f"runs must be of the same parts, got rows {sizes[0]} and, in run {place}, "
                     f"{size}"
                 )
+        object.__setattr__(self, "rows", sizes[0])
+        object.__setattr__(self, "selective", any(run.cut is not None for run in self.runs))
 
     @property
     def tests(self) -> tuple[str, ...]:
         """Names of the test parts; the first is the main one."""
-        return tuple(self.runs[0].tests)
+        return tuple(name for name in self.rows if name != "val")
 
     @property
-    def selective(self) -> bool:
-        """Whether rows may be declined."""
-        return any(run.cut is not None for run in self.runs)
+    def run_count(self) -> int:
+        """The number of runs, at hand or not."""
+        return len(self.runs) or len(self.values[0].by_run)
+
+    def without_runs(self) -> ShiftResult:
+        """The same result as its values alone: little to keep, and all that pages read."""
+        every = tuple(
+            replace(self.value(measure, test), spread=None)
+            for measure in DIRECTIONS
+            for test in (("",) if measure.startswith("val_") else self.tests)
+        )
+        return replace(self, runs=(), values=every)
 
     def value(
         self, measure: str, test: str | None = None, *, confidence: float = 0.95
@@ -227,6 +250,9 @@ class ShiftResult:
             check_known(name, self.tests, "test")
         key = (measure, name, confidence)
         if key not in self._values:
+            if not self.runs:
+                known = self.values[0].confidence
+                raise InputError(f"confidence must be {known:g} without runs, got {confidence:g}")
             make = self._coverage_error if measure == "coverage_error" else self._over_runs
             self._values[key] = make(*key)
         return self._values[key]
@@ -273,7 +299,7 @@ class ShiftResult:
                 "test": value.test,
                 "rule": self.rule,
                 "share": self.share,
-                "runs": float(len(self.runs)),
+                "runs": float(self.run_count),
                 "answered": float(np.isfinite(value.by_run).sum()),
                 "sd": value.sd,
                 **self.options,
@@ -290,7 +316,7 @@ class ShiftResult:
         """
         if not n > 0:
             return math.nan
-        noise = self.coverage * (1.0 - self.coverage) * (1.0 / n + 1.0 / self.runs[0].val.n)
+        noise = self.coverage * (1.0 - self.coverage) * (1.0 / n + 1.0 / self.rows["val"])
         return math.sqrt(2.0 / math.pi * noise)
 
     def _over_runs(self, measure: str, test: str, confidence: float) -> ShiftValue:
@@ -411,7 +437,7 @@ def leaderboard(
                 "method": result.method,
                 "nominal": result.coverage,
                 "rule": result.rule,
-                "runs": len(result.runs),
+                "runs": result.run_count,
             }
             reasons = []
             for measure in _LEADING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
@@ -59,7 +59,7 @@ from howsure.studies.shift.methods import (
     paper_runs,
     shift_method,
 )
-from howsure.studies.shift.results import ShiftResult
+from howsure.studies.shift.results import ShiftResult, ShiftValue
 from howsure.studies.tasks import (
     DataNotFoundError,
     Part,
@@ -84,6 +84,11 @@ _IMAGES: Final = (
     *("order", "frames", "broken", "complete"),
 )
 """Options of drawn and of real images."""
+_ANSWER: Final = ("point", "lower", "upper", "score")
+"""What is kept of an answer beside y."""
+_VALUE: Final = tuple(item.name for item in fields(ShiftValue) if item.name != "spread")
+_WHOLE: Final = ("coverage", "rule", "units", "share", "selective", "rows", "notes")
+"""What ships of a result: of each of its values, and of the whole."""
 _TABLE: Final = (*("table", "target", "split_by", "home", "up_to", "features", "missing", "units"),)
 
 
@@ -189,11 +194,54 @@ class ShiftStudy(Study):
         results: dict[str, list[ShiftResult]] = {}
         tables = []
         for (world, method, seed), parts in groups.items():
-            task = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
-            for result in _results(parts, store, task, method):
+            for result in _results(parts, store, _task_name(plan, world, seed), method):
                 tables += _tables(result, {"method": method, "seed": seed}, world)
                 results.setdefault(world, []).append(result)
         return Combined(table=stacked(tables), results=results)
+
+    def compacted(self, results: Sequence[ShiftResult]) -> pa.Table:
+        """A row a value; what is one for a whole result is in every row, which costs nothing."""
+        parts = []
+        for result in results:
+            short = result.without_runs()
+            columns: dict[str, Any] = {
+                name: [getattr(one, name) for one in short.values] for name in _VALUE
+            }
+            whole = {name: plain(getattr(short, name)) for name in _WHOLE}
+            whole["rows"] = [{"part": part, "n": n} for part, n in short.rows.items()]
+            columns |= {name: [value] * len(short.values) for name, value in whole.items()}
+            parts.append(pa.table(columns))
+        return stacked(parts)
+
+    def restored(self, plan: Plan, key: tuple[str, str, int], table: pa.Table) -> Combined:
+        """Results by their values alone."""
+        world, method, seed = key
+        by_coverage: dict[float, list[dict[str, Any]]] = {}
+        for row in table.to_pylist():
+            by_coverage.setdefault(row["coverage"], []).append(row)
+        results, tables = [], []
+        for rows in by_coverage.values():
+            first = rows[0]
+            values = [
+                ShiftValue(
+                    **{name: row[name] for name in _VALUE if name != "by_run"},
+                    by_run=np.array(row["by_run"]),
+                )
+                for row in rows
+            ]
+            result = ShiftResult(
+                task=_task_name(plan, world, seed),
+                method=method,
+                values=tuple(values),
+                **{name: first[name] for name in _WHOLE}
+                | {
+                    "rows": {part["part"]: part["n"] for part in first["rows"]},
+                    "notes": tuple(first["notes"]),
+                },
+            )
+            results.append(result)
+            tables += _tables(result, {"method": method, "seed": seed}, world)
+        return Combined(table=stacked(tables), results={world: results})
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
@@ -202,6 +250,10 @@ class ShiftStudy(Study):
         from howsure.studies.shift.page import shift_report
 
         return shift_report(combined.results, facts=facts, command=command)
+
+
+def _task_name(plan: Plan, world: str, seed: int) -> str:
+    return f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
 
 
 # The tasks of a plan
@@ -620,7 +672,7 @@ def _answered(
             _evaluated(val, tests, coverage, options)  # what cannot be evaluated fails here
             for name, part in {"val": val, **tests}.items():
                 arrays[f"y/{name}"] = part.y
-                for item in ("point", "lower", "upper", "score"):
+                for item in _ANSWER:
                     if getattr(part, item) is not None:
                         arrays[f"{place}/{run}/{name}/{item}"] = getattr(part, item)
     facts = {"runs": len(answers[0]), "tests": list(answers[0][0][1]), "units": units}
@@ -659,7 +711,14 @@ def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> l
         for place, coverage in enumerate(options["coverages"]):
             for run in range(facts["runs"]):
                 parts = {
-                    name: Answers(y=arrays[f"y/{name}"], **_under(arrays, f"{place}/{run}/{name}"))
+                    name: Answers(
+                        y=arrays[f"y/{name}"],
+                        **{
+                            item: arrays[key]
+                            for item in _ANSWER
+                            if (key := f"{place}/{run}/{name}/{item}") in arrays
+                        },
+                    )
                     for name in ("val", *facts["tests"])
                 }
                 runs[place].append(_evaluated(parts.pop("val"), parts, coverage, options))

@@ -196,7 +196,7 @@ def _home(
     """Which rows are home, and each row's value as text."""
     column = table[split_by]
     values = np.array(column.to_pylist(), dtype=object)
-    kind = np.array([str(value) for value in values], dtype=np.str_)
+    kind = np.array([_label(value) for value in values], dtype=np.str_)
     if home is not None and up_to is not None:
         raise InputError("home and up_to must not be given together")
     numeric = _is_number(column.type) and not pa.types.is_boolean(column.type)
@@ -206,7 +206,7 @@ def _home(
         at_home = np.asarray(_numbers(table, split_by) <= up_to)
     else:
         names, counts = np.unique(kind, return_counts=True)
-        wanted = [str(value) for value in home] if home is not None else [names[counts.argmax()]]
+        wanted = [*map(_label, home)] if home is not None else [names[counts.argmax()]]
         for value in wanted:
             if value not in names:
                 raise InputError(unknown(value, names[:_MOST_GROUPS].tolist(), "home"))
@@ -217,6 +217,11 @@ def _home(
             f"{int(at_home.sum())} of {len(at_home)} home"
         )
     return at_home, kind
+
+
+def _label(value: Any) -> str:
+    """A value as text; whole numbers are written as such, whatever they were read as."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _cut(at_home: BoolArray, seed: int) -> dict[str, IntArray]:
