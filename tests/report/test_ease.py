@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from howsure import LabelSets, assess
 from howsure.cli.main import app
+from howsure.core.errors import HowsureError
 from howsure.metrics.adaptivity import Resampling, t_cv, t_ss
 
 
@@ -68,7 +70,7 @@ def test_label_sets_are_measured_as_far_as_they_can_be() -> None:
     found = assess(y, LabelSets(members, 0.7), x={"ease": rng.random(300)}, trials=False)
     assert found.value("t_cv") > 0
     (slope,) = (record for record in found.records if record.metric == "t_ss")
-    assert "class scores" in slope.reason
+    assert "class probabilities" in slope.reason
 
 
 def test_ease_that_is_no_number_has_a_reason() -> None:
@@ -78,3 +80,67 @@ def test_ease_that_is_no_number_has_a_reason() -> None:
     found = assess(table["y"], bounds, x={"ease": words}, coverage=0.9, trials=False)
     (record,) = (record for record in found.records if record.metric == "t_cv")
     assert record.reason == "the column 'ease' must hold numbers"
+
+
+def test_any_column_may_be_the_ease(tmp_path: Path) -> None:
+    table = rows(300)
+    table["stability"] = table.pop("ease")
+    (tmp_path / "t.csv").write_text(
+        "\n".join(
+            [
+                ",".join(table),
+                *(",".join(map(repr, row.tolist())) for row in np.array([*table.values()]).T),
+            ]
+        ),
+        encoding="utf-8",
+    )
+    page = tmp_path / "page.json"
+    command = ["assess", str(tmp_path / "t.csv"), "--ease", "stability", "--no-trials"]
+    given = CliRunner().invoke(app, [*command, "-o", str(page)])
+    assert given.exit_code == 0, given.output
+    held = json.loads(page.read_text(encoding="utf-8"))
+    told = {record["metric"]: record["value"] for record in held["records"]}
+    names = {finding["id"] for finding in held["findings"]}
+    assert "ease" in names
+    bounds = table["lower_90"], table["upper_90"]
+    options = {"coverage": 0.9, "point": table["point"], "trials": False}
+    for ease in ({"ease": table["stability"]}, {"ease": "s", "x": {"s": table["stability"]}}):
+        assert assess(table["y"], bounds, **ease, **options).value("t_cv") == told["t_cv"]
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ({"ease": "b", "x": {"a": np.ones(300)}}, "ease must name a column of x, got 'b'"),
+        ({"ease": np.r_[np.nan, np.ones(299)]}, "ease must hold finite numbers"),
+        ({"ease": np.ones(7)}, "ease must have 300 rows"),
+    ],
+)
+def test_an_ease_that_is_none_is_named(said: dict[str, Any], wanted: str) -> None:
+    table = rows(300)
+    with pytest.raises(HowsureError, match=wanted):
+        assess(table["y"], table["point"], **said)
+
+
+def test_a_table_whose_ease_is_text_is_refused_where_it_is_named() -> None:
+    table: dict[str, Any] = {**rows(30), "word": ["easy", "hard"] * 15}
+    with pytest.raises(HowsureError, match="ease must be a column of numbers, and 'word'"):
+        assess(table, ease="word")
+    with pytest.raises(HowsureError, match="no cell may be missing, got 1 in 'ease'"):
+        assess({**table, "ease": [None, *[1.0] * 29]})
+
+
+def test_labels_serve_as_y() -> None:
+    p = np.tile([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], (30, 1))
+    y = np.array(["cat", "emu", "cat", "cat"] * 15)
+    names = ["cat", "dog", "emu"]
+    sets = LabelSets.likeliest(p, 0.9, names)
+    known = assess(np.array([names.index(one) for one in y]), sets, trials=False)
+    columns = {f"p_{name}": p[:, place] for place, name in enumerate(names)}
+    assert assess(y, sets, trials=False).numbers() == known.numbers()
+    assert assess(y, columns, trials=False).value("set_deficit") == known.value("set_deficit")
+    assert assess({"y": y, **columns}, trials=False).value("set_size") == known.value("set_size")
+    with pytest.raises(HowsureError, match=r"labels of the classes .* got 'bird' \(first at row 1"):
+        assess(np.where(y == "emu", "bird", y), sets)
+    with pytest.raises(HowsureError, match="y must hold real numbers"):
+        assess(y, LabelSets.likeliest(p, 0.9))

@@ -130,7 +130,7 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
         case "ease":
             seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
             found = record("t_cv", 0.15, null=0.1042)
-            parts = ("ease ≤ 0.9312", "0.9312 < ease ≤ 0.9756", "ease > 1.23e-05")
+            parts = ("ease ≤ 0.9312", "0.9312 < ease ≤ 0.9756", "ease > 0.0000123")
             return [draft(effect, found, where=where, **seen) for where in parts]
         case "drift":
             times = ("2024-03-01", "2024-03-01 12:00", "time 1234.5")

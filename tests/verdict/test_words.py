@@ -115,6 +115,11 @@ EXACT: dict[tuple[str, State], str] = {
     ("region", "watch"): "Where temperature > 21.5 and wind ≤ 3.2, coverage is 82 % against an "
     "expected 88 %. Perhaps coverage depends on the inputs: p = 0.01 alone, not significant among "
     "all tests.",
+    (
+        "ease",
+        "bad",
+    ): "Where ease ≤ 0.9312, 82 % of 1,234 rows are covered; 88 % is expected from all "
+    "rows: coverage depends on ease. T-CV is 0.150, of a correctly specified model 0.104.",
     ("congruence", "bad"): "Mean CCE is 0.34; a correctly specified model has 0.321: at some "
     "inputs the predictive distribution is wrong.",
     ("width", "bad"): "Errors are 1.17 times their stated size where widths are large, 1.21 times "

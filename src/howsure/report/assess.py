@@ -37,7 +37,7 @@ from howsure.metrics.groups import GroupReport, assess_groups
 from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import SLOW_ROWS
-from howsure.predictions import EvalSet, content_order
+from howsure.predictions import EvalSet, LabelSets, content_order
 from howsure.report.assessment import Assessment
 from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
@@ -450,9 +450,10 @@ def _given_inputs(
     seed: int,
     asked: frozenset[str],
 ) -> Iterator[Evaluation]:
-    """Coverage given inputs, of every model that has any; by ease, where they hold that."""
+    """Coverage given inputs, of every model that has any; by ease or rank, where that is known."""
     for place, held in enumerate(evalsets):
-        if held.ease in held.features:
+        ranked = any(isinstance(b, LabelSets) and b.probabilities is not None for b in held.beliefs)
+        if held.ease in held.features or ranked:
             yield evaluate(held, beside="ease", confidence=confidence, seed=seed, slow=asked)
         if held.features or held.embedding is not None:
             tell(f"coverage given inputs of {held.model}", place, len(evalsets))

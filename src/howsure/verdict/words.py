@@ -256,7 +256,7 @@ def _ease(draft: Draft, finding: Finding) -> Words:
         f"T-CV is {fixed(found.value, 3)}, of a correctly specified model {fixed(found.null, 3)}."
     )
     fault = "coverage depends on ease"
-    return Words(seen, fault, f"no part of the rows differs by more than {margin}", more)
+    return Words(seen, fault, f"no part differs by more than {margin}", more)
 
 
 def _congruence(draft: Draft, _: Finding) -> Words:

@@ -17,6 +17,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.formats import number
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
@@ -165,7 +166,7 @@ def _cut(
     places = np.searchsorted(rising, np.arange(1, parts) / parts - 1e-12)
     edges = np.unique(ease[order][places])
     edges = edges[edges < ease.max()]
-    told = [f"{edge:.4g}" for edge in edges]
+    told = [number(float(edge), 4) for edge in edges]
     middle = [f"{low} < {name} ≤ {high}" for low, high in pairwise(told)]
     names = (f"{name} ≤ {told[0]}", *middle, f"{name} > {told[-1]}") if told else ("",)
     return np.searchsorted(edges, ease, side="left"), names
