@@ -36,7 +36,6 @@ OPTIONAL = {
     "open_clip",
     "pandas",
     "polars",
-    "pooch",
     "tifffile",
     "torch",
     "transformers",

@@ -335,9 +335,9 @@ def test_characteristic_takes_the_range_of_the_partial_area(good: Path) -> None:
     low, high = (held[name].to_numpy() for name in ("lower_90", "upper_90"))
     curve = characteristic_curve(held["y"].to_numpy(), held["mean"].to_numpy(), low, high)
     assert f"{curve.partial_area(y_range=(0.0, 0.5)).value:.5g} y" in shown
-    assert "deficit 0.1 … 2" in inside(*quick, "--y-axis", "deficit", "--range", "0.1", "2")
-    with pytest.raises(InputError, match="--range must be two rising numbers between 0 and 1"):
-        inside(*quick, "--range", "0", "5")
+    assert "deficit 0.1 … 2" in inside(*quick, "--y-axis", "deficit", "--miss-range", "0.1", "2")
+    with pytest.raises(InputError, match="--miss-range must be two rising numbers between 0 and 1"):
+        inside(*quick, "--miss-range", "0", "5")
 
 
 def test_characteristic_draws(good: Path, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def test_the_keys_of_the_table_are_those_of_a_file() -> None:
         "findings": ["coverage"],
         "ignore": ["width"],
         "tolerance": 0.02,
+        "miss_range": [0.0, 0.5],
     }
     rules_from(written, "a file")
     (limit,) = written["limits"]  # type: ignore[misc]

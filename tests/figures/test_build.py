@@ -17,7 +17,7 @@ from howsure.figures import Figure, Layer, Mark, figures_of, plot
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, sample_points
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.tables import DIFFER
-from howsure.metrics.characteristic.view import LOW_MISS_RATE
+from howsure.metrics.miss_range import MISS_RANGE
 
 
 def only(*items: Curve | Table) -> Figure:
@@ -265,7 +265,7 @@ def test_points_without_a_place_are_left_out() -> None:
 def test_low_miss_rates_are_shaded_and_said() -> None:
     figure = only(samples.characteristic()[0])
     (zone,) = layers(figure, Mark.ZONE)
-    assert (zone.lower, zone.upper) == (0.0, LOW_MISS_RATE)
+    assert (zone.lower, zone.upper) == MISS_RANGE
     assert "miss rate at most 20 %" in labels(figure)
     x = np.array([0.0, 1.0])
     deficit = Curve(name="characteristic_curve", x=x, y=1 - x, y_label="deficit (units of y)")

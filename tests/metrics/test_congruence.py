@@ -20,7 +20,9 @@ from howsure.metrics.congruence import (
     mcmd,
     require_comparable,
 )
+from howsure.stats.gram import GramOperator
 from howsure.stats.kernels import RBF, Laplacian, Polynomial
+from howsure.stats.ridge import RidgeSystem
 from oracles.congruence import laplacian, polynomial, rbf, squared_cce, squared_mcmd
 
 quick = settings(derandomize=True, deadline=None, max_examples=40)
@@ -234,6 +236,66 @@ def test_own_kernel_functions_are_taken():
     own = cce(x, y, belief, kernel=lambda a, b: np.exp(-np.square(a - b.T)), output_bandwidth=1.0)
     named = cce(x, y, belief, bandwidth=1.0, output_bandwidth=1.0)
     np.testing.assert_allclose(own.values, named.values, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "memory"),
+    [("auto", 2e9), ("auto", 0.0), ("iterative", 2e9), ("iterative", 0.0), ("dense", 2e9)],
+)
+@pytest.mark.parametrize("strengths", [(0.1, 0.1), (0.1, 0.3)])
+def test_samples_with_the_same_inputs_agree_with_the_dense_formula(method, strengths, memory):
+    rng = child(5, "shared inputs")
+    x, y, y2 = rng.normal(size=(80, 3)), rng.normal(size=80), rng.normal(size=80) + 1.0
+    grid = np.concatenate([x[:5], rng.normal(size=(4, 3))])
+    for points in (x, grid):
+        found = mcmd(
+            *(x, y, x.copy(), y2, points),
+            bandwidth=0.3,
+            output_bandwidth=0.4,
+            regularization=strengths[0],
+            regularization2=strengths[1],
+            solver=SolverOptions(method=method, memory=memory),
+        )
+        truth = squared_mcmd(
+            *(x, y[:, None], x, y2[:, None], points),
+            inputs=rbf(0.3),
+            outputs=rbf(0.4),
+            regularization=strengths[0],
+            regularization2=strengths[1],
+        )
+        np.testing.assert_allclose(np.square(found.values), truth, rtol=0, atol=1e-10)
+
+
+def test_samples_with_the_same_inputs_are_solved_as_the_congruence_error_is(monkeypatch):
+    rng = child(5, "one solve")
+    x, y, y2 = rng.normal(size=(60, 2)), rng.normal(size=60), rng.normal(size=60)
+    solves = []
+    solve = RidgeSystem.solve
+    monkeypatch.setattr(RidgeSystem, "solve", lambda *told: solves.append(1) or solve(*told))
+    same = mcmd(x, y, x.copy(), y2, x)
+    assert len(solves) == 1
+    np.testing.assert_array_equal(same.values, cce(x, y, Draws(y2)).values)
+    almost = x.copy()
+    almost[-1, -1] = np.nextafter(almost[-1, -1], 9.0)  # other inputs, by the last digit
+    del solves[:]
+    other = mcmd(x, y, almost, y2, x)
+    assert len(solves) == 2
+    np.testing.assert_allclose(np.square(other.values), np.square(same.values), atol=1e-10)
+
+
+def test_a_kernel_matrix_that_fits_is_made_once_for_both_strengths(monkeypatch):
+    rng = child(5, "made once")
+    x, y, y2 = rng.normal(size=(50, 2)), rng.normal(size=50), rng.normal(size=50)
+    made = []
+    walk = GramOperator._tiles
+    monkeypatch.setattr(GramOperator, "_tiles", lambda *told: made.append(1) or walk(*told))
+    values = []
+    for memory, once in ((8.0 * 50**2, True), (8.0 * 50**2 - 1.0, False)):
+        del made[:]
+        solver = SolverOptions(method="iterative", memory=memory)
+        values.append(mcmd(x, y, x, y2, x, regularization2=0.2, solver=solver).values)
+        assert (len(made) == 1) == once, len(made)
+    np.testing.assert_allclose(values[0], values[1], rtol=0, atol=1e-12)
 
 
 def test_swapping_the_samples_changes_nothing():

@@ -63,6 +63,17 @@ def test_discrepancies_of_tensors_are_those_of_arrays(kernel, method, dtype, dev
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("strength", [0.1, 0.03])
+def test_tensors_with_the_same_inputs_share_one_system(strength, device):
+    x, y, _, _, grid = samples(0)
+    arrays = (x, y, x, y + 0.5, grid)
+    truth = mcmd(*arrays, regularization2=strength)
+    tensors = [torch.tensor(part, device=device) for part in arrays]
+    found = mcmd(*tensors, regularization2=strength)
+    np.testing.assert_allclose(found.values**2, truth.values**2, rtol=0, atol=CLOSE["float64"])
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
     ("method", "tiled"),

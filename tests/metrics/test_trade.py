@@ -13,7 +13,7 @@ from howsure.metrics.compare import compare
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet, Intervals
 
-GAINS = ("characteristic_gain", "characteristic_partial_gain")
+GAINS = ("characteristic_gain", "characteristic_partial_gain", "characteristic_left_gain")
 
 
 def found(held: EvalSet) -> dict[str, Record]:

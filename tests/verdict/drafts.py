@@ -178,7 +178,8 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 draft(abs(effect), noise, equal=True),
             ]
         case "trade":
-            low = record("characteristic_partial_gain", 100 * effect, 2.0)
+            part = {"miss_range": "0 to 0.2"}
+            low = record("characteristic_partial_gain", 100 * effect, 2.0, options=part)
             whole = record("characteristic_gain", -50 * effect, 2.0)
             return [draft(effect, low, whole=whole)]
         case "dependence":

@@ -21,7 +21,10 @@ from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Sam
 from howsure.verdict.nulls import BY, OF_OUTCOMES, ROWS, WHY, with_nulls
 from verdict.worlds import WORLDS, ensembles, normal, spreads, student, with_y
 
-OWN = {"characteristic_gain", "characteristic_partial_gain", "sscv"}
+OWN = {
+    *("characteristic_gain", "characteristic_partial_gain", "characteristic_left_gain"),
+    "sscv",
+}
 """With a range of their own making, which is tested with them; that of sscv is one-sided."""
 STILL = {"mean_width", "median_width", "bandwidth", "sharpness", "set_size", "empty_sets"}
 NEVER = {"impossible_share"}

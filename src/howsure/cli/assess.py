@@ -21,6 +21,7 @@ from howsure.core.progress import listening, tell
 from howsure.inputs import ColumnUse
 from howsure.inputs.roles import ROLES
 from howsure.metrics.catalogue import asked_for
+from howsure.metrics.miss_range import MISS_RANGE
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.document import Cell, Document, Grid, Tone, VerdictLine, form_of
 from howsure.report.door import source_fact
@@ -38,7 +39,7 @@ def run(
     outputs: Sequence[Path],
     explain: bool,
     slow: Sequence[str],
-    judging: tuple[float, Sequence[str]],
+    judging: tuple[float, Sequence[str], tuple[float, float] | None],
     confidence: float,
     seed: int,
     progress: bool | None,
@@ -54,7 +55,7 @@ def run(
     for path in outputs:
         form_of(path)
     check_outputs(outputs, files)
-    tolerance, ignore = judging
+    tolerance, ignore, miss_range = judging
     check_judging(tolerance, ignore)
     slow = asked_for(slow, "--with")
     source = list(files) if len(files) > 1 else files[0]
@@ -78,6 +79,7 @@ def run(
             trials=trials,
             recalibration=_recalibration(files, read, [held.model for held in loaded.evalsets]),
             congruence=choices,
+            miss_range=miss_range or MISS_RANGE,
         )
         for path in outputs:
             tell(f"writing {path.name}")

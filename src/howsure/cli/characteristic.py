@@ -19,8 +19,9 @@ from howsure.core.optional import require
 from howsure.core.records import Curve
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, bootstrap_curve
 from howsure.metrics.characteristic.area import AreaRequest, Convention
-from howsure.metrics.characteristic.bands import XAxis, YAxis, check_range
-from howsure.metrics.characteristic.view import LOW_MISS_RATE, traced_coverage
+from howsure.metrics.characteristic.bands import XAxis, YAxis
+from howsure.metrics.characteristic.view import traced_coverage
+from howsure.metrics.miss_range import MISS_RANGE, check_range
 from howsure.metrics.view import View
 from howsure.predictions import content_order
 
@@ -45,9 +46,9 @@ def run(
     if miss_cost is not None and not 0.0 <= miss_cost < math.inf:
         raise InputError(f"--miss-cost must be finite and at least 0, got {miss_cost:g}")
     if part is not None:
-        check_range(part, "--range", largest=1.0 if y_axis == "miss_rate" else math.inf)
+        check_range(part, "--miss-range", largest=1.0 if y_axis == "miss_rate" else math.inf)
     elif y_axis == "miss_rate":
-        part = (0.0, LOW_MISS_RATE)
+        part = MISS_RANGE
     if replicates < 0 or replicates == 1:
         raise InputError(f"--bootstrap must be at least 2, or 0 for none, got {replicates}")
     if plot is not None:

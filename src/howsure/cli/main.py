@@ -18,6 +18,7 @@ from howsure.cli.options import (
     Outputs,
     ReadOptions,
     Seed,
+    miss_rates,
     reads_tables,
     share,
     tunes_congruence,
@@ -95,6 +96,16 @@ Tolerance = Annotated[
         rich_help_panel=_FINDINGS,
     ),
 ]
+MissRates = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        "--miss-range",
+        callback=miss_rates,
+        metavar="LOW HIGH",
+        help="Miss rates of the partial gains over a constant band; 0 0.2 if omitted.",
+        rich_help_panel=_FINDINGS,
+    ),
+]
 Ignored = Annotated[
     list[str],
     typer.Option(
@@ -166,6 +177,7 @@ def assess(
     ] = None,
     tolerance: Tolerance = 0.01,
     ignore: Ignored = [],  # noqa: B006
+    miss_range: MissRates = None,
     trials: Annotated[
         bool,
         typer.Option(
@@ -226,7 +238,7 @@ def assess(
         return
     from howsure.cli.assess import run
 
-    judging = (tolerance, ignore)
+    judging = (tolerance, ignore, miss_range)
     choices = (confidence, seed, progress, tuned, read, trials)
     shown = said[0] if said else "brief"
     run(files, output, explain_input, with_, judging, *choices, shown=shown)
@@ -333,6 +345,7 @@ def check(
             rich_help_panel=_FINDINGS,
         ),
     ] = None,
+    miss_range: MissRates = None,
     confidence: Annotated[
         float | None,
         typer.Option(callback=share, help="Confidence level of bounds; 0.95 if omitted."),
@@ -380,6 +393,7 @@ def check(
         "findings": _names(findings),
         "ignore": tuple(ignore) or None,
         "tolerance": tolerance,
+        "miss_range": miss_range,
     }
     rules, source = rules_for(limits, parse_limits(named, min_, max_), changes)
     failed = run(files, rules, source, Told(json, junit, github), seed, read)
@@ -616,12 +630,13 @@ def characteristic(
             "By default, that of the interval score.",
         ),
     ] = None,
-    range_: Annotated[
+    miss_range: Annotated[
         tuple[float, float] | None,
         typer.Option(
+            "--miss-range",
             "--range",
             metavar="LOW HIGH",
-            help="Part of the y axis for areas and gains. Default for miss rates: 0 0.2.",
+            help="Miss rates (or deficits) of partial areas and gains. Default: miss rates 0 0.2.",
         ),
     ] = None,
     bootstrap: Annotated[
@@ -638,7 +653,7 @@ def characteristic(
     """Trace the trade-off of width for misses: areas, gains, operating points, costs."""
     from howsure.cli.characteristic import run
 
-    run(files, (x, y_axis), want, miss_cost, range_, bootstrap, plot, seed, read)
+    run(files, (x, y_axis), want, miss_cost, miss_range, bootstrap, plot, seed, read)
 
 
 @app.command(epilog="Example: howsure metrics PICP")

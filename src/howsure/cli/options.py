@@ -62,6 +62,13 @@ def share(param: typer.CallbackParam, value: Any) -> Any:
     return value
 
 
+def miss_rates(param: typer.CallbackParam, value: Any) -> Any:
+    """Refuse, before any work, what is no rising range of miss rates."""
+    from howsure.metrics.miss_range import check_miss_range
+
+    return value if value is None else check_miss_range(value, f"--{param.name}".replace("_", "-"))
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """What the reader is told: of columns by their roles, and the flags that are its fields."""

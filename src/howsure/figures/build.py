@@ -19,7 +19,6 @@ from howsure.figures.intervals import interval_figures
 from howsure.figures.layouts import (
     COMPANIONS,
     INTERVALS_ORDER,
-    LAYOUTS,
     MAP_ORDER,
     TABLE_ORDER,
     Layout,
@@ -88,7 +87,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     told = [*(curve.model for curve in curves), *(table.model for table in kept)]
     places = {model: place for place, model in enumerate(dict.fromkeys(filter(None, told)))}
     for name, family in families.items():
-        if name in COMPANIONS and _host_of(name) in families:
+        if COMPANIONS.get(name) in families:
             continue
         layout = layout_of(name)
         for part in _parts(family):
@@ -116,10 +115,6 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
             order = MAP_ORDER if table.name.startswith("cce_") else TABLE_ORDER
             ordered.append((order, figure))
     return tuple(figure for _, figure in sorted(ordered, key=lambda pair: pair[0]))
-
-
-def _host_of(companion: str) -> str:
-    return next(name for name, layout in LAYOUTS.items() if companion in layout.companions)
 
 
 def _parts(family: list[Curve]) -> list[list[Curve]]:
@@ -165,7 +160,7 @@ def _figure_of_curves(
     companions = companion_layers(shown, labels, layout, colours, beside)
     at = {curve.model: colour for curve, colour in zip(shown, colours, strict=True)}
     marks, shapes = mark_layers(tables, layout.points, at)
-    zones = zone_layers(layout, y_axis)
+    zones = zone_layers(layout, y_axis, families)
     behind = [
         *band_layers(shown, labels, layout, colours),
         *reference_layers(shown, labels, layout, colours),

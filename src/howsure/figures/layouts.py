@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from howsure.core import formats
 from howsure.figures.figure import Axis, Mark
-from howsure.metrics.characteristic.view import LOW_MISS_RATE
+from howsure.metrics.miss_range import MISS_RANGE
 
 UNIT = (0.0, 1.0)
 
@@ -37,15 +36,17 @@ class Zone:
 
     Attributes
     ----------
-    lower, upper : float
-        Its ends.
-    words : str
-        What it is.
+    of : str
+        What y is, in words.
+    ends : (float, float)
+        Its ends, unless a curve tells others.
+    curve : str
+        The curve whose y go from one end of it to the other.
     """
 
-    lower: float
-    upper: float
-    words: str
+    of: str
+    ends: tuple[float, float]
+    curve: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,11 +214,7 @@ LAYOUTS: dict[str, Layout] = {
         reference="constant band",
         companions={"characteristic_constant": Companion(words="constant band")},
         points=("characteristic_points", "bandwidth", "miss_rate"),
-        zone=Zone(
-            lower=0.0,
-            upper=LOW_MISS_RATE,
-            words=f"miss rate at most {formats.level(LOW_MISS_RATE)}",
-        ),
+        zone=Zone(of="miss rate", ends=MISS_RANGE, curve="characteristic_part"),
         tail=0.01,
     ),
     "characteristic_deficit": Layout(
@@ -346,8 +343,12 @@ LAYOUTS: dict[str, Layout] = {
 """Layouts by the curve's name."""
 
 LAYOUTS["characteristic_curve"] = LAYOUTS["characteristic"]
-COMPANIONS = {name for layout in LAYOUTS.values() for name in layout.companions}
-"""Curves that are drawn behind others, never alone when the other is there."""
+COMPANIONS = {
+    companion: name
+    for name, layout in reversed(LAYOUTS.items())
+    for companion in (*layout.companions, *([layout.zone.curve] if layout.zone else []))
+}
+"""Curves that are drawn behind another, never alone when that is there, and which it is."""
 
 
 def layout_of(name: str) -> Layout:

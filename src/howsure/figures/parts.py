@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.formats import level
 from howsure.core.records import Curve
 from howsure.figures.figure import REFERENCE, Axis, Layer, Mark
 from howsure.figures.layouts import Layout
@@ -148,13 +150,25 @@ def companion_layers(
     return layers
 
 
-def zone_layers(layout: Layout, y: Axis) -> list[Layer]:
+def zone_layers(
+    layout: Layout, y: Axis, families: Mapping[str, Sequence[Curve]] = MappingProxyType({})
+) -> list[Layer]:
     """The range of y that a layout shades, where the figure has the layout's axis."""
     if layout.zone is None or y.kind != layout.y.kind:
         return []
     zone = layout.zone
-    lower, upper = np.array([zone.lower]), np.array([zone.upper])
-    return [Layer(mark=Mark.ZONE, lower=lower, upper=upper, series=zone.words, colour=REFERENCE)]
+    told = families.get(zone.curve)
+    low, high = np.sort(told[0].y[[0, -1]]).tolist() if told else zone.ends
+    ends = f"at most {level(high)}" if low == 0 else f"{level(low)} to {level(high)}"
+    return [
+        Layer(
+            mark=Mark.ZONE,
+            lower=np.array([low]),
+            upper=np.array([high]),
+            series=f"{zone.of} {ends}",
+            colour=REFERENCE,
+        )
+    ]
 
 
 def _same(parts: Sequence[tuple[FloatArray, ...]]) -> bool:

@@ -22,11 +22,12 @@ from howsure.core.records import Table
 from howsure.core.rng import child, row_keys
 from howsure.core.weights import Weights
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.characteristic import CharacteristicCurve
+from howsure.metrics.characteristic import AreaRequest, CharacteristicCurve
 from howsure.metrics.characteristic.resampling import gain_differences
 from howsure.metrics.characteristic.significance import permutation_tests
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Question
+from howsure.metrics.miss_range import MISS_RANGE
 from howsure.metrics.recording import record_of
 from howsure.metrics.shared import Score, Shared, meaning, row_scores, shared_by_all, shared_by_most
 from howsure.predictions import EvalSet, check_same_rows, content_order
@@ -464,23 +465,33 @@ def _trades(
     column = {place: index for index, place in enumerate(curves)}
     columns = [(column[a], column[b]) for a, b in asked]
     every = list(curves.values())
-    gains = gain_differences(
-        every, columns, confidence=confidence, replicates=500, cluster=cluster, seed=seed
-    )
-    tests = permutation_tests(every, columns, permutations=2_000, cluster=cluster, seed=seed)
-    values = {place: curve.gain().value for place, curve in curves.items()}
-    for pair, drawn, tested in zip(asked, gains, tests, strict=True):
-        yield (
-            pair,
-            {
-                "metric": "characteristic_gain",
-                "coverage": math.nan,
-                "value_a": values[pair[0]],
-                "value_b": values[pair[1]],
-                "difference": drawn.value,
-                "lower": drawn.lower,
-                "upper": drawn.upper,
-                "p_value": tested.p_value,
-                "note": "; ".join(part for part in (note, drawn.reason, tested.reason) if part),
-            },
+    requests = {"characteristic_gain": AreaRequest()}
+    part = evaluations[0].view.miss_range
+    if part != MISS_RANGE:  # each partial area needs a curve for every swap: only where asked for
+        requests |= {
+            "characteristic_partial_gain": AreaRequest(y_range=part),
+            "characteristic_left_gain": AreaRequest(y_range=part, reading="left"),
+        }
+    for metric, request in requests.items():
+        swaps = 2_000 if request.y_range is None else 500
+        common: dict[str, Any] = {"cluster": cluster, "seed": seed}
+        gains = gain_differences(
+            every, columns, request, confidence=confidence, replicates=500, **common
         )
+        tests = permutation_tests(every, columns, request, permutations=swaps, **common)
+        values = {place: curve.gain_by(request).value for place, curve in curves.items()}
+        for pair, drawn, tested in zip(asked, gains, tests, strict=True):
+            yield (
+                pair,
+                {
+                    "metric": metric,
+                    "coverage": math.nan,
+                    "value_a": values[pair[0]],
+                    "value_b": values[pair[1]],
+                    "difference": drawn.value,
+                    "lower": drawn.lower,
+                    "upper": drawn.upper,
+                    "p_value": tested.p_value,
+                    "note": "; ".join(p for p in (note, drawn.reason, tested.reason) if p),
+                },
+            )

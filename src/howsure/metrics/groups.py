@@ -294,6 +294,7 @@ def _statistics(
             metrics=names,
             confidence=level,
             seed=seed,
+            miss_range=evaluation.view.miss_range,
         )
         records.extend(
             replace(r, group=label, notion=Notion.GROUP, confidence=confidence)

@@ -17,6 +17,7 @@ from howsure.core.faults import attempt
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import catalogue, metric_named, topics
 from howsure.metrics.metric import RANGED, SLOW_ROWS, Beside, Form, Metric
+from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.metrics.recording import record_of
 from howsure.metrics.view import View, choose_coverages
 from howsure.predictions import EvalSet
@@ -73,6 +74,7 @@ def evaluate(
     seed: int = 0,
     slow: Iterable[str] = (),
     given: Mapping[str, Any] | None = None,
+    miss_range: Sequence[float] = MISS_RANGE,
 ) -> Evaluation:
     """Compute every metric that the content permits, each with its sampling error."""
     check_fraction(confidence, "confidence")
@@ -84,7 +86,14 @@ def evaluate(
     if beside:  # such measures are told at the headline coverage alone
         wanted = wanted[-1:]
     asked = frozenset(slow)
-    view = View(evalset, seed=seed, confidence=confidence, slow=asked, given=given)
+    view = View(
+        evalset,
+        seed=seed,
+        confidence=confidence,
+        slow=asked,
+        given=given,
+        miss_range=check_miss_range(miss_range),
+    )
     records: list[Record] = []
     scores: dict[tuple[str, float], FloatArray] = {}
     for name in names:

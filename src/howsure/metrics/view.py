@@ -17,6 +17,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.rng import row_keys
 from howsure.metrics.catalogue import arrays
+from howsure.metrics.miss_range import MISS_RANGE, MissRange
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -61,8 +62,10 @@ class View:
         confidence: float = 0.95,
         slow: frozenset[str] = frozenset(),
         given: Mapping[str, Any] | None = None,
+        miss_range: MissRange = MISS_RANGE,
     ) -> None:
         self.evalset = evalset
+        self.miss_range = miss_range
         self.slow = slow
         self.seed = seed
         self.confidence = confidence
@@ -185,8 +188,17 @@ class View:
 
     def of(self, rows: Rows) -> View:
         """The view of some of the rows."""
+        return self.on(self.evalset.take(rows))
+
+    def on(self, evalset: EvalSet, given: Mapping[str, Any] | None = None) -> View:
+        """The view of another evaluation set, asked alike."""
         return View(
-            self.evalset.take(rows), seed=self.seed, confidence=self.confidence, slow=self.slow
+            evalset,
+            seed=self.seed,
+            confidence=self.confidence,
+            slow=self.slow,
+            given=given,
+            miss_range=self.miss_range,
         )
 
 

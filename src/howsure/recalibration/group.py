@@ -315,8 +315,8 @@ class ByEase(Method):
 
     Examples
     --------
-    >>> ease = np.repeat([1.0, 2.0], 50)
-    >>> y = np.where(ease < 2, 3.0, 1.0) * np.tile([-1.0, 1.0], 50)
+    >>> ease = np.arange(100.0)
+    >>> y = np.where(ease < 50, 3.0, 1.0) * np.tile([-1.0, 1.0], 50)
     >>> held = Distribution.normal(np.zeros(100), np.ones(100))
     >>> held_out = EvalSet.checked(y, held, features={"ease": ease})
     >>> fitted = ByEase("o_cpa", coverages=[0.9], bins=2).fit(held_out)

@@ -37,6 +37,7 @@ from howsure.metrics.groups import GroupReport, assess_groups
 from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import SLOW_ROWS
+from howsure.metrics.miss_range import MISS_RANGE, check_miss_range, in_words
 from howsure.predictions import EvalSet, LabelSets, content_order
 from howsure.report.assessment import Assessment
 from howsure.report.document import VerdictLine, noted
@@ -82,6 +83,7 @@ def assess(
     ignore: Collection[str] = (),
     trials: bool = True,
     congruence: CongruenceOptions | None = None,
+    miss_range: Sequence[float] = MISS_RANGE,
     progress: Listener | None = None,
 ) -> Assessment:
     """Say how sure predictions are, and whether they are right to be.
@@ -164,6 +166,9 @@ def assess(
         models the one with the lowest mean score is tried.
     congruence : CongruenceOptions, optional
         Kernel, λ, draws and map of the conditional congruence error.
+    miss_range : (float, float)
+        Miss rates of the partial gains over a constant band, ``(0, 0.2)``. Where it is another,
+        models are also compared by these gains.
     progress : callable, optional
         Called with a stage's name, steps done and steps in all (0 where that is not known).
 
@@ -232,6 +237,7 @@ def assess(
             ignore=ignore,
             trials=trials,
             congruence=congruence,
+            miss_range=miss_range,
         )
 
 
@@ -269,6 +275,7 @@ def assess_sets(
     trials: bool = True,
     recalibration: Mapping[str, str] | None = None,
     congruence: CongruenceOptions | None = None,
+    miss_range: Sequence[float] = MISS_RANGE,
     beside: Mapping[str, npt.NDArray[Any]] | None = None,
     images: npt.NDArray[Any] | None = None,
 ) -> Assessment:
@@ -281,6 +288,7 @@ def assess_sets(
     if not evalsets:
         raise InputError("evalsets must hold at least one model, got none")
     check_judging(tolerance, ignore)
+    check_miss_range(miss_range)
     missing = missing_fact(images, evalsets[0].row_names())
     order = content_order(evalsets)
     known = {
@@ -299,7 +307,12 @@ def assess_sets(
         for place, held in enumerate(evalsets):
             tell(f"measures of {held.model}", 2 * place, 3 * len(evalsets))
             found = evaluate(
-                held, coverages=coverages, confidence=confidence, seed=seed, slow=asked
+                held,
+                coverages=coverages,
+                confidence=confidence,
+                seed=seed,
+                slow=asked,
+                miss_range=miss_range,
             )
             tell(f"groups of {held.model}", 2 * place + 1, 3 * len(evalsets))
             grouped = attempt(
@@ -384,6 +397,7 @@ def assess_sets(
                     seed=seed,
                     ignore=ignore,
                     prefix="" if recalibration is None else recalibration.get(lead),
+                    miss_range=miss_range,
                 ),
                 lambda _: None,
             )
@@ -653,13 +667,14 @@ def _facts(
 ) -> dict[str, str]:
     first = done[0].evalset
     known = [f"{c:g}" for c in done[0].coverages if not math.isnan(c)]
-    kinds = [belief.kind for belief in first.beliefs]
+    kinds, part = [belief.kind for belief in first.beliefs], done[0].view.miss_range
     facts = {
         "Rows": f"{first.n:,}",
         "Models": ", ".join(found.evalset.model for found in done),
         "Predictions": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
         "Nominal coverage": ", ".join(known) or "unknown",
         "Confidence of intervals": f"{confidence:g}",
+        **({"Miss rates of partial areas": in_words(part)} if part != MISS_RANGE else {}),
         "Seed": str(seed),
         "howsure": __version__,
     }

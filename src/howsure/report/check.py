@@ -222,7 +222,12 @@ def check(
 def _answers(held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int) -> list[Answer]:
     """What the verdict finds on one model; what is named must be judged."""
     found, silent = examine(
-        held, coverages=coverages, seed=seed, tolerance=rules.tolerance, ignore=rules.left_out
+        held,
+        coverages=coverages,
+        seed=seed,
+        tolerance=rules.tolerance,
+        ignore=rules.left_out,
+        miss_range=rules.miss_range,
     )
     for name in rules.findings:
         if name in silent and name not in rules.ignore and silent[name] != _NOTHING_SEEN.get(name):
@@ -284,6 +289,7 @@ def _outcomes(held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int
                     confidence=1.0 - 2.0 * each,
                     seed=seed,
                     slow=names,
+                    miss_range=rules.miss_range,
                 )
                 for each in dict.fromkeys(tails)
             ]

@@ -97,10 +97,10 @@ def conformal(
     >>> held_out = {"y": ["cat", "cat", "dog"] * 9, "p_cat": [0.9, 0.6, 0.2] * 9}
     >>> held_out["p_dog"] = [0.1, 0.4, 0.8] * 9
     >>> new = {"id": ["007", "008"], "p_cat": [0.7, 0.55], "p_dog": [0.3, 0.45]}
-    >>> found = conformal(new, held_out, method="lac", coverage=0.6)
+    >>> found = conformal(new, held_out, method="lac")
     >>> found.table.column_names
-    ['id', 'p_cat', 'p_dog', 'set_60']
-    >>> found.predictions["set_60"].tolist()
+    ['id', 'p_cat', 'p_dog', 'set_90']
+    >>> found.predictions["set_90"].tolist()
     ['cat', '{}']
     """
     share = check_fraction(coverage, "coverage")

@@ -14,6 +14,7 @@ from howsure.core.convert import Bound, Checked, Fraction, check_fields, from_op
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.metrics.catalogue import catalogue, metric_named
+from howsure.metrics.miss_range import MISS_RANGE, MissRange, check_miss_range
 from howsure.verdict import QUESTIONS, TOLERANCE
 from howsure.verdict.family import check_judging
 
@@ -69,6 +70,7 @@ class Rules:
     findings: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     tolerance: Fraction = TOLERANCE
+    miss_range: Annotated[MissRange, check_miss_range] = MISS_RANGE
 
     def __post_init__(self) -> None:
         check_fields(self)

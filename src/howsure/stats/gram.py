@@ -7,11 +7,15 @@ tile by tile, in every product.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.progress import reported
 from howsure.stats.kernels import Kernel
 from howsure.stats.namespace import Array, namespace
+
+MEMORY: Final = 2e9
+"""Bytes that one kernel matrix may take, unless another number is given."""
 
 _TILE = 1024  # rows and columns of a tile: 8 MB in 64 bits, within reach of a cache
 _DEVICE_TILE = 8192  # the same on an accelerator, which many small steps would leave idle
@@ -45,7 +49,7 @@ class GramOperator:
         kernel: Kernel,
         rows: Array,
         *,
-        memory: float = 2e9,
+        memory: float = MEMORY,
     ) -> None:
         self._kernel = kernel
         self._matrix: Array | None = None

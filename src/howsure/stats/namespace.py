@@ -80,6 +80,14 @@ def row_parts(array: Array) -> Iterator[Array]:
         yield array[start : start + rows]
 
 
+def same_rows(first: Array, second: Array) -> bool:
+    """Whether two matrices hold the same numbers; those that differ do so soon, as a rule."""
+    if first is second or tuple(first.shape) != tuple(second.shape):
+        return first is second
+    pairs = zip(row_parts(first), row_parts(second), strict=True)
+    return all(bool((a == b).all()) for a, b in pairs)
+
+
 def add_to_diagonal(matrix: Array, value: float) -> None:
     """Add a number to every element of a square array's diagonal, in place."""
     flat = matrix.reshape(-1)

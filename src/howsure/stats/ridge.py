@@ -26,6 +26,7 @@ from howsure.stats.namespace import (
     cholesky_solve,
     like,
     namespace,
+    same_rows,
 )
 from howsure.stats.solvers import NegativeCurvatureError, Preconditioner, SolverOptions, block_cg
 
@@ -89,6 +90,10 @@ class KernelSystem(ABC):
                 f"kernel must be smaller for sums over {len(rows)} rows in {self.options.dtype}, "
                 f"got {kernel.describe()} of up to {self._peak:.3g}; scale x, or use float64"
             )
+
+    def beside(self, regularization: float) -> KernelSystem:
+        """The system of the same rows with another λ."""
+        return type(self)(self.kernel, self.rows, regularization, self.options)
 
     @property
     def landmarks(self) -> int:
@@ -183,7 +188,14 @@ class RidgeSystem(KernelSystem):
             "regularization, or fewer rows, would help"
         ) from reason
 
+    def beside(self, regularization: float) -> KernelSystem:
+        other = RidgeSystem(self.kernel, self.rows, regularization, self.options)
+        other.operator = self.operator  # with its matrix, once made
+        return other
+
     def predict(self, grid: Array, solution: Solution) -> Array:
+        if solution.fitted is not None and same_rows(grid, self.rows):
+            return solution.fitted
         return cross_product(
             self.kernel,
             grid,

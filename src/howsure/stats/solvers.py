@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from howsure.core.errors import InputError
+from howsure.stats.gram import MEMORY
 from howsure.stats.namespace import Array, namespace
 
 Method = Literal["auto", "iterative", "dense", "nystrom"]
@@ -38,7 +39,8 @@ class SolverOptions:
     landmarks : int
         Most landmarks of a Nyström approximation.
     memory : float
-        Bytes that one kernel matrix may take; above, it is made tile by tile.
+        Bytes that one kernel matrix may take: up to there it is made once and kept, above it is
+        made again, tile by tile, in every product.
     seed : int
         Seed of the rows on which a Nyström approximation is built and its error estimated.
 
@@ -57,7 +59,7 @@ class SolverOptions:
     tolerance: float | None = None
     dtype: Literal["float64", "float32"] = "float64"
     landmarks: int = 1000
-    memory: float = 2e9
+    memory: float = MEMORY
     seed: int = 0
 
     def __post_init__(self) -> None:

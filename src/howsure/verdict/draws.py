@@ -253,7 +253,7 @@ class Pool:
         columns += [each for belief in lean.beliefs for each in belief.numbers().values()]
         columns += [held.groups[name].codes[rows] for name in sorted(held.groups)]
         return Stand(
-            View(lean, seed=view.seed, confidence=view.confidence, slow=view.slow),
+            view.on(lean),
             rows,
             row_keys(*columns),
             None if lean.weights is None else lean.weights.values,

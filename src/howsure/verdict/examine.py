@@ -11,6 +11,7 @@ from howsure.core.threads import one_thread
 from howsure.metrics.adaptivity import Resampling
 from howsure.metrics.groups import compare_groups, groupings
 from howsure.metrics.measure import evaluate
+from howsure.metrics.miss_range import MISS_RANGE
 from howsure.predictions import EvalSet, content_order
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import TOLERANCE, check_judging, judge
@@ -27,6 +28,7 @@ def examine(
     seed: int = 0,
     tolerance: float = TOLERANCE,
     ignore: Collection[str] = (),
+    miss_range: Sequence[float] = MISS_RANGE,
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Judge one model, as `howsure.assess` does but for congruence, without a report.
 
@@ -65,7 +67,13 @@ def examine(
     check_judging(tolerance, ignore)
     (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
     return judged(
-        evalset, dependence, coverages=coverages, seed=seed, tolerance=tolerance, ignore=ignore
+        evalset,
+        dependence,
+        coverages=coverages,
+        seed=seed,
+        tolerance=tolerance,
+        ignore=ignore,
+        miss_range=miss_range,
     )
 
 
@@ -77,9 +85,12 @@ def judged(
     seed: int = 0,
     tolerance: float = TOLERANCE,
     ignore: Collection[str] = (),
+    miss_range: Sequence[float] = MISS_RANGE,
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """The same of rows whose order and dependence are known."""
-    whole = evaluate(evalset, coverages=coverages, metrics=MEASURES[""], seed=seed)
+    whole = evaluate(
+        evalset, coverages=coverages, metrics=MEASURES[""], seed=seed, miss_range=miss_range
+    )
     divided, _ = groupings(evalset)
     gain = [r for r in whole.records if r.metric == "characteristic_partial_gain"]
     records = [r for r in whole.records if r.metric != "characteristic_partial_gain"]

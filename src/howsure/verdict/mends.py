@@ -30,6 +30,7 @@ from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.threads import one_thread
 from howsure.metrics.groups import groupings
 from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.miss_range import MISS_RANGE
 from howsure.metrics.shared import shared_by_all
 from howsure.metrics.view import RICHEST, View, choose_coverages
 from howsure.predictions import (
@@ -252,6 +253,7 @@ def tried(
     seed: int = 0,
     ignore: Collection[str] = (),
     prefix: str | None = "",
+    miss_range: Sequence[float] = MISS_RANGE,
 ) -> Trials:
     """The same of rows in the order of their content whose findings are known."""
     red = tuple(each for each in findings if each.state == "bad" and each.id != "congruence")
@@ -262,7 +264,9 @@ def tried(
     part = View(evalset, seed=seed).part(MOST_ROWS).evalset
     ids, clear = tuple(each.id for each in red), _clear(red)
     worst = next((each.where for each in red if each.id == "groups"), "")
-    bench = _Bench(part, dependence, ids, clear, kind, coverages, seed, ignore, worst)
+    bench = _Bench(
+        part, dependence, ids, clear, kind, coverages, seed, ignore, worst, miss_range=miss_range
+    )
     if bench.too_few:
         return _concluded(Trials(advice=None), red, bench, prefix, bench.too_few)
     found = _lately(bench, red) if "drift" in ids else None
@@ -283,6 +287,7 @@ class _Bench:
     ignore: Collection[str]
     worst: str = ""
     since: str = ""
+    miss_range: Sequence[float] = MISS_RANGE
 
     @property
     def too_few(self) -> str:
@@ -424,6 +429,7 @@ class _Bench:
             coverages=self.coverages,
             seed=self.seed,
             ignore=self.ignore,
+            miss_range=self.miss_range,
         )
         after = {each.id: each for each in found}
         level = LEVEL / max(len(self.red), 1)
@@ -598,6 +604,7 @@ def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:
         coverages=bench.coverages,
         seed=bench.seed,
         ignore=bench.ignore,
+        miss_range=bench.miss_range,
     )
     bad = [each for each in found if each.state == "bad"]
     trials = replace(later, red=tuple(each.id for each in bad), clear=_clear(bad)).run()

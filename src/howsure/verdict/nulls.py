@@ -560,10 +560,7 @@ def _drawn(
             for each in _known(y, given, row_uniforms(seed, "outside", held.keys))
         ]
         for version, drawn in enumerate(sets):
-            views = {
-                name: View(drawn, seed=view.seed, confidence=view.confidence, given=arrays)
-                for name, arrays in fixed.items()
-            }
+            views = {name: view.on(drawn, given=arrays) for name, arrays in fixed.items()}
             for place, each in enumerate(asked):
                 if place in reasons:
                     continue

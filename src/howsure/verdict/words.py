@@ -15,6 +15,7 @@ import numpy as np
 from howsure.core.formats import fixed, listed, number, p_words, percent
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
+from howsure.metrics.miss_range import in_words
 from howsure.metrics.serial import Dependence
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
 
@@ -294,7 +295,9 @@ def _width(draft: Draft, _: Finding) -> Words:
 def _trade(draft: Draft, _: Finding) -> Words:
     low, whole = draft.facts["record"], draft.facts["whole"]
     span = _span(low, times=math.copysign(1.0, low.value))
-    seen = f"At miscoverage up to 20 %, these widths are {_against(low)} than a constant band{span}"
+    start, end = map(float, str(low.options["miss_range"]).split(" to "))
+    part = in_words((start, end))
+    seen = f"At miscoverage {part}, these widths are {_against(low)} than a constant band{span}"
     more = f"Over all levels of miscoverage they are {_against(whole)}."
     return Words(seen, "a constant band is better", "the varying widths help", more)
 

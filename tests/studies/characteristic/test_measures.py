@@ -28,7 +28,7 @@ from howsure.studies.characteristic.measures import (
 )
 from howsure.studies.engine import packed, unpacked
 
-TOLD = Measuring(low=0.3, miss_rates=(0.1, 0.4), replicates=50)
+TOLD = Measuring(miss_range=(0.0, 0.3), miss_rates=(0.1, 0.4), replicates=50)
 
 
 def symmetric(error: npt.ArrayLike, band: npt.ArrayLike) -> CharacteristicCurve:
@@ -112,7 +112,8 @@ def test_numbers_are_those_of_the_formulas() -> None:
             assert (given.lower, given.upper) == (wanted.lower, wanted.upper)
         assert by_name[f"auucc{ending}"].value == one.area().value
         assert by_name[f"characteristic_gain{ending}"].value == one.gain().value
-    for name, reading in (("characteristic_partial_gain", "under"), ("left_gain", "left")):
+    readings = {"characteristic_partial_gain": "under", "characteristic_left_gain": "left"}
+    for name, reading in readings.items():
         request = AreaRequest(y_range=(0, 0.3), reading=reading)
         assert by_name[name].value == curve.gain_by(request).value
         perfect = gain_of_perfect_model(curve, request, **common)

@@ -102,7 +102,7 @@ def test_traffic_shows_the_pattern(data_dir: Callable[[str], Path]) -> None:
     for held in gains[1:]:
         assert abs(held["characteristic_gain"]) < 8
         assert held["characteristic_partial_gain"] > 15
-        assert held["characteristic_gain"] < held["left_gain"]
-        assert held["left_gain"] < held["characteristic_partial_gain"]
+        assert held["characteristic_gain"] < held["characteristic_left_gain"]
+        assert held["characteristic_left_gain"] < held["characteristic_partial_gain"]
         assert 0.05 < held["crossing"] < 0.3
     assert gains[0]["characteristic_gain"] < gains[1]["characteristic_gain"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def plan(**changes: Any) -> Plan:
             "trees": {"method": f"{HERE}:QuantileBoosting", "rounds": 5},
         },
         "options": {
-            **{"low": 0.4, "miss_rates": [0.1, 0.6], "replicates": 20},
+            **{"miss_range": [0.0, 0.4], "miss_rates": [0.1, 0.6], "replicates": 20},
             **{"n_train": 100, "n_test": 200},
         },
     }
@@ -124,7 +125,8 @@ def test_an_address_holds_what_decides_a_trial() -> None:
     options = plan().options
     assert len(addresses()) == 6
     assert addresses(seeds=(0, 1)) > addresses()
-    for name, value in (("low", 0.3), ("replicates", 30), ("n_train", 90), ("miss_rates", [0.1])):
+    changed = {"miss_range": [0, 0.3], "replicates": 30, "n_train": 90, "miss_rates": [0.1]}
+    for name, value in changed.items():
         assert not addresses(options={**options, name: value}) & addresses()
     assert addresses(options={**options, "miss_rates": [0.6, 0.1]}) == addresses()
     assert not addresses(methods={"a": {**FLAT, "intercept": False}}) & addresses()
@@ -134,8 +136,10 @@ def test_an_address_holds_what_decides_a_trial() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"lowest": 0.2}, "near: low"),
-        ({"low": 1.2}, "low must lie strictly between 0 and 1"),
+        ({"mis_range": [0, 0.2]}, "miss_range"),
+        ({"miss_range": [0.5, 0.2]}, "miss_range must be two rising numbers between 0 and 1"),
+        ({"miss_range": [0, 1.2]}, "miss_range must be two rising numbers between 0 and 1"),
+        ({"miss_range": 0.2}, "miss_range must be"),
         ({"miss_rates": []}, "miss_rates must hold at least one"),
         ({"miss_rates": [0.0]}, "miss_rates must lie strictly between 0 and 1"),
         ({"replicates": 1}, "replicates must be a whole number of at least 2"),
@@ -162,7 +166,7 @@ def page(made: Combined) -> Document:
 def test_the_page_says_where_widths_pay(page: Document, made: Combined) -> None:
     check_words(page)
     assert page.title == "Where do varying widths pay? 3 methods on 2 worlds"
-    gains = [r.record("left_gain") for held in made.results.values() for r in held]
+    gains = [r.record("characteristic_left_gain") for held in made.results.values() for r in held]
     good = sum(gain.lower > 0 for gain in gains)
     assert page.headline is not None
     assert page.headline.text.startswith(f"In {good or 'none'} of 6 tests on 2 worlds")
@@ -172,7 +176,7 @@ def test_the_page_says_where_widths_pay(page: Document, made: Combined) -> None:
     tones = {(True, True): "watch", (True, False): "good", (False, True): "bad"}
     assert page.headline.tone == tones.get((good > 0, bad > 0), "undecided")
     gap_lines = {line.question: line for line in page.sections[0].lines}
-    trees = own(made, "trees").record("left_gain")
+    trees = own(made, "trees").record("characteristic_left_gain")
     tone = "good" if trees.lower > 0 else "bad" if trees.upper < 0 else "undecided"
     assert gap_lines["trees"].tone == tone
     assert f"need {abs(trees.value):.1f} %" in gap_lines["trees"].text
@@ -197,7 +201,7 @@ def test_the_page_is_written_in_every_form(page: Document) -> None:
     assert "<html" in page.to_html()
     assert "trees" in page.to_markdown()
     assert "auucc" in page.to_csv()
-    assert '"left_gain"' in page.to_json()
+    assert '"characteristic_left_gain"' in page.to_json()
 
 
 def test_figures_draw_curves_and_scaled_bands(page: Document, made: Combined) -> None:
@@ -232,7 +236,8 @@ def test_several_data_sets_are_told_by_their_medians(tmp_path: Path) -> None:
     made = found(told, store)
     page = characteristic_report(made.results)
     check_words(page)
-    values = [r.record("left_gain").value for r in made.results["gap"] if r.method == "trees"]
+    own = [r for r in made.results["gap"] if r.method == "trees"]
+    values = [r.record("characteristic_left_gain").value for r in own]
     line = next(line for line in page.lines if line.question == "gap, trees")
     text = f"{np.median(values):.1f} %".replace("-", "−")
     assert f"the median gain over 3 data sets is {text}" in line.text
@@ -243,3 +248,37 @@ def test_several_data_sets_are_told_by_their_medians(tmp_path: Path) -> None:
 def test_a_report_needs_results() -> None:
     with pytest.raises(InputError, match="results must hold at least one method for each world"):
         characteristic_report({"gap": []})
+
+
+@pytest.mark.parametrize("part", [(0.0, 0.4), (0.0, 0.5)])
+def test_the_page_sets_the_papers_problem_beside_its_numbers(
+    part: tuple[float, float], made: Combined
+) -> None:
+    """Only a world of the paper has published numbers, and a partial gain only in their range."""
+    results = {
+        world: [
+            replace(each, options=replace(each.options, miss_range=part), seed=seed)
+            for each in held
+            for seed in (0, 1)
+        ]
+        for world, held in made.results.items()
+    }
+    page = characteristic_report(results)
+    check_words(page)
+    grid = grid_of(page, "gap", "Beside the published")
+    rows = {row[0].text: row[1:] for row in grid.parts[0].rows}
+    assert rows["Gain over all miss rates, %"][-1].text == "6.1 %"
+    same = part == (0.0, 0.5)
+    assert any("72.7 %" in row[-1].text for row in rows.values()) == same
+    assert any("at miss rates up to 50 %" in note for note in grid.notes) != same
+    assert any("neither its function, noise" in note for note in grid.notes)
+    for place, method in enumerate(("line", "ridge", "trees")):
+        names = ("characteristic_gain", "characteristic_partial_gain", "crossing")
+        whole, low, crossing = (own(made, method).record(name).value for name in names)
+        crossed = low > max(whole, 0.0) and 0.0 < crossing < 1.0
+        told = rows["Data sets with the pattern"][place].text
+        assert told == f"{2 * crossed} of 2"
+    (line,) = [line for line in page.lines if line.question == "gap, Beside the paper"]
+    assert line.text.startswith("Data sets with the published pattern: ")
+    (other,) = [section for section in page.sections if section.title == "fan"]
+    assert "Beside the published" not in {grid.title for grid in other.grids}

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import io
 import re
 import shutil
-import tarfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -21,8 +15,6 @@ from scipy.io import savemat
 
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.studies.tasks.catalogue import entries
-from howsure.studies.tasks.download import DownloadError, Holding, Remote, get
 from howsure.studies.tasks.files import UnreadableError
 from howsure.studies.tasks.images import image_task
 from howsure.studies.tasks.images.medical import read_frame
@@ -353,68 +345,6 @@ def test_a_list_cut_between_rows_leaves_out_videos_and_says_so(tmp_path: Path) -
     part = image_task("ventricular-volume", folder=folder, **TINY).test
     assert part.ids.tolist() == ["d"]
     assert part.notes[0] == "1 videos without two traced frames left out"
-
-
-# On the way
-
-
-ALL = b"a,b\n" + 5_000 * b"1,2\n"
-
-
-class Halting(BaseHTTPRequestHandler):
-    """Promises all, and sends as much as the server is told to."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(ALL)))
-        self.end_headers()
-        self.wfile.write(ALL[: self.server.sent])  # type: ignore[attr-defined]
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Say nothing."""
-
-
-@contextmanager
-def serving(sent: int) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Halting) as held:
-        held.sent = sent  # type: ignore[attr-defined]
-        Thread(target=held.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{held.server_address[1]}/table.csv"
-        held.shutdown()
-
-
-def test_a_download_that_breaks_off_leaves_nothing_and_is_tried_again(tmp_path: Path) -> None:
-    needs("pooch")
-    remote = Remote(
-        url="", hash=f"sha256:{hashlib.sha256(ALL).hexdigest()}", name="table.csv", unpack=False
-    )
-    wanted = replace(entries()["california"], holds=(Holding(patterns=("table.csv",)),))
-    with serving(len(ALL) // 2) as address:
-        wanted = replace(wanted, remotes=(replace(remote, url=address),))
-        with pytest.raises(DownloadError, match="cannot be downloaded"):
-            get(wanted, tmp_path / "set")
-    assert list((tmp_path / "set").iterdir()) == []
-    (tmp_path / "set" / "table.csv").write_bytes(ALL[: len(ALL) // 2])
-    with serving(len(ALL)) as address:
-        wanted = replace(wanted, remotes=(replace(remote, url=address),))
-        assert (get(wanted, tmp_path / "set") / "table.csv").read_bytes() == ALL
-
-
-def test_a_changed_archive_is_not_unpacked(tmp_path: Path) -> None:
-    needs("pooch")
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        info = tarfile.TarInfo("set/table.csv")
-        info.size = len(ALL)
-        archive.addfile(info, io.BytesIO(ALL))
-    (tmp_path / "served.tar").write_bytes(packed.getvalue())
-    with serving(len(ALL)) as address:
-        remote = Remote(url=address, hash=f"md5:{32 * '0'}", name="set.tar", unpack=True)
-        wanted = replace(entries()["brain-tumour-pixels"], remotes=(remote,))
-        with pytest.raises(DownloadError, match="hash"):
-            get(wanted, tmp_path / "set")
-    assert not (tmp_path / "set").exists()
-    assert not (tmp_path / "set.tar").exists()
 
 
 # Packed files that are broken inside

@@ -1,10 +1,9 @@
-"""Archives, pictures and lists made to harm: refused by name, and nothing left behind."""
+"""Pictures, lists and packed arrays made to harm: refused by name, and nothing left behind."""
 
 from __future__ import annotations
 
 import gzip
 import io
-import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,6 @@ from scipy.io import savemat
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.studies.tasks import shift_task, uci
-from howsure.studies.tasks.download import untar
 from howsure.studies.tasks.files import UnreadableError, arrays, gunzipped
 from howsure.studies.tasks.images import drawn, medical, satellite, small
 from howsure.studies.tasks.images.medical import read_frame
@@ -25,66 +23,6 @@ from howsure.studies.tasks.images.reading import Reading, inside, read_picture
 
 tifffile = needs("tifffile")
 Image = needs("PIL.Image")
-
-
-def packed(path: Path, *members: tuple[str, dict[str, Any]]) -> Path:
-    """A TAR archive of a good file and of others, by name and what they say of themselves."""
-    with tarfile.open(path, "w") as archive:
-        for name, told in (("set/good.txt", {}), *members):
-            info = tarfile.TarInfo(name)
-            info.size = 0 if told else 4
-            for key, value in told.items():
-                setattr(info, key, value)
-            archive.addfile(info, io.BytesIO(b"text"))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("name", "told", "said"),
-    [
-        ("../out.txt", {}, "paths must stay inside"),
-        ("set/../../out.txt", {}, "paths must stay inside"),
-        ("/tmp/out.txt", {}, "paths must stay inside"),
-        ("set/..\\..\\out.txt", {}, "paths must stay inside"),
-        ("set/link", {"type": tarfile.SYMTYPE, "linkname": "/etc"}, "plain files and folders"),
-        ("set/link", {"type": tarfile.SYMTYPE, "linkname": "good.txt"}, "plain files and folders"),
-        ("set/hard", {"type": tarfile.LNKTYPE, "linkname": "../x"}, "plain files and folders"),
-        ("set/pipe", {"type": tarfile.FIFOTYPE}, "plain files and folders"),
-        ("set/device", {"type": tarfile.CHRTYPE}, "plain files and folders"),
-    ],
-)
-def test_members_that_lead_out_are_refused(
-    tmp_path: Path, name: str, told: dict[str, Any], said: str
-) -> None:
-    (tmp_path / "a").mkdir()
-    archive = packed(tmp_path / "set.tar", (name, told))
-    with pytest.raises(UnreadableError, match=rf"set\.tar.*{said}"):
-        untar(archive, "set", tmp_path / "a" / "set")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "set.tar"]
-
-
-def test_an_archive_is_unpacked_whole_or_not_at_all(tmp_path: Path) -> None:
-    place = tmp_path / "a" / "other"
-    place.parent.mkdir()
-    archive = packed(tmp_path / "set.tar", ("./set/more/b.txt", {}), ("._set", {}))
-    whole = archive.read_bytes()
-    archive.write_bytes(whole[:1800])
-    with pytest.raises(UnreadableError, match="cannot be unpacked"):
-        untar(archive, "set", place)
-    archive.write_bytes(gzip.compress(whole))
-    with pytest.raises(UnreadableError, match="cannot be unpacked"):
-        untar(archive, "set", place)
-    archive.write_bytes(whole)
-    with pytest.raises(UnreadableError, match="must hold the folder 'none'"):
-        untar(archive, "none", place)
-    assert list(place.parent.iterdir()) == []
-    for _ in range(2):
-        untar(archive, "set", place)
-        assert (place / "more" / "b.txt").read_text() == "text"
-        assert [path.name for path in place.parent.iterdir()] == ["other"]
-        (place / "good.txt").unlink()  # half a folder is made whole
-    untar(archive, "set", place)
-    assert (place / "good.txt").read_text() == "text"
 
 
 def test_gzip_bombs_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data.csv.gz").write_bytes(b"not a gzip file")
     with pytest.raises(InputError, match="cannot be read"):
         uci("yacht", tmp_path)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"nowhere must hold data\.csv\.gz or data/data\.txt"):
         uci("yacht", tmp_path / "nowhere")
 
 

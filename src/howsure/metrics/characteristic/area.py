@@ -11,8 +11,9 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
-from howsure.metrics.characteristic.bands import XAxis, YAxis, check_range
+from howsure.metrics.characteristic.bands import XAxis, YAxis
 from howsure.metrics.characteristic.trace import Trace
+from howsure.metrics.miss_range import check_range
 
 Convention = Literal["exact", "paper", "uq360"]
 Reading = Literal["under", "left"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -298,13 +297,3 @@ def bands_from_quantiles(
     check_interval(lower, point)
     check_interval(point, upper)
     return point, lower, upper
-
-
-def check_range(value: tuple[float, float], name: str, *, largest: float) -> tuple[float, float]:
-    """Check a rising pair of numbers between 0 and a largest value."""
-    ends = as_vector(value, name)
-    if len(ends) != 2 or not 0.0 <= ends[0] < ends[1] <= largest:
-        limit = "" if math.isinf(largest) else f" and {largest:g}"
-        rule = f"between 0{limit}" if limit else "of at least 0"
-        raise InputError(f"{name} must be two rising numbers {rule}, got {value!r}")
-    return float(ends[0]), float(ends[1])

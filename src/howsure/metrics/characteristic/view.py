@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, characteristic_curve
-from howsure.metrics.characteristic.area import AreaRequest
+from howsure.metrics.characteristic.area import AreaRequest, Reading
 from howsure.metrics.characteristic.bands import Bands, YAxis
 from howsure.metrics.characteristic.operating import Cost
 from howsure.metrics.metric import (
@@ -25,6 +25,7 @@ from howsure.metrics.metric import (
     Question,
     Topic,
 )
+from howsure.metrics.miss_range import MISS_RANGE, MissRange
 from howsure.predictions import Intervals
 from howsure.stats.estimate import Estimate, mean_statistic, quantile_statistic
 
@@ -32,35 +33,42 @@ if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
     from howsure.metrics.view import View
 
-LOW_MISS_RATE = 0.2
-
 
 def area_statistic(curve: CharacteristicCurve, outside: IntArray) -> Estimate:
     """Exact area under the curve (AUUCC), in units of y; lower is better."""
     found = curve.area()
     if not found.complete:
         return Estimate(math.inf, reason=found.reason)
-    influence = _partial(curve.bands, 1.0).influence
+    influence = _partial(curve.bands).influence
     told = f"{_outside(outside)}; midpoints stand for these points" if len(outside) else ""
     return Estimate(found.value, influence, reason=told, details={"convention": "exact"})
 
 
 def gain_statistic(
-    curve: CharacteristicCurve, outside: IntArray, *, miss_rate: float | None = None
+    curve: CharacteristicCurve,
+    outside: IntArray,
+    part: MissRange | None = None,
+    *,
+    reading: Reading = "under",
 ) -> Estimate:
     """How much smaller the area is than a constant band's, in percent; higher is better."""
     if len(outside):
         return Estimate(math.nan, reason=f"{_outside(outside)}, where no scale is defined")
-    details = {"convention": "exact"}
+    details: dict[str, str | float] = {"convention": "exact"}
+    request = AreaRequest()
+    if part is not None:
+        request = AreaRequest(y_range=part, reading=reading)
+        details |= {"reading": reading, "miss_range": f"{part[0]:g} to {part[1]:g}"}
     if curve.bands.one_width:
         none = np.zeros(len(curve.bands))
         return Estimate(0.0, none, reason="every row has the same width", details=details)
-    request = AreaRequest() if miss_rate is None else AreaRequest(y_range=(0.0, miss_rate))
     found = curve.gain_by(request)
     if math.isnan(found.value):
         return Estimate(math.nan, reason=found.reason)
-    share = 1.0 if miss_rate is None else miss_rate
-    own, constant = _partial(curve.bands, share), _partial(curve.bands.constant(), share)
+    if part is not None:
+        details |= {"area": found.area.value, "constant_area": found.constant.value}
+    both = (curve.bands, curve.bands.constant())
+    own, constant = (_partial(bands, part or (0.0, 1.0), reading) for bands in both)
     influence = None
     if own.influence is not None and constant.influence is not None:
         ratio = own.value / constant.value
@@ -72,24 +80,37 @@ def _outside(rows: IntArray) -> str:
     return f"the point lies outside its interval in {len(rows):,} rows (first at row {rows[0]:,})"
 
 
-def _partial(bands: Bands, share: float) -> Estimate:
-    """Area where the miss rate is at most a share: c·mean (k − K)₊, with its influence."""
+def _partial(bands: Bands, part: MissRange = (0.0, 1.0), reading: Reading = "under") -> Estimate:
+    """Area where the miss rate is in a range, with its influence.
+
+    Up to a share s, with K the scale that s of the rows exceed, it is c·mean (k − K)₊ under the
+    curve, and s·c·K more to its left. A range is the difference of two such areas.
+    """
     scale, weights = bands.critical(), bands.weights
     width = (bands.below + bands.above) / 2.0
     half = float(np.average(width, weights=weights))
+    low, high = (_scales(scale, weights, share, reading) for share in part)
+    value = high.value - low.value
+    if high.influence is None or low.influence is None:
+        return Estimate(half * value)
+    return Estimate(half * value, half * (high.influence - low.influence) + value * (width - half))
+
+
+def _scales(
+    scale: FloatArray, weights: FloatArray | None, share: float, reading: Reading
+) -> Estimate:
+    """The area up to a share of misses, per unit of the mean half width."""
+    if share <= 0.0:
+        return Estimate(0.0, np.zeros(len(scale)))
     if share >= 1.0:
-        tail = mean_statistic(scale, weights)
-        edge_influence = np.zeros(len(scale))
-    else:
-        edge = quantile_statistic(scale, 1.0 - share, weights=weights)
-        tail = mean_statistic(np.maximum(scale - edge.value, 0.0), weights)
-        if edge.influence is None:
-            return Estimate(half * tail.value)
-        edge_influence = edge.influence
-    if tail.influence is None:
-        return Estimate(half * tail.value)
-    moved = tail.influence - share * edge_influence * (share < 1.0)
-    return Estimate(half * tail.value, half * moved + tail.value * (width - half))
+        return mean_statistic(scale, weights)
+    edge = quantile_statistic(scale, 1.0 - share, weights=weights)
+    tail = mean_statistic(np.maximum(scale - edge.value, 0.0), weights)
+    left = reading == "left"
+    value = tail.value + (share * edge.value if left else 0.0)
+    if edge.influence is None or tail.influence is None:
+        return Estimate(value)
+    return Estimate(value, tail.influence - (0.0 if left else share) * edge.influence)
 
 
 def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
@@ -118,6 +139,10 @@ def recentred_rows(view: View, _: float = math.nan) -> IntArray:
     lower, upper, _ = _ends(view)
     point = view.get("point")
     return np.flatnonzero((point < lower) | (point > upper))
+
+
+def _miss_range(view: View, _: float = math.nan) -> MissRange:
+    return view.miss_range
 
 
 def traced_coverage(view: View) -> float:
@@ -150,13 +175,22 @@ def characteristic_curves(view: View, coverages: Sequence[float] = ()) -> list[C
             on = each.on(x="bandwidth", y_axis=y_axis)
             drawn = on.drawn(300, model=model, reference=False)
             made.append(replace(drawn, name=name + ending, notes=on.area().reason))
-    return [*made, *_isocost(curve, coverages, model)]
+    return [*made, *_part(curve, view.miss_range, model), *_isocost(curve, coverages, model)]
 
 
 _DRAWN_AGAINST: dict[str, YAxis] = {
     "characteristic": "miss_rate",
     "characteristic_deficit": "deficit",
 }
+
+
+def _part(curve: CharacteristicCurve, part: MissRange, model: str) -> list[Curve]:
+    """The part of the curve whose areas are told, where a range of miss rates was asked for."""
+    if part == MISS_RANGE:
+        return []
+    ends = np.array(part[::-1])
+    x = np.array([curve.at(miss_rate=end).bandwidth for end in ends])
+    return [Curve(name="characteristic_part", x=x, y=ends, model=model)]
 
 
 def _isocost(curve: CharacteristicCurve, coverages: Sequence[float], model: str) -> list[Curve]:
@@ -215,6 +249,31 @@ def operating_points(evaluation: Evaluation) -> list[Table]:
     return [Table(name="characteristic_points", columns=columns, model=model, notes=notes)]
 
 
+def _partial_gain(*, reading: Reading, **words: Any) -> Metric:
+    """A gain over the miss rates of `View.miss_range`, by one reading of a partial area."""
+    return Metric(
+        **words,
+        question=Question.TRADE,
+        source="Navrátil et al. 2021, section 2.2",
+        direction=Direction.HIGHER,
+        units="%",
+        forms=(
+            Form(
+                needs=("characteristic", "recentred_rows", "miss_range"),
+                function=gain_statistic,
+                reduce="statistic",
+                weighted=False,
+                options={"reading": reading},
+            ),
+        ),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=0.0,
+        notion=Notion.LOCAL,
+        bounds=(-math.inf, 100.0),
+    )
+
+
 _ENTRIES = (
     Metric(
         name="auucc",
@@ -267,30 +326,21 @@ _ENTRIES = (
         notion=Notion.LOCAL,
         bounds=(-math.inf, 100.0),
     ),
-    Metric(
+    _partial_gain(
         name="characteristic_partial_gain",
         title="Gain at low miss rates",
         synonyms=("partial AUUCC gain", "partial gain"),
-        question=Question.TRADE,
-        meaning="The gain at miss rates up to 20 %, where intervals are used in practice.",
-        formula="100 (A_const − A)/A_const, areas where ρ ≤ 0.2",
-        source="Navrátil et al. 2021, section 2.2",
-        direction=Direction.HIGHER,
-        units="%",
-        forms=(
-            Form(
-                needs=("characteristic", "recentred_rows"),
-                function=gain_statistic,
-                reduce="statistic",
-                weighted=False,
-                options={"miss_rate": LOW_MISS_RATE},
-            ),
-        ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=0.0,
-        notion=Notion.LOCAL,
-        bounds=(-math.inf, 100.0),
+        meaning="Gain by the area under the curve at miss rates up to 20 %, or in `miss_range`.",
+        formula="100 (A_const − A)/A_const, areas under the curve where a ≤ ρ ≤ b",
+        reading="under",
+    ),
+    _partial_gain(
+        name="characteristic_left_gain",
+        title="Bandwidth saved at low miss rates",
+        synonyms=("partial gain left of the curve",),
+        meaning="Gain by the area left of the curve: the mean bandwidth saved at these miss rates.",
+        formula="100 (A_const − A)/A_const, A = ∫ x dρ from ρ = a to b",
+        reading="left",
     ),
 )
 
@@ -299,6 +349,7 @@ TOPIC = Topic(
     arrays={
         "characteristic": characteristic_view,
         "recentred_rows": recentred_rows,
+        "miss_range": _miss_range,
     },
     curves=(lambda found, _: characteristic_curves(found.view, found.coverages),),
     tables=(operating_points,),

@@ -12,10 +12,11 @@ from howsure.metrics.congruence.choices import (
     choose_inputs,
     choose_kernel,
 )
-from howsure.metrics.congruence.outputs import fit_pair
+from howsure.metrics.congruence.outputs import as_law, fit_outputs, fit_pair
 from howsure.metrics.congruence.results import MCMD
 from howsure.metrics.congruence.smoothing import diagnose, largest_kernel, lengths, nystrom_error
 from howsure.stats.kernels import check_positive_definite, check_range
+from howsure.stats.namespace import same_rows
 from howsure.stats.nystrom import kernel_system
 from howsure.stats.solvers import SolverOptions
 
@@ -83,6 +84,9 @@ def mcmd(
     Nothing is inverted: outputs become vectors of length r whose inner products are the output
     kernel, and (K + nλI) C = L is solved for r right-hand sides.
 
+    Samples with the same inputs, row by row, and the same λ share one system. The outputs'
+    difference is then solved for at once, as `howsure.metrics.congruence.cce` does.
+
     With x a tensor, Gram matrices and solvers run on its device (this needs array-api-compat).
     Inputs that are no tensors are moved there; tensors on another device are refused. The
     number type is the solver's `dtype`, whatever came; whole numbers and 16-bit floats are
@@ -120,21 +124,25 @@ def mcmd(
     check_range(shared, second, "y2")
     check_positive_definite(shared, first, "output_kernel")
     pair = (regularization, regularization if regularization2 is None else regularization2)
-    systems = [
-        kernel_system(inputs.kernel, sample, strength, options)
-        for sample, strength in zip((rows, rows2), pair, strict=True)
-    ]
-    features, residuals = fit_pair(
-        shared,
-        first,
-        second,
-        tolerance=options.accuracy * min(pair) / (4.0 * peak),
-        options=options,
-    )
-    solutions = [system.solve(part) for system, part in zip(systems, features, strict=True)]
-    gap = systems[0].predict(points, solutions[0]) - systems[1].predict(points, solutions[1])
-    values = lengths(gap)
-    left_out = 2.0 * sum(left / strength for left, strength in zip(residuals, pair, strict=True))
+    accuracy = options.accuracy * min(pair) / (4.0 * peak)
+    systems = [kernel_system(inputs.kernel, rows, pair[0], options)]
+    if (alike := same_rows(rows, rows2)) and pair[0] == pair[1]:  # W = W': one solve
+        _, difference, left = fit_outputs(
+            shared, first, as_law(second), tolerance=2.0 * accuracy, options=options
+        )
+        targets, left_out = [difference], left / pair[0]
+    else:
+        systems.append(
+            systems[0].beside(pair[1])
+            if alike
+            else kernel_system(inputs.kernel, rows2, pair[1], options)
+        )
+        targets, residuals = fit_pair(shared, first, second, tolerance=accuracy, options=options)
+        left_out = 2.0 * sum(left / each for left, each in zip(residuals, pair, strict=True))
+    solutions = [system.solve(part) for system, part in zip(systems, targets, strict=True)]
+    solved = zip(systems, solutions, strict=True)
+    parts = [system.predict(points, solution) for system, solution in solved]
+    values = lengths(parts[0] - parts[1] if len(parts) > 1 else parts[0])
     return MCMD(
         values=values,
         n=(len(rows), len(rows2)),
@@ -145,9 +153,9 @@ def mcmd(
             systems,
             solutions,
             values,
-            rank=features[0].shape[1],
+            rank=targets[0].shape[1],
             peak=peak,
             left_out=left_out,
-            estimate=nystrom_error(systems, features, points),
+            estimate=nystrom_error(systems, targets, points),
         ),
     )

@@ -11,6 +11,7 @@ from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
+from howsure.metrics.miss_range import in_words
 from howsure.studies.characteristic.measures import MethodResult
 
 _POINTS: Final = 200  # of a drawn curve, of a band, and test rows shown
@@ -36,13 +37,13 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
     """
     if not results:
         raise InputError("results must hold at least one method, got none")
-    low = results[0].options.low
+    low, high = results[0].options.miss_range
     layers = [
         Layer(
             mark=Mark.ZONE,
-            lower=np.array([0.0]),
-            upper=np.array([low]),
-            series=f"miss rate at most {formats.level(low)}",
+            lower=np.array([low]),
+            upper=np.array([high]),
+            series=f"miss rate {in_words((low, high))}",
             colour=REFERENCE,
         )
     ]

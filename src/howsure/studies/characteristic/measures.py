@@ -33,6 +33,7 @@ from howsure.metrics.characteristic import (
 from howsure.metrics.characteristic.bands import XAxis, YAxis
 from howsure.metrics.characteristic.reference import Draws
 from howsure.metrics.characteristic.significance import permutation_tests
+from howsure.metrics.miss_range import MISS_RANGE, MissRange, check_miss_range
 from howsure.stats.binomial import holm
 from howsure.stats.ranks import wilcoxon_holm
 
@@ -43,6 +44,8 @@ AXES: Final[tuple[tuple[XAxis, YAxis], ...]] = (
     ("excess", "deficit"),
 )
 """The pairs of axes of the paper; the first is the one that figures show."""
+
+_SWAPS: Final = 500  # of a partial area each takes two curves
 
 
 def _shares(values: tuple[float, ...], name: str) -> tuple[float, ...]:
@@ -55,8 +58,8 @@ class Measuring(Checked):
 
     Attributes
     ----------
-    low : float
-        The low miss rates go from 0 to this one.
+    miss_range : (float, float)
+        The low miss rates, of partial areas and gains.
     miss_rates : tuple of float
         Operating points.
     replicates : int
@@ -65,7 +68,7 @@ class Measuring(Checked):
         Of bootstrap intervals.
     """
 
-    low: Fraction = 0.2
+    miss_range: Annotated[MissRange, check_miss_range] = MISS_RANGE
     miss_rates: Annotated[tuple[float, ...], _shares] = (0.1, 0.5)
     replicates: Annotated[int, Bound(2)] = 200
     confidence: Fraction = 0.95
@@ -94,6 +97,8 @@ class MethodResult:
         The part of it that a figure shows.
     notes : str
         How the fit went.
+    problem : {"", "gap", "traffic"}
+        Which problem of the paper it does again.
     """
 
     world: str
@@ -110,12 +115,23 @@ class MethodResult:
     axis: str = ""
     window: tuple[float, float] | None = None
     notes: str = ""
+    problem: str = ""
 
     __repr__ = brief_repr
 
     def curve(self) -> CharacteristicCurve:
         """Its curve of bandwidth and miss rate."""
         return characteristic_curve(self.y, self.point, self.lower, self.upper)
+
+    @property
+    def shows_pattern(self) -> bool:
+        """Whether curves cross, and the partial gain is positive and above the whole, as published.
+
+        It is the gain under the curve.
+        """
+        whole = self.record("characteristic_gain").value
+        low = self.record("characteristic_partial_gain").value
+        return low > max(whole, 0.0) and 0.0 < self.record("crossing").value < 1.0
 
     def record(self, metric: str, coverage: float = math.nan) -> Record:
         """The number of a name, at a coverage where it has one.
@@ -153,6 +169,9 @@ class PairTest:
         percentage points; the median over several seeds.
     gain_error : float
         Its paired bootstrap error; NaN for several seeds.
+    gain_p, gain_adjusted : float
+        As `p` and `adjusted`: of the areas to the left of the curve at low miss rates; over
+        several seeds, of their gains.
     """
 
     first: str
@@ -162,6 +181,8 @@ class PairTest:
     adjusted: float
     gain: float
     gain_error: float
+    gain_p: float
+    gain_adjusted: float
 
 
 def measure(
@@ -193,8 +214,8 @@ def measure(
     tuple of Record
         ``auucc`` and ``characteristic_gain`` on all pairs of axes (the others have the axes in
         their names), ``characteristic_partial_gain`` (area under the curve where the miss rate is
-        low) and ``left_gain`` (area to its left), ``crossing``, and at each operating point, as
-        the coverage 1 − miss rate, ``bandwidth`` and ``constant_bandwidth``.
+        low) and ``characteristic_left_gain`` (area to its left), ``crossing``, and at each
+        operating point, as the coverage 1 − miss rate, ``bandwidth`` and ``constant_bandwidth``.
 
     Examples
     --------
@@ -216,13 +237,13 @@ def measure(
             seed=seed,
         )
 
-    low = (0.0, told.low)
+    low = told.miss_range
     first = resampled(curve)
     records = [_record("auucc", first.area, curve.n, "y", Direction.LOWER)]
     for name, request in (
         ("characteristic_gain", AreaRequest()),
         ("characteristic_partial_gain", AreaRequest(y_range=low)),
-        ("left_gain", AreaRequest(y_range=low, reading="left")),
+        ("characteristic_left_gain", AreaRequest(y_range=low, reading="left")),
     ):
         gain = first.gain if request == AreaRequest() else resampled(curve, request).gain
         null = gain_of_perfect_model(
@@ -376,7 +397,11 @@ def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
         curves = [result.curve() for result in first]
         tests = permutation_tests(curves, pairs, cluster=cluster, seed=first[0].seed)
         adjusted = holm([test.p_value for test in tests])
-        request = AreaRequest(y_range=(0.0, told.low), reading="left")
+        request = AreaRequest(y_range=told.miss_range, reading="left")
+        parts = permutation_tests(
+            curves, pairs, request, permutations=_SWAPS, cluster=cluster, seed=first[0].seed
+        )
+        parts_adjusted = holm([test.p_value for test in parts])
         gains = [
             bootstrap_gain_difference(
                 curves[i],
@@ -389,16 +414,21 @@ def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
             for i, j in pairs
         ]
         rows = [
-            (test.difference, test.p_value, float(holmed), gain.value, gain.standard_error)
-            for test, holmed, gain in zip(tests, adjusted, gains, strict=True)
+            (
+                *(test.difference, test.p_value, float(holmed)),
+                *(gain.value, gain.standard_error, part.p_value, float(part_holmed)),
+            )
+            for test, holmed, gain, part, part_holmed in zip(
+                tests, adjusted, gains, parts, parts_adjusted, strict=True
+            )
         ]
     else:
 
         def table(metric: str) -> FloatArray:
             return np.array([[h[m].record(metric).value for m in methods] for h in whole])
 
-        areas, left = table("auucc"), table("left_gain")
-        matrix = wilcoxon_holm(areas)
+        areas, left = table("auucc"), table("characteristic_left_gain")
+        matrix, left_matrix = wilcoxon_holm(areas), wilcoxon_holm(left)
         rows = []
         for i, j in pairs:
             moved, gained = areas[:, i] - areas[:, j], left[:, i] - left[:, j]
@@ -410,10 +440,13 @@ def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
                     float(matrix[i, j]),
                     float(np.median(gained)),
                     math.nan,
+                    float(wilcoxon_holm(left[:, [i, j]])[0, 1]),
+                    float(left_matrix[i, j]),
                 )
             )
     made = []
-    for (i, j), (difference, p, holmed, more, error) in zip(pairs, rows, strict=True):
+    for (i, j), row in zip(pairs, rows, strict=True):
+        difference, p, holmed, more, error, gain_p, gain_holmed = row
         better = difference <= 0
         sign = 1.0 if better else -1.0
         made.append(
@@ -425,6 +458,8 @@ def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
                 adjusted=holmed,
                 gain=sign * more,
                 gain_error=error,
+                gain_p=gain_p,
+                gain_adjusted=gain_holmed,
             )
         )
     return tuple(made)

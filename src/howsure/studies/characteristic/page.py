@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from typing import Final
 
 import numpy as np
@@ -13,6 +15,7 @@ from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed
 from howsure.core.records import Record
+from howsure.metrics.miss_range import in_words
 from howsure.report.document import (
     Cell,
     Column,
@@ -39,6 +42,21 @@ _STATES: Final[Mapping[Tone, str]] = {
     "undecided": "No significant difference",
 }
 _AXIS: Final = {"miss_rate": "miss rate"}
+
+_PRINTED: Final = {
+    "characteristic_gain": "Gain over all miss rates, %",
+    "partial": "",
+    "crossing": "Crossing",
+}
+_MODEL: Final = {"gap": "network by HMC", "traffic": "LSTM with a joint model of errors"}
+_PATTERN: Final = (
+    "The pattern: the curves cross, and the partial gain, under the curve, is positive and above "
+    "that over all."
+)
+_UNTOLD: Final = {
+    "gap": "the paper gives neither its function, noise, network, prior nor rows",
+    "traffic": "the paper gives neither its horizon, features, split nor training",
+}
 
 GLOSSARY: Final = (
     GlossaryEntry(
@@ -71,7 +89,7 @@ GLOSSARY: Final = (
         units="%",
     ),
     GlossaryEntry(
-        name="left_gain",
+        name="characteristic_left_gain",
         title="Partial gain, left of the curve",
         meaning="How much less bandwidth is needed on average over low miss rates.",
         formula="areas ∫ x dy over the low miss rates",
@@ -123,11 +141,11 @@ def characteristic_report(
     every = [result for found in results.values() for result in found]
     methods = list(dict.fromkeys(result.method for result in every))
     on = f"{counted(len(methods), 'method')} on {named(list(results), 'world')}"
-    low = every[0].options.low
+    low = in_words(every[0].options.miss_range)
     stated = {
         "Worlds": ", ".join(results),
         "Methods": ", ".join(methods),
-        "Low miss rates": f"up to {formats.level(low)}",
+        "Low miss rates": low,
     }
     return study_document(
         title=title or f"Where do varying widths pay? {on}",
@@ -148,7 +166,7 @@ def characteristic_report(
 
 def _headline(results: Results, methods: Sequence[str]) -> VerdictLine:
     """How many need less bandwidth than a constant band."""
-    low = formats.level(next(iter(results.values()))[0].options.low)
+    low = in_words(next(iter(results.values()))[0].options.miss_range)
     tones = [(world, m, _left(_own(found, m))) for world, found in results.items() for m in methods]
     judged = [(world, m, gain.tone) for world, m, gain in tones if gain is not None]
     good = [m for _, m, tone in judged if tone == "good"]
@@ -158,7 +176,7 @@ def _headline(results: Results, methods: Sequence[str]) -> VerdictLine:
     what = f"In {count} tests" if many else f"Bands of {count} methods"
     text = (
         f"{what} on {named(list(results), 'world')}{', bands' if many else ''} need significantly "
-        f"less bandwidth than a constant band at miss rates up to {low}"
+        f"less bandwidth than a constant band at miss rates {low}"
     )
     text += f": {listed(good, 3)}." if good and not many else "."
     if bad:
@@ -167,7 +185,7 @@ def _headline(results: Results, methods: Sequence[str]) -> VerdictLine:
     return VerdictLine(text=text, tone=tone)
 
 
-def _opening(results: Results, low: float) -> Section:
+def _opening(results: Results, low: str) -> Section:
     """The state and the gain of every method in every world."""
     rows: dict[str, dict[str, Cell]] = {}
     drawn: dict[str, dict[str, tuple[float, float, float]]] = {}
@@ -179,8 +197,7 @@ def _opening(results: Results, low: float) -> Section:
                 rows.setdefault(method, {})[world] = cell
                 drawn.setdefault(world, {})[method] = (gain.value, gain.lower, gain.upper)
     note = (
-        f"How much less bandwidth than a constant band is needed, on average over miss rates up "
-        f"to {formats.level(low)}."
+        f"How much less bandwidth than a constant band is needed, on average over miss rates {low}."
     )
     grid = overview("Gain at low miss rates", rows, _STATES, note)
     figure = gains_figure(drawn) if drawn else None
@@ -222,7 +239,7 @@ def _gain(results: Sequence[MethodResult], metric: str) -> _Gain | None:
 
 
 def _left(results: Sequence[MethodResult]) -> _Gain | None:
-    return _gain(results, "left_gain") if results else None
+    return _gain(results, "characteristic_left_gain") if results else None
 
 
 def _section(name: str, found: Sequence[MethodResult]) -> Section:
@@ -236,6 +253,8 @@ def _section(name: str, found: Sequence[MethodResult]) -> Section:
     grids = [_gains(found, seeds), _points(found, seeds), _axes(found)]
     if pairs:
         grids.append(_tests(pairs, seeds))
+    if (beside := _beside_published(found)) is not None:
+        grids.insert(0, beside)
     bands = [
         *((result.method, bands_figure(result)) for result in first),
         (f"constant band of {first[0].method}", bands_figure(first[0], constant=True)),
@@ -258,18 +277,18 @@ def _lines(
     """What methods need at low miss rates, which of them differ, what they gain over all."""
     first, last = [], []
     methods = _methods(found)
-    low = formats.level(found[0].options.low)
+    low = in_words(found[0].options.miss_range)
     ordered = sorted(methods, key=lambda m: -_value(_left(_own(found, m))))
     for method in ordered[:_MOST]:
         own = _own(found, method)
         gain, whole = _left(own), _gain(own, "characteristic_gain")
         if gain is None or whole is None:
-            reason = own[0].record("left_gain").reason
+            reason = own[0].record("characteristic_left_gain").reason
             first.append(VerdictLine(text=f"No gain is known: {reason}.", question=method))
             continue
         if seeds > 1:
             text = (
-                f"Up to a miss rate of {low}, the median gain over {seeds} data sets is "
+                f"At miss rates {low}, the median gain over {seeds} data sets is "
                 f"{gain.text} (5 % to 95 %: {gain.range})."
             )
         else:
@@ -277,15 +296,15 @@ def _lines(
             size = f"{fixed(abs(gain.value), 1)} % {more} bandwidth than a constant band"
             if abs(gain.value) < _NOTHING:
                 size = "as much bandwidth as a constant band"
-            level = formats.level(own[0].record("left_gain").confidence)
+            level = formats.level(own[0].record("characteristic_left_gain").confidence)
             ends = f"{level} interval of the gain: {gain.range}"
-            text = f"Up to a miss rate of {low}, bands need {size} ({ends})."
+            text = f"At miss rates {low}, bands need {size} ({ends})."
         first.append(VerdictLine(text=text, tone=gain.tone, question=method))
         last.append(VerdictLine(text=_whole(own, whole, seeds), question=f"{method}, over all"))
     if len(methods) > _MOST:
         left = counted(len(methods) - _MOST, "method")
         last.append(VerdictLine(text=f"The table tells of {left} more.", question="Others"))
-    return (*first, *_pair_lines(pairs, seeds), *last)
+    return (*first, *_pair_lines(pairs, seeds), *last, *_pattern_line(found))
 
 
 def _whole(own: Sequence[MethodResult], whole: _Gain, seeds: int) -> str:
@@ -323,7 +342,12 @@ def _pair_lines(pairs: Sequence[PairTest], seeds: int) -> tuple[VerdictLine, ...
 def _gains(found: Sequence[MethodResult], seeds: int) -> Grid:
     """Areas and gains; over several data sets medians with their range."""
     rows = []
-    metrics = ("auucc", "characteristic_gain", "characteristic_partial_gain", "left_gain")
+    metrics = (
+        "auucc",
+        "characteristic_gain",
+        "characteristic_partial_gain",
+        "characteristic_left_gain",
+    )
     for method in _methods(found):
         own = _own(found, method)
         cells = [Cell(text=method)]
@@ -332,15 +356,15 @@ def _gains(found: Sequence[MethodResult], seeds: int) -> Grid:
             if metric != "auucc":
                 cells.append(_null(own, metric))
         rows.append((*cells, _cell(own, "crossing")))
-    low = formats.level(found[0].options.low)
+    low = in_words(found[0].options.miss_range)
     nulls = "Well specified"
     columns = (
         Column(title="Method"),
         *(
             Column(title=title, numeric=True)
             for title in (
-                *("AUUCC", "Gain, %", nulls, f"Gain to {low}, under, %", nulls),
-                *(f"Gain to {low}, left, %", nulls, "Crossing"),
+                *("AUUCC", "Gain, %", nulls, f"Gain {low}, under, %", nulls),
+                *(f"Gain {low}, left, %", nulls, "Crossing"),
             )
         ),
     )
@@ -381,6 +405,66 @@ def _null(own: Sequence[MethodResult], metric: str) -> Cell:
         return Cell(text=formats.MISSING)
     ends = f"{fixed(record.null_lower, 1)} to {fixed(record.null_upper, 1)}"
     return Cell(text=fixed(record.null, 1), small=ends, key=sort_key(record.null))
+
+
+def published(problem: str) -> list[dict[str, str]]:
+    """What the paper prints of a problem: a quantity, its value where it has one, and its words."""
+    lines = files(__package__).joinpath("published.csv").read_text(encoding="utf-8").splitlines()
+    return [row for row in csv.DictReader(lines) if row["problem"] == problem]
+
+
+def _beside_published(found: Sequence[MethodResult]) -> Grid | None:
+    """The paper's numbers beside ours; None where a world is not of the paper."""
+    problem = found[0].problem
+    if not problem:
+        return None
+    methods, part = _methods(found), found[0].options.miss_range
+    rows, missed = [], []
+    for told in published(problem):
+        titles = {told["quantity"]: _PRINTED[told["quantity"]]}
+        if told["quantity"] == "partial":
+            asked = (float(told["low"]), float(told["high"]))
+            if asked != part:
+                missed.append(f"The paper's partial gain is at miss rates {in_words(asked)}.")
+                continue
+            titles = {
+                "characteristic_partial_gain": f"Gain {in_words(part)}, under, %",
+                "characteristic_left_gain": f"Gain {in_words(part)}, left, %",
+            }
+        for metric, title in titles.items():
+            cells = [_cell(_own(found, method), metric) for method in methods]
+            rows.append((Cell(text=title), *cells, Cell(text=told["told"])))
+    shown = [_shown(_own(found, method)) for method in methods]
+    rows.append(
+        (
+            Cell(text="Data sets with the pattern"),
+            *(Cell(text=each) for each in shown),
+            Cell(text=formats.MISSING),
+        )
+    )
+    columns = (
+        Column(title="Quantity"),
+        *(Column(title=method, numeric=True) for method in methods),
+        Column(title=f"Published ({_MODEL[problem]})"),
+    )
+    notes = (_PATTERN, *missed, f"Not reached to the digit, as {_UNTOLD[problem]}.")
+    return Grid(
+        title="Beside the published", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=notes
+    )
+
+
+def _pattern_line(found: Sequence[MethodResult]) -> tuple[VerdictLine, ...]:
+    """In how many data sets each method shows what the paper found."""
+    if not found[0].problem:
+        return ()
+    methods = _methods(found)
+    counts = [f"{_shown(_own(found, method))} for {method}" for method in methods[:_MOST]]
+    text = f"Data sets with the published pattern: {listed(counts, _MOST)}."
+    return (VerdictLine(text=text, question="Beside the paper"),)
+
+
+def _shown(own: Sequence[MethodResult]) -> str:
+    return f"{sum(result.shows_pattern for result in own)} of {len(own)}"
 
 
 def _points(found: Sequence[MethodResult], seeds: int) -> Grid:
@@ -452,6 +536,8 @@ def _tests(pairs: Sequence[PairTest], seeds: int) -> Grid:
         Column(title="p-value", numeric=True),
         Column(title="Holm", numeric=True),
         Column(title="Difference of gains at low miss rates, points", numeric=True),
+        Column(title="p-value", numeric=True),
+        Column(title="Holm", numeric=True),
     )
     rows = []
     for pair in sorted(pairs, key=lambda pair: (pair.adjusted, pair.p, pair.difference)):
@@ -464,6 +550,8 @@ def _tests(pairs: Sequence[PairTest], seeds: int) -> Grid:
                 Cell(text=formats.p_value(pair.p), key=sort_key(pair.p)),
                 Cell(text=formats.p_value(pair.adjusted), key=sort_key(pair.adjusted)),
                 Cell(text=gain, small=f"± {error}" if error else "", key=sort_key(pair.gain)),
+                Cell(text=formats.p_value(pair.gain_p), key=sort_key(pair.gain_p)),
+                Cell(text=formats.p_value(pair.gain_adjusted), key=sort_key(pair.gain_adjusted)),
             )
         )
     told = (
@@ -471,7 +559,7 @@ def _tests(pairs: Sequence[PairTest], seeds: int) -> Grid:
         if seeds > 1
         else "p: paired permutation test; bands and critical scales of a row are swapped."
     )
-    notes = (told, "Gains are those to the left of the curve.")
+    notes = (told, "Gains, and their p, are of the areas to the left of the curve.")
     return Grid(
         title="Methods compared", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=notes
     )

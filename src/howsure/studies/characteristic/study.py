@@ -58,17 +58,17 @@ class CharacteristicStudy(Study):
     and all that `pointwise` has, where a table is split in place of simulated if it names no other
     ``source``. Every method of howsure serves; the interval nearest to 90 % is what is scaled.
 
-    Options of a plan: ``low`` (the low miss rates end here; 0.2), ``miss_rates`` (operating
+    Options of a plan: ``miss_range`` (the low miss rates; 0 to 0.2), ``miss_rates`` (operating
     points; 0.1 and 0.5), ``replicates`` (200), ``confidence`` (0.95), ``n_train`` and ``n_test``
     (a table's rows are split four to one where both are left out).
     """
 
     __slots__ = ()
     name: ClassVar[str] = "characteristic"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     headline: ClassVar[tuple[str, ...]] = (
         *("auucc", "characteristic_gain", "characteristic_partial_gain"),
-        *("left_gain", "crossing"),
+        *("characteristic_left_gain", "crossing"),
     )
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
@@ -128,6 +128,7 @@ class CharacteristicStudy(Study):
                 axis=rows.axis,
                 window=rows.window,
                 notes=getattr(fitted, "notes", ""),
+                problem=rows.problem,
             )
         )
         return TrialOutput(arrays=arrays, facts=facts)

@@ -54,6 +54,8 @@ class Split:
         What that axis is.
     window : (float, float), optional
         The part of it that a figure shows.
+    problem : {"", "gap", "traffic"}
+        Which problem of the paper it does again.
     """
 
     x: FloatArray
@@ -64,6 +66,7 @@ class Split:
     place: FloatArray | None = None
     axis: str = ""
     window: tuple[float, float] | None = None
+    problem: str = ""
 
     __repr__ = brief_repr
 
@@ -95,7 +98,15 @@ def gap(seed: int, *, n_train: int = 80, n_test: int = 2_000) -> Split:
     x = rng.uniform(1.0, 4.0, n_train) * rng.choice([-1.0, 1.0], n_train)
     x_test = rng.uniform(-4.0, 4.0, n_test)
     y, y_test = (np.cos(2.0 * at) + _NOISE * rng.normal(size=len(at)) for at in (x, x_test))
-    return Split(x=x[:, None], y=y, x_test=x_test[:, None], y_test=y_test, place=x_test, axis="x")
+    return Split(
+        x=x[:, None],
+        y=y,
+        x_test=x_test[:, None],
+        y_test=y_test,
+        place=x_test,
+        axis="x",
+        problem="gap",
+    )
 
 
 def read_traffic(folder: Path, every: int = 1) -> Split:
@@ -156,6 +167,7 @@ def read_traffic(folder: Path, every: int = 1) -> Split:
         place=(late - _SHOWN).astype(np.float64) / 24.0,
         axis=f"Days since {_SHOWN.astype('datetime64[D]')}",
         window=(0.0, 8.0),
+        problem="traffic",
     )
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.padding import Padding
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from howsure.cli.entry import Interrupted
 from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
+from howsure.core.progress import listening
 from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
-    from howsure.studies.tasks.download import Entry
+    from howsure.studies.tasks.download import Entry, Remote
+
+KEPT: Final = "interrupted: what has come is kept; the same command goes on from there"
 
 app = typer.Typer(name="data", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -35,7 +42,7 @@ def root() -> None:
 def list_() -> None:
     """List the data sets with their content, licence and place."""
     from howsure.studies.tasks.catalogue import entries
-    from howsure.studies.tasks.download import located
+    from howsure.studies.tasks.files import located
 
     console = Console()
     kind = None
@@ -45,7 +52,7 @@ def list_() -> None:
             console.print(f"\n[bold]{kind}[/bold]")
         title = f"[cyan]{entry.name}[/cyan]  {escape(entry.what)}"
         console.print(title, highlight=False, soft_wrap=True)
-        place = located(entry)
+        place = located(entry.folder)
         there = f"at {place}" if place else "not on this machine"
         where = "generated on demand" if entry.kind == "drawn images" and not place else there
         text = escape(f"licence: {entry.licence}; {where}")
@@ -55,18 +62,26 @@ def list_() -> None:
 
 @app.command(epilog="Example: howsure data get cells")
 def get(name: Name, folder: Folder = None) -> None:
-    """Download a data set, or show how to get it by hand; exit 1 if it is not there yet."""
+    """Download a data set, or show how to get it by hand; exit 1 if it is not there yet.
+
+    What breaks off or is interrupted is kept, and the same command goes on from there.
+    """
     from howsure.studies.tasks.download import check as examined
     from howsure.studies.tasks.download import get as fetch
 
     entry = _entry(name)
     _print_facts(entry)
     if entry.remotes:
-        say(f"written: {fetch(entry, folder)}")
-        return
-    if entry.kind == "drawn images":
+        try:
+            with _shown():
+                place = fetch(entry, folder)
+        except KeyboardInterrupt:
+            raise Interrupted(KEPT) from None
+        say(f"written: {place}")
         return
     say(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
+    if entry.kind == "drawn images":
+        return
     if not all(finding.good for finding in examined(entry, folder)):
         say(f"then howsure data check {name} shows whether all files are intact", error=True)
         raise typer.Exit(1)
@@ -85,11 +100,11 @@ def check(
 ) -> None:
     """Check which files are present, missing or changed; exit 0 if all are intact, 1 if not."""
     from howsure.studies.tasks.download import check as examined
-    from howsure.studies.tasks.download import located
     from howsure.studies.tasks.download import record as note
+    from howsure.studies.tasks.files import located
 
     entry = _entry(name)
-    if entry.kind == "drawn images" and folder is None and located(entry) is None:
+    if entry.kind == "drawn images" and folder is None and located(entry.folder) is None:
         say(f"{name} is generated on demand: no file is needed")
         return
     if record:
@@ -99,6 +114,28 @@ def check(
         say(f"{'ok  ' if finding.good else 'FAIL'}  {finding.said}")
     if not all(finding.good for finding in findings):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _shown() -> Iterator[None]:
+    """Bars on stderr: of each file, how much of it has come, is checked and is unpacked."""
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    shown: dict[str, TaskID] = {}
+
+    def hear(stage: str, done: int, total: int) -> None:
+        if stage not in shown:
+            shown[stage] = bars.add_task(escape(stage), total=None, said="")
+        said = f"{done:,}" if not total else f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+        bars.update(shown[stage], completed=done, total=total or None, said=said)
+
+    with bars, listening(hear):
+        yield
 
 
 def _entry(name: str) -> Entry:
@@ -118,6 +155,12 @@ def _print_facts(entry: Entry) -> None:
         ("licence", entry.licence),
         ("source", entry.source),
         ("how", entry.how),
-        *(("hash", f"{remote.name} {remote.hash}") for remote in entry.remotes),
+        *(("file", _told(remote)) for remote in entry.remotes),
     ):
         console.print(f"  {label:<8} {escape(text)}", highlight=False, soft_wrap=True)
+
+
+def _told(remote: Remote) -> str:
+    """A file's name, bytes and hash, as far as they are known, and its address."""
+    size = "" if remote.size is None else f", {remote.size:,} bytes"
+    return f"{remote.name}{size}, {remote.hash or 'no hash known'}, {remote.url}"

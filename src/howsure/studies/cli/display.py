@@ -69,6 +69,10 @@ class Bars(Monitor):
     ) -> None:
         self._bars.stop()
 
+    def sources(self, told: str) -> None:
+        """Say which worlds are drawn and which are read from originals."""
+        self._say(f"worlds {told}")
+
     def begin(self, trials: int, settled: int) -> None:
         """Start the bar of trials; what is there already does not count for speed."""
         self._trials = self._bars.add_task("trials", total=trials - settled)

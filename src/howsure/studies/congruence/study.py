@@ -63,6 +63,7 @@ from howsure.studies.congruence.worlds import (
     is_pictured,
     is_simulated,
     make_task,
+    source_of,
     task_identity,
 )
 from howsure.studies.engine import (
@@ -482,7 +483,11 @@ class CongruenceStudy(Study):
                 "seed": seed,
             },
             {"world": label, "method": ", ".join(group) or TRUTH},
-            {"files": files, "methods": {k: dict(entry) for k, (_, entry) in group.items()}},
+            {
+                "files": files,
+                "methods": {k: dict(entry) for k, (_, entry) in group.items()},
+                "source": source_of(identity),
+            },
         )
 
 

@@ -34,7 +34,7 @@ from howsure.studies.engine import (
     complete_numbers,
     numbers_hash,
 )
-from howsure.studies.tasks import Part, find_folder
+from howsure.studies.tasks import Part, Source, find_folder
 from howsure.studies.tasks.images import (
     BLOOD,
     DIGITS,
@@ -42,6 +42,8 @@ from howsure.studies.tasks.images import (
     image_task,
     read_blood,
     rotated_digits,
+    settled,
+    settled_source,
 )
 
 Embedding = Callable[[npt.NDArray[Any]], FloatArray]
@@ -363,12 +365,14 @@ def cells_task(
     train: int = 2000,
     val: int = 500,
     test: int = 1000,
+    folder: str | None = None,
+    source: Source | None = None,
     shortcut: bool = True,
     components: int = COMPONENTS,
 ) -> CongruenceTask:
-    """Drawn fluorescent cells, to be counted; see `howsure.studies.tasks.images.image_task`."""
+    """Fluorescent cells, to be counted; see `howsure.studies.tasks.images.image_task`."""
     sizes = {"train": train, "val": val, "test": test}
-    own = {"seed": seed, "shortcut": shortcut, **sizes}
+    own = {"seed": seed, "folder": folder, "source": source, "shortcut": shortcut, **sizes}
     return photographs_task("cells", counts=True, components=components, units="cells", **own)
 
 
@@ -466,6 +470,8 @@ def task_identity(
         check_options(label, entry, ("world", *sorted(options)))
         if name in _REAL and not files:
             find_folder(*_REAL[name])
+        if name == "cells":
+            own = settled(image_task(name, folder=files.get("folder"), **own), own)
     identity = {"task": NAMED.get(name, name), **own}
     if name != "blood":
         identity["seed"] = seed
@@ -489,6 +495,15 @@ def is_simulated(identity: Mapping[str, Any]) -> bool:
     return identity.get("task") == "discrete-wave"
 
 
+def source_of(identity: Mapping[str, Any]) -> str:
+    """Whether a task is drawn or read from its original; of a table of one's own, neither."""
+    if "task" not in identity:
+        return ""
+    if is_simulated(identity):
+        return "drawn"
+    return settled_source(identity["task"], identity)
+
+
 def is_pictured(identity: Mapping[str, Any]) -> bool:
     """Whether inputs are images."""
     return "task" in identity and not is_simulated(identity)
@@ -501,6 +516,8 @@ def _made(identity_text: str, files_text: str) -> CongruenceTask:
         return _table_task(identity, Path(files["table"]))
     own = {key: value for key, value in identity.items() if key != "task"} | files
     name = identity["task"]
+    if name == "cells":
+        own["source"] = settled_source(name, own)
     if name in PHOTOGRAPHS:
         return photographs_task(name, counts=is_counted(identity), **own)
     return congruence_task(name, **own)

@@ -55,6 +55,9 @@ _HERE: Final = threading.local()  # of each thread of a cluster's worker
 class Monitor:
     """Hears how a run goes; this one does nothing with it."""
 
+    def sources(self, told: str) -> None:
+        """Which worlds are drawn and which are read from originals, where a study tells."""
+
     def begin(self, trials: int, settled: int) -> None:
         """So many trials, of which so many need no work."""
 

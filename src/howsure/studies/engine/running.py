@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import final
 
@@ -19,7 +19,7 @@ from howsure.studies.engine.executor import Executor, Here, Monitor, Processes, 
 from howsure.studies.engine.plan import Plan
 from howsure.studies.engine.shipped import grouped, shipped
 from howsure.studies.engine.store import Store, TrialEntry
-from howsure.studies.engine.study import Combined, Trial, study_of, trials_of
+from howsure.studies.engine.study import Combined, Trial, sources_of, study_of, trials_of
 from howsure.studies.engine.tables import stacked
 from howsure.studies.engine.trials import Call, settled
 
@@ -130,7 +130,10 @@ def run(
     started = time.perf_counter()
     every = {trial.address: trial for trial in trials_of(plan)}
     _check_needs(every)
+    told = sources_of(every.values())
     listener, monitor = (None, Monitor()) if monitor is None else (monitor.within, monitor)
+    if told:
+        monitor.sources(told)
     store.sweep()
     entries = store.entries(every, thorough=True)
     todo = [a for a, entry in entries.items() if not settled(entry, retry=retry_failed)]
@@ -313,8 +316,10 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
     if not done and there is None:
         raise UnanswerableError(f"no trial of plan {plan.name!r} is done in {store.location}")
     own = [study_of(plan.study).combine(plan, done, store)] if done else []
+    told = sources_of(trial for trial, _ in survey.entries)
+    facts = {"Data": told} if told else {}
     if there is None:
-        return own[0]
+        return replace(own[0], facts=facts)
     parts = [*given.values(), *own]
     results = {
         world: [one for part in parts for one in part.results.get(world, ())]
@@ -323,5 +328,5 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
     return Combined(
         table=stacked([part.table for part in parts]),
         results={world: held for world, held in results.items() if held},
-        facts=there.facts,
+        facts={**facts, **there.facts},
     )

@@ -7,7 +7,7 @@ package by an entry point in the group ``howsure.studies``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -82,7 +82,8 @@ class Combined:
     results : mapping of str to sequence
         By world label: what the study's page is drawn from.
     facts : mapping of str to str
-        Where results come from that were not run here.
+        Which worlds were drawn and which were read from originals, where trials tell; and where
+        results come from that were not run here.
     """
 
     table: pa.Table
@@ -210,6 +211,27 @@ def study_of(name: str) -> Study:
     if not isinstance(study, Study):
         raise InputError(f"study {name!r} must be a Study, got {type(study).__name__}")
     return study
+
+
+def sources_of(trials: Iterable[Trial]) -> str:
+    """In a line, which worlds are drawn and which are read from originals, as trials tell.
+
+    A trial tells it by ``source`` in its context: ``drawn``, ``original``, or nothing where its
+    world is a table of one's own.
+
+    Examples
+    --------
+    >>> drawn = Trial(study="s", identity={}, labels={"world": "a"}, context={"source": "drawn"})
+    >>> read = Trial(study="s", identity={}, labels={"world": "b"}, context={"source": "original"})
+    >>> sources_of([drawn, read, read])
+    'drawn: a; read from originals: b'
+    """
+    told = {trial.labels.get("world", ""): trial.context.get("source") for trial in trials}
+    parts = []
+    for source, words in (("drawn", "drawn"), ("original", "read from originals")):
+        worlds = [world for world, own in told.items() if own == source]
+        parts += [f"{words}: {', '.join(worlds)}"] if worlds else []
+    return "; ".join(parts)
 
 
 def trials_of(plan: Plan) -> tuple[Trial, ...]:

@@ -68,7 +68,13 @@ from howsure.studies.tasks import (
     shift_task,
     table_task,
 )
-from howsure.studies.tasks.images import image_names, image_task
+from howsure.studies.tasks.images import (
+    image_names,
+    image_task,
+    settled,
+    settled_source,
+    settled_task,
+)
 
 if TYPE_CHECKING:
     from howsure.report.document import Document
@@ -80,7 +86,7 @@ _SPECTRAL: Final = 3.0
 """The bound on convolutions in the benchmark's variation."""
 _SCORES: Final[Mapping[str, type[GMMScore | KNNScore]]] = {"gmm": GMMScore, "knn": KNNScore}
 _IMAGES: Final = (
-    *("folder", "train", "val", "test", "recipe", "shortcut", "edge"),
+    *("folder", "source", "train", "val", "test", "recipe", "shortcut", "edge"),
     *("order", "frames", "broken", "complete"),
 )
 """Options of drawn and of real images."""
@@ -307,8 +313,8 @@ def task_identity(
                 raise InputError(f"world {label!r} must name its {key} column, got none")
     elif world in image_names():
         check_options(label, entry, ("world", *_IMAGES))
-        image_task(world, seed=seed, folder=files.get("folder"), **own)
-        return {"images": world, **own, "seed": seed}, files
+        task = image_task(world, seed=seed, folder=files.get("folder"), **own)
+        return {"images": world, **settled(task, own), "seed": seed}, files
     elif world in shift_names():
         check_options(label, entry, ("world", "folder"))
         own = {"shift": world}
@@ -339,7 +345,7 @@ def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
 def _made(identity_text: str, files_text: str) -> Task:
     identity, files = json.loads(identity_text), json.loads(files_text)
     if "images" in identity:
-        return image_task(identity.pop("images"), **identity, **files)
+        return settled_task(identity.pop("images"), **identity, **files)
     data = identity.pop("data")
     task = _table_task(identity, files)
     if _hash(task) != data:
@@ -376,6 +382,13 @@ def _hash(task: Task) -> str:
     return numbers_hash(*(array for part in parts for array in (part.x, part.y)))
 
 
+def _source(identity: Mapping[str, Any]) -> str:
+    """Whether a world is drawn or read from its originals; of a table of one's own, neither."""
+    if "images" in identity:
+        return settled_source(identity["images"], identity)
+    return "original" if "shift" in identity else ""
+
+
 def _present(plan: Plan, options: Options) -> list[str]:
     """Labels of the worlds whose data are on this machine; all, where none may be absent."""
     if options.absent == "error":
@@ -406,6 +419,7 @@ class _World:
     ) -> None:
         self.study, self.options, self.label, self.seed = study, options, label, seed
         self.identity, self.files = task_identity(label, plan.worlds[label], plan.folder, seed)
+        self.source = _source(self.identity)
         self.networks: dict[str, Trial] = {}
         self.densities: dict[tuple[str, FeatureScore], Trial] = {}
         self.methods: list[Trial] = []
@@ -429,6 +443,7 @@ class _World:
         needs: Sequence[str] = (),
     ) -> Trial:
         whole = {"world": self.identity, "seed": self.seed, **identity}
+        context = {**context, "source": self.source}
         return self.study.trial(whole, {"world": self.label, **labels}, context, needs)
 
     def _add_benchmark(self, label: str, method: ShiftMethod, revision: Any) -> None:

@@ -9,12 +9,13 @@ from howsure.studies.tasks.files import DataNotFoundError, cache_folder, find_fo
 from howsure.studies.tasks.learning import LearningTable, read_learning_table
 from howsure.studies.tasks.shift import shift_names, shift_task, table_task
 from howsure.studies.tasks.tables import UciTable, uci, uci_names
-from howsure.studies.tasks.task import Part, Task
+from howsure.studies.tasks.task import Part, Source, Task
 
 __all__ = [
     "DataNotFoundError",
     "LearningTable",
     "Part",
+    "Source",
     "Task",
     "UciTable",
     "cache_folder",

@@ -10,6 +10,7 @@ import gzip
 import math
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, Final
@@ -52,8 +53,13 @@ def places(folder: str) -> list[Path]:
     return [Path(base) / folder for base in (root, cache_folder()) if base]
 
 
-def find_folder(name: str, folder: str, *, holding: str = "") -> Path:
-    """The folder of a data set, which must hold a file if one is named.
+def located(folder: str) -> Path | None:
+    """Where a data set's folder lies: the first of `places` that there is, or None."""
+    return next((place for place in places(folder) if place.is_dir()), None)
+
+
+def find_folder(name: str, folder: str) -> Path:
+    """The folder of a data set, as `located` finds it.
 
     Raises
     ------
@@ -67,14 +73,13 @@ def find_folder(name: str, folder: str, *, holding: str = "") -> Path:
     ...
     howsure.studies.tasks.files.DataNotFoundError: data set 'moon' is ...
     """
-    looked = places(folder)
-    for place in looked:
-        if place.is_dir() and (place / holding).exists():
-            return place
+    place = located(folder)
+    if place is not None:
+        return place
     unset = "" if os.environ.get("HOWSURE_DATA") else " (HOWSURE_DATA is not set)"
     raise DataNotFoundError(
         f"data set {name!r} is not on this machine: looked for "
-        f"{', '.join(map(str, looked))}{unset}; howsure data get {name} shows how to get it"
+        f"{', '.join(map(str, places(folder)))}{unset}; howsure data get {name} shows how to get it"
     )
 
 
@@ -124,11 +129,18 @@ def _check_declared(file: Any, most: int, path: Path) -> None:
     bounded(math.prod(shape) * kind.itemsize, most, path)
 
 
-def read_list(path: Path, *, delimiter: str = ",") -> pa.Table:
-    """A file of columns with a header, packed by gzip or not; it must have a row."""
+def read_list(path: Path, *, delimiter: str = ",", text: Sequence[str] = ()) -> pa.Table:
+    """A file of columns with a header, packed by gzip or not; it must have a row.
+
+    Columns named as text stay so, though all their cells look like numbers, as ``0X1F`` does.
+    """
     try:
         source = pa.BufferReader(gunzipped(path, _MOST)) if path.suffix == ".gz" else path
-        table = csv.read_csv(source, parse_options=csv.ParseOptions(delimiter=delimiter))
+        table = csv.read_csv(
+            source,
+            parse_options=csv.ParseOptions(delimiter=delimiter),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(text, pa.string())),
+        )
         titles = table.column_names  # fails where they are no text
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(f"{path} cannot be read: {error}") from error

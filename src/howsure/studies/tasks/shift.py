@@ -347,7 +347,13 @@ TABLES: Final[Mapping[str, TableFacts]] = MappingProxyType(
         ),
         "traffic": TableFacts(
             folder="metro_traffic",
-            files=(("data.csv.gz", "Metro_Interstate_Traffic_Volume.csv"),),
+            files=(
+                (
+                    "data.csv.gz",
+                    "Metro_Interstate_Traffic_Volume.csv",
+                    "Metro_Interstate_Traffic_Volume.csv.gz",
+                ),
+            ),
             rows=48204,
             target="traffic_volume",
             units="vehicles an hour",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from howsure.methods.deep.modules.inputs import Scaling
 
 Family = Literal["shift", "congruence"]
+Source = Literal["drawn", "original"]
 
 FAMILIES: Final[tuple[Family, ...]] = ("shift", "congruence")
 
@@ -105,6 +106,8 @@ class Task:
     family : {"shift", "congruence"}
         Whose task it is: the shift benchmark's of Gustafsson, Danelljan and Schön (2023), or the
         conditional congruence's of Young et al. (2025).
+    source : {"original", "drawn"}
+        Whether rows are read from published files or one's own, or drawn here.
     published : mapping of str to int
         Rows of the parts in the paper, or by its rule from the published number of images.
     columns : tuple of str
@@ -127,6 +130,7 @@ class Task:
     images: bool = False
     scaling: Scaling = "none"
     family: Family = "shift"
+    source: Source = "original"
     published: Mapping[str, int] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     _parts: dict[str, Part] = field(default_factory=dict, init=False, repr=False)

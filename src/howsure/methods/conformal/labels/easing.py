@@ -43,6 +43,7 @@ class EaseBins(Checked):
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.linspace(-2.0, 2.0, 40)[:, None]
     >>> group = EaseBins(2).learn(x, lambda rows: rows[:, 0] ** 3)
     >>> np.bincount(group(x)).tolist()
@@ -87,6 +88,7 @@ class EaseColumn(Checked):
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.arange(10.0)[:, None]
     >>> np.bincount(EaseColumn(0, 2).learn(x, lambda rows: rows[:, 0])(x)).tolist()
     [5, 5]

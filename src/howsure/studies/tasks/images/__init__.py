@@ -8,7 +8,13 @@ conditional congruence experiments of Young et al. (2025). Beside them stand two
 from howsure.methods.deep.modules.inputs import network_input
 from howsure.studies.tasks.images.cells import draw_cells
 from howsure.studies.tasks.images.chairs import draw_chairs
-from howsure.studies.tasks.images.naming import image_names, image_task
+from howsure.studies.tasks.images.naming import (
+    image_names,
+    image_task,
+    settled,
+    settled_source,
+    settled_task,
+)
 from howsure.studies.tasks.images.small import BLOOD, DIGITS, read_blood, rotated_digits
 
 __all__ = [
@@ -21,4 +27,7 @@ __all__ = [
     "network_input",
     "read_blood",
     "rotated_digits",
+    "settled",
+    "settled_source",
+    "settled_task",
 ]

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, final
 
@@ -38,6 +39,9 @@ MOST_CELLS: Final = 200
 PER_COUNT: Final = 1000
 ANGLES: Final = 899
 RC49: Final = "RC-49_64x64.h5"
+CELL200: Final = "Cell200_64x64.h5"
+CELLS_FOLDER: Final = "Cell200"
+CHAIRS_FOLDER: Final = "RC-49"
 FULL: Final = "full"
 
 _MOST: Final = 1 << 26  # bytes of labels; those of RC-49 take half a million
@@ -102,10 +106,22 @@ def drawn_chairs(seed: int) -> Pool:
 
 
 def original_cells(reading: Reading) -> Pool:
-    """Cell-200 as published: files ``<number>_<count>.0.<ext>`` of 64 by 64 grey pixels."""
+    """Cell-200 as published: ``Cell200_64x64.h5``, or files ``<number>_<count>.0.<ext>``.
+
+    Pictures are of 64 by 64 grey pixels; the file holds ``IMGs_grey`` and ``CellCounts``.
+    """
+    if (reading.folder / CELL200).is_file():
+        packed = _Packed(reading.folder / CELL200, "IMGs_grey", 1)
+        labels = packed.numbers("CellCounts")
+        packed.check(len(labels))
+        reading.expect(len(labels), MOST_CELLS * PER_COUNT, "images")
+        ids = np.array([f"{row}_{label:.0f}" for row, label in enumerate(labels)])
+        every = np.ones(len(labels), dtype=bool)
+        return Pool(labels=labels, fetch=packed.fetch, ids=ids.__getitem__, training=every)
     matches = ((_CELL_FILE.fullmatch(path.name), path) for path in reading.folder.iterdir())
     found = sorted((int(match[2]), int(match[1]), path) for match, path in matches if match)
-    reading.expect(len(found), MOST_CELLS * PER_COUNT, "images <number>_<count>.0.<ext>")
+    what = f"images <number>_<count>.0.<ext>, or {CELL200}"
+    reading.expect(len(found), MOST_CELLS * PER_COUNT, what)
     labels = np.array([float(count) for count, _, _ in found])
     names = np.array([path.name for _, _, path in found])
 
@@ -125,41 +141,68 @@ def original_cells(reading: Reading) -> Pool:
 
 def original_chairs(reading: Reading) -> Pool:
     """RC-49 as published: ``RC-49_64x64.h5`` with ``images``, ``labels`` and ``indx_train``."""
-    h5py: Any = require("h5py", extra="vision")
-    path = reading.folder / RC49
-    if not path.is_file():
+    packed = _Packed(reading.folder / RC49, "images", 3)
+    if not packed.path.is_file():
         raise InputError(f"{reading.folder} must hold {RC49}, got no such file")
-    try:
-        with h5py.File(path, "r") as held:
-            shape = held["images"].shape
-            for name in ("labels", "indx_train"):
-                bounded(8 * math.prod(held[name].shape), _MOST, f"{path}: {name}")
-            labels = np.asarray(held["labels"][:], dtype=np.float64).ravel()
-            chosen = np.asarray(held["indx_train"][:], dtype=np.int64).ravel()
-    except UnreadableError:
-        raise
-    except BROKEN as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
-    if shape != (len(labels), 3, SIDE, SIDE):
-        raise InputError(f"{path}: images must be ({len(labels)}, 3, {SIDE}, {SIDE}), got {shape}")
+    labels = packed.numbers("labels")
+    chosen = packed.numbers("indx_train").astype(np.int64)
+    packed.check(len(labels))
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(labels):
-        raise InputError(f"{path}: indx_train must lie in 0 … {len(labels) - 1}")
+        raise InputError(f"{packed.path}: indx_train must lie in 0 … {len(labels) - 1}")
     reading.expect(len(labels), ANGLES * DESIGNS, "images")
     training = np.zeros(len(labels), dtype=bool)
     training[chosen] = True
     names = np.array([f"{row}/{label:.1f}" for row, label in enumerate(labels)])
+    tenths = np.rint(labels * 10.0) / 10.0
+    return Pool(labels=tenths, fetch=packed.fetch, ids=names.__getitem__, training=training)
 
-    def fetch(rows: IntArray) -> Images:
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """An HDF5 file of images, which are read row by row, and of numbers."""
+
+    path: Path
+    images: str
+    channels: int
+
+    def numbers(self, name: str) -> FloatArray:
+        """An array of finite numbers, as a vector."""
+        h5py: Any = require("h5py", extra="vision")
+        try:
+            with h5py.File(self.path, "r") as held:
+                bounded(8 * math.prod(held[name].shape), _MOST, f"{self.path}: {name}")
+                found = np.asarray(held[name][:], dtype=np.float64).ravel()
+        except UnreadableError:
+            raise
+        except BROKEN as error:
+            raise InputError(f"{self.path} cannot be read: {error}") from error
+        if not np.isfinite(found).all():
+            raise UnreadableError(f"{self.path}: {name} must be finite numbers")
+        return found
+
+    def check(self, rows: int) -> None:
+        """Refuse images of another shape than so many rows have."""
+        h5py: Any = require("h5py", extra="vision")
+        wanted = (rows, self.channels, SIDE, SIDE)
+        try:
+            with h5py.File(self.path, "r") as held:
+                shape = held[self.images].shape
+        except BROKEN as error:
+            raise InputError(f"{self.path} cannot be read: {error}") from error
+        if shape != wanted:
+            raise InputError(f"{self.path}: {self.images} must be {wanted}, got {shape}")
+
+    def fetch(self, rows: IntArray) -> Images:
+        """Images of rows, channels last."""
+        h5py: Any = require("h5py", extra="vision")
         distinct, back = np.unique(rows, return_inverse=True)
         try:
-            with h5py.File(path, "r") as held:
-                images = np.asarray(held["images"][distinct], dtype=np.uint8)
+            with h5py.File(self.path, "r") as held:
+                images = np.asarray(held[self.images][distinct], dtype=np.uint8)
         except BROKEN as error:
-            raise InputError(f"{path} cannot be read: {error}") from error
+            raise InputError(f"{self.path} cannot be read: {error}") from error
         return np.moveaxis(images[back], 1, 3), rows, ()
-
-    tenths = np.rint(labels * 10.0) / 10.0
-    return Pool(labels=tenths, fetch=fetch, ids=names.__getitem__, training=training)
 
 
 @final
@@ -221,6 +264,15 @@ CHAIRS: Final[Mapping[str, Variant]] = MappingProxyType(
         ),
     }
 )
+
+
+DRAWN: Final = (*CELLS, *CHAIRS)
+"""Names of the tasks that are drawn where their originals are not on this machine."""
+
+
+def originals_folder(name: str) -> str:
+    """The folder of the published images that a drawn task stands for."""
+    return CELLS_FOLDER if name in CELLS else CHAIRS_FOLDER
 
 
 def drawn_variant(name: str, *, edge: str = "paper") -> Variant:
@@ -291,6 +343,14 @@ def chairs_rows(pool: Pool, variant: Variant, name: str, seed: int) -> IntArray:
     return chosen
 
 
+def _original(read: Callable[[Reading], Pool], reading: Reading) -> Pool:
+    """Published images; where they are not whole, the error says that they can be drawn."""
+    try:
+        return read(reading)
+    except InputError as error:
+        raise type(error)(f'{error}; source="drawn" draws pictures instead') from error
+
+
 def read_drawn(
     name: str,
     variant: Variant,
@@ -304,11 +364,13 @@ def read_drawn(
     """One part of a task, from original files where there is a reading; tests know their range."""
     test = part not in ("train", "val")
     if name in CELLS:
-        pool = original_cells(reading) if reading else drawn_cells(seed, recipe, shortcut)
+        pool = (
+            _original(original_cells, reading) if reading else drawn_cells(seed, recipe, shortcut)
+        )
         asked = {FULL if key == "test" else key: size for key, size in sizes.items()}
         rows = cells_rows(pool, variant, part, seed, {**variant.published, **asked})
     else:
-        pool = original_chairs(reading) if reading else drawn_chairs(seed)
+        pool = _original(original_chairs, reading) if reading else drawn_chairs(seed)
         rows = chairs_rows(pool, variant, part, seed)[: sizes.get("test" if test else part)]
     images, kept, notes = pool.fetch(rows)
     labels = pool.labels[kept]

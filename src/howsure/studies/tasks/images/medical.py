@@ -167,7 +167,7 @@ def read_ventricle(reading: Reading, name: str, *, frames: Frames = "area") -> M
     """
     check_choice(frames, ("area", "order"), "frames")
     place = reading.folder / "FileList.csv"
-    table = read_list(place)
+    table = read_list(place, text=("FileName",))
     videos = np.char.replace(column(table, "FileName", place), ".avi", "")
     volume = numbers(table, "EDV" if name == "test" else "ESV", place)
     chosen = np.char.upper(column(table, "Split", place)) == _SPLITS[name]
@@ -211,7 +211,7 @@ def read_frame(path: Path, number: int) -> Bytes:
 
 def _tracings(path: Path, frames: Frames) -> dict[str, _Traced]:
     """Videos with exactly two traced frames."""
-    table = read_list(path)
+    table = read_list(path, text=("FileName",))
     videos = np.char.replace(column(table, "FileName", path), ".avi", "")
     frame = numbers(table, "Frame", path).astype(int)
     ends = np.column_stack([numbers(table, title, path) for title in ("X1", "Y1", "X2", "Y2")])
@@ -247,10 +247,10 @@ def read_skin(reading: Reading, name: str) -> Mapping[str, Part]:
     place = lists[0]
     table = read_list(place)
     ids, source = column(table, "image_id", place), column(table, "dataset", place)
-    images = {path.stem: path for path in sorted(reading.folder.rglob("*.jpg"))}
+    images = {path.stem: path for path in sorted(reading.folder.rglob("[!.]*.jpg"))}
     masks = {
         path.stem.removesuffix(_SKIN_MASK): path
-        for path in sorted(reading.folder.rglob(f"*{_SKIN_MASK}.png"))
+        for path in sorted(reading.folder.rglob(f"[!.]*{_SKIN_MASK}.png"))
     }
     reading.expect(len(set(ids.tolist()) & set(images)), SKIN_IMAGES, "images")
     alone = sorted(set(masks) - set(images))

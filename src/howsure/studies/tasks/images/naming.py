@@ -14,10 +14,17 @@ from typing import Any, Final, Literal, final
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known
 from howsure.methods.deep.modules.inputs import Scaling
-from howsure.studies.tasks.files import find_folder
+from howsure.studies.tasks.files import find_folder, located
 from howsure.studies.tasks.images import medical, photographs, satellite
 from howsure.studies.tasks.images.cells import Recipe
-from howsure.studies.tasks.images.drawn import CELLS, CHAIRS, drawn_variant, read_drawn
+from howsure.studies.tasks.images.drawn import (
+    CELLS,
+    CHAIRS,
+    DRAWN,
+    drawn_variant,
+    originals_folder,
+    read_drawn,
+)
 from howsure.studies.tasks.images.medical import Frames
 from howsure.studies.tasks.images.photographs import (
     PHOTOGRAPH_SIDE,
@@ -26,8 +33,8 @@ from howsure.studies.tasks.images.photographs import (
     Persons,
     sizes,
 )
-from howsure.studies.tasks.images.reading import Reading
-from howsure.studies.tasks.task import FAMILIES, Family, Part, Task
+from howsure.studies.tasks.images.reading import Reading, check_choice
+from howsure.studies.tasks.task import FAMILIES, Family, Part, Source, Task
 
 
 @final
@@ -179,6 +186,7 @@ def image_task(
     name: str,
     *,
     folder: str | os.PathLike[str] | None = None,
+    source: Source | None = None,
     seed: int = 0,
     train: int | None = None,
     val: int | None = None,
@@ -202,8 +210,12 @@ def image_task(
     name : str
         One of `image_names`.
     folder : path, optional
-        Where the raw download lies. If omitted, Cells and ChairAngle are drawn, and real sets
-        are looked for under ``HOWSURE_DATA`` and in the user's cache.
+        Where the raw download lies. If omitted, it is looked for under ``HOWSURE_DATA`` and in
+        the user's cache, as `howsure data check` does.
+    source : {"drawn", "original"}, optional
+        Cells and ChairAngle: whether they are drawn, or read from the published Cell-200 and
+        RC-49. If omitted, originals are used where they are on this machine, unless `recipe`
+        or `shortcut` says how to draw. The task's own `source` says which it was.
     seed : int
         Fixes drawing, random splits and the choice of fewer rows.
     train, val, test : int, optional
@@ -246,11 +258,11 @@ def image_task(
         If there is no such name, or a choice is unknown; and when a part is read, if the
         download breaks a rule.
     DataNotFoundError
-        If a real set is not on this machine.
+        If a real set, or the original that `source` asks for, is not on this machine.
 
     Examples
     --------
-    >>> task = image_task("chair-angle-gap", train=6, val=4, test=5)
+    >>> task = image_task("chair-angle-gap", source="drawn", train=6, val=4, test=5)
     >>> task.test.x.shape, task.units, bool((abs(task.train.y - 45) > 15).all())
     ((5, 64, 64, 3), 'degrees', True)
     >>> image_task("chairs")
@@ -261,9 +273,10 @@ def image_task(
     check_known(name, image_names(), "name")
     limits = _limits({"train": train, "val": val, "test": test})
     real = REAL.get(name)
-    place = None if folder is None else Path(folder)
-    if place is None and real is not None:
-        place = find_folder(name, real.folder)
+    asked = {"recipe": recipe, "shortcut": shortcut}
+    if name in CELLS and source is None and folder is None and _differs(asked):
+        source = "drawn"
+    place = _place(name, folder, source)
     reading = None
     if place is not None:
         reading = Reading(folder=place, seed=seed, order=order, broken=broken, complete=complete)
@@ -279,6 +292,7 @@ def image_task(
             read=partial(read_drawn, name, variant, reading, seed, recipe, shortcut, limits),
             images=True,
             scaling="imagenet",
+            source="drawn" if reading is None else "original",
             published=dict(variant.published),
         )
     tests = dict.fromkeys(real.tests, limits["test"]) if "test" in limits else {}
@@ -299,6 +313,54 @@ def image_task(
         family=real.family,
         published=real.published,
     )
+
+
+def _differs(asked: Mapping[str, Any]) -> bool:
+    """Whether an option of `image_task` is not as it stands there."""
+    usual = image_task.__kwdefaults__ or {}
+    return any(value != usual[key] for key, value in asked.items())
+
+
+def settled(task: Task, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a task as they decide it anywhere: a source stands there for originals alone.
+
+    Examples
+    --------
+    >>> settled(image_task("cells", source="drawn"), {"source": "drawn", "train": 40})
+    {'train': 40}
+    """
+    kept = {key: value for key, value in options.items() if key != "source"}
+    return kept | ({"source": "original"} if settled_source(task.name, kept) != task.source else {})
+
+
+def settled_source(name: str, options: Mapping[str, Any]) -> Source:
+    """The source of a task whose options `settled` gave."""
+    drawn = name in DRAWN and options.get("source") != "original"
+    return "drawn" if drawn else "original"
+
+
+def settled_task(name: str, **options: Any) -> Task:
+    """The task of options that `settled` gave: it is drawn wherever it was drawn."""
+    return image_task(name, **{**options, "source": settled_source(name, options)})
+
+
+def _place(name: str, folder: str | os.PathLike[str] | None, source: Source | None) -> Path | None:
+    """Where the files of a task lie; None where it is drawn."""
+    drawable = name in DRAWN
+    if source is not None:
+        check_choice(source, ("drawn", "original"), "source")
+    if source == "drawn" and not drawable:
+        raise InputError(f"source must be original, for {name} cannot be drawn, got 'drawn'")
+    if source == "drawn" and folder is not None:
+        raise InputError(f"source must be original where a folder is given, got {source!r}")
+    if folder is not None:
+        return Path(folder)
+    if source == "drawn":
+        return None
+    if not drawable:
+        return find_folder(name, REAL[name].folder)
+    kept = originals_folder(name)
+    return find_folder(name, kept) if source == "original" else located(kept)
 
 
 def _limits(wanted: Mapping[str, int | None]) -> dict[str, int]:

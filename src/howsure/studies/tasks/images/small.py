@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -10,10 +11,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.studies.tasks.files import (
     UnreadableError,
+    bounded,
     column,
     find_folder,
     gunzipped,
@@ -24,6 +27,7 @@ from howsure.studies.tasks.images.reading import Bytes, Reading, inside, read_pi
 from howsure.studies.tasks.task import Part
 
 BLOOD: Final = "img_bccd_cell_count"
+BCCD: Final = "BCCD"
 BLOOD_IMAGES: Final = 364
 HEIGHT: Final = 480
 WIDTH: Final = 640
@@ -33,6 +37,7 @@ PARTS: Final = ("train", "val", "test")
 
 _IMAGES: Final = "t10k-images-idx3-ubyte.gz"
 _LABELS: Final = "t10k-labels-idx1-ubyte.gz"
+_RED: Final = re.compile(r"<name>\s*RBC\s*</name>")
 _MOST: Final = 1 << 26  # bytes of a file when unpacked
 
 
@@ -44,7 +49,8 @@ def read_blood(
     Parameters
     ----------
     folder : path, optional
-        Holds ``counts.csv`` (columns ``file``, ``rbc`` and ``split``) and ``images/``. If omitted,
+        Holds the repository's ``BCCD``, or ``counts.csv`` (columns ``file``, ``rbc`` and
+        ``split``) and ``images/``. If omitted,
         ``img_bccd_cell_count`` is looked for under ``HOWSURE_DATA`` and in the user's cache.
     shrink : int
         Each square of so many pixels a side becomes its mean; must divide 480 and 640.
@@ -71,13 +77,12 @@ def read_blood(
     if not whole or shrink < 1 or HEIGHT % shrink or WIDTH % shrink:
         raise InputError(f"shrink must divide {HEIGHT} and {WIDTH}, got {shrink!r}")
     reading = Reading(folder=find_folder("bccd", BLOOD) if folder is None else Path(folder))
-    place, pictures = reading.folder / "counts.csv", reading.folder / "images"
-    table = read_list(place)
-    files, counts = column(table, "file", place), numbers(table, "rbc", place)
-    split = column(table, "split", place)
-    unknown = sorted(set(split.tolist()) - set(PARTS))
-    if unknown:
-        raise InputError(f"{place} must name the splits {', '.join(PARTS)}, got {unknown[0]!r}")
+    if (reading.folder / BCCD).is_dir():
+        place, pictures = reading.folder / BCCD, reading.folder / BCCD / "JPEGImages"
+        files, counts, split = _annotated(place)
+    else:
+        place, pictures = reading.folder / "counts.csv", reading.folder / "images"
+        files, counts, split = _listed(place)
     images, _, _ = reading.collected(
         "images",
         files.tolist(),
@@ -91,6 +96,47 @@ def read_blood(
             raise InputError(f"{place} has no row of the part {part!r}: zero images remain")
         parts[part] = Part(x=x[rows], y=counts[rows], ids=files[rows])
     return parts
+
+
+def _listed(place: Path) -> tuple[npt.NDArray[np.str_], FloatArray, npt.NDArray[np.str_]]:
+    """Files, numbers of red cells and parts, of a table of them."""
+    table = read_list(place)
+    split = column(table, "split", place)
+    unknown = sorted(set(split.tolist()) - set(PARTS))
+    if unknown:
+        raise InputError(f"{place} must name the splits {', '.join(PARTS)}, got {unknown[0]!r}")
+    return column(table, "file", place), numbers(table, "rbc", place), split
+
+
+def _annotated(place: Path) -> tuple[npt.NDArray[np.str_], FloatArray, npt.NDArray[np.str_]]:
+    """The same of the repository's own folder: boxes called RBC, and lists of the parts."""
+    split: dict[str, str] = {}
+    for part in PARTS:
+        path = place / "ImageSets" / "Main" / f"{part}.txt"
+        for stem in _text(path).split():
+            if split.setdefault(stem, part) != part:
+                raise InputError(f"{path} must name no picture of another part, got {stem!r}")
+    stems = sorted(split)
+    counts = [_boxes(inside(place / "Annotations", f"{stem}.xml")) for stem in stems]
+    files = np.array([f"{stem}.jpg" for stem in stems], dtype=np.str_)
+    parts = np.array([split[stem] for stem in stems], dtype=np.str_)
+    return files, np.array(counts, dtype=np.float64), parts
+
+
+def _boxes(path: Path) -> int:
+    """How many boxes of an annotation are called RBC; it is text, which needs no parser here."""
+    text = _text(path)
+    if "<annotation" not in text or "</annotation>" not in text:
+        raise UnreadableError(f"{path} must be an annotation, whole, got another text")
+    return len(_RED.findall(text))
+
+
+def _text(path: Path) -> str:
+    try:
+        bounded(path.stat().st_size, _MOST, path)
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path} cannot be read: {error}") from error
 
 
 def _shrunk(image: Bytes, shrink: int) -> Bytes:
