@@ -91,7 +91,8 @@ def test_what_is_written_is_read_back_and_judged(folder: Path, method: str, name
         else (belief.interval(0.8)[0] <= again.y) & (again.y <= belief.interval(0.8)[1])
     )
     assert f"Covered: {100 * covered.mean():.1f} %" in shown
-    assert covered.mean() == pytest.approx(0.8, abs=0.06)
+    most = 0.95 if method.endswith("pac") else 0.86  # those keep it for nearly every table
+    assert 0.74 < covered.mean() < most
 
 
 def test_without_y_it_tells_what_was_learnt(folder: Path) -> None:
