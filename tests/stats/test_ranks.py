@@ -111,6 +111,19 @@ def test_perfect_agreement_is_infinitely_far_from_chance() -> None:
     assert (found.f, found.f_p_value) == (math.inf, 0.0)
 
 
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_ties_and_zeros_are_exact_over_all_signs(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        d = rng.integers(-2, 4, n).astype(float)
+        some = d[d != 0]
+        ranks = stats.rankdata(np.abs(some))
+        signs = np.array(list(itertools.product([0, 1], repeat=len(some))))
+        sums, own = signs @ ranks, ranks[some > 0].sum()
+        brute = min(1.0, 2 * min((sums <= own + 1e-9).mean(), (sums >= own - 1e-9).mean()))
+        assert wilcoxon_holm(np.column_stack((d, np.zeros(n))))[0, 1] == pytest.approx(brute)
+
+
 def test_wilcoxon_is_exact_and_holm_adjusted() -> None:
     table = scores(8)[:, :3]
     raw = {}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from howsure.core.arrays import as_matrix, plain_array
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.tensors import is_tensor, plain_tensor, to_host
+from howsure.core.tensors import is_tensor, placed, plain_tensor, to_host
 
 Array = npt.NDArray[np.floating[Any]]  # or a tensor of such numbers
 
@@ -43,9 +43,9 @@ def like(array: npt.ArrayLike, other: Array) -> Array:
     """An array in another's namespace, on its device and in its number type."""
     if not is_tensor(other):
         return np.asarray(to_host(array), dtype=other.dtype)
-    found: Any = array  # PyTorch warns of arrays that must not be written to
-    found = found.detach() if is_tensor(found) else np.require(np.asarray(found), requirements="W")
-    moved: Array = namespace(other).asarray(found, dtype=other.dtype, device=other.device)
+    found: Any = array
+    found = found.detach() if is_tensor(found) else found
+    moved: Array = placed(found, other.device, other.dtype)
     return moved
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from scipy.stats import spearmanr
 from howsure.core.errors import InputError
 from howsure.core.progress import listening
 from howsure.core.records import Direction
+from howsure.core.rng import child
 from howsure.methods.conformal.labels import APS, LAC, LabelConformal, TunedLabels
 from howsure.metrics.adaptivity import (
+    Brightness,
+    Contrast,
     EaseCells,
     GaussianNoise,
     Resampling,
@@ -20,6 +24,8 @@ from howsure.metrics.adaptivity import (
     escv,
     label_rank,
     noise_floor,
+    rank_cv,
+    rank_ss,
     sscv,
     t_cv,
     t_ss,
@@ -36,6 +42,7 @@ from howsure.studies.adaptivity import (
     Regressed,
     average_table,
     classified,
+    classifier_task,
     compare_intervals,
     compare_label_sets,
     ease_sensitivity,
@@ -44,6 +51,7 @@ from howsure.studies.adaptivity import (
     regressed,
     validate_measures,
 )
+from howsure.studies.adaptivity.comparison import slope_floor
 from howsure.studies.adaptivity.intervals import interval_numbers
 from howsure.studies.adaptivity.label_sets import label_numbers
 from howsure.studies.adaptivity.validation import correlation_ranks
@@ -87,6 +95,8 @@ def test_numbers_of_sets_are_the_measures() -> None:
         ("t_ss", t_ss(sets.sizes, rank, easy, bins=10, resampling=QUIET)),
         ("sscv", sscv(covered, sets.sizes, coverage=0.8, resampling=QUIET)),
         ("escv", escv(covered, sets.sizes, coverage=0.8, resampling=QUIET)),
+        ("rank_cv", rank_cv(covered, rank, coverage=0.8, resampling=QUIET)),
+        ("rank_ss", rank_ss(sets.sizes, rank, resampling=QUIET)),
     ):
         assert found[name] == pytest.approx(measure.estimate.value, abs=1e-12)
     deficit, excess, size = (
@@ -97,14 +107,22 @@ def test_numbers_of_sets_are_the_measures() -> None:
     told = label_numbers(empty, y, rank, EaseCells(easy, 10))
     assert told["escv"] == "all sets are empty"
     assert isinstance(told["t_ss"], str)
+    assert isinstance(told["rank_ss"], str)
+
+
+def test_slopes_of_sizes_that_ignore_difficulty_stay_below_the_floor() -> None:
+    rng = np.random.default_rng(12)
+    for cells in (3, 10, 50):
+        pairs = rng.normal(size=(4000, 2, cells))
+        rho = np.array([np.corrcoef(pair)[0, 1] for pair in pairs])
+        below = (np.sign(rho) * rho**2 < slope_floor(cells)).mean()
+        assert below == pytest.approx(0.95, abs=0.012)
 
 
 def test_a_repeat_is_a_split_done_by_hand(task: Classified) -> None:
     (found,) = compare_label_sets(task, methods=("LAC", "APS"), repeats=2, bins=10, seed=5)
     assert (found.calibration_rows, found.test_rows) == (900, 600)
     # LAC needs no draws: any split in 900 and 600 rows gives its numbers. That of repeat 0:
-    from howsure.core.rng import child
-
     order = child(5, "adaptivity", "split", 0).permutation(1500)
     held, new = np.sort(order[:900]), np.sort(order[900:])
     p, y = task.probabilities, task.y
@@ -125,7 +143,7 @@ def test_methods_for_label_sets_cover_and_those_by_ease_adapt(
     for found in compared:
         assert found.methods == LABEL_METHODS
         assert found.measures == LABEL_MEASURES
-        assert found.values.shape == (6, 6, 8)
+        assert found.values.shape == (6, 6, len(LABEL_MEASURES))
         assert np.isfinite(found.values).all()
         coverage = found.median("empirical_coverage")
         assert np.abs(coverage - found.coverage).max() < 0.04
@@ -134,7 +152,7 @@ def test_methods_for_label_sets_cover_and_those_by_ease_adapt(
     violation = dict(zip(low.methods, low.median("t_cv"), strict=True))
     assert violation["O-LAC"] < violation["LAC"]
     slope = dict(zip(low.methods, low.median("t_ss"), strict=True))
-    assert slope["O-LAC"] > slope["LAC"]
+    assert slope["O-SAPS"] > slope["SAPS"]
 
 
 def test_tables_and_records_hold_the_medians(compared: tuple[MethodComparison, ...]) -> None:
@@ -145,7 +163,7 @@ def test_tables_and_records_hold_the_medians(compared: tuple[MethodComparison, .
         table.columns["t_ss"], np.median(found.values[:, :, place], axis=0)
     )
     records = found.records()
-    assert len(records) == 48
+    assert len(records) == 6 * len(LABEL_MEASURES)
     first = records[0]
     assert (first.metric, first.model, first.coverage) == ("t_cv", "LAC", 0.9)
     assert first.value == table.columns["t_cv"][0]
@@ -195,7 +213,6 @@ def test_a_value_without_an_answer_ranks_last() -> None:
         calibration_rows=1,
         test_rows=1,
         bins=3,
-        floor=noise_floor([10], 0.9),
         seed=0,
     )
     np.testing.assert_array_equal(found.ranks("t_ss").mean_ranks, [2, 3, 1])
@@ -411,6 +428,87 @@ def test_sensitivity_is_the_measures_at_every_way_and_number_of_cells(task: Clas
     first = eases["noise 0.3"]
     assert table.columns["agreement"][row] == pytest.approx(spearmanr(first, second).statistic)
     assert table.columns["agreement"][0] == 1
+
+
+def squares(n: int = 160) -> tuple[np.ndarray, np.ndarray]:
+    """Dark and bright squares of noise."""
+    rng = np.random.default_rng(10)
+    y = rng.integers(0, 2, n)
+    return rng.uniform(0, 0.7, (n, 4, 4)) + 0.3 * y[:, None, None], y
+
+
+def test_a_classifier_is_trained_on_some_images_and_judged_on_the_others() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = squares()
+    ways = ["contrast 0.4", "noise 0.5", "brightness 0.3"]
+    made = classifier_task(x, y, train=40, transformations=ways, repeats=3, seed=4)
+    order = child(4, "adaptivity", "images").permutation(160)
+    own, rest = order[:40], order[40:]
+    model = LogisticRegression(C=0.1, max_iter=200).fit(x[own].reshape(40, -1), y[own])
+
+    def predict(images: np.ndarray) -> np.ndarray:
+        return np.asarray(model.predict_proba(images.reshape(len(images), -1)))
+
+    np.testing.assert_array_equal(made.y, y[rest])
+    np.testing.assert_allclose(made.probabilities, predict(x[rest]))
+    assert list(made.eases) == ways
+    assert made.source == "contrast 0.4"
+    for way, how in (
+        ("contrast 0.4", Contrast(0.4)),
+        ("brightness 0.3", Brightness(0.3)),
+        ("noise 0.5", GaussianNoise(0.5 * x[own].std())),
+    ):
+        wanted = ease(predict, x[rest], how, repeats=3, seed=4)
+        np.testing.assert_allclose(made.eases[way], wanted, rtol=1e-9)
+    few = classifier_task(x, y, train=40, rows=30, transformations=ways, repeats=3, seed=4)
+    np.testing.assert_array_equal(few.eases["noise 0.5"], made.eases["noise 0.5"][:30])
+    assert made.about["Accuracy"].endswith("%")
+
+
+@pytest.mark.parametrize("name", ["logistic", "network", "forest", "discriminant"])
+def test_classifiers_draw_by_their_seed(name: str) -> None:
+    x, y = squares(60)
+    one, two = (
+        classifier_task(x, y, name, train=30, transformations=["noise 0.5"], repeats=1, seed=1)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(one.probabilities, two.probabilities)
+    assert one.probabilities.shape == (30, 2)
+
+
+def test_a_classifier_of_ones_own_is_named_with_its_options() -> None:
+    x, y = squares(60)
+    tree = {"name": "sklearn.tree:DecisionTreeClassifier", "max_depth": 1}
+    ways = ["noise 0.5"]
+    made = classifier_task(x, y, tree, train=30, transformations=ways, repeats=1)
+    assert len(np.unique(made.probabilities)) <= 4  # of two leaves
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"classifier": "logistics"}, "classifier must be one of .*near: logistic"),
+        ({"classifier": "sklearn.linear_model:Ridge"}, "fit and predict_proba"),
+        ({"classifier": {"name": "logistic", "C": 2}}, "or module:attribute"),
+        ({"transformations": ["blur 0.5"]}, "transformation must be one of"),
+        ({"transformations": ["noise"]}, "as 'noise 0.5', got 'noise'"),
+        ({"transformations": ["noise 0"]}, "a size above 0"),
+        ({"transformations": ["brightness 2"]}, r"amount must lie in \(0, 1\]"),
+        ({"transformations": []}, "at least one"),
+        ({"transformations": ["noise 1", "noise 1"]}, "must be different"),
+        ({"train": 59}, "train must be"),
+        ({"train": 2, "seed": 2}, "all 3 classes"),
+        ({"images": 3 * squares(60)[0]}, r"pixels in \[0, 1\]"),
+    ],
+)
+def test_bad_images_and_classifiers_are_named(options: dict[str, Any], words: str) -> None:
+    x, y = squares(60)
+    y = np.where(np.arange(60) == 7, 2, y) if options.get("seed") else y
+    given: dict[str, Any] = {"images": x, "classifier": "logistic", "train": 30, "repeats": 1}
+    given |= options
+    with pytest.raises(InputError, match=words):
+        classifier_task(given.pop("images"), y, given.pop("classifier"), **given)
 
 
 def test_a_task_holds_the_model_and_its_ease(task: Classified) -> None:

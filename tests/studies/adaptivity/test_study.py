@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +13,27 @@ import pytest
 from typer.testing import CliRunner
 
 from howsure.cli.main import app
-from howsure.core.errors import InputError
+from howsure.core.errors import HowsureWarning, InputError
+from howsure.metrics.adaptivity import Resampling, t_cv
 from howsure.studies.adaptivity import (
     AdaptivityStudy,
+    Classified,
+    MethodValidation,
+    classifier_task,
     compare_intervals,
     compare_label_sets,
     forest_task,
     given_probabilities,
+    study,
+    validate_measures,
 )
-from howsure.studies.engine import Plan, Store, combined, run, survey, trials_of
+from howsure.studies.adaptivity.label_sets import IMAGES, first_sets
+from howsure.studies.engine import Plan, Store, combined, load_plan, run, survey, trials_of
+from howsure.studies.tasks import DataNotFoundError
 from howsure.studies.tasks.worlds import world_named
+
+SOFTMAX = {"softmax": "outputs.npz", "ease": "surrogate"}
+PICTURES = {"images": "digits", "classifier": "logistic", "train": 100}
 
 
 def softmax_file(folder: Path) -> Path:
@@ -36,7 +49,7 @@ def plan(folder: Path, **changes: Any) -> Plan:
     given: dict[str, Any] = {
         "name": "test",
         "study": "adaptivity",
-        "worlds": {"fan": "fan", "images": {"softmax": "outputs.npz"}},
+        "worlds": {"fan": "fan", "images": SOFTMAX},
         "methods": {"cp": "CP", "O-CPA": "O-CPA", "lac": "LAC", "APS": "APS"},
         "options": {
             **{"coverages": [0.7, 0.8], "repeats": 2, "rows": 300, "n_train": 120},
@@ -52,7 +65,7 @@ def test_what_comes_back_is_what_the_protocol_gives(tmp_path: Path) -> None:
     told = plan(tmp_path)
     store = Store(tmp_path / "store")
     summary = run(told, store)
-    assert (summary.done, summary.failed) == (4, 0)
+    assert (summary.done, summary.failed) == (5, 0)
     found = combined(told, survey(told, store), store)
     world = world_named("fan")
     training, rest = world.training_set(0, 0, 120, n_test=300), world.test_set(0, 300)
@@ -69,11 +82,8 @@ def test_what_comes_back_is_what_the_protocol_gives(tmp_path: Path) -> None:
     for name, wanted in (("fan", by_hand), ("images", sets)):
         for given, expected in zip(found.results[name], wanted, strict=True):
             np.testing.assert_array_equal(given.values, expected.values)
-            assert given.floor.median == expected.floor.median
-            assert (given.coverage, given.bins, given.test_rows, given.units, given.surrogate) == (
-                *(expected.coverage, expected.bins, expected.test_rows),
-                *(expected.units, expected.surrogate),
-            )
+            for name_of in ("coverage", "bins", "test_rows", "units", "ease", "about", "floor"):
+                assert repr(getattr(given, name_of)) == repr(getattr(expected, name_of))
             assert given.task == name
     first = found.results["fan"][0]
     assert first.methods == ("cp", "O-CPA")
@@ -92,6 +102,7 @@ def test_only_methods_that_fit_a_world_are_run(tmp_path: Path) -> None:
     softmax_file(tmp_path)
     labels = [trial.labels for trial in trials_of(plan(tmp_path))]
     assert [tuple(told.values()) for told in labels] == [
+        ("images", "given"),
         ("fan", "cp"),
         ("fan", "O-CPA"),
         ("images", "lac"),
@@ -107,17 +118,29 @@ def test_all_that_decides_an_outcome_enters_the_address(tmp_path: Path) -> None:
     def addresses(**changes: Any) -> list[str]:
         return [trial.address for trial in trials_of(plan(tmp_path, **changes))]
 
-    first = addresses()
+    first = addresses()  # the outputs, CP, O-CPA, LAC, APS
     assert addresses(methods={"a": "CP", "b": "O-CPA", "c": "LAC", "d": "APS"}) == first
     options = plan(tmp_path).options
     for key, value in (("bins", 6), ("repeats", 3), ("rows", 200), ("coverages", [0.8])):
-        assert not set(addresses(options={**options, key: value})) & set(first)
+        assert not set(addresses(options={**options, key: value})[1:]) & set(first)
     changed = addresses(options={**options, "trees": 40})
-    assert changed[2:] == first[2:]
-    assert not set(changed[:2]) & set(first)
+    assert [*changed[:1], *changed[3:]] == [*first[:1], *first[3:]]
+    assert not set(changed[1:3]) & set(first)
+    assert addresses(options={**options, "bins": 6})[0] == first[0]  # the outputs are shared
     again = addresses(methods={"a": {"method": "CP", "revision": 2}, "b": "O-CPA"})
-    assert again[0] != first[0]
-    assert again[1] == first[1]
+    assert again[0] != first[1]
+    assert again[1] == first[2]
+    pictures = {"digits": PICTURES}
+    here = addresses(worlds=pictures)
+    for key, value in (("transformations", ["noise 0.3"]), ("disturbances", 7)):
+        other = addresses(worlds=pictures, options={**options, key: value})
+        assert not set(other) & set(here)
+    for key, value in (("train", 120), ("classifier", "forest")):
+        other = addresses(worlds={"digits": {**PICTURES, key: value}})
+        assert not set(other) & set(here)
+    other = addresses(worlds={"digits": {**PICTURES, "bins": 7}})
+    assert other[0] == here[0]
+    assert not set(other[1:]) & set(here)
 
 
 def test_softmax_that_changes_is_told(tmp_path: Path) -> None:
@@ -130,6 +153,144 @@ def test_softmax_that_changes_is_told(tmp_path: Path) -> None:
         AdaptivityStudy().run(trial)
 
 
+def pictured(folder: Path, **changes: Any) -> Plan:
+    options = {"coverages": [0.8, 0.9], "repeats": 2, "rows": 300, "bins": 5, "disturbances": 2}
+    given = {"worlds": {"digits": PICTURES}, "methods": {"LAC": "LAC", "O-LAC": "O-LAC"}}
+    return plan(folder, **{**given, "options": options, **changes})
+
+
+def test_methods_share_one_classifier_and_its_ease(tmp_path: Path) -> None:
+    told = pictured(tmp_path)
+    outputs, *methods = trials_of(told)
+    assert outputs.title == "outputs logistic on digits"
+    assert [trial.needs for trial in methods] == [(outputs.address,)] * 2
+    store = Store(tmp_path / "store")
+    assert run(told, store).done == 3
+    found = combined(told, survey(told, store), store).results["digits"]
+    images, y = IMAGES["digits"]()
+    ways = ("noise 0.5", "noise 0.2", "noise 0.1")
+    task = classifier_task(images, y, train=100, rows=300, transformations=ways, repeats=2)
+    by_hand = compare_label_sets(
+        task, coverages=(0.8, 0.9), methods=("LAC", "O-LAC"), repeats=2, bins=5
+    )
+    for given, expected in zip(found, by_hand, strict=True):
+        np.testing.assert_array_equal(given.values, expected.values)
+        assert (given.ease, given.about) == ("noise 0.5", task.about)
+    # one method more asks for no training; a run that was cut off goes on
+    more = pictured(tmp_path, methods={"APS": "APS", "LAC": "LAC", "O-LAC": "O-LAC"})
+    again = run(more, store)
+    assert (again.skipped, again.done) == (3, 1)
+    assert combined(more, survey(more, store), store).table["method"][0].as_py() == "APS"
+
+
+def test_ease_of_a_file_is_taken_unless_the_surrogate_is_asked_for(tmp_path: Path) -> None:
+    with np.load(softmax_file(tmp_path)) as held:
+        p, y = held["predictions"], held["ground_truth"]
+    given = np.random.default_rng(3).random(400)
+    np.savez(tmp_path / "eased.npz", predictions=p, ground_truth=y, ease=given)
+    worlds = {
+        "own": {"softmax": "eased.npz"},
+        "surrogate": {"softmax": "eased.npz", "ease": "surrogate"},
+        "bare": SOFTMAX,
+    }
+    told = plan(tmp_path, worlds=worlds, methods={"LAC": "LAC"})
+    store = Store(tmp_path / "store")
+    assert run(told, store).failed == 0
+    found = combined(told, survey(told, store), store).results
+    assert found["own"][0].ease == "given"
+    assert [found[name][0].surrogate for name in worlds] == [False, True, True]
+    np.testing.assert_array_equal(found["surrogate"][0].values, found["bare"][0].values)
+    task = Classified(
+        name="own",
+        probabilities=p[:300] / p[:300].sum(axis=1, keepdims=True),
+        y=y[:300],
+        eases={"given": given[:300]},
+    )
+    (expected, _) = compare_label_sets(
+        task, coverages=(0.7, 0.8), methods=("LAC",), repeats=2, bins=5
+    )
+    np.testing.assert_array_equal(found["own"][0].values, expected.values)
+
+
+def test_validations_are_trials_of_the_papers_four(tmp_path: Path) -> None:
+    methods = {"LAC": "LAC", "O-SAPS": "O-SAPS"}
+    told = pictured(tmp_path, methods=methods)
+    told = replace(told, options={**told.options, "validation": 4, "coverages": [0.8, 0.95]})
+    assert [trial.title for trial in trials_of(told)][3:] == ["validation LAC on digits"]
+    store = Store(tmp_path / "store")
+    assert run(told, store).failed == 0
+    *_, check = combined(told, survey(told, store), store).results["digits"]
+    assert isinstance(check, MethodValidation)
+    assert (check.task, check.method, check.coverage) == ("digits", "LAC", 0.8)
+    images, y = IMAGES["digits"]()
+    task = classifier_task(images, y, train=100, rows=300, repeats=2)
+    sets, rows = first_sets(task, "LAC", coverage=0.8, bins=5)
+    found = validate_measures(
+        *(sets.sizes, task.rank[rows], sets.contains(y_of(task, rows)), task.ease[rows]),
+        **{"coverage": 0.8, "rows": 60, "subset": 20, "pairs": 4000, "trials": 4, "bins": 20},
+    )
+    np.testing.assert_array_equal(check.found.values, found.values)
+    np.testing.assert_array_equal(check.found.rate, found.rate)
+    assert check.ways == tuple(task.eases)
+    covered = sets.contains(y_of(task, rows)).astype(float)
+    second = task.eases["noise 0.2"][rows]
+    wanted = t_cv(covered, second, coverage=0.8, bins=5, resampling=Resampling(replicates=0))
+    assert check.t_cv[1] == pytest.approx(wanted.estimate.value)
+    page = AdaptivityStudy().page(combined(told, survey(told, store), store))
+    assert "Which measure follows Property 1?" in [part.title for part in page.sections]
+
+
+def y_of(task: Classified, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(task.y[rows], dtype=np.float64)
+
+
+def test_worlds_without_data_are_left_out_where_they_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOWSURE_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    study._images.cache_clear()
+    both = {"mnist": {**PICTURES, "images": "mnist"}, "digits": PICTURES}
+    with pytest.raises(DataNotFoundError, match="howsure data get mnist"):
+        trials_of(pictured(tmp_path, worlds=both))
+    skipping = pictured(tmp_path, worlds=both)
+    skipping = replace(skipping, options={**skipping.options, "absent": "skip"})
+    with pytest.warns(HowsureWarning, match="not on this machine: mnist; see howsure data get"):
+        assert {trial.labels["world"] for trial in trials_of(skipping)} == {"digits"}
+    with pytest.raises(DataNotFoundError):
+        trials_of(replace(skipping, worlds={"mnist": both["mnist"]}))
+
+
+def test_mnist_is_what_its_readme_says(data_dir: Callable[[str], Path]) -> None:
+    data_dir("img_mnist_t10k")
+    images, y = IMAGES["mnist"]()
+    assert images.shape[:3] == (10_000, 28, 28)
+    assert images.mean() == pytest.approx(0.1325, abs=1e-4)
+    assert np.bincount(y)[:3].tolist() == [980, 1135, 1032]
+
+
+@pytest.mark.parametrize("profile", ["labels", "intervals"])
+def test_profiles_are_whole(profile: str, data_dir: Callable[[str], Path]) -> None:
+    data_dir("img_mnist_t10k")
+    told = load_plan("adaptivity", profile=profile)
+    trials = trials_of(told)
+    worlds = {trial.labels["world"] for trial in trials}
+    assert worlds == set(told.worlds)
+    assert len(trials) == (8 * (1 + 6 + 4) if profile == "labels" else 5 * 6)
+
+
+def test_clipped_intervals_have_a_slope(tmp_path: Path) -> None:
+    wide = {"world": "fan", "clip": [-3.5, 5.2], "rows": 200}
+    told = plan(tmp_path, worlds={"wide": wide}, methods={"CP": "CP"})
+    told = replace(told, options={**told.options, "coverages": [0.98]})
+    store = Store(tmp_path / "store")
+    assert run(told, store).failed == 0
+    found = combined(told, survey(told, store), store).results["wide"][0]
+    assert np.isfinite(found.median("t_ss")[0])
+    assert found.about["Clipped to"] == "-3.5 to 5.2"
+    assert found.test_rows == 100
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -139,16 +300,35 @@ def test_softmax_that_changes_is_told(tmp_path: Path) -> None:
         ({"options": {"repeats": 0}}, "repeats must be"),
         ({"options": {"noise": -1}}, "noise must be"),
         ({"options": {"coverages": 0.9}}, "coverages must be a list"),
-        ({"worlds": {"w": {"softmax": "outputs.npz", "rows": 3}}}, "softmax alone"),
+        ({"options": {"transformations": ["blur 1"]}}, "transformation must be one of noise"),
+        ({"options": {"transformations": ["noise"]}}, "a size above 0, as 'noise 0.5'"),
+        ({"options": {"disturbances": 0}}, "disturbances must be"),
+        ({"options": {"validation": -1}}, "validation must be"),
+        ({"options": {"absent": "drop"}}, "absent must be"),
+        ({"worlds": {"w": {"softmax": "outputs.npz"}}}, "no ease.* or set ease = .surrogate"),
+        ({"worlds": {"w": {"softmax": "outputs.npz", "ease": "no"}}}, "must be 'surrogate' or"),
+        ({"worlds": {"w": {**SOFTMAX, "train": 3}}}, "option of world 'w'"),
+        ({"worlds": {"w": {**SOFTMAX, "bins": 0}}}, "bins must be"),
         ({"worlds": {"w": {"softmax": "none.npz"}}}, "cannot be read"),
-        ({"worlds": {"w": {"softmax": "bad.npz"}}}, "sum to one"),
+        ({"worlds": {"w": {"softmax": "bad.npz"}}}, "sum to one, got 2 in row 0"),
         ({"worlds": {"w": {"softmax": "bare.npz"}}}, "must hold arrays"),
+        ({"worlds": {"w": {"softmax": "flat.npz"}}}, "must differ between rows, got 1"),
+        ({"worlds": {"w": {"softmax": "short.npz"}}}, "ease in .* must have"),
+        ({"worlds": {"w": {"softmax": "labels.npz"}}}, "class numbers from 0 to 1, got 5"),
+        ({"worlds": {"w": {"images": "digit", "classifier": "logistic"}}}, "near: digits"),
+        ({"worlds": {"w": {"images": "digits"}}}, "must name its classifier"),
+        ({"worlds": {"w": {**PICTURES, "classifier": "tree"}}}, "classifier must be one of"),
+        ({"worlds": {"w": {**PICTURES, "trains": 3}}}, "near: train"),
     ],
 )
 def test_bad_plans_are_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     softmax_file(tmp_path)
     np.savez(tmp_path / "bad.npz", predictions=np.ones((3, 2)), ground_truth=np.zeros(3))
     np.savez(tmp_path / "bare.npz", predictions=np.ones((3, 2)))
+    half = {"predictions": np.full((3, 2), 0.5), "ground_truth": np.zeros(3)}
+    np.savez(tmp_path / "flat.npz", **half, ease=np.ones(3))
+    np.savez(tmp_path / "short.npz", **half, ease=np.ones(2))
+    np.savez(tmp_path / "labels.npz", **{**half, "ground_truth": np.full(3, 5)}, ease=np.arange(3))
     with pytest.raises(InputError, match=words):
         trials_of(plan(tmp_path, **changes))
 
@@ -240,12 +420,13 @@ def test_any_method_stands_beside_the_papers(own: Path) -> None:
     }
     told = plan(own, methods=methods)
     assert [trial.title for trial in trials_of(told)] == [
+        "outputs given on images",
         *("line on fan", "table on fan", "CP on fan"),
         *("top on images", "by name on images", "by ease on images", "LAC on images"),
     ]
     store = Store(own / "store")
     summary = run(told, store)
-    assert (summary.done, summary.failed) == (7, 0), survey(told, store)
+    assert (summary.done, summary.failed) == (8, 0), survey(told, store)
     found = combined(told, survey(told, store), store)
     sets = found.results["images"][1]
     assert sets.median("empirical_coverage").min() > 0.75
@@ -275,7 +456,7 @@ def test_a_method_of_ones_own_is_submitted(own: Path, monkeypatch: pytest.Monkey
 
 def test_options_of_other_methods_enter_the_address(own: Path) -> None:
     def address(name: str, **options: Any) -> str:
-        (trial,) = trials_of(plan(own, methods={"mine": {"method": name, **options}}))
+        *_, trial = trials_of(plan(own, methods={"mine": {"method": name, **options}}))
         return trial.address
 
     for name, key, value in (
@@ -312,4 +493,4 @@ def test_sets_of_another_shape_fail_their_trial(own: Path) -> None:
     store = Store(own / "store")
     assert run(told, store).failed == 1
     with pytest.raises(InputError, match=r"booleans of shape \(120, 5\)"):
-        AdaptivityStudy().run(trials_of(told)[0])
+        AdaptivityStudy().run(trials_of(told)[1], store)

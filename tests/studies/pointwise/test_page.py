@@ -426,8 +426,8 @@ def test_without_scripts_every_option_is_there(opened: Callable[..., Any]) -> No
 
 
 def test_percentages_are_rounded_once() -> None:
-    from howsure.studies.pointwise.page import _percent
+    from howsure.studies.pointwise.finding import percent
 
-    assert _percent(0.9) == "90\xa0%"
-    assert _percent(0.99949) == "99.9\xa0%"
-    assert math.isclose(float(_percent(1 / 3).split("\xa0")[0]), 33.3)
+    assert percent(0.9) == "90\xa0%"
+    assert percent(0.99949) == "99.9\xa0%"
+    assert math.isclose(float(percent(1 / 3).split("\xa0")[0]), 33.3)

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from howsure.core.errors import InputError
 from howsure.core.optional import require
+from howsure.core.tensors import device_named
 from howsure.inputs.encoders.embedder import Embedder
 from howsure.inputs.encoders.items import Kind, Pixels
-from howsure.inputs.encoders.loading import choose_device, opening, quiet
+from howsure.inputs.encoders.loading import opening, quiet
 from howsure.inputs.source import listed
 
 _UNSTATED = 10**9  # a tokenizer that does not know its longest text states an absurd length
@@ -50,7 +51,7 @@ class _Loaded:
 
 def open_hugging(name: str, kind: Kind, device: str | None) -> Embedder:
     """Load a model and what prepares its inputs."""
-    place = choose_device(device)
+    place = device_named(device, extra="text")
     with opening(name):
         loaded = _load(name, place)
         if kind not in loaded.kinds:

@@ -15,21 +15,6 @@ _FAILURES = (
 )
 
 
-def choose_device(device: str | None) -> Any:
-    """The torch device of a name; by default a GPU where torch sees one, else the CPU."""
-    torch = require("torch", extra="text")
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        chosen = torch.device(device)
-        torch.empty(1, device=chosen)
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        raise InputError(
-            f"device must be one that torch can use here, got {device!r}: {reason(error)}"
-        ) from error
-    return chosen
-
-
 @contextmanager
 def opening(name: str) -> Iterator[None]:
     """Load a model: failures become `InputError`, and torch's random state stays as it was."""

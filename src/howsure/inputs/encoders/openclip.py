@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure.core.optional import require
+from howsure.core.tensors import device_named
 from howsure.inputs.encoders.embedder import Embedder
 from howsure.inputs.encoders.items import Kind
-from howsure.inputs.encoders.loading import choose_device, opening, reason
+from howsure.inputs.encoders.loading import opening, reason
 from howsure.inputs.source import listed
 
 _SAFE = ".safetensors"
@@ -27,7 +28,7 @@ def open_clip_model(name: str, kind: Kind, device: str | None) -> Embedder:
             "encoders named open_clip:… need open_clip and a torchvision that fits the installed "
             f"torch: run pip install open_clip_torch ({reason(error)})"
         ) from error
-    place = choose_device(device)
+    place = device_named(device, extra="text")
     with opening(f"open_clip:{name}"):
         model_name, pretrained = _checked(library, name)
         model, prepare = library.create_model_from_pretrained(

@@ -21,6 +21,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
+from howsure.core.tensors import placed, to_host
 from howsure.methods.deep.body import Body, Dropout
 from howsure.methods.deep.heads import Gaussian, Head, SquaredError
 from howsure.methods.deep.training import BatchTraining, Keeper, Outset, Scale, Weights, start_of
@@ -166,16 +167,18 @@ def train(
     chosen = BatchTraining() if options is None else options
     heads = [head] * len(members) if isinstance(head, Head) else list(head)
     _check(members, heads, chosen, dropout is not None)
-    with one_thread_each() as threads:
+    device = chosen.place()
+    with one_thread_each() as cores:
+        threads = cores if device.type == "cpu" else 1
         chunks = [
             chunk
             for places in _groups(members, heads)
             for chunk in _chunks(places, threads, chosen)
         ]
         trained = side_by_side(
-            lambda chunk: _train_chunk(
-                [members[k] for k in chunk], [heads[k] for k in chunk], chosen, dropout
-            ),
+            lambda chunk: Chunk(
+                [members[k] for k in chunk], [heads[k] for k in chunk], chosen, dropout, device
+            ).run(),
             chunks,
             threads,
         )
@@ -215,51 +218,95 @@ def _chunks(places: list[int], threads: int, options: BatchTraining) -> list[lis
     return [places[start : start + size] for start in range(0, len(places), size)]
 
 
-def _train_chunk(
-    members: list[Member], heads: list[Head], options: BatchTraining, dropout: Dropout | None
-) -> list[Network]:
-    torch = require("torch", extra="deep")
-    data = Data.of(members, heads, options)
-    objective = Objective(heads, data.outset)
-    count, columns, n = data.x.shape
-    sizes = (columns, *options.layers, heads[0].outputs)
-    rngs = [member.rng("weights") for member in members]
-    body = Body(sizes, rngs, dropout, n, options.initial, heads[0].shielded)
-    optimiser = options.optimiser([body.values], eps=1e-7)
-    keeper = Keeper(body, best=options.keep == "best")
-    orders = [member.rng("order") for member in members]
-    masks = [member.rng("masks") for member in members]
-    uniforms = torch.empty(count, dropout.units(sizes), n) if dropout else None
-    losses = torch.empty(-(-n // options.batch_size), count, dtype=torch.float64)
-    rates = []
-    with torch.no_grad():
-        for epoch in range(options.epochs):
-            optimiser.param_groups[0]["lr"] = options.pace(epoch)
-            order = torch.from_numpy(np.stack([rng.permutation(n) for rng in orders]))
-            inputs = data.x.gather(2, order[:, None].expand(data.x.shape))
-            targets = data.y.gather(1, order)
-            if uniforms is not None:
-                for part, rng in zip(uniforms, masks, strict=True):
-                    rng.random(out=part.numpy(), dtype=np.float32)
-            for step in range(len(losses)):
-                batch = slice(step * options.batch_size, (step + 1) * options.batch_size)
-                drawn = None if uniforms is None else uniforms[:, :, batch]
-                outputs = body.forward(inputs[:, :, batch], drawn)
-                losses[step], slope = objective.slope(outputs, targets[:, batch])
-                body.backward(slope)
-                if options.penalty > 0:
-                    body.shrink(options.penalty / n)
-                optimiser.step()
-            rates.append(body.rates())
-            held = np.full(count, np.nan)
-            if data.held_x is not None:
-                judged = objective.losses(body.forward(data.held_x), data.held_y)
-                held = np.asarray(judged.numpy(), dtype=np.float64)
-            if not keeper.look(losses.numpy(), held):
-                break
-        body.put_back()
-        data.outset.absorb(body.kernels[-1], body.biases[-1])
-    return _networks(body, data, keeper, np.stack(rates, axis=1))
+@final
+class Chunk:
+    """Networks of one shape in training, all on one device."""
+
+    __slots__ = (
+        "_data",
+        "_device",
+        "_masks",
+        "_objective",
+        "_options",
+        "_orders",
+        "_torch",
+        "_uniforms",
+        "body",
+        "optimiser",
+    )
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        heads: Sequence[Head],
+        options: BatchTraining,
+        dropout: Dropout | None = None,
+        device: Any = "cpu",
+    ) -> None:
+        self._torch = require("torch", extra="deep")
+        self._options, self._device = options, device
+        self._data = Data.of(members, heads, options, device)
+        self._objective = Objective(heads, self._data.outset)
+        count, columns, n = self._data.x.shape
+        sizes = (columns, *options.layers, heads[0].outputs)
+        rngs = [member.rng("weights") for member in members]
+        shielded = heads[0].shielded
+        self.body = Body(sizes, rngs, dropout, n, options.initial, shielded, device)
+        self.optimiser = options.optimiser([self.body.values], eps=1e-7)
+        self._orders = [member.rng("order") for member in members]
+        self._masks = [member.rng("masks") for member in members]
+        drawn = (count, dropout.units(sizes), n) if dropout else None
+        self._uniforms = None if drawn is None else np.empty(drawn, dtype=np.float32)
+
+    def run(self) -> list[Network]:
+        """Train to the end, or until no network is sound, and give the states that are kept."""
+        body, data = self.body, self._data
+        keeper = Keeper(body, best=self._options.keep == "best")
+        rates = []
+        with self._torch.no_grad():
+            for epoch in range(self._options.epochs):
+                losses = np.asarray(to_host(self.epoch(epoch)))
+                rates.append(body.rates())
+                judged = self.judged()
+                held = np.full(body.count, np.nan) if judged is None else to_host(judged)
+                if not keeper.look(losses, np.asarray(held, dtype=np.float64)):
+                    break
+            body.put_back()
+            data.outset.absorb(body.kernels[-1], body.biases[-1])
+        return _networks(body, data, keeper, np.stack(rates, axis=1))
+
+    def epoch(self, epoch: int) -> Tensor:
+        """Train for one epoch, counted from 0; the losses of each step, (steps, m)."""
+        torch, options, body, data = self._torch, self._options, self.body, self._data
+        self.optimiser.param_groups[0]["lr"] = options.pace(epoch)
+        n, size = data.x.shape[2], options.batch_size
+        orders = np.stack([rng.permutation(n) for rng in self._orders])
+        order = placed(orders, self._device)
+        inputs = data.x.gather(2, order[:, None].expand(data.x.shape))
+        targets = data.y.gather(1, order)
+        uniforms = None
+        if self._uniforms is not None:
+            for part, rng in zip(self._uniforms, self._masks, strict=True):
+                rng.random(out=part, dtype=np.float32)
+            uniforms = placed(self._uniforms, self._device)
+        steps = -(-n // size)
+        losses = torch.empty(steps, body.count, dtype=torch.float64, device=self._device)
+        for step in range(steps):
+            batch = slice(step * size, (step + 1) * size)
+            drawn = None if uniforms is None else uniforms[:, :, batch]
+            outputs = body.forward(inputs[:, :, batch], drawn)
+            losses[step], slope = self._objective.slope(outputs, targets[:, batch])
+            body.backward(slope)
+            if options.penalty > 0:
+                body.shrink(options.penalty / n)
+            self.optimiser.step()
+        return losses
+
+    def judged(self) -> Tensor | None:
+        """Mean loss of each network on the rows held out, (m,); None without such rows."""
+        if self._data.held_x is None:
+            return None
+        return self._objective.losses(self.body.forward(self._data.held_x), self._data.held_y)
 
 
 def _networks(body: Body, data: Data, keeper: Keeper, rates: Weights) -> list[Network]:
@@ -287,9 +334,14 @@ class Data:
     outset: Outset
 
     @classmethod
-    def of(cls, members: Sequence[Member], heads: Sequence[Head], options: BatchTraining) -> Data:
-        """The rows of these members, each with its head."""
-        torch = require("torch", extra="deep")
+    def of(
+        cls,
+        members: Sequence[Member],
+        heads: Sequence[Head],
+        options: BatchTraining,
+        device: Any = "cpu",
+    ) -> Data:
+        """The rows of these members, each with its head, on a device."""
         scales: list[Scale] = []
         starts = []
         parts: list[tuple[FloatArray, ...]] = []
@@ -308,11 +360,12 @@ class Data:
             parts.append(tuple(rows))
         with np.errstate(over="ignore"):
             tensors = [
-                torch.from_numpy(np.stack(part).astype(np.float32))
+                placed(np.stack(part).astype(np.float32), device)
                 for part in zip(*parts, strict=True)
             ]
         held_x, held_y = tensors[2:] if len(tensors) > 2 else (None, None)
-        outset = Outset([start.offset for start in starts], [start.unit for start in starts])
+        offsets, units = ([getattr(start, k) for start in starts] for k in ("offset", "unit"))
+        outset = Outset(offsets, units, device)
         return cls(tensors[0], tensors[1], held_x, held_y, scales, outset)
 
 
@@ -413,14 +466,14 @@ def moments(
 def _forward(kernels: Sequence[Weights], biases: Sequence[Weights], x: Any) -> FloatArray:
     torch = require("torch", extra="deep")
     with np.errstate(over="ignore"):  # infinite inputs have outputs that are not finite
-        h = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+        h = placed(np.ascontiguousarray(x, dtype=np.float32))
     last = len(kernels) - 1
     with one_thread_each(), torch.no_grad():
         for layer, (kernel, bias) in enumerate(zip(kernels, biases, strict=True)):
-            own = torch.from_numpy(np.ascontiguousarray(bias)[:, :, None])
-            h = torch.baddbmm(own, torch.from_numpy(np.ascontiguousarray(kernel)), h)
+            own = placed(np.ascontiguousarray(bias)[:, :, None])
+            h = torch.baddbmm(own, placed(np.ascontiguousarray(kernel)), h)
             h = h.relu_() if layer < last else h
-    return np.asarray(h.numpy(), dtype=np.float64)
+    return np.asarray(to_host(h), dtype=np.float64)
 
 
 def _blocks(x: FloatArray, kernels: Sequence[Weights]) -> Iterator[FloatArray]:

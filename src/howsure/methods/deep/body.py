@@ -26,6 +26,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Fraction, Positive
 from howsure.core.errors import InputError
 from howsure.core.optional import require
+from howsure.core.tensors import placed, to_host
 from howsure.methods.deep.training import Initial, Weights
 
 Tensor = Any
@@ -189,12 +190,11 @@ class Concrete(Dropout, Checked):
         self, rng: np.random.Generator, passes: int, sizes: Sequence[int], rates: FloatArray
     ) -> Weights:
         """(1 − z)/(1 − p), shape (passes, units)."""
-        torch = require("torch", extra="deep")
         widths = [place.stop - place.start for place in self.dropped(sizes).values()]
-        uniforms = torch.from_numpy(rng.random((passes, self.units(sizes)), dtype=np.float32))
-        p = torch.from_numpy(np.repeat(rates, widths).astype(np.float32))
+        uniforms = placed(rng.random((passes, self.units(sizes)), dtype=np.float32))
+        p = placed(np.repeat(rates, widths).astype(np.float32))
         mask = (1.0 - _smooth(uniforms, p, self.temperature)) / (1.0 - p)
-        return np.asarray(mask.numpy(), dtype=np.float32)
+        return np.asarray(to_host(mask), dtype=np.float32)
 
 
 def _smooth(uniforms: Tensor, p: Tensor, temperature: float) -> Tensor:
@@ -214,11 +214,10 @@ class _ConcreteNoise(Noise):
         self, options: Concrete, places: dict[int, slice], rows: int, own: tuple[Tensor, Tensor]
     ) -> None:
         super().__init__(places)
-        torch = require("torch", extra="deep")
         self._options, self._rows = options, rows
         self._logits, self._slopes = own
-        widths = torch.tensor([place.stop - place.start for place in places.values()])
-        self._layer = torch.repeat_interleave(torch.arange(len(widths)), widths)
+        widths = [place.stop - place.start for place in places.values()]
+        self._layer = placed(np.repeat(np.arange(len(widths)), widths), own[0].device)
         self._inputs: dict[int, Tensor] = {}
         self._p: Tensor = None
         self._z: Tensor = None
@@ -259,7 +258,7 @@ class _ConcreteNoise(Noise):
 
     def rates(self, networks: int) -> Weights:
         """Learnt rates, shape (m, layers dropped)."""
-        return np.asarray(self._logits.sigmoid().numpy(), dtype=np.float32).copy()
+        return np.array(to_host(self._logits.sigmoid()), dtype=np.float32)
 
 
 @final
@@ -268,7 +267,8 @@ class Body:
 
     `sizes` are units of each layer, from inputs to outputs; `rngs` draw each network's first
     weights; dropout's regulariser is divided by `rows`; the last `shielded` outputs send no
-    gradient into the hidden layers. `values` and `gradients`, shape (p,), hold all parameters.
+    gradient into the hidden layers. `values` and `gradients`, shape (p,), hold all parameters, on
+    the device.
     """
 
     __slots__ = (
@@ -298,6 +298,7 @@ class Body:
         rows: int = 1,
         initial: Initial = "glorot",
         shielded: int = 0,
+        device: Any = "cpu",
     ) -> None:
         torch = require("torch", extra="deep")
         self._torch = torch
@@ -310,7 +311,7 @@ class Body:
         shapes += [(self.count, rates)] * (rates > 0)
         self._shapes = shapes
         total = sum(math.prod(shape) for shape in shapes)
-        self.values, self.gradients = torch.zeros(total), torch.zeros(total)
+        self.values, self.gradients = (torch.zeros(total, device=device) for _ in range(2))
         layers = len(sizes) - 1
         parts, slopes = (_views(flat, shapes) for flat in (self.values, self.gradients))
         self.kernels, self.kernel_gradients = parts[:layers], slopes[:layers]
@@ -334,7 +335,7 @@ class Body:
     def _fill(self, part: Tensor, rngs: Sequence[np.random.Generator], limit: float) -> None:
         """Draw parameters uniform up to a limit, each network's from its own generator."""
         for network, rng in zip(part, rngs, strict=True):
-            network.copy_(self._torch.from_numpy(rng.uniform(-limit, limit, network.shape)))
+            network.copy_(placed(rng.uniform(-limit, limit, network.shape), network.device))
 
     def forward(self, x: Tensor, uniforms: Tensor | None = None) -> Tensor:
         """Outputs (m, k, b) for inputs (m, d, b); what `backward` needs is kept.
@@ -381,11 +382,12 @@ class Body:
     def _space(self, rows: int) -> tuple[list[Tensor], list[Tensor]]:
         """Room for activations of the hidden layers and for gradients by inputs, kept for reuse."""
         if rows not in self._rooms:
-            empty = self._torch.empty
-            self._rooms[rows] = (
-                [empty(self.count, units, rows) for units in self.sizes[1:-1]],
-                [empty(self.count, units, rows) for units in self.sizes[:-1]],
-            )
+
+            def empty(units: int) -> Tensor:
+                return self._torch.empty(self.count, units, rows, device=self.values.device)
+
+            inner, inputs = self.sizes[1:-1], self.sizes[:-1]
+            self._rooms[rows] = ([*map(empty, inner)], [*map(empty, inputs)])
         return self._rooms[rows]
 
     def shrink(self, amount: float) -> None:
@@ -405,14 +407,14 @@ class Body:
             return np.ones(self.count, dtype=np.bool_)
         parts = _views(self.values, self._shapes)
         found = self._torch.stack([part.flatten(1).isfinite().all(1) for part in parts]).all(0)
-        return np.asarray(found.numpy())
+        return np.asarray(to_host(found))
 
     def save(self, networks: npt.NDArray[np.bool_]) -> None:
         """Keep the present state of these networks, for `put_back`."""
         if networks.all():
             self._kept.copy_(self.values)
             return
-        chosen = self._torch.from_numpy(np.flatnonzero(networks))
+        chosen = placed(np.flatnonzero(networks), self.values.device)
         pairs = (_views(flat, self._shapes) for flat in (self.values, self._kept))
         for old, new in zip(*pairs, strict=True):
             new[chosen] = old[chosen]
@@ -423,8 +425,8 @@ class Body:
 
     def layers_of(self, network: int) -> tuple[tuple[Weights, ...], tuple[Weights, ...]]:
         """Copies of one network's kernels and biases."""
-        kernels = tuple(kernel[network].numpy().copy() for kernel in self.kernels)
-        return kernels, tuple(bias[network, :, 0].numpy().copy() for bias in self.biases)
+        kernels = tuple(np.array(to_host(kernel[network])) for kernel in self.kernels)
+        return kernels, tuple(np.array(to_host(bias[network, :, 0])) for bias in self.biases)
 
 
 def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Final, Literal, final
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix, shortened
 from howsure.core.convert import Checked, Count, NonNegative, Positive
 from howsure.core.errors import InputError
+from howsure.core.tensors import Device
 from howsure.methods.deep.batch import Member, Network, outputs, train
 from howsure.methods.deep.body import Dropout
 from howsure.methods.deep.heads import Head, PairHead, QuantileHead
@@ -56,6 +57,7 @@ class NetworkMethod(Method, Checked):
     learning_rate: Positive = 1e-3
     penalty: NonNegative = 0.0
     chunk: Count = 128
+    device: Device = field(default="cpu", metadata={"later": True})
 
     @property
     def training(self) -> BatchTraining:

@@ -57,7 +57,7 @@ class MeanVarianceNetwork(NetworkMethod):
 
     Parameters
     ----------
-    layers, epochs, batch_size, learning_rate, penalty, chunk
+    layers, epochs, batch_size, learning_rate, penalty, chunk, device
         See `BatchTraining`.
 
     Notes
@@ -95,7 +95,7 @@ class DeepEnsemble(NetworkMethod):
     combine : {"mixture", "moments"}
         A new y follows the mixture of the members' laws, or the normal law with its moments; see
         `combined`.
-    layers, epochs, batch_size, learning_rate, penalty, chunk
+    layers, epochs, batch_size, learning_rate, penalty, chunk, device
         See `BatchTraining`.
 
     Raises
@@ -151,7 +151,7 @@ class QuantileNetwork(NetworkMethod):
     ----------
     coverages : tuple of float
         The coverages of its central intervals.
-    layers, epochs, batch_size, learning_rate, penalty, chunk
+    layers, epochs, batch_size, learning_rate, penalty, chunk, device
         See `BatchTraining`.
 
     Raises
@@ -201,7 +201,7 @@ class HeadNetwork(NetworkMethod):
         Rows, or the share of rows, held out to choose the epoch that is kept.
     combine : {"mixture", "moments"}
         How members predict together: see `combined`.
-    layers, epochs, batch_size, learning_rate, penalty, chunk
+    layers, epochs, batch_size, learning_rate, penalty, chunk, device
         See `BatchTraining`, as the next; defaults are its preset `TABLES`.
     weight_decay, schedule, keep, initial, warm, standardise
         ``warm`` is its ``warm_start``.
@@ -311,7 +311,7 @@ class NetworkBootstrap(NetworkMethod):
         M − 1 degrees of freedom.
     spread : {"member", "mean"}
         The variance of single members, as published, or that of their mean.
-    layers, epochs, batch_size, learning_rate, penalty, chunk
+    layers, epochs, batch_size, learning_rate, penalty, chunk, device
         See `BatchTraining`.
 
     Raises
@@ -408,7 +408,7 @@ class MCDropout(NetworkMethod):
         alone, and the noise is learnt from rows held out.
     validation : int or float
         Rows, or the share of rows, held out where the noise is constant.
-    layers, epochs, batch_size, learning_rate, penalty, chunk
+    layers, epochs, batch_size, learning_rate, penalty, chunk, device
         See `BatchTraining`.
 
     Raises
@@ -480,7 +480,7 @@ class ConcreteDropout(NetworkMethod):
         Of the concrete law.
     start : float
         The first rate of each layer.
-    layers, epochs, batch_size, learning_rate, penalty, chunk
+    layers, epochs, batch_size, learning_rate, penalty, chunk, device
         See `BatchTraining`.
 
     Raises

@@ -27,6 +27,7 @@ from howsure.core.convert import (
 )
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.optional import require
+from howsure.core.tensors import Device, device_named, placed
 from howsure.methods.deep.heads import Head, Start
 from howsure.methods.options import named
 
@@ -37,7 +38,6 @@ Schedule = Literal["constant", "cosine"]
 Keep = Literal["last", "best"]
 Initial = Literal["glorot", "torch"]
 Precision = Literal["float32", "bfloat16"]
-Device = Literal["auto", "cpu", "cuda"]
 Phase = Literal["warm", "frozen", "full"]
 
 
@@ -67,6 +67,9 @@ class Training(Checked):
         Whether targets are standardised where the head allows it, and inputs of small networks.
     warm_start : bool
         Whether training sets out near the law that ignores x (see `Head.start`).
+    device : str
+        Where to train: ``cpu``, ``cuda``, ``cuda:1`` and the like; ``auto`` takes a GPU if there
+        is one.
 
     Raises
     ------
@@ -87,6 +90,7 @@ class Training(Checked):
     keep: Keep = "last"
     standardise: bool = True
     warm_start: bool = True
+    device: Device = "auto"
 
     def pace(self, epoch: int) -> float:
         """The learning rate in an epoch, counted from 0."""
@@ -97,10 +101,16 @@ class Training(Checked):
     def optimiser(self, parameters: Any, eps: float = 1e-8) -> Any:
         """Adam with this ε, or AdamW with torch's own, over these parameters."""
         adam = require("torch", extra="deep").optim
+        held = list(parameters)
+        fused = held[0].device.type != "meta" or None  # which has no data, and no fused step
         if self.weight_decay > 0:
             decay = self.weight_decay
-            return adam.AdamW(parameters, lr=self.learning_rate, weight_decay=decay, fused=True)
-        return adam.Adam(parameters, lr=self.learning_rate, eps=eps, fused=True)
+            return adam.AdamW(held, lr=self.learning_rate, weight_decay=decay, fused=fused)
+        return adam.Adam(held, lr=self.learning_rate, eps=eps, fused=fused)
+
+    def place(self) -> Any:
+        """The torch device to train on; an error where torch cannot use the one that is wanted."""
+        return device_named(self.device)
 
     def check_held(self, held: object, where: str = "no rows are held out") -> None:
         """Refuse to keep the best state where nothing tells which that is."""
@@ -127,6 +137,8 @@ class BatchTraining(Training):
         torch's layers have it.
     epochs, batch_size, learning_rate, weight_decay, schedule, keep, standardise, warm_start
         See `Training`. Adam's ε is 1e-7, as in Keras.
+    device : str
+        As `Training` has it, and the processor by default, which suits small networks.
 
     Raises
     ------
@@ -143,6 +155,7 @@ class BatchTraining(Training):
     penalty: NonNegative = 0.0
     chunk: Count = 128
     initial: Initial = "glorot"
+    device: Device = "cpu"
 
 
 @final
@@ -172,9 +185,7 @@ class Recipe(Training):
         Whether images are laid out with their channels innermost, which is faster.
     compile : bool
         Whether ``torch.compile`` translates the backbone for training.
-    device : {"auto", "cpu", "cuda"}
-        Where to train; ``auto`` takes a GPU if there is one.
-    epochs, learning_rate, weight_decay, schedule, keep, standardise, warm_start
+    epochs, learning_rate, weight_decay, schedule, keep, standardise, warm_start, device
         See `Training`. Inputs are never standardised: images are scaled as their task says.
 
     Raises
@@ -204,7 +215,6 @@ class Recipe(Training):
     precision: Precision = "float32"
     channels_last: bool = True
     compile: bool = False
-    device: Device = "auto"
 
     def __post_init__(self) -> None:
         Training.__post_init__(self)
@@ -234,13 +244,6 @@ class Recipe(Training):
         if head.settles and epoch < self.warm_epochs + self.frozen_epochs:
             return "frozen"
         return "full"
-
-    def place(self) -> str:
-        """The device to train on, ``cpu`` or ``cuda``; an error where a GPU is wanted in vain."""
-        found = bool(require("torch", extra="deep").cuda.is_available())
-        if self.device == "cuda" and not found:
-            raise InputError("device must be 'cpu' or 'auto' where torch finds no GPU, got 'cuda'")
-        return "cuda" if found and self.device != "cpu" else "cpu"
 
 
 TABLES: Final = BatchTraining(
@@ -322,13 +325,11 @@ class Outset:
 
     __slots__ = ("_offset", "_torch", "_unit")
 
-    def __init__(self, offset: Any, unit: Any, device: str = "cpu") -> None:
-        torch = self._torch = require("torch", extra="deep")
-        self._offset, self._unit = (
-            torch.tensor(part, dtype=torch.float32, device=device)[..., None]
-            for part in (offset, unit)
-        )
-        if not self._offset.any() and (self._unit == 1.0).all():
+    def __init__(self, offset: Any, unit: Any, device: Any = "cpu") -> None:
+        self._torch = require("torch", extra="deep")
+        parts = [np.asarray(part, dtype=np.float32)[..., None] for part in (offset, unit)]
+        self._offset, self._unit = (placed(part, device) for part in parts)
+        if not parts[0].any() and (parts[1] == 1.0).all():
             self._offset = None
 
     def shift(self, outputs: Tensor) -> Tensor:

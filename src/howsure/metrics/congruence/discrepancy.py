@@ -91,7 +91,8 @@ def mcmd(
     Inputs that are no tensors are moved there; tensors on another device are refused. The
     number type is the solver's `dtype`, whatever came; whole numbers and 16-bit floats are
     converted, gradients are not followed. Outputs are few numbers: they are taken to the host,
-    and results come as NumPy arrays.
+    and results come as NumPy arrays. Tests run on the CPU and, for products and solvers, on torch's
+    ``meta`` device; CUDA was not run.
 
     References
     ----------

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from howsure.studies.adaptivity.label_sets import Classified as Classified
     from howsure.studies.adaptivity.label_sets import LabelMethod as LabelMethod
     from howsure.studies.adaptivity.label_sets import classified as classified
+    from howsure.studies.adaptivity.label_sets import classifier_task as classifier_task
     from howsure.studies.adaptivity.label_sets import compare_label_sets as compare_label_sets
     from howsure.studies.adaptivity.label_sets import given_probabilities as given_probabilities
     from howsure.studies.adaptivity.page import adaptivity_report as adaptivity_report
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from howsure.studies.adaptivity.study import AdaptivityStudy as AdaptivityStudy
     from howsure.studies.adaptivity.validation import VALIDATED as VALIDATED
     from howsure.studies.adaptivity.validation import MeasureValidation as MeasureValidation
+    from howsure.studies.adaptivity.validation import MethodValidation as MethodValidation
     from howsure.studies.adaptivity.validation import ease_sensitivity as ease_sensitivity
     from howsure.studies.adaptivity.validation import rank_counts as rank_counts
     from howsure.studies.adaptivity.validation import validate_measures as validate_measures
@@ -40,11 +42,12 @@ _HOMES = {
     "comparison": "MethodComparison average_table",
     "intervals": "INTERVAL_MEASURES INTERVAL_METHODS Regressed compare_intervals forest_task "
     "regressed",
-    "label_sets": "LABEL_MEASURES LABEL_METHODS Classified LabelMethod classified "
+    "label_sets": "LABEL_MEASURES LABEL_METHODS Classified LabelMethod classified classifier_task "
     "compare_label_sets given_probabilities",
     "page": "adaptivity_report methods_figure published sensitivity_figure",
     "study": "AdaptivityStudy",
-    "validation": "VALIDATED MeasureValidation ease_sensitivity rank_counts validate_measures",
+    "validation": "VALIDATED MeasureValidation MethodValidation ease_sensitivity rank_counts "
+    "validate_measures",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""Methods on the same random splits of one task: the loop over them, and what it gives.
+"""Methods on the same random splits of one subject's rows: the loop over them, what it gives.
 
 Medians over the splits, ranks, and who ties with whom. Source: Jang and Lee 2025, sections 5, 6.
 """
@@ -6,13 +6,15 @@ Medians over the splits, ranks, and who ties with whom. Source: Jang and Lee 202
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import Count, Fraction, check_fields
@@ -26,6 +28,9 @@ from howsure.stats.ranks import RankComparison, compare_ranks
 
 Numbers = Mapping[str, float | str]
 """By measure: its value, or the reason why there is none."""
+Predict = Callable[[Any], npt.ArrayLike]
+SURROGATE: Final = "surrogate"
+"""How the name of an ease begins that comes from the probabilities, inputs being lost."""
 NO_SLOPE: Final = "all cells agree in mean size or in mean difficulty"
 """Why T-SS may be missing."""
 DIRECTIONS: Final[Mapping[str, Direction]] = {
@@ -33,6 +38,8 @@ DIRECTIONS: Final[Mapping[str, Direction]] = {
     "t_ss": Direction.HIGHER,
     "sscv": Direction.LOWER,
     "escv": Direction.LOWER,
+    "rank_cv": Direction.NONE,
+    "rank_ss": Direction.NONE,
     "set_deficit": Direction.LOWER,
     "set_excess": Direction.LOWER,
     "binned_r2": Direction.HIGHER,
@@ -45,6 +52,40 @@ DIRECTIONS: Final[Mapping[str, Direction]] = {
 RANKED: Final = ("t_cv", "t_ss")
 """The measures that methods are ranked by."""
 _MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size", "width")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subject(ABC):
+    """A model's outputs on labelled rows that it was not trained on, and how easy these are.
+
+    Attributes
+    ----------
+    name : str
+        What reports call it.
+    y : ndarray, shape (n,)
+        What happened.
+    eases : mapping of str to ndarray of float, shape (n,)
+        Ease of the rows by the way of disturbing; measures use the first.
+    """
+
+    name: str
+    y: npt.NDArray[Any]
+    eases: Mapping[str, FloatArray]
+
+    @property
+    def ease(self) -> FloatArray:
+        """The ease that measures use, shape (n,)."""
+        return next(iter(self.eases.values()))
+
+    @property
+    def source(self) -> str:
+        """Where that ease comes from."""
+        return next(iter(self.eases))
+
+    @property
+    @abstractmethod
+    def about(self) -> Mapping[str, str]:
+        """What reports tell of the model."""
 
 
 @final
@@ -66,12 +107,12 @@ class MethodComparison:
         Rows of each part in every repeat.
     bins : int
         Cells by ease.
-    floor : NoiseFloor
-        T-CV of a perfect model with as many test rows and cells.
     seed : int
         The experiment's seed.
-    surrogate : bool
-        Whether ease came from the probabilities, inputs being lost.
+    ease : str
+        Where the ease that forms the cells came from.
+    about : mapping of str to str
+        What reports tell of the model.
     reasons : mapping of (method, measure) to str
         Why values are missing, by method and measure.
     units : str
@@ -86,9 +127,9 @@ class MethodComparison:
     calibration_rows: int
     test_rows: int
     bins: int
-    floor: NoiseFloor
     seed: int
-    surrogate: bool = False
+    ease: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
     units: str = "labels"
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
@@ -97,6 +138,21 @@ class MethodComparison:
     def repeats(self) -> int:
         """Number of splits."""
         return len(self.values)
+
+    @property
+    def surrogate(self) -> bool:
+        """Whether ease came from the probabilities, inputs being lost."""
+        return self.ease.startswith(SURROGATE)
+
+    @property
+    def floor(self) -> NoiseFloor:
+        """T-CV of a perfect model with as many test rows and cells."""
+        return floor_of(self.bins, self.test_rows, self.coverage)
+
+    @property
+    def slope_floor(self) -> float:
+        """T-SS that sets stay below 95 % of the time if they ignore difficulty."""
+        return slope_floor(self.bins)
 
     def of(self, measure: str) -> FloatArray:
         """One measure in every repeat, shape (repeats, methods).
@@ -162,7 +218,6 @@ class MethodComparison:
         if self.ranked:
             for measure in RANKED:
                 columns[f"{measure}_rank"] = self.ranks(measure).shared_ranks
-        source = "; ease is a surrogate from the probabilities" if self.surrogate else ""
         return Table(
             name="adaptivity_methods",
             columns=columns,
@@ -171,8 +226,8 @@ class MethodComparison:
             notes=(
                 f"Coverage {self.coverage:g}: medians over {self.repeats} splits in "
                 f"{self.calibration_rows:,} and {self.test_rows:,} rows, {self.bins} cells by "
-                f"ease; a perfect model shows a T-CV of {self.floor.median:.3g} in the median"
-                f"{source}."
+                f"ease ({self.ease}); a perfect model shows a T-CV of {self.floor.median:.3g} in "
+                "the median."
             ),
         )
 
@@ -189,6 +244,11 @@ class MethodComparison:
         known = column[np.isfinite(column)]
         low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
         size = measure in ("set_size", "set_deficit", "set_excess", "width")
+        chance = {
+            "t_cv": (self.floor.median, self.floor.upper),
+            "t_ss": (0.0, self.slope_floor),
+        }
+        null, upper = chance.get(measure, (math.nan, math.nan))
         return Record(
             metric=measure,
             value=float(self.median(measure)[place]),
@@ -197,7 +257,8 @@ class MethodComparison:
             units=self.units if size else "1",
             notion=Notion.MARGINAL if measure in _MARGINAL else Notion.LOCAL,
             target=self.coverage if measure == "empirical_coverage" else math.nan,
-            null=self.floor.median if measure == "t_cv" else math.nan,
+            null=null,
+            null_upper=upper,
             coverage=self.coverage,
             model=self.methods[place],
             group=f"task={self.task}",
@@ -207,46 +268,65 @@ class MethodComparison:
                 "answered": float(len(known)),
                 "low_5": float(low),
                 "high_95": float(high),
-                "ease": "surrogate" if self.surrogate else "inputs",
+                "ease": self.ease,
             },
         )
 
 
+def joined(parts: Sequence[MethodComparison], methods: Sequence[str]) -> MethodComparison:
+    """One comparison of methods that were compared alone, under these names."""
+    return replace(
+        parts[0],
+        methods=tuple(methods),
+        values=np.concatenate([part.values for part in parts], axis=1),
+        reasons={
+            (name, measure): why
+            for name, part in zip(methods, parts, strict=True)
+            for (_, measure), why in part.reasons.items()
+        },
+    )
+
+
 def average_table(comparisons: Sequence[MethodComparison]) -> Table:
-    """Averages over tasks: mean of medians, and mean of shared ranks, by T-CV and T-SS.
+    """Averages over tasks: means of medians, and mean shared ranks by T-CV and T-SS.
 
     Parameters
     ----------
     comparisons : sequence of MethodComparison
-        One a task, of the same methods at the same coverage.
+        One a task, of the same methods and measures at the same coverage.
 
     Returns
     -------
     Table
-        Columns ``method``, ``t_cv``, ``t_cv_rank``, ``t_ss``, ``t_ss_rank``, means over the tasks
-        that have an answer.
+        Columns ``method``, every measure but the width, whose units differ from task to task,
+        ``t_cv_rank`` and ``t_ss_rank`` where there are ranks, and ``t_ss_tasks``: means over the
+        tasks that have an answer, and how many these are for T-SS.
 
     Raises
     ------
     InputError
-        If there is none, or methods or coverages differ.
+        If there is none, or methods, measures or coverages differ.
     """
     if not comparisons:
         raise InputError("comparisons must hold at least one, got none")
     first = comparisons[0]
     for other in comparisons[1:]:
-        if (other.methods, other.coverage) != (first.methods, first.coverage):
+        same = (other.methods, other.measures, other.coverage)
+        if same != (first.methods, first.measures, first.coverage):
             raise InputError(
                 "comparisons must have the same methods and coverage, got "
                 f"{', '.join(other.methods)} at {other.coverage:g} beside "
                 f"{', '.join(first.methods)} at {first.coverage:g}"
             )
     columns: dict[str, npt.NDArray[Any]] = {"method": np.array(first.methods, dtype=object)}
-    for measure in RANKED:
+    for measure in (measure for measure in first.measures if measure != "width"):
         medians = np.array([each.median(measure) for each in comparisons])
-        ranks = np.array([each.ranks(measure).shared_ranks for each in comparisons])
         columns[measure] = np.array([_reduced(np.mean, column) for column in medians.T])
-        columns[f"{measure}_rank"] = ranks.mean(axis=0)
+        if measure == "t_ss":
+            columns["t_ss_tasks"] = np.isfinite(medians).sum(axis=0)
+        if measure in RANKED and all(each.ranked for each in comparisons):
+            ranks = np.array([each.ranks(measure).shared_ranks for each in comparisons])
+            columns[f"{measure}_rank"] = ranks.mean(axis=0)
     return Table(
         name="adaptivity_averages",
         columns=columns,
@@ -266,6 +346,14 @@ def floor_of(bins: int, rows: int, coverage: float) -> NoiseFloor:
     return noise_floor(np.diff(np.arange(bins + 1) * rows // bins), coverage)
 
 
+def slope_floor(bins: int) -> float:
+    """The 95 % quantile of T-SS where mean size and mean difficulty of cells are independent.
+
+    ρ² of normal pairs has the law Beta(1/2, (B − 2)/2), and either sign is as likely.
+    """
+    return float(betaincinv(0.5, (bins - 2) / 2, 0.9))
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Split:
@@ -281,8 +369,7 @@ class Split:
 class Design:
     """What is compared, on which splits; checked when made. Names as in `MethodComparison`."""
 
-    task: str
-    n: int
+    subject: Subject
     methods: tuple[str, ...]
     measures: tuple[str, ...]
     coverages: tuple[Fraction, ...]
@@ -290,7 +377,6 @@ class Design:
     share: float
     bins: int
     seed: int
-    surrogate: bool = False
     units: str = "labels"
 
     def __post_init__(self) -> None:
@@ -306,6 +392,11 @@ class Design:
             raise InputError(
                 f"bins must lie between 3 and the {self.n - kept} test rows, got {self.bins!r}"
             )
+
+    @property
+    def n(self) -> int:
+        """Rows that are split."""
+        return len(self.subject.y)
 
     @property
     def validation_rows(self) -> int:
@@ -337,11 +428,11 @@ class Design:
                             reasons[level][method, measure] = value
                         else:
                             values[level, repeat, place, k] = value
-            tell(self.task, repeat + 1, self.repeats)
+            tell(self.subject.name, repeat + 1, self.repeats)
         tested = self.n - self.validation_rows
         return tuple(
             MethodComparison(
-                task=self.task,
+                task=self.subject.name,
                 methods=self.methods,
                 measures=self.measures,
                 values=values[level],
@@ -349,9 +440,9 @@ class Design:
                 calibration_rows=self.validation_rows,
                 test_rows=tested,
                 bins=self.bins,
-                floor=floor_of(self.bins, tested, coverage),
                 seed=self.seed,
-                surrogate=self.surrogate,
+                ease=self.subject.source,
+                about=self.subject.about,
                 reasons=reasons[level],
                 units=self.units,
             )
@@ -369,7 +460,7 @@ def chosen(
 
 
 def eases_of(
-    predict: Callable[[Any], npt.ArrayLike],
+    predict: Predict,
     x: npt.ArrayLike,
     perturbations: Mapping[str, Perturbation],
     repeats: int,

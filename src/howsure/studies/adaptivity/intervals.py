@@ -6,13 +6,15 @@ not public.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_above
 from howsure.core.convert import Bound, Checked, check_whole
 from howsure.core.rng import child
@@ -37,7 +39,9 @@ from howsure.studies.adaptivity.comparison import (
     Design,
     MethodComparison,
     Numbers,
+    Predict,
     Split,
+    Subject,
     chosen,
     eases_of,
 )
@@ -48,51 +52,51 @@ INTERVAL_MEASURES: Final = (
     *("t_cv", "t_ss", "binned_r2", "kendall_tau", "empirical_coverage", "width"),
 )
 """What each is measured by."""
+CLIPPED: Final = "Clipped to"
+"""What reports call the valid range of y, where intervals are cut off."""
 _UNBOUNDED: Final = "some intervals are unbounded: a group has too few calibration rows"
 _MEAN, _SD, _EASE = range(3)
 _LEAST_TREES = 30
 _LEAST_SD = 0.05
 """The least sd, as a share of the mean error."""
 
-Predict = Callable[[Any], npt.ArrayLike]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Regressed:
-    """A regressor's forecasts on labelled rows that it was not trained on.
+class Regressed(Subject):
+    """A regressor's forecasts on rows that it was not trained on.
 
     Attributes
     ----------
-    name : str
-        What reports call it.
+    name, y, eases
+        As in every subject: what reports call it, what happened, ease by the way of disturbing.
     x : ndarray of float, shape (n, d)
         Inputs as a table.
-    y : ndarray of float, shape (n,)
-        What happened.
     predict : callable
         The model's forecast, a function of such inputs.
     mean, sd : ndarray of float, shape (n,)
         Forecasts and their predicted standard deviations (any positive scale).
-    eases : mapping of str to ndarray of float, shape (n,)
-        Ease of the rows by the way of disturbing; measures use the first.
     training : tuple of ndarray, optional
         Inputs and outcomes that the model was trained on, for methods that train their own.
     """
 
-    name: str
     x: FloatArray
-    y: FloatArray
     predict: Predict
     mean: FloatArray
     sd: FloatArray
-    eases: Mapping[str, FloatArray]
     training: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def error(self) -> FloatArray:
         """|y − forecast|, shape (n,)."""
-        return np.abs(self.y - self.mean)
+        return np.asarray(np.abs(self.y - self.mean))
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """R² of the forecasts."""
+        spread = float(np.var(self.y))
+        fit = 1 - float(np.square(self.error).mean()) / spread if spread else math.nan
+        return {"R² of the forecasts": formats.number(fit, 3)}
 
 
 def regressed(
@@ -314,8 +318,7 @@ def compare_intervals(
     True
     """
     design = Design(
-        task=task.name,
-        n=len(task.y),
+        subject=task,
         methods=chosen(methods, INTERVAL_METHODS, own),
         measures=INTERVAL_MEASURES,
         coverages=tuple(coverages),
@@ -325,8 +328,7 @@ def compare_intervals(
         seed=seed,
         units="y",
     )
-    first = next(iter(task.eases.values()))
-    known = np.column_stack((task.mean, task.sd, first))
+    known = np.column_stack((task.mean, task.sd, task.ease))
     made = _Maker(design.coverages, groups, clip, difficulty)
 
     def rows_of(name: str, split: Split) -> tuple[Method, FloatArray, FloatArray, FloatArray]:
@@ -342,14 +344,18 @@ def compare_intervals(
     def one(name: str, split: Split) -> list[Numbers]:
         method, x, y, new = rows_of(name, split)
         predicted = method.fit(x, y, child(split.seed, "adaptivity", name)).predict(new).outcome
-        cells = EaseCells(first[split.test], bins)
+        cells = EaseCells(task.ease[split.test], bins)
         truth, error = task.y[split.test], task.error[split.test]
         return [
             interval_numbers(*predicted.interval(coverage), truth, error, cells, coverage)
             for coverage in design.coverages
         ]
 
-    return design.run(one)
+    results = design.run(one)
+    if clip is None:
+        return results
+    told = f"{clip[0]:g} to {clip[1]:g}"
+    return tuple(replace(r, about={**r.about, CLIPPED: told}) for r in results)
 
 
 def interval_numbers(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -33,7 +34,14 @@ from howsure.report.document import (
     VerdictLine,
 )
 from howsure.report.grids import number_cell
-from howsure.studies.adaptivity.comparison import RANKED, MethodComparison
+from howsure.studies.adaptivity.comparison import (
+    RANKED,
+    MethodComparison,
+    average_table,
+    floor_of,
+)
+from howsure.studies.adaptivity.intervals import CLIPPED
+from howsure.studies.adaptivity.validation import VALIDATED, MethodValidation, rank_counts
 from howsure.studies.engine import choice_of, coverage_of, named, overview, study_document
 
 TITLES: Final[Mapping[str, str]] = {
@@ -41,6 +49,8 @@ TITLES: Final[Mapping[str, str]] = {
     "t_ss": "T-SS",
     "sscv": "SSCV",
     "escv": "ESCV",
+    "rank_cv": "Rank-CV",
+    "rank_ss": "Rank-SS",
     "set_deficit": "Deficit",
     "set_excess": "Excess",
     "binned_r2": "R² of error on width",
@@ -62,8 +72,27 @@ _READINGS: Final[Mapping[str, str]] = {
         "The largest gap between coverage and its nominal level over cells of similar "
         "difficulty; lower is better. Chance alone would show the value of the line."
     ),
-    "t_ss": "Signed R² of mean size on mean difficulty over cells; higher is better.",
+    "t_ss": (
+        "Signed R² of mean size on mean difficulty over cells; higher is better. Sizes that "
+        "ignore difficulty stay below the line 95 % of the time."
+    ),
 }
+_KINDS: Final = {"labels": "Label sets", "y": "Intervals"}
+_SOURCES: Final = {"labels": "nine nets on ImageNet", "y": "four nets on visual acuity"}
+_TEST: Final = {"labels": (50, 20_000)}
+"""Cells and test rows of the published, where they are known."""
+_WHY: Final = {
+    "labels": "ImageNet and its nets are out of reach here",
+    "y": "the images of eyes are not public",
+}
+_PRINTED_RANKS: Final = {
+    "t_ss": (24, 12, 0, 0, 0),
+    "set_deficit": (12, 23, 0, 1, 0),
+    "sscv": (0, 1, 16, 11, 8),
+    "escv": (0, 0, 11, 12, 13),
+    "set_excess": (0, 0, 9, 12, 15),
+}
+"""How often each measure ranks first, second, … in the published table 1, of 36."""
 _STATES: Final[Mapping[Tone, str]] = {"bad": "Gap", "undecided": "No gap shown"}
 _GLOSSARY: Final = (
     GlossaryEntry(
@@ -101,6 +130,22 @@ _GLOSSARY: Final = (
         notion="local",
     ),
     GlossaryEntry(
+        name="rank_cv",
+        title="Rank-CV",
+        meaning="Largest coverage gap over strata of the true label's rank, which none can close.",
+        source="Jang and Lee 2025",
+        direction="descriptive",
+        notion="local",
+    ),
+    GlossaryEntry(
+        name="rank_ss",
+        title="Rank-SS",
+        meaning="How well mean size follows mean rank over strata of the true label's rank.",
+        source="Jang and Lee 2025",
+        direction="descriptive",
+        notion="local",
+    ),
+    GlossaryEntry(
         name="set_deficit",
         title="Deficit",
         meaning="How many labels sets lack to contain the true one.",
@@ -120,7 +165,7 @@ _GLOSSARY: Final = (
 
 
 def adaptivity_report(
-    results: Mapping[str, Sequence[MethodComparison]],
+    results: Mapping[str, Sequence[MethodComparison | MethodValidation]],
     *,
     coverage: float | None = None,
     facts: Mapping[str, str] | None = None,
@@ -130,8 +175,8 @@ def adaptivity_report(
 
     Parameters
     ----------
-    results : mapping of str to sequence of MethodComparison
-        By task: comparisons at one coverage or several.
+    results : mapping of str to sequence of MethodComparison and MethodValidation
+        By task: comparisons at one coverage or several, and what measures say of methods.
     coverage : float, optional
         The nominal coverage that sentences speak of; 0.9, or the highest below it, if omitted.
     facts : mapping of str to str, optional
@@ -148,34 +193,240 @@ def adaptivity_report(
     InputError
         If a task has no comparison, or the coverage was not studied.
     """
-    every = [result for found in results.values() for result in found]
-    if not every or not all(results.values()):
+    compared = {
+        name: [result for result in found if isinstance(result, MethodComparison)]
+        for name, found in results.items()
+    }
+    checks = [
+        result
+        for found in results.values()
+        for result in found
+        if isinstance(result, MethodValidation)
+    ]
+    every = [result for found in compared.values() for result in found]
+    if not every or not all(compared.values()):
         raise InputError("results must hold at least one comparison for each task, got none")
     wanted = coverage_of((result.coverage for result in every), coverage)
     spoken = {
         f"{name}, seed {result.seed}" if _seeded(found) else str(name): result
-        for name, found in results.items()
+        for name, found in compared.items()
         for result in found
         if result.coverage == wanted
     }
     methods = dict.fromkeys(method for result in every for method in result.methods)
-    on = f"{counted(len(methods), 'method')} on {named(list(map(str, results)), 'task')}"
+    on = f"{counted(len(methods), 'method')} on {named(list(map(str, compared)), 'task')}"
     stated = {
-        "Tasks": ", ".join(map(str, results)),
+        "Tasks": ", ".join(map(str, compared)),
         "Methods": ", ".join(methods),
         "Nominal coverage shown": formats.level(wanted),
     }
+    averages = _averages(every)
     return study_document(
         title=f"Do prediction methods cover easy and hard inputs alike? {on}",
         headline=_headline(spoken),
         opening=_opening(spoken),
-        sections=[_section(name, found, wanted) for name, found in results.items()],
+        sections=(
+            *(_average_section(kind, found, wanted) for kind, found in averages.items()),
+            *(_section(name, found, wanted) for name, found in compared.items()),
+            *_validation(checks),
+        ),
         records=tuple(record for result in every for record in result.records()),
-        tables=tuple(result.table() for result in every),
+        tables=(
+            *(average_table(some) for found in averages.values() for some in found),
+            *(result.table() for result in every),
+        ),
         glossary=_GLOSSARY,
         facts={**stated, **(facts or {})},
         command=command,
     )
+
+
+def _averages(every: Iterable[MethodComparison]) -> dict[str, list[list[MethodComparison]]]:
+    """Tasks that can be averaged, by kind, one list a coverage; kinds are titles of sections.
+
+    Of one kind are those with the same methods, with ease of inputs or by a surrogate, and with
+    clipped intervals or others.
+    """
+    groups = defaultdict[tuple[str, str, tuple[str, ...]], list[MethodComparison]](list)
+    for result in every:
+        kind = _KINDS[result.units] + (", clipped," if CLIPPED in result.about else "")
+        kind += " by surrogate ease" if result.surrogate else ""
+        groups[kind, result.units, result.methods].append(result)
+    found: dict[str, list[list[MethodComparison]]] = {}
+    for (kind, units, methods), some in groups.items():
+        levels = sorted({result.coverage for result in some})
+        parts = [[result for result in some if result.coverage == level] for level in levels]
+        told = any(published(units, m).get(_key(level)) for m in RANKED for level in levels)
+        if len(parts[0]) > 1 or told:
+            title = f"{kind.rstrip(',')}: averages over tasks"
+            if told:
+                title = f"{kind} beside the published"
+            found[f"{title}: {', '.join(methods)}" if title in found else title] = parts
+    return found
+
+
+def _average_section(title: str, parts: list[list[MethodComparison]], wanted: float) -> Section:
+    """Averages over tasks at every coverage, and what of the published pattern they show."""
+    first = parts[0][0]
+    titles = {
+        name: TITLES.get(name) or f"{TITLES[name.removesuffix('_rank')]} rank"
+        for name in average_table(parts[0]).columns
+        if name not in ("method", "t_ss_tasks")
+    }
+    shown = []
+    for some in parts:
+        columns = average_table(some).columns
+        rows = []
+        for place, method in enumerate(some[0].methods):
+            cells = [Cell(text=method)]
+            for name in titles:
+                known = published(first.units, name).get(_key(some[0].coverage), {})
+                small = f"published {known[method]:g}" if method in known else ""
+                if name == "t_ss" and 0 < (there := columns["t_ss_tasks"][place]) < len(some):
+                    small = "; ".join(filter(None, (f"of {there} of {len(some)} tasks", small)))
+                value = columns[name][place] if name in columns else math.nan
+                cells.append(number_cell(float(value), small))
+            rows.append(tuple(cells))
+        level = formats.level(some[0].coverage)
+        shown.append(Rows(title=f"Nominal {level}, {counted(len(some), 'task')}", rows=tuple(rows)))
+    grid = Grid(
+        title="Averages over tasks",
+        columns=(
+            Column(title="Method"),
+            *(Column(title=title, numeric=True) for title in titles.values()),
+        ),
+        parts=tuple(shown),
+        notes=(
+            "Means of medians over the splits, and of shared ranks: 1 + the number of methods that "
+            "are significantly better (Friedman, then Wilcoxon–Holm).",
+            f"Small: published averages over {_SOURCES[first.units]} (Jang and Lee 2025). Data and "
+            "models differ: compare patterns, not values.",
+        ),
+    )
+    spoken = [some for some in parts if some[0].coverage == wanted]
+    lines = [line for some in spoken for line in _reached(some)]
+    return Section(title=title, lines=tuple(lines), grids=(grid,))
+
+
+def _reached(some: Sequence[MethodComparison]) -> list[VerdictLine]:
+    """Which of the published patterns the averages show, which they do not, and why."""
+    first, table = some[0], average_table(some)
+    lines = []
+    for measure in RANKED:
+        known = published(first.units, measure).get(_key(first.coverage), {})
+        here = dict(zip(first.methods, table.columns[measure].tolist(), strict=True))
+        whole = measure != "t_ss" or table.columns["t_ss_tasks"] == len(some)
+        there = dict(zip(first.methods, np.broadcast_to(whole, len(here)).tolist(), strict=True))
+        both = [m for m in first.methods if m in known and math.isfinite(here[m]) and there[m]]
+        if len(both) < 3:
+            continue
+        ends = []
+        for numbers in (here, known):
+            rising = sorted(both, key=numbers.__getitem__)
+            ends.append((rising[0], rising[-1]) if measure == "t_cv" else (rising[-1], rising[0]))
+        pairs = [(a, b) for k, a in enumerate(both) for b in both[k + 1 :] if known[a] != known[b]]
+        same = sum((here[a] - here[b]) * (known[a] - known[b]) > 0 for a, b in pairs)
+        told = "as published" if ends[0] == ends[1] else f"published: {listed(ends[1])}"
+        text = f"By {TITLES[measure]}, {ends[0][0]} is best and {ends[0][1]} worst; {told}. "
+        text += f"{same} of {len(pairs)} pairs of methods stand in the published order."
+        lines.append(VerdictLine(text=text, question="Reached"))
+    if lines:
+        floors = sorted({f"{result.floor.median:.3f}" for result in some})
+        text = f"The published values are not reached, for {_WHY[first.units]}. "
+        text += f"Chance alone shows a T-CV of {' to '.join(floors[:: len(floors) - 1 or 1])} here"
+        if first.units in _TEST:
+            text += f", {floor_of(*_TEST[first.units], first.coverage).median:.3f} there"
+        lines.append(VerdictLine(text=f"{text}.", question="Not reached"))
+    return lines
+
+
+def _key(coverage: float) -> float:
+    """A coverage as the published are kept by."""
+    return round(coverage, 9)
+
+
+def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
+    """Which measure follows Property 1, and what T-CV and T-SS are by other eases."""
+    if not checks:
+        return ()
+    rho = np.array([check.found.rho for check in checks])
+    counts = rank_counts(rho).columns
+    order = np.argsort(counts["average"], kind="stable")
+    places = range(1, len(VALIDATED) + 1)
+    rows = []
+    for k in order.tolist():
+        measure = VALIDATED[k]
+        printed = _PRINTED_RANKS[measure]
+        average = sum(place * n for place, n in zip(places, printed, strict=True)) / sum(printed)
+        cells = [
+            number_cell(float(counts[f"rank_{place}"][k]), f"published {printed[place - 1]}")
+            for place in places
+        ]
+        mean = number_cell(float(counts["average"][k]), f"published {average:.2f}")
+        rows.append((Cell(text=TITLES[measure]), *cells, mean))
+    first = checks[0].found
+    best = [TITLES[VALIDATED[k]] for k in order[:2].tolist()]
+    line = VerdictLine(
+        text=(
+            f"{best[0]} follows Property 1 most closely, {best[1]} next, over "
+            f"{len(checks)} settings; published: T-SS and Deficit over 36."
+        ),
+        question="Measures",
+    )
+    counted_grid = Grid(
+        title="How often each measure ranks first to last",
+        columns=(
+            Column(title="Measure"),
+            *(Column(title=str(place), numeric=True) for place in places),
+            Column(title="Average", numeric=True),
+        ),
+        parts=(Rows(rows=tuple(rows)),),
+        notes=(
+            "Property 1: of two random subsets the harder one has the larger sets. Ranks are by "
+            "the size of Spearman's correlation with the share of pairs for which it holds.",
+            f"{len(first.rate)} trials a setting, of at most {max(c.found.rows for c in checks)} "
+            f"rows and {first.pairs:,} pairs of subsets. More pairs allow larger correlations.",
+        ),
+    )
+    correlations = Grid(
+        title="Correlations",
+        columns=(
+            *(Column(title=t) for t in ("Task", "Method")),
+            *(Column(title=TITLES[m], numeric=True) for m in VALIDATED),
+            Column(title="At most about", numeric=True),
+        ),
+        parts=(
+            Rows(
+                rows=tuple(
+                    (
+                        *(Cell(text=check.task), Cell(text=check.method)),
+                        *(number_cell(float(value)) for value in check.found.rho),
+                        number_cell(check.found.reliability**0.5),
+                    )
+                    for check in checks
+                )
+            ),
+        ),
+    )
+    measures = Section(
+        title="Which measure follows Property 1?", lines=(line,), grids=(counted_grid, correlations)
+    )
+    tasks = {check.task: check for check in checks if len(check.ways) > 1}
+    made: list[Choice] = []
+    for measure in RANKED:
+        options = []
+        for task, one in tasks.items():
+            values = {
+                check.method: np.asarray(getattr(check, measure))
+                for check in checks
+                if check.task == task
+            }
+            figure = sensitivity_figure(one.ways, values, measure, title="way of disturbing")
+            options.append((task, figure))
+        made += choice_of("Task", options)
+    if not made:
+        return (measures,)
+    return (measures, Section(title="Does the way of disturbing matter?", choices=tuple(made)))
 
 
 def _opening(spoken: Mapping[str, MethodComparison]) -> Section:
@@ -203,7 +454,6 @@ def _opening(spoken: Mapping[str, MethodComparison]) -> Section:
 
 def _section(name: str, found: Sequence[MethodComparison], wanted: float) -> Section:
     first = found[0]
-    grids = [_medians(found), _published(found)]
     return Section(
         title=str(name),
         facts={
@@ -211,12 +461,13 @@ def _section(name: str, found: Sequence[MethodComparison], wanted: float) -> Sec
             "Test rows": f"{first.test_rows:,}",
             "Cells by ease": str(first.bins),
             "Splits": str(first.repeats),
-            "Ease": "surrogate, from the probabilities" if first.surrogate else "from inputs",
+            "Ease": first.ease,
+            **first.about,
         },
         lines=tuple(
             line for result in found if result.coverage == wanted for line in _task_lines(result)
         ),
-        grids=tuple(grid for grid in grids if grid is not None),
+        grids=(_medians(found),),
         choices=_choices(found, wanted),
     )
 
@@ -259,40 +510,6 @@ def _medians(found: Sequence[MethodComparison]) -> Grid:
     return Grid(title="Methods", columns=tuple(columns), parts=tuple(parts), notes=notes)
 
 
-def _published(found: Sequence[MethodComparison]) -> Grid | None:
-    """Published averages beside ours; None where no coverage was published."""
-    parts = []
-    for result in found:
-        rows = [
-            (
-                Cell(text=TITLES[measure]),
-                Cell(text=name),
-                number_cell(value),
-                number_cell(known[name]),
-            )
-            for measure in result.measures
-            if (known := published(result.units, measure).get(round(result.coverage, 9)))
-            for name, value in result.medians(measure).items()
-            if name in known
-        ]
-        if rows:
-            parts.append(Rows(title=_heading(result, found), rows=tuple(rows)))
-    if not parts:
-        return None
-    columns = (
-        Column(title="Measure"),
-        Column(title="Method"),
-        Column(title="Here", numeric=True),
-        Column(title="Published", numeric=True),
-    )
-    of = "nine nets on ImageNet" if found[0].units == "labels" else "four nets on visual acuity"
-    notes = (
-        f"Published: averages over {of} (Jang and Lee 2025). Data and models differ: compare "
-        "patterns, not values.",
-    )
-    return Grid(title="Beside the published", columns=columns, parts=tuple(parts), notes=notes)
-
-
 def _choices(found: Sequence[MethodComparison], wanted: float) -> tuple[Choice, ...]:
     """Figures by coverage: the one that sentences speak of comes first."""
     order = sorted(found, key=lambda result: result.coverage != wanted)
@@ -306,7 +523,8 @@ def _choices(found: Sequence[MethodComparison], wanted: float) -> tuple[Choice, 
 
 def _measured(result: MethodComparison, measure: str) -> Figure:
     """The medians of one measure."""
-    rules = {"chance alone": result.floor.median} if measure == "t_cv" else {}
+    floors = {"t_cv": result.floor.median, "t_ss": result.slope_floor}
+    rules = {"chance alone": floors[measure]}
     return methods_figure({result.task: result.medians(measure)}, measure, rules=rules)
 
 
@@ -334,7 +552,10 @@ def _task_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
     ]
     known = {method: slope for method, slope in slopes.items() if math.isfinite(slope)}
     if known:
-        text = f"T-SS, how well size follows difficulty, is {_span(known)}."
+        text = f"T-SS, how well size follows difficulty, is {_span(known)}. "
+        text += (
+            f"Sizes that ignore difficulty stay below {comparison.slope_floor:.3f}, 95 % of times."
+        )
         lines.append(VerdictLine(text=text, question="Size and difficulty"))
     for measure, values in (("t_cv", gaps), ("t_ss", slopes)):
         for method in (method for method, value in values.items() if math.isnan(value)):
@@ -382,7 +603,8 @@ def published(units: str, measure: str) -> Mapping[float, Mapping[str, float]]:
     """Averages of Jang and Lee 2025 by coverage and method.
 
     Label sets: over nine nets on ImageNet (tables 2, 4 and 5; 50 cells). Intervals: over four nets
-    on visual acuity (tables 10 and 11); these data are not public.
+    on visual acuity (tables 10 and 11); these data are not public. Ranks are those of tables 2
+    and 5, deficit and excess means of table 6.
     """
     found: dict[float, dict[str, float]] = {}
     lines = files(__package__).joinpath("published.csv").read_text(encoding="utf-8").splitlines()

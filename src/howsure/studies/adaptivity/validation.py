@@ -30,11 +30,16 @@ from howsure.metrics.adaptivity import (
     t_ss,
 )
 from howsure.metrics.association import spearman
-from howsure.studies.adaptivity.label_sets import SetRows
+from howsure.studies.adaptivity.label_sets import Classified, LabelMethod, SetRows, first_sets
 
 VALIDATED: Final = ("set_deficit", "set_excess", "sscv", "escv", "t_ss")
 """The measures that are validated."""
 _QUIET: Final = Resampling(replicates=0, permutations=0)
+_ROWS: Final = 500
+_SUBSET: Final = 100
+_PAIRS: Final = 4000
+_CELLS: Final = 20
+"""Of a method's validation: rows of a trial, rows of a subset, pairs of subsets, cells of T-SS."""
 
 
 @final
@@ -185,6 +190,78 @@ def validate_measures(
         rows=rows,
         subset=subset,
         pairs=pairs,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MethodValidation:
+    """What the measures say of the sets of one method on the test rows of one split.
+
+    Attributes
+    ----------
+    task, method : str
+        The classifier and its rows; the method.
+    coverage : float
+        Nominal coverage.
+    bins : int
+        Cells of `t_cv` and `t_ss`.
+    found : MeasureValidation
+        Measures beside the rate at which Property 1 holds.
+    ways : tuple of str
+        Where ease came from.
+    t_cv, t_ss : ndarray of float, shape (ways,)
+        T-CV and T-SS of the same sets in cells by each of these eases.
+    """
+
+    task: str
+    method: str
+    coverage: float
+    bins: int
+    found: MeasureValidation
+    ways: tuple[str, ...]
+    t_cv: FloatArray
+    t_ss: FloatArray
+
+
+def validate_method(
+    task: Classified,
+    method: str,
+    *,
+    coverage: float,
+    trials: int,
+    bins: int = 50,
+    own: Mapping[str, LabelMethod] | None = None,
+    seed: int = 0,
+) -> MethodValidation:
+    """Validate the measures on the sets that one method gives to the first split's test rows.
+
+    Trials draw 500 of these rows, at most half, and 4,000 pairs of subsets of 100, at most a third.
+    """
+    sets, test = first_sets(task, method, coverage=coverage, bins=bins, own=own, seed=seed)
+    covered = sets.contains(task.y[test].astype(np.float64))
+    rank, rows = task.rank[test], min(_ROWS, len(test) // 2)
+    found = validate_measures(
+        *(sets.sizes, rank, covered, task.ease[test]),
+        coverage=coverage,
+        rows=rows,
+        subset=min(_SUBSET, rows // 3),
+        pairs=_PAIRS,
+        trials=trials,
+        bins=min(_CELLS, rows // 3),
+        seed=seed,
+    )
+    eases = {way: ease[test] for way, ease in task.eases.items()}
+    table = ease_sensitivity(sets.sizes, rank, covered, eases, coverage=coverage, bins=(bins,))
+    return MethodValidation(
+        task=task.name,
+        method=method,
+        coverage=coverage,
+        bins=bins,
+        found=found,
+        ways=tuple(eases),
+        t_cv=table.columns["t_cv"],
+        t_ss=table.columns["t_ss"],
     )
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from howsure.studies.engine.entries import method_identity as method_identity
     from howsure.studies.engine.entries import noise_of as noise_of
     from howsure.studies.engine.entries import numbers_hash as numbers_hash
+    from howsure.studies.engine.entries import table_data as table_data
     from howsure.studies.engine.entries import world_identity as world_identity
     from howsure.studies.engine.page import SIDE_BY_SIDE_NOTE as SIDE_BY_SIDE_NOTE
     from howsure.studies.engine.page import choice_of as choice_of
@@ -97,6 +98,7 @@ __all__ = [
     "study_document",
     "study_of",
     "survey",
+    "table_data",
     "to_arrow",
     "toml_value",
     "trials_of",
@@ -108,7 +110,7 @@ _LATE = {
     "comparison": "Comparison Spread columns_of crossed_spread side_by_side",
     "entries": (
         "absolute check_options complete_numbers make_method make_world method_identity noise_of "
-        "numbers_hash world_identity"
+        "numbers_hash table_data world_identity"
     ),
     "page": (
         "SIDE_BY_SIDE_NOTE choice_of coverage_of named overview side_by_side_grids study_document"

@@ -125,14 +125,20 @@ def _made(identity_text: str, files_text: str) -> World:
     identity, files = json.loads(identity_text), json.loads(files_text)
     if "world" in identity:
         return world_named(identity["world"], identity.get("noise"))
-    data = _data(files)
-    if _numbers(data) != identity["data"]:
-        raise InputError(f"{_title(files)} has changed since the plan was read: run it again")
+    data = table_data(identity, files)
     options = {k: v for k, v in identity.items() if k not in ("source", "data")}
     name = files["uci"] if "uci" in files else Path(files["table"]).name.partition(".")[0]
     if identity["source"] == "cut":
         return CutWorld.from_data(data.x, data.y, name=name, **options)
     return ForestWorld.from_data(data.x, data.y, name=name, **options)
+
+
+def table_data(identity: Mapping[str, Any], files: Mapping[str, Any]) -> Draw:
+    """The rows of a table, as `world_identity` names it; an error if they are others by now."""
+    data = _data(files)
+    if _numbers(data) != identity["data"]:
+        raise InputError(f"{_title(files)} has changed since the plan was read: run it again")
+    return data
 
 
 def _data(files: Mapping[str, Any]) -> Draw:

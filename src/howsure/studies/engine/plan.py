@@ -28,6 +28,7 @@ studies: Final = Registry(
     "howsure.studies",
     {
         "pointwise": "howsure.studies.pointwise.study:PointwiseStudy",
+        "splits": "howsure.studies.pointwise.repeated:SplitsStudy",
         "adaptivity": "howsure.studies.adaptivity.study:AdaptivityStudy",
         "shift": "howsure.studies.shift.study:ShiftStudy",
         "congruence": "howsure.studies.congruence.study:CongruenceStudy",

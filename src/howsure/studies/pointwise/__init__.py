@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from howsure.studies.pointwise.measures import failing_ranges as failing_ranges
     from howsure.studies.pointwise.measures import records as records
     from howsure.studies.pointwise.page import pointwise_report as pointwise_report
+    from howsure.studies.pointwise.repeated import SplitsBesideTruth as SplitsBesideTruth
+    from howsure.studies.pointwise.repeated import SplitsStudy as SplitsStudy
     from howsure.studies.pointwise.simulation import Failure as Failure
     from howsure.studies.pointwise.simulation import PointwiseResult as PointwiseResult
     from howsure.studies.pointwise.simulation import Precision as Precision
@@ -27,16 +29,19 @@ if TYPE_CHECKING:
     from howsure.studies.pointwise.splits import over_splits as over_splits
     from howsure.studies.pointwise.splits import published_splits as published_splits
     from howsure.studies.pointwise.splits import splits_table as splits_table
+    from howsure.studies.pointwise.splits_page import splits_report as splits_report
     from howsure.studies.pointwise.study import PointwiseStudy as PointwiseStudy
 
 _HOMES = {
     "figures": "Words coverage_profile intervals_along_x one_run share_histogram",
     "measures": "curves failing_ranges records",
     "page": "pointwise_report",
+    "repeated": "SplitsBesideTruth SplitsStudy",
     "simulation": "Failure PointwiseResult Precision joined pointwise",
     "splits": (
         "SplitFailure SplitsResult against_published over_splits published_splits splits_table"
     ),
+    "splits_page": "splits_report",
     "study": "PointwiseStudy",
 }
 

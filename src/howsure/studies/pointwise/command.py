@@ -25,12 +25,16 @@ from howsure.core.errors import InputError, UnanswerableError
 if TYPE_CHECKING:
     from howsure.cli.terminal import Console
     from howsure.report.document import Document
-    from howsure.studies.engine import Plan, Store
+    from howsure.studies.engine import Plan, Store, Trial
+    from howsure.studies.pointwise.repeated import SplitsBesideTruth
     from howsure.studies.pointwise.simulation import PointwiseResult, Precision
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich")
 
 _TOY: Final = "toy_"
+_LEAST_CUT: Final = 10
+Way = Literal["simulated", "splits", "cut"]
+"""How a table is used: y simulated at its x, divided at random again and again, or cut once."""
 _RESIDUALS: Final = {"out-of-bag": "out_of_bag", "in-sample": "in_sample"}
 
 
@@ -42,7 +46,8 @@ def simulate(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="WORLD|TABLE", help="A simulated world by name, or a table of your own."
+            metavar="WORLD|TABLE",
+            help="A simulated world or a UCI table by name, or a table of your own.",
         ),
     ],
     method: Annotated[
@@ -63,9 +68,28 @@ def simulate(
     coverage: Annotated[
         list[float], typer.Option(callback=share, help="Nominal coverage, such as 0.9. Repeatable.")
     ] = [],  # noqa: B006
+    splits: Annotated[
+        bool,
+        typer.Option(
+            "--splits",
+            help="Divide a table at random, nine tenths for training, as most papers do; simulated "
+            "coverage of the same table stands beside.",
+        ),
+    ] = False,
+    cut: Annotated[
+        bool,
+        typer.Option(
+            "--cut",
+            help="Cut a huge table in a test set and disjoint training sets; nothing is simulated.",
+        ),
+    ] = False,
     trials: Annotated[
-        int, typer.Option(min=1, help="Greatest number of training sets to draw.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Greatest number of training sets to draw: 100 by default, 20 with --splits.",
+        ),
+    ] = None,
     until_se: Annotated[
         float | None,
         typer.Option(help="Stop early once the Monte-Carlo standard error is this small."),
@@ -121,6 +145,7 @@ def simulate(
     from howsure.studies.engine import Plan, Store
     from howsure.studies.pointwise.page import pointwise_report
     from howsure.studies.pointwise.simulation import Precision
+    from howsure.studies.pointwise.splits_page import splits_report
     from howsure.studies.tasks.worlds import noise_named
 
     for path in output:
@@ -134,6 +159,20 @@ def simulate(
     if noise is not None:
         noise_named(noise)
     stop = None if until_se is None else Precision(standard_error=until_se, of=of)
+    way: Way = "splits" if splits else "cut" if cut else "simulated"
+    _check_way(
+        way,
+        {
+            "--cut": splits and cut,
+            "--until-se": until_se is not None,
+            "--noise": noise is not None,
+            "--residuals": residuals != "out-of-bag",
+            "--train-rows": train_rows is not None,
+            "--test-rows": test_rows is not None,
+            "--covariates": covariates != "random",
+        },
+    )
+    count = trials or (20 if splits else 100)
     import_from_here()
     tested = method_entries(method, coverage)
     reading = {
@@ -143,33 +182,42 @@ def simulate(
         "decimal": decimal,
     }
     world, entry, names, facts = world_entry(
-        source, target, noise=noise, residuals=residuals, seed=seed, reading=reading
+        source, target, noise=noise, residuals=residuals, seed=seed, reading=reading, way=way
     )
+    if cut and train_rows is None:
+        entry["rows"] = _rows_of_cut(entry, count, test_rows)
+    drawn = {"n_train": train_rows, "n_test": test_rows, "covariates": covariates}
     plan = Plan(
         name="simulate",
-        study="pointwise",
+        study="splits" if splits else "pointwise",
         worlds={world: entry},
         methods=tested,
         seeds=(seed,),
         options={
-            "coverages": coverage or "own",
-            "simulations": trials,
-            "n_train": train_rows,
-            "n_test": test_rows,
-            "covariates": covariates,
+            "coverages": coverage or ([0.9] if splits else "own"),
+            "simulations": count,
+            **({"splits": count} if splits else drawn),
         },
     )
     place = str(_own_place(plan)) if store is None else store
     try:
         with Stages() as stages:
-            results = simulated(plan, Store(place), stop=stop, jobs=jobs, tell=stages)
+            told: dict[str, Any] = {
+                "facts": facts,
+                "command": shlex.join(["howsure", *sys.argv[1:]]),
+            }
+            results: Sequence[PointwiseResult] = ()
+            ran: Mapping[str, Sequence[SplitsBesideTruth]] = {}
+            if splits:
+                ran = combined_splits(plan, Store(place), jobs=jobs, tell=stages)
+                report = splits_report(ran, **told)
+                done = any(one.splits.done for held in ran.values() for one in held)
+            else:
+                results = simulated(plan, Store(place), stop=stop, jobs=jobs, tell=stages)
+                named = {world: names} if names else None
+                report = pointwise_report({world: results}, names=named, **told)
+                done = any(result.trials for result in results)
             stages("writing the report", 0, 0)
-            report = pointwise_report(
-                {world: results},
-                names={world: names} if names else None,
-                facts=facts,
-                command=shlex.join(["howsure", *sys.argv[1:]]),
-            )
             for path in output:
                 report.save(path)
     except KeyboardInterrupt:
@@ -191,7 +239,11 @@ def simulate(
         shutil.rmtree(place, ignore_errors=True)
     else:
         console.print(f"trials kept in: {escape(store)}", highlight=False, soft_wrap=True)
-    if not any(result.trials for result in results):
+    for one in (one for held in ran.values() for one in held if one.splits.failures):
+        first = one.splits.failures[0]
+        words = f"{one.splits.method}: {len(one.splits.failures)} splits failed; first: "
+        say(f"howsure: {words}{first.error}: {first.message}", error=True)
+    if not done:
         for result in results:
             words = f"all {len(result.failures)} trials failed; {_first_failure(result)}"
             say(f"howsure: {result.method}: {words}", error=True)
@@ -286,52 +338,92 @@ def world_entry(
     residuals: str,
     seed: int,
     reading: Mapping[str, Any],
+    way: Way = "simulated",
 ) -> tuple[str, dict[str, Any], tuple[str, ...], dict[str, str]]:
     """A world's name, its entry in a plan, names of its columns of x, and what else to state."""
-    from howsure.studies.tasks import read_learning_table
-    from howsure.studies.tasks.worlds import noise_named, world_named
+    from howsure.studies.tasks import read_learning_table, uci, uci_names
+    from howsure.studies.tasks.worlds import world_named
 
-    name = _world_name(source)
+    is_uci = source in uci_names() and not Path(source).exists()
+    name = source if is_uci else _world_name(source)
     if name is not None:
+        if way != "simulated" and not is_uci:
+            raise InputError(f"--{way} is for a table, but {name} is a world of howsure's")
         for flag, given in (("--target", target), ("--features", reading["features"])):
             if given:
-                raise InputError(f"{flag} is for a table, but {name} is a world of howsure's")
+                kind = "UCI table known by name" if is_uci else "world of howsure's"
+                raise InputError(f"{flag} is for a table, but {name} is a {kind}")
+    if name is not None and not is_uci:
         named = {"world": name} if noise is None else {"world": name, "noise": noise}
         return name, named, (), {"World": world_named(name, noise).description}
+    forest = {"residuals": _RESIDUALS[residuals], "noise": noise or "normal", "seed": seed}
+    own = {"source": "cut"} if way == "cut" else forest
+    if is_uci:
+        given = uci(source)
+        facts = {"Source": f"UCI table {source}, {len(given.y):,} rows"}
+        return source, {"uci": source, **own}, given.columns, facts | _told(way, noise, residuals)
     if target is None:
         raise InputError("--target must name the table's column of y, got none")
     path = Path(source)
     table = read_learning_table(path, target, flag="--", **reading)
-    entry: dict[str, Any] = {
-        "table": str(path.absolute()),
-        "target": target,
-        **reading,
-        "residuals": _RESIDUALS[residuals],
-        "noise": noise or "normal",
-        "seed": seed,
-    }
-    facts = {
-        "Source": f"{path.name}, {len(table.y):,} rows",
-        "World": "the table's own x; y simulated from two random forests fitted to it",
-        "Noise": f"{noise_named(noise or 'normal').name}, from {residuals} residuals",
-    }
+    entry = {"table": str(path.absolute()), "target": target, **reading, **own}
+    facts = {"Source": f"{path.name}, {len(table.y):,} rows", **_told(way, noise, residuals)}
     if table.notes:
         facts["Reading"] = "; ".join(table.notes)
     return path.name.partition(".")[0] or path.name, entry, table.names, facts
 
 
+def _told(way: Way, noise: str | None, residuals: str) -> dict[str, str]:
+    """What a page states of how a table is used."""
+    from howsure.studies.tasks.worlds import noise_named
+
+    if way == "cut":
+        return {"World": "the table cut in a test set and disjoint training sets; y as it is"}
+    simulated = "the table's own x; y simulated from two random forests fitted to it"
+    beside = "random splits of the table; beside them, " if way == "splits" else ""
+    law = f"{noise_named(noise or 'normal').name}, from {residuals} residuals"
+    return {"World": f"{beside}{simulated}", "Noise": law}
+
+
+def _check_way(way: Way, given: Mapping[str, bool]) -> None:
+    """Refuse flags that the way in which a table is used has no part for."""
+    refused = {
+        "simulated": (),
+        "splits": ("--cut", "--until-se", "--train-rows", "--test-rows", "--covariates"),
+        "cut": ("--until-se", "--noise", "--residuals", "--covariates"),
+    }
+    for flag in refused[way]:
+        if given[flag]:
+            raise InputError(f"{flag} must be left out with --{way}")
+
+
+def _rows_of_cut(entry: Mapping[str, Any], trials: int, test_rows: int | None) -> int:
+    """Rows of each set, so that a test set and so many training sets take the whole table."""
+    from howsure.studies.engine import table_data, world_identity
+
+    rows = len(table_data(*world_identity("cut", entry, Path())).y)
+    share = rows // (trials + 1) if test_rows is None else max(rows - test_rows, 0) // trials
+    if share < _LEAST_CUT:
+        needed = _LEAST_CUT * trials + (test_rows or _LEAST_CUT)
+        raise InputError(
+            f"--cut must leave {_LEAST_CUT} rows or more in each of {trials:,} training sets, for "
+            f"which a table needs {needed:,} rows, got {rows:,}; with fewer --trials it needs fewer"
+        )
+    return share
+
+
 def _world_name(source: str) -> str | None:
     """A world's name, with or without ``toy_``; None for a table."""
     from howsure.core.registry import unknown
+    from howsure.studies.tasks import uci_names
     from howsure.studies.tasks.worlds import worlds
 
-    known = worlds()
     for name in (source, f"{_TOY}{source}"):
-        if name in known:
+        if name in worlds():
             return name
     if not Path(source).suffix and not Path(source).exists():
-        short = [name.removeprefix(_TOY) for name in known]
-        raise InputError(unknown(source, short, "world (or a table with its ending)"))
+        known = [*(name.removeprefix(_TOY) for name in worlds()), *uci_names()]
+        raise InputError(unknown(source, known, "world (or a table with its ending)"))
     return None
 
 
@@ -404,11 +496,37 @@ def _run_until(
 def _run(
     plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
 ) -> list[PointwiseResult]:
-    from howsure.studies.engine import Monitor, Outcome, Trial, run, trials_of
     from howsure.studies.pointwise.study import results_of
 
+    return list(results_of(plan, _ran(plan, store, jobs, tell), store).values())
+
+
+def combined_splits(
+    plan: Plan,
+    store: Store,
+    *,
+    jobs: int = 0,
+    tell: Callable[[str, int, int], None] = lambda *_: None,
+) -> Mapping[str, Sequence[SplitsBesideTruth]]:
+    """The results of a plan of splits, by table."""
+    from howsure.studies.pointwise.repeated import SplitsStudy
+
+    return SplitsStudy().combine(plan, _ran(plan, store, jobs, tell), store).results
+
+
+def _ran(
+    plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
+) -> tuple[Trial, ...]:
+    """The trials of a plan, run; input that a trial refuses is refused here."""
+    from howsure.studies.engine import Monitor, Outcome, run, trials_of
+
+    def size(trial: Trial) -> int:
+        found: int = trial.identity.get("trials") or trial.identity["options"]["splits"]
+        return found
+
     trials = trials_of(plan)
-    total = sum(trial.identity["trials"] for trial in trials)
+    total = sum(map(size, trials))
+    what = "simulations" if plan.study == "pointwise" else "splits and simulations"
 
     class Shown(Monitor):
         done = 0
@@ -417,19 +535,19 @@ def _run(
             self.done = total * settled // trials
 
         def within(self, stage: str, done: int, of: int) -> None:
-            if stage == "trials":
-                tell("simulations", self.done + done, total)
+            if stage in ("trials", "splits"):
+                tell(what, self.done + done, total)
 
         def ended(self, trial: Trial, outcome: Outcome) -> None:
-            self.done += trial.identity["trials"]
-            tell("simulations", self.done, total)
+            self.done += size(trial)
+            tell(what, self.done, total)
 
-    tell("simulations", 0, total)
+    tell(what, 0, total)
     run(plan, store, jobs=jobs, monitor=Shown())
     for entry in store.entries([trial.address for trial in trials]).values():
         if entry.failure is not None and entry.failure.error == InputError.__name__:
             raise InputError(entry.failure.message)
-    return list(results_of(plan, trials, store).values())
+    return trials
 
 
 def _print_report(console: Console, document: Document, results: Sequence[PointwiseResult]) -> None:

@@ -10,12 +10,11 @@ from typing import Final, final
 import numpy as np
 
 from howsure.core import formats
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record
 from howsure.figures import Figure
 from howsure.figures.text import distinct
-from howsure.metrics.pointwise import Brier
 from howsure.report.document import (
     Cell,
     Choice,
@@ -39,12 +38,11 @@ from howsure.studies.pointwise.figures import (
     share_histogram,
     spread_figure,
 )
+from howsure.studies.pointwise.finding import NEAR, Finding, percent
 from howsure.studies.pointwise.measures import (
     bins_for,
     curves,
     default_names,
-    failing_ranges,
-    failing_regions,
     local_curve,
     points_table,
     principal_component,
@@ -56,10 +54,6 @@ from howsure.studies.pointwise.simulation import PointwiseResult, Which
 
 _APART: Final = 2.0
 """Standard errors of a difference past which methods are told apart."""
-_NEAR: Final = 0.02
-"""Distance from the nominal coverage that an average may have and look right."""
-_MARGIN: Final = 0.03
-"""How near nominal coverage must be shown to lie, at half of the test points, to earn a ✓."""
 _MOST_REGIONS: Final = 5  # listed of one method
 _MOST_COLUMNS: Final = 12  # along which coverage is shown
 _BOTH: Final[tuple[Which, ...]] = ("picf", "cicf")
@@ -135,7 +129,7 @@ def pointwise_report(
         records=tuple(record for result in whole for record in records(result)),
         tables=tuple(make(one, wanted) for one in whole for make in (points_table, trials_table)),
         curves=tuple(curve for result in whole for curve in curves(result)),
-        glossary=_GLOSSARY,
+        glossary=GLOSSARY,
         facts={**stated, **(facts or {})},
         command=command,
     )
@@ -185,102 +179,6 @@ def _shared_coverages(results: Sequence[PointwiseResult]) -> list[float]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Finding:
-    """How the intervals of one method cover at the points of one world, at one coverage."""
-
-    result: PointwiseResult
-    which: Which
-    coverage: float
-    value: FloatArray  # at each test point
-    verdict: IntArray  # −1 significantly below nominal, +1 above
-    reach: float  # median over points of how far coverage may still lie from nominal
-    score: Brier
-    where: Table  # regions that are significantly off, those that add most to the score first
-
-    @classmethod
-    def of(
-        cls,
-        result: PointwiseResult,
-        which: Which,
-        coverage: float,
-        names: Sequence[str] | None,
-    ) -> _Finding:
-        trials = len(result.by_trial(which, coverage))
-        if trials < 2:
-            raise UnanswerableError(f"at least two trials are needed, {trials} succeeded")
-        band = result.band(which, coverage)
-        return cls(
-            result=result,
-            which=which,
-            coverage=coverage,
-            value=band.value,
-            verdict=band.verdict(coverage),
-            reach=float(np.median(np.maximum(band.upper - coverage, coverage - band.lower))),
-            score=result.brier(which, coverage),
-            where=_where(result, which, coverage, names),
-        )
-
-    @property
-    def mean(self) -> float:
-        """Coverage averaged over the test points."""
-        return float(self.value.mean())
-
-    @property
-    def off(self) -> float:
-        """Share of the test points at which coverage differs significantly from nominal."""
-        return float((self.verdict != 0).mean())
-
-    @property
-    def tone(self) -> Tone:
-        """Whether it fails, is shown to be right, or neither."""
-        return "bad" if self.off else "good" if self.near else "undecided"
-
-    @property
-    def near(self) -> bool:
-        """Whether at half of the test points coverage is shown to be near the nominal one."""
-        return self.reach <= _MARGIN
-
-    @property
-    def typical(self) -> float:
-        """Typical distance from nominal, in percentage points: the root of the Brier score."""
-        return 100 * math.sqrt(max(self.score.corrected, 0.0))
-
-
-def _where(
-    result: PointwiseResult, which: Which, coverage: float, names: Sequence[str] | None
-) -> Table:
-    """Regions of significant failure: runs along x, or the leaves of a tree."""
-    if result.x.shape[1] == 1:
-        name = (names or default_names(1))[0]
-        found = failing_ranges(result, which, coverage)
-        rows = np.arange(len(found))
-        ends = zip(found.columns["from"], found.columns["to"], strict=True)
-        words = [
-            f"{name} is {_short(low)} to {_short(high)}"
-            if low < high
-            else f"{name} is {_short(low)}"
-            for low, high in ends
-        ]
-        columns = {**found.columns, "where": np.array(words, dtype=object)}
-    else:
-        try:
-            found = failing_regions(result, which, coverage, names)
-        except UnanswerableError:
-            return Table(name=f"{which}_where", columns={})
-        columns = dict(found.columns)
-        rows = np.flatnonzero(columns["verdict"] != 0)
-    weight = columns["points"][rows] * np.square(columns["coverage"][rows] - coverage)
-    rows = rows[np.argsort(-weight, kind="stable")]
-    kept = {name: columns[name][rows] for name in ("where", "points", "coverage", "verdict")}
-    return Table(name=f"{which}_where", columns=kept, notes=found.notes)
-
-
-def _short(number: float) -> str:
-    return formats.minus(formats.short(number))
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _World:
     """What was found of the methods of one world, on one test set and at one coverage."""
 
@@ -288,7 +186,7 @@ class _World:
     results: tuple[PointwiseResult, ...]
     coverage: float
     names: tuple[str, ...] | None
-    findings: Mapping[Which, Sequence[_Finding]]
+    findings: Mapping[Which, Sequence[Finding]]
     missing: Sequence[VerdictLine]  # why the other methods cannot be judged
 
     @classmethod
@@ -301,17 +199,15 @@ class _World:
     ) -> _World:
         fits = names is not None and len(names) == results[0].x.shape[1]
         known = tuple(names) if names is not None and fits else None
-        findings: dict[Which, list[_Finding]] = {which: [] for which in _BOTH}
+        findings: dict[Which, list[Finding]] = {which: [] for which in _BOTH}
         missing: list[VerdictLine] = []
         for result in results:
             for which in _BOTH:
                 try:
-                    findings[which].append(_Finding.of(result, which, coverage, known))
+                    findings[which].append(Finding.of(result, which, coverage, known))
                 except UnanswerableError as error:
                     if which == "picf":
-                        tone: Tone = "info" if result.trials else "bad"
-                        text = f"{result.method} cannot be judged: {error}."
-                        missing.append(VerdictLine(text, tone, result.method))
+                        missing.append(_missing_line(result, coverage, str(error)))
         return cls(
             name=name,
             results=results,
@@ -361,17 +257,17 @@ def _title(results: Mapping[str, Sequence[PointwiseResult]]) -> str:
     return f"Are prediction intervals right at every x? {on}"
 
 
-def _headline(found: Sequence[_Finding], worlds: int) -> VerdictLine | None:
+def _headline(found: Sequence[Finding], worlds: int) -> VerdictLine | None:
     """The main message over all prediction intervals tested; None where nothing was."""
     if not found:
         return None
     first, alone = found[0], len(found) == 1
     failed = [finding for finding in found if finding.off]
-    hidden = sum(abs(finding.mean - finding.coverage) <= _NEAR for finding in failed)
-    nominal = _percent(first.coverage)
+    hidden = sum(abs(finding.mean - finding.coverage) <= NEAR for finding in failed)
+    nominal = percent(first.coverage)
     places = f"{worlds} worlds" if worlds > 1 else f"world {first.result.world}"
     of = f"The {nominal} prediction intervals of {first.result.method}"
-    near = f"average coverage, within {100 * _NEAR:.0f} points of nominal, hides it."
+    near = f"average coverage, within {100 * NEAR:.0f} points of nominal, hides it."
     if not failed:
         text = (
             f"{of} do not cover significantly below or above nominal at any x."
@@ -381,7 +277,7 @@ def _headline(found: Sequence[_Finding], worlds: int) -> VerdictLine | None:
         )
         return VerdictLine(text, "good" if all(one.near for one in found) else "undecided")
     if alone:
-        text = f"{of} under- or over-cover significantly at {_percent(first.off)} of test points."
+        text = f"{of} under- or over-cover significantly at {percent(first.off)} of test points."
         return VerdictLine(f"{text} {near[:1].upper()}{near[1:]}" if hidden else text, "bad")
     text = (
         f"In {len(failed)} of {len(found)} tests in {places}, {nominal} prediction intervals "
@@ -390,14 +286,14 @@ def _headline(found: Sequence[_Finding], worlds: int) -> VerdictLine | None:
     return VerdictLine(f"{text} In {hidden} of them {near}" if hidden else text, "bad")
 
 
-def _method_line(found: _Finding) -> VerdictLine:
+def _method_line(found: Finding) -> VerdictLine:
     """What is to be said of the intervals of one method."""
     result, subject = found.result, _SUBJECT[found.which]
     what = "a new y" if found.which == "picf" else "the true mean"
-    low, high = (_percent(float(end)) for end in np.quantile(found.value, [0.05, 0.95]))
+    low, high = (percent(float(end)) for end in np.quantile(found.value, [0.05, 0.95]))
     average = (
-        f"The {_percent(found.coverage)} {subject} contain {what} with probability "
-        f"{_percent(found.mean)} on average over x."
+        f"The {percent(found.coverage)} {subject} contain {what} with probability "
+        f"{percent(found.mean)} on average over x."
     )
     question = f"{result.method}: {subject}"
     spread = f"between {low} and {high} at nine in ten test points"
@@ -407,20 +303,34 @@ def _method_line(found: _Finding) -> VerdictLine:
             f"{len(found.value):,} ({result.trials:,} trials)."
         )
         if not found.near:
-            text += f" At half of them it may still be off by {_percent(found.reach)}."
+            text += f" At half of them it may still be off by {percent(found.reach)}."
         return VerdictLine(text, found.tone, question)
     signs = {"below": -1, "above": 1}
     shares = {words: float((found.verdict == sign).mean()) for words, sign in signs.items()}
-    off = " and ".join(f"{words} at {_percent(share)}" for words, share in shares.items() if share)
+    off = " and ".join(f"{words} at {percent(share)}" for words, share in shares.items() if share)
     text = f"{average} It lies {spread}: significantly {off} of them."
     if len(found.where):
         where = found.where.columns
-        there = _percent(float(where["coverage"][0]))
+        there = percent(float(where["coverage"][0]))
         text += f" It fails most where {where['where'][0]} ({there} there)."
     return VerdictLine(text, found.tone, question)
 
 
-def _comparison_line(found: Sequence[_Finding]) -> VerdictLine | None:
+def _missing_line(result: PointwiseResult, coverage: float, why: str) -> VerdictLine:
+    """Why the intervals of one method cannot be judged at single x, and what is known of them."""
+    if result.truth is not None or not result.trials:
+        text = f"{result.method} cannot be judged: {why}."
+        return VerdictLine(text, "info" if result.trials else "bad", result.method)
+    covered = percent(float(result.picp(coverage).mean()))
+    text = (
+        f"The {percent(coverage)} prediction intervals contain {covered} of the test set's y, on "
+        f"average over {result.trials:,} training sets. Coverage at single x cannot be judged: "
+        f"{why}."
+    )
+    return VerdictLine(text, "info", result.method)
+
+
+def _comparison_line(found: Sequence[Finding]) -> VerdictLine | None:
     """Which method of a world covers closest to nominal at single x; None for fewer than two."""
     if len(found) < 2:
         return None
@@ -430,7 +340,7 @@ def _comparison_line(found: Sequence[_Finding]) -> VerdictLine | None:
     gap = second.score.corrected - best.score.corrected
     error = math.hypot(best.score.standard_error, second.score.standard_error)
     text = (
-        f"{best.result.method} covers closest to nominal {_percent(best.coverage)}: at a given "
+        f"{best.result.method} covers closest to nominal {percent(best.coverage)}: at a given "
         f"x it is typically off by {best.typical:.1f} percentage points ({listed})."
     )
     question = "Which method covers best at every x?"
@@ -438,10 +348,6 @@ def _comparison_line(found: Sequence[_Finding]) -> VerdictLine | None:
         text += f" Its lead over {second.result.method} is not significant."
         return VerdictLine(text, "undecided", question)
     return VerdictLine(text, "info", question)
-
-
-def _percent(share: float) -> str:
-    return formats.percent(share).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 # Tables
@@ -508,6 +414,9 @@ def _key(record: Record) -> tuple[str, float]:
 def _comparison(results: Sequence[PointwiseResult], numbers: _Numbers, which: Which) -> Grid | None:
     """Methods beside each other, one part a coverage; None where nothing is known."""
     title, shown = _COMPARED[which]
+    if all(result.truth is None for result in results):  # of data that are real
+        kept = ("empirical_coverage", "prediction_width") if which == "picf" else ()
+        shown = {name: metric for name, metric in shown.items() if metric in kept}
     parts = []
     reasons: dict[str, None] = {}
     for coverage in sorted({c for result in results for c in result.coverages}):
@@ -516,6 +425,8 @@ def _comparison(results: Sequence[PointwiseResult], numbers: _Numbers, which: Wh
             if coverage not in result.coverages:
                 continue
             found = [table[metric, coverage] for metric in shown.values()]
+            if not found:
+                continue
             if all(math.isnan(record.value) for record in found):
                 why = found[0].reason.removeprefix(f"{result.method} ")
                 reasons[f"{result.method}: {why}."] = None
@@ -571,7 +482,7 @@ def _trials(results: Sequence[PointwiseResult], numbers: _Numbers) -> Grid:
     return replace(grid, columns=(*grid.columns, Column(title="Why they ended")))
 
 
-def _regions(findings: Mapping[Which, Sequence[_Finding]], coverage: float) -> Grid | None:
+def _regions(findings: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid | None:
     """Where each method fails; None where none does."""
     parts, notes = [], []
     for which in _BOTH:
@@ -650,7 +561,7 @@ def _profiles(world: _World) -> Iterator[Choice]:
         yield from choice_of("Along", options)
 
 
-def _along_x(found: _Finding) -> Curve:
+def _along_x(found: Finding) -> Curve:
     """The method's coverage at each point, in rising x."""
     every = curves(found.result, coverages=(found.coverage,))
     return next(curve for curve in every if curve.name == found.which)
@@ -770,7 +681,7 @@ def _histograms(world: _World) -> tuple[Choice, ...]:
     return choice_of("Histogram of", options)
 
 
-_GLOSSARY: Final = (
+GLOSSARY: Final = (
     GlossaryEntry(
         name="picp",
         title="PICP",

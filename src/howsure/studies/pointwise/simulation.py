@@ -179,7 +179,7 @@ def pointwise(
     tested = as_method(method, coverages)
     answers = answered(tested, coverages)
     check_fraction(confidence, "confidence")
-    _check_trials(source, first_trial, trials, n_train, n_test)
+    check_trials(source, first_trial, trials, n_train, n_test)
     if stop is not None and not source.knows_truth:
         raise InputError(f"stop must be left out for world {source.name!r}: {source.no_truth}")
     test = source.test_set(seed, n_test)
@@ -217,9 +217,10 @@ def pointwise(
     return result(rows) if stop is None else stop.not_met(result(rows))
 
 
-def _check_trials(
+def check_trials(
     world: World, first: int, trials: int, n_train: int | None, n_test: int | None
 ) -> None:
+    """Refuse more trials than a world has training sets for."""
     check_whole(first, "first_trial", 0)
     check_whole(trials, "trials")
     available = world.trials_available(n_train, n_test)
@@ -227,6 +228,7 @@ def _check_trials(
         raise InputError(
             f"trials must be at most {max(available - first, 0):.0f}, the training sets that "
             f"world {world.name!r} holds{f' from number {first}' if first else ''}, got {trials}"
+            "; sets of fewer rows give more"
         )
 
 

@@ -13,10 +13,10 @@ import math
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
-from warnings import catch_warnings, simplefilter
+from warnings import WarningMessage, catch_warnings, simplefilter
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from howsure.core.errors import InputError
 from howsure.core.progress import part_of, tell
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
-from howsure.methods.interface import Method
+from howsure.methods.interface import Fitted, Method
 from howsure.methods.regressors import as_method
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
@@ -127,7 +127,7 @@ class SplitsResult:
     failures : tuple of SplitFailure
         Splits left out.
     warnings : mapping of str to int
-        Warnings, with the number of splits that gave each.
+        Warnings, with the number of splits that gave each; splits fitted together count once.
     """
 
     table: str
@@ -259,7 +259,7 @@ def over_splits(
     -------
     SplitsResult
         A split on which the method raises an error is left out and kept among `failures`;
-        warnings are counted.
+        warnings are counted. A method that batches is fitted to many splits at once.
 
     Raises
     ------
@@ -283,20 +283,16 @@ def over_splits(
     tested = as_method(method, levels or None)
     given = published_splits(len(target)) if splits is None else _checked(splits, len(target))
     names = None if metrics is None else list(metrics)
+    run = _Run(tested, inputs, target, given, seed)
     by_split: list[tuple[Record, ...]] = []
     seconds, failures, done = [], [], []
-    warned: Counter[str] = Counter()
-    for number, (train, test) in enumerate(given):
-        started = time.perf_counter()
-        with part_of("splits", number, len(given)), catch_warnings(record=True) as caught:
-            simplefilter("always")
-            found = _predicted(tested, inputs, target, (train, test), number, seed)
-        warned.update({f"{item.category.__name__}: {item.message}" for item in caught})
-        if isinstance(found, SplitFailure):
-            failures.append(found)
-            continue
-        seconds.append(time.perf_counter() - started)
-        measured = evaluate(found, coverages=levels, metrics=names, seed=seed)
+    for number, (found, took) in enumerate(run.splits()):
+        with part_of("splits", number, len(given)):
+            if isinstance(found, SplitFailure):
+                failures.append(found)
+                continue
+            measured = evaluate(found, coverages=levels, metrics=names, seed=seed)
+        seconds.append(took)
         by_split.append(measured.records)
         done.append(number)
     tell("splits", len(given), len(given))
@@ -309,7 +305,7 @@ def over_splits(
         by_split=tuple(by_split),
         seconds=np.array(seconds, dtype=np.float64),
         failures=tuple(failures),
-        warnings=dict(warned),
+        warnings=dict(run.warned),
     )
 
 
@@ -410,22 +406,69 @@ def against_published(
     return _table("splits_published", rows)
 
 
-def _predicted(
-    method: Method, x: FloatArray, y: FloatArray, split: Split, number: int, seed: int
-) -> EvalSet | SplitFailure:
-    """What a method fitted to the training rows believes of the test rows."""
-    train, test = split
-    try:
-        rng = child(seed, "splits", method.name, number)
-        beliefs = method.fit(x[train], y[train], rng).predict(x[test])
-        return EvalSet.checked(y[test], beliefs.outcome, model=method.name)
-    except Exception as error:  # noqa: BLE001 - a method may raise anything
-        return SplitFailure(
-            split=number,
-            error=type(error).__name__,
-            message=str(error),
-            trace="".join(traceback.format_exception(error)),
-        )
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """One method on the splits of one table, those of a batch of the method fitted together."""
+
+    method: Method
+    x: FloatArray
+    y: FloatArray
+    given: Sequence[Split]
+    seed: int
+    warned: Counter[str] = field(default_factory=Counter)
+
+    def splits(self) -> Iterator[tuple[EvalSet | SplitFailure, float]]:
+        """What each split gives, and the seconds that it took."""
+        size = max(self.method.batch, 1)
+        for first in range(0, len(self.given), size):
+            numbers = range(first, min(first + size, len(self.given)))
+            started = time.perf_counter()
+            fitted = self._together(numbers) if len(numbers) > 1 else {}
+            shared = (time.perf_counter() - started) / len(numbers)
+            for number in numbers:
+                started = time.perf_counter()
+                with catch_warnings(record=True) as caught:
+                    simplefilter("always")
+                    found = self._one(number, fitted.pop(number, None))
+                self._count(caught)
+                yield found, shared + time.perf_counter() - started
+
+    def _together(self, numbers: range) -> dict[int, Fitted]:
+        """Fit several splits at once; none of them if that fails, for then each is alone."""
+        data = [(self.x[train], self.y[train]) for train, _ in (self.given[k] for k in numbers)]
+        with catch_warnings(record=True) as caught, part_of("splits", numbers[0], len(self.given)):
+            simplefilter("always")
+            try:
+                fitted = self.method.fit_many(data, [self._rng(number) for number in numbers])
+            except Exception:  # noqa: BLE001 - a method may raise anything
+                return {}
+        if len(fitted) != len(numbers):
+            return {}
+        self._count(caught)
+        return dict(zip(numbers, fitted, strict=True))
+
+    def _one(self, number: int, fitted: Fitted | None) -> EvalSet | SplitFailure:
+        """What the method, fitted to the training rows, believes of the test rows."""
+        train, test = self.given[number]
+        try:
+            if fitted is None:
+                fitted = self.method.fit(self.x[train], self.y[train], self._rng(number))
+            beliefs = fitted.predict(self.x[test])
+            return EvalSet.checked(self.y[test], beliefs.outcome, model=self.method.name)
+        except Exception as error:  # noqa: BLE001 - a method may raise anything
+            return SplitFailure(
+                split=number,
+                error=type(error).__name__,
+                message=str(error),
+                trace="".join(traceback.format_exception(error)),
+            )
+
+    def _rng(self, number: int) -> np.random.Generator:
+        return child(self.seed, "splits", self.method.name, number)
+
+    def _count(self, caught: Sequence[WarningMessage]) -> None:
+        self.warned.update({f"{item.category.__name__}: {item.message}" for item in caught})
 
 
 def _checked(splits: Sequence[Split], rows: int) -> tuple[Split, ...]:

@@ -15,7 +15,7 @@ from pyarrow import compute as pc
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Fraction, plain
-from howsure.core.errors import UnanswerableError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Table
 from howsure.methods.interface import COVERAGES, Coverages, Fitted, Method
 from howsure.studies.engine import (
@@ -40,10 +40,11 @@ from howsure.studies.pointwise.simulation import (
     PointwiseResult,
     Stage,
     answered,
+    check_trials,
     joined,
     pointwise,
 )
-from howsure.studies.tasks.worlds import Truth
+from howsure.studies.tasks.worlds import Truth, World
 
 if TYPE_CHECKING:
     from howsure.report.document import Document
@@ -81,6 +82,13 @@ class _Options(Checked):
             "covariates": self.covariates,
         }
 
+    def check_cut(self, world: World, n_train: int | None) -> None:
+        """Refuse a table that is too small to be cut so often, before any simulation is run."""
+        if self.covariates == "fixed":
+            raise InputError("covariates must be 'random' in a cut table, got 'fixed'")
+        rows = self.n_train if n_train is None else n_train
+        check_trials(world, 0, self.simulations, rows, self.n_test)
+
     def blocks(self, method: Method) -> list[dict[str, int]]:
         """First trial and number of trials of each block."""
         size = self.block or block_size(method)
@@ -115,8 +123,11 @@ class PointwiseStudy(Study):
         trials: list[Trial] = []
         for world, entry in plan.worlds.items():
             identity, files = world_identity(world, entry, plan.folder)
+            cut = make_world(identity, files) if identity.get("source") == "cut" else None
             for label, method in made.items():
                 words = plan.methods[label]
+                if cut is not None:
+                    options.check_cut(cut, words.get("n_train"))
                 common = {
                     "world": identity,
                     "method": method_identity(method, words),

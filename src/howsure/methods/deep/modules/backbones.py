@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, final
 from howsure.core.convert import Count, Positive, checked, filled
 from howsure.core.errors import InputError
 from howsure.core.optional import require
+from howsure.core.tensors import placed
 from howsure.methods.options import attribute, named
 
 Module = Any
@@ -357,7 +358,8 @@ def _norm_type() -> Any:
             "groups": part.groups,
         }
         with torch.no_grad():
-            source = _unit(torch.randn(1, *size).to(part.weight))
+            drawn = torch.randn(1, *size)  # on the CPU: the same numbers for every device
+            source = _unit(placed(drawn, part.weight.device, part.weight.dtype))
             self.register_buffer("source", source)
             self.register_buffer("image", _unit(self.through(source, part.weight)))
 

@@ -12,6 +12,7 @@ from howsure.core.arrays import plain_array
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.optional import require
+from howsure.core.tensors import placed
 
 Tensor = Any
 Array = npt.NDArray[Any]
@@ -60,18 +61,16 @@ class Inputs:
     channels_last: bool
 
     @classmethod
-    def of(cls, x: Array, *, grey: bool, channels_last: bool = True, device: str = "cpu") -> Inputs:
+    def of(cls, x: Array, *, grey: bool, channels_last: bool = True, device: Any = "cpu") -> Inputs:
         """Rows that `checked_inputs` has passed; 8-bit ones are images to be scaled."""
-        torch = require("torch", extra="deep")
-        plain = x if x.flags.writeable else x.copy()
-        values = torch.from_numpy(plain).to(device)
+        values = placed(x, device)
         if x.dtype != np.uint8:
             return cls(values, None, None, channels_last)
         count = 1 if grey and x.shape[3] == 1 else 3
         pixels = np.repeat(np.array([0, 255], dtype=np.uint8), 3).reshape(2, 1, 1, 3)
         black, white = network_input(pixels)[:, :count, 0, 0]
-        factor, shift = (torch.from_numpy(part) for part in ((white - black) / 255.0, black))
-        return cls(values, factor.to(device), shift.to(device), channels_last)
+        factor, shift = (placed(part, device) for part in ((white - black) / 255.0, black))
+        return cls(values, factor, shift, channels_last)
 
     def __len__(self) -> int:
         """The number of rows."""

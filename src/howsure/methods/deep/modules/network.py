@@ -16,6 +16,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.optional import require
+from howsure.core.tensors import placed, to_host
 from howsure.methods.deep.heads import Head, head_named, head_spec
 from howsure.methods.deep.modules.backbones import Backbone, backbone_named, soften
 from howsure.methods.deep.modules.inputs import Inputs, Scaling, checked_inputs
@@ -35,21 +36,22 @@ _DRAWING: Final = threading.Lock()
 
 
 @contextmanager
-def torch_draws(seed: int, device: str = "cpu") -> Iterator[None]:
+def torch_draws(seed: int, device: Any = "cpu") -> Iterator[None]:
     """Torch's own random numbers from a seed inside; outside they go on as if nothing had been."""
     torch = require("torch", extra="deep")
-    devices = [torch.cuda.current_device()] if device == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+    where = torch.device(device)
+    with torch.random.fork_rng(devices=[where] if where.type == "cuda" else []):
         reseed(seed, device)
         yield
 
 
-def reseed(seed: int, device: str = "cpu") -> None:
-    """Seed torch's generator, inside `torch_draws`."""
+def reseed(seed: int, device: Any = "cpu") -> None:
+    """Seed torch's generator, and that of the GPU that is used, inside `torch_draws`."""
     torch = require("torch", extra="deep")
     torch.default_generator.manual_seed(seed)
-    if device == "cuda":
-        torch.cuda.manual_seed(seed)
+    if torch.device(device).type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
 
 
 @final
@@ -101,6 +103,13 @@ class Net:
             return open_part
         still = self._some(features.detach(), free, count)
         return require("torch", extra="deep").cat((open_part, still))
+
+    def passed(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """Outputs (k, n) and features (n, d) of rows that pass through in blocks."""
+        blocks = [slice(start, start + BLOCK) for start in range(0, len(inputs), BLOCK)]
+        features = [self.body(inputs.batch(block)) for block in blocks]
+        cat = require("torch", extra="deep").cat
+        return cat([self.outputs(part) for part in features], dim=1), cat(features)
 
     def _some(self, features: Tensor, start: int, stop: int) -> Tensor:
         """Some of the outputs."""
@@ -194,14 +203,9 @@ class ModuleNetwork:
         inputs = Inputs.of(
             rows, grey=self.backbone.grey, channels_last=self.channels_last, device=self.device
         )
-        outputs, features = [], []
         with torch.inference_mode():
-            for start in range(0, len(rows), BLOCK):
-                found = self.net.body(inputs.batch(slice(start, start + BLOCK)))
-                features.append(found.cpu())
-                outputs.append(self.net.outputs(found).cpu())
-            both = torch.cat(outputs, dim=1).numpy(), torch.cat(features).numpy()
-        return both[0].astype(np.float64), both[1].astype(np.float64)
+            outputs, features = map(to_host, self.net.passed(inputs))
+        return np.asarray(outputs, dtype=np.float64), np.asarray(features, dtype=np.float64)
 
     def outputs(self, x: npt.ArrayLike) -> FloatArray:
         """Outputs, shape (k, n); see `predict_all`."""
@@ -221,12 +225,12 @@ class ModuleNetwork:
 
     @property
     def device(self) -> str:
-        """Where its weights are: ``cpu`` or ``cuda``."""
-        return str(self.net.modules["last"].bias.device.type)
+        """Where its weights are: ``cpu``, ``cuda:0`` and the like."""
+        return str(self.net.modules["last"].bias.device)
 
     def to_bytes(self) -> bytes:
         """The network as bytes, from which `from_bytes` makes it again on any machine."""
-        state = {key: value.cpu() for key, value in self.net.modules.state_dict().items()}
+        state = {key: placed(value) for key, value in self.net.modules.state_dict().items()}
         return packed(
             {
                 "format": _FORMAT,
@@ -252,7 +256,7 @@ class ModuleNetwork:
         *,
         backbone: Any = None,
         head: str | Mapping[str, Any] | Head | None = None,
-        device: str = "cpu",
+        device: Any = "cpu",
     ) -> ModuleNetwork:
         """A network that `to_bytes` wrote; a backbone or head of one's own must be given again."""
         held = unpacked(data, "data")

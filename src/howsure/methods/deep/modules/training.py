@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, final
@@ -20,11 +20,11 @@ from howsure.core.files import atomic_write
 from howsure.core.optional import require
 from howsure.core.progress import tell
 from howsure.core.rng import child
+from howsure.core.tensors import placed, to_host
 from howsure.methods.deep.heads import Head, head_named
 from howsure.methods.deep.modules.backbones import Backbone, backbone_named, tighten
 from howsure.methods.deep.modules.inputs import Array, Inputs, Scaling, checked_inputs
 from howsure.methods.deep.modules.network import (
-    BLOCK,
     ModuleNetwork,
     Net,
     packed,
@@ -185,7 +185,7 @@ def _loop(
     recipe: Recipe,
     scale: Scale,
     seed: int,
-    device: str,
+    device: Any,
 ) -> Loop:
     def data(part: tuple[Array, FloatArray]) -> tuple[Inputs, FloatArray]:
         inputs = Inputs.of(
@@ -196,7 +196,7 @@ def _loop(
     inputs, targets = data(rows)
     net = Net.of(
         backbone,
-        inputs.batch(slice(0, 2)).cpu(),
+        placed(inputs.batch(slice(0, 2))),
         outputs=head.outputs,
         shielded=head.shielded,
         hidden=recipe.hidden,
@@ -233,7 +233,7 @@ class Loop:
     ) -> None:
         torch = require("torch", extra="deep")
         self._torch, self._head, self._recipe, self._seed = torch, head, recipe, seed
-        self._device = rows[0].values.device.type
+        self._device = rows[0].values.device
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         net.modules.to(device=self._device, memory_format=layout)
         reuse_memory()
@@ -267,12 +267,16 @@ class Loop:
 
     def epoch(self, epoch: int) -> FloatArray:
         """Train for one epoch, counted from 0; the loss of each step."""
+        return np.asarray(to_host(self.losses(epoch)))
+
+    def losses(self, epoch: int) -> Tensor:
+        """As `epoch`, with nothing copied from the device."""
         torch = self._torch
         inputs, targets = self._rows
         phase = self._recipe.phase(epoch, self._head)
         self._optimiser.param_groups[0]["lr"] = self._recipe.pace(epoch)
         draws = child(self._seed, "epoch", epoch)
-        order = torch.from_numpy(draws.permutation(len(inputs))).to(self._device)
+        order = placed(draws.permutation(len(inputs)), self._device)
         reseed(int(draws.integers(2**63 - 1)), self._device)
         self.net.modules.train()
         bounds = steps(len(inputs), self._recipe.batch_size)
@@ -280,7 +284,7 @@ class Loop:
         for step, (start, stop) in enumerate(bounds):
             rows = order[start:stop]
             losses[step] = self.step(inputs.batch(rows), targets[rows], phase)
-        return np.asarray(losses.cpu().numpy())
+        return losses
 
     def step(self, x: Tensor, y: Tensor, phase: Phase) -> Tensor:
         """One step on a batch; its loss."""
@@ -301,28 +305,26 @@ class Loop:
 
     def _judged(self) -> float:
         """Mean loss on the rows held out, or NaN."""
-        if self._held is None:
-            return float("nan")
-        inputs, targets = self._held
+        return float("nan") if self._held is None else float(self.held_loss(*self._held))
+
+    def held_loss(self, inputs: Inputs, targets: Tensor) -> Tensor:
+        """Mean loss on rows, with nothing copied from the device."""
         self.net.modules.eval()
-        total = 0.0
         with self._torch.no_grad():
-            for start in range(0, len(inputs), BLOCK):
-                block = slice(start, start + BLOCK)
-                outputs = self._outset.shift(self.net.outputs(self.net.body(inputs.batch(block))))
-                total += float(self._head.loss(outputs, targets[block]).double().sum())
-        return total / len(inputs)
+            outputs = self._outset.shift(self.net.passed(inputs)[0])
+            return self._head.loss(outputs, targets).double().mean()
 
     def _rounded(self) -> AbstractContextManager[None]:
-        wanted = self._recipe.precision == "bfloat16"
+        if self._recipe.precision == "float32":
+            return nullcontext()
         context: AbstractContextManager[None] = self._torch.autocast(
-            self._device, dtype=self._torch.bfloat16, enabled=wanted
+            self._device.type, dtype=self._torch.bfloat16
         )
         return context
 
     def _targets(self, y: FloatArray) -> Tensor:
         with np.errstate(over="ignore"):  # a loss that is not finite says so
-            return self._torch.from_numpy(y.astype(np.float32)).to(self._device)
+            return placed(y.astype(np.float32), self._device)
 
     def state(self) -> dict[str, Any]:
         """All that `restore` needs, but for the epoch."""

@@ -2,7 +2,7 @@
 
 They are those of the shift benchmark of Gustafsson, Danelljan and Schön (2023), and four of the
 conditional congruence experiments of Young et al. (2025). Beside them stand two small real sets:
-`read_blood` and `rotated_digits`.
+`read_blood` and `rotated_digits` (`read_digits` as they are).
 """
 
 from howsure.methods.deep.modules.inputs import network_input
@@ -15,7 +15,13 @@ from howsure.studies.tasks.images.naming import (
     settled_source,
     settled_task,
 )
-from howsure.studies.tasks.images.small import BLOOD, DIGITS, read_blood, rotated_digits
+from howsure.studies.tasks.images.small import (
+    BLOOD,
+    DIGITS,
+    read_blood,
+    read_digits,
+    rotated_digits,
+)
 
 __all__ = [
     "BLOOD",
@@ -26,6 +32,7 @@ __all__ = [
     "image_task",
     "network_input",
     "read_blood",
+    "read_digits",
     "rotated_digits",
     "settled",
     "settled_source",
