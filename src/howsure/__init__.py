@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from howsure.predictions import Samples as Samples
     from howsure.report.assess import assess as assess
     from howsure.report.assessment import Assessment as Assessment
+    from howsure.report.conformal import conformal as conformal
     from howsure.report.model import assess_model as assess_model
     from howsure.report.recalibrate import recalibrate as recalibrate
 
@@ -32,6 +33,7 @@ _HOMES = {
     "predictions": "Distribution EvalSet Intervals LabelSets Quantiles Samples",
     "report.assess": "assess",
     "report.assessment": "Assessment",
+    "report.conformal": "conformal",
     "report.model": "assess_model",
     "report.recalibrate": "recalibrate",
 }

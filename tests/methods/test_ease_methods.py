@@ -75,7 +75,7 @@ def test_ease_given_as_a_column_makes_the_groups_that_computing_it_makes() -> No
         return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
     ways = EaseBins(3, noise, seed=5)
-    ease = ways.learn(x, model).ease(x)
+    ease = ways.learn(x, model).values(x)
     wide = np.column_stack((x, ease))
     base = LabelConformal(model=model, coverage=0.8)
     for family in ("o_lac", "o_saps"):

@@ -42,7 +42,11 @@ def rows(kind: str, seed: int, n: int = 240) -> EvalSet:
         y,
         made[kind](),
         point=mean if kind == POINT else None,
-        features={"x": rng.uniform(size=n), "site": rng.choice(["p", "q"], n)},
+        features={
+            "x": rng.uniform(size=n),
+            "site": rng.choice(["p", "q"], n),
+            "ease": np.round(rng.uniform(size=n), 3),
+        },
         groups={"region": rng.choice(["north", "south"], n)},
         time=np.datetime64("2024-01-01", "D") + np.arange(n),
     )

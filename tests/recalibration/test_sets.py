@@ -107,7 +107,7 @@ def test_bad_sets_are_refused() -> None:
     for new, known in ((bare, held), (held, bare)):
         with pytest.raises(InputError, match="without class probabilities"):
             recalibrate(new, known)
-    with pytest.raises(InputError, match="5 classes as the calibration rows do, got 4"):
+    with pytest.raises(InputError, match=r"the 5 classes that the calibration rows have .*, got 4"):
         recalibrate(drawn(8, 20, classes=4), held)
     with pytest.raises(InputError, match="must suit the predictions"):
         recalibrate(held, held, method="scale")
@@ -130,7 +130,8 @@ def test_a_real_classifier_is_cooled() -> None:
         stated, y = data["predictions"].astype(np.float64), data["ground_truth"].ravel()
     stated = np.maximum(stated, 1e-12)
     stated /= stated.sum(axis=1, keepdims=True)
-    whole = EvalSet.checked(y.astype(float), LabelSets(stated > 0.1, 0.9, stated))
+    sure = {"ease": stated.max(axis=1)}
+    whole = EvalSet.checked(y.astype(float), LabelSets(stated > 0.1, 0.9, stated), features=sure)
     held, new = whole.take(np.arange(0, 10_000, 2)), whole.take(np.arange(1, 10_000, 2))
     for name in METHODS["label sets"]:
         made = recalibrate(new, held, method=name)

@@ -512,6 +512,91 @@ def recalibrate(
 
 
 @app.command(
+    epilog="Example: howsure conformal new.csv --calibration held_out.csv --method lac -o sets.csv"
+)
+@reads_tables
+def conformal(
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Table of new predictions; y is optional.")
+    ],
+    calibration: Annotated[
+        Path,
+        typer.Option(
+            metavar="TABLE",
+            help="Held-out table with y and predictions, or a .json file written by --keep.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File for the table with sets or intervals: .csv, .parquet, .arrow and so on.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ],
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Label sets: lac, aps, raps, saps, o_lac, o_saps. "
+            "Intervals: cp, cp_a, pac, cqr, o_cpa, o_pac. Those with o_ need --ease.",
+        ),
+    ] = None,
+    bins: Annotated[
+        int | None,
+        typer.Option(min=2, help="Bins by ease; if omitted, the calibration rows say how many."),
+    ] = None,
+    penalty: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Penalty λ of raps, saps and o_saps; if omitted, half of the rows choose."
+        ),
+    ] = None,
+    delta: Annotated[
+        float,
+        typer.Option(
+            callback=share, help="With pac and o_pac: the chance that coverage may fall short."
+        ),
+    ] = 0.05,
+    too_few: Annotated[
+        Literal["error", "infinite"],
+        typer.Option(help="Where held-out rows are too few: an error, or sets of all classes."),
+    ] = "error",
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Save what was learnt as .json, for use as --calibration.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    csv_safe: CsvSafe = False,
+    seed: Seed = 0,
+    *,
+    read: ReadOptions,
+) -> None:
+    """Make label sets or intervals that cover, by a held-out table."""
+    from howsure.cli.conformal import run
+
+    run(
+        table,
+        calibration,
+        output,
+        read,
+        method=method,
+        bins=bins,
+        penalty=penalty,
+        delta=delta,
+        too_few=too_few,
+        seed=seed,
+        keep=keep,
+        csv_safe=csv_safe,
+    )
+
+
+@app.command(
     epilog="Example: howsure characteristic predictions.csv --want miss_rate=0.1 --plot curve.png"
 )
 @reads_tables

@@ -229,6 +229,15 @@ def counts(evalset: EvalSet) -> FloatArray:
     return np.ones(evalset.n) if found is None else found
 
 
+def repeated(calibration: EvalSet) -> EvalSet:
+    """Rows with each frequency written out; importance weights stay."""
+    weights = calibration.weights
+    if weights is None or weights.kind != "frequency":
+        return calibration
+    times = weights.values.astype(np.int64)
+    return replace(calibration, weights=None).take(np.repeat(np.arange(calibration.n), times))
+
+
 def sampling_error(influence: FloatArray, calibration: EvalSet) -> float:
     """Standard error of a statistic of calibration rows from its influence values."""
     cluster = calibration.cluster

@@ -21,7 +21,9 @@ from howsure.metrics.metric import Question
 from howsure.metrics.shared import Score, meaning, offered, scored, shared_by_all
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.recalibration.base import POINT, kinds_of
+from howsure.recalibration.derived import AROUND
 from howsure.recalibration.dispatch import METHODS, Options, can_teach
+from howsure.recalibration.group import INSIDE
 from howsure.recalibration.levels import levels_with
 from howsure.stats.estimate import weighted_mean
 
@@ -50,8 +52,9 @@ def compare_recalibrations(
     calibration : EvalSet
         Held-out rows with the same kind by the same model.
     methods : sequence of str, optional
-        Names as in `recalibrate`; all that suit the kind if omitted, and what lies beside it:
-        inputs, one column of groups, times.
+        Names as in `recalibrate`; if omitted all that suit the kind, and what lies beside it:
+        inputs, one column of groups, times. Those around a forecast, which hardly differ from
+        others, must be named.
     coverages : tuple of float
         Nominal coverages to assess, and to make intervals at; of a point forecast, intervals are
         made at the first.
@@ -90,7 +93,7 @@ def compare_recalibrations(
     """
     kind = _kind(test)
     known = [name for name in METHODS[kind] if (kind, name) != (Intervals.kind, "ucc")]
-    taught = [name for name in known if can_teach(name, calibration, by)]
+    taught = [n for n in known if n not in (*AROUND, *INSIDE) and can_teach(n, calibration, by)]
     chosen = taught if methods is None else list(methods)
     for name in chosen:
         if name not in METHODS[kind]:

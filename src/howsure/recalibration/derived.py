@@ -1,10 +1,10 @@
-"""Conformal intervals from predictions that have central intervals: all but intervals."""
+"""Conformal intervals from other predictions: central ones moved, or around a forecast."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
@@ -23,22 +23,29 @@ from howsure.recalibration.base import (
 )
 from howsure.recalibration.intervals import ConformalIntervals
 
+AROUND: Final = ("cp", "cp_a", "pac")
+"""Methods whose intervals lie around the forecast."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
 class DerivedIntervals(Method):
-    """The central intervals of distributions, samples or quantiles, moved so that they cover.
+    """Intervals that cover, from distributions, samples or quantiles.
 
     Parameters
     ----------
-    method : {"cqr", "asymmetric", "ucc"}
-        As in `ConformalIntervals`; ``ucc`` stretches intervals about the point forecast
+    method : {"cqr", "asymmetric", "ucc", "cp", "cp_a", "pac"}
+        The first three move central intervals, as in `ConformalIntervals`; ``ucc`` stretches them
+        about the point forecast
         (about the middle of the narrowest where that lies outside it) by the factor k at which
-        the uncertainty characteristics curve reaches the coverage.
+        the uncertainty characteristics curve reaches the coverage. ``cp``: the forecast ± one
+        number, the conformal quantile of |y − forecast|. ``cp_a``: the forecast ± a multiple of
+        the row's sd, the conformal quantile of |y − forecast|/sd; not of quantiles. ``pac``: the
+        same at the rank ``pac``, whatever `rank` says.
     belief : {"distributions", "samples", "quantiles"}
         What is recalibrated; it becomes intervals.
     coverages : sequence of float
-        Nominal coverages to reach, each from the central interval at it.
+        Nominal coverages to reach.
     rank, too_few, delta
         As in `ConformalIntervals`.
 
@@ -82,10 +89,9 @@ class DerivedIntervals(Method):
             If the prediction has no central interval at a coverage.
         """
         coverages = tuple(self.coverages)
-        mover = ConformalIntervals(
-            self.method, rank=self.rank, too_few=self.too_few, delta=self.delta
-        )
-        fitted = mover.fit(with_intervals(calibration, self.belief, coverages))
+        rank: RankRule = "pac" if self.method == "pac" else self.rank
+        mover = ConformalIntervals(self.method, rank=rank, too_few=self.too_few, delta=self.delta)
+        fitted = mover.fit(_with_ends(calibration, self.belief, coverages, self.method))
         return DerivedRecalibrator(
             belief=self.belief,
             method=self.method,
@@ -118,9 +124,24 @@ class DerivedRecalibrator(Recalibrator):
         """Intervals at the coverages."""
         if self.belief != Quantiles.kind:  # of which any levels do
             self.held(evalset, SPREAD)
-        made, notes = self.intervals.transform(with_intervals(evalset, self.belief, self.coverages))
+        made, notes = self.intervals.transform(
+            _with_ends(evalset, self.belief, self.coverages, self.method)
+        )
         assert isinstance(made, Intervals)
         return made, notes
+
+
+def _with_ends(evalset: EvalSet, kind: str, coverages: tuple[float, ...], method: str) -> EvalSet:
+    """The rows with the intervals that a method moves alone."""
+    if method not in AROUND:
+        return with_intervals(evalset, kind, coverages)
+    prediction = belief_of(evalset, kind_named(kind, CENTRAL))
+    center = prediction.point()
+    reach = np.zeros_like(center) if method == "cp" else prediction.sd()
+    lower, upper = (
+        np.repeat(end[:, None], len(coverages), axis=1) for end in (center - reach, center + reach)
+    )
+    return replace(evalset, beliefs=(Intervals(lower, upper, coverages),), point=center)
 
 
 def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) -> EvalSet:

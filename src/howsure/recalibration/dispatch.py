@@ -35,15 +35,22 @@ from howsure.recalibration.affine import (
 from howsure.recalibration.base import POINT, Method, Recalibrator, belief_of, kinds_of
 from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
-from howsure.recalibration.derived import DerivedIntervals
-from howsure.recalibration.group import ByGroup
+from howsure.recalibration.derived import AROUND, DerivedIntervals
+from howsure.recalibration.ease import has_ease
+from howsure.recalibration.group import INSIDE, ByEase, ByGroup
 from howsure.recalibration.inputs import ByInputs
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import Recent, since_rows
 from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
-from howsure.recalibration.sets import NO_PROBABILITIES, ProbabilitySets
+from howsure.recalibration.sets import (
+    EASED_SETS,
+    NO_PROBABILITIES,
+    SCORES,
+    TEMPERATURE,
+    ProbabilitySets,
+)
 from howsure.recalibration.shape import Shape
 from howsure.recalibration.variance import IsotonicVariance
 
@@ -59,6 +66,12 @@ class Options:
     coverages : tuple of float
         Nominal coverages of intervals that are made of laws, samples or quantiles; the one above
         if empty.
+    bins : int, optional
+        Bins by ease.
+    penalty : float, optional
+        λ of RAPS and SAPS.
+    seed : int
+        Of the draws of scores of labels, and of the rows that tune them.
     by : tuple of str
         Columns of groups, for ``group``.
     since : label, optional
@@ -71,8 +84,16 @@ class Options:
     rank: RankRule = "conformal"
     delta: float = DELTA
     levels: npt.ArrayLike = DEFAULT_LEVELS
+    bins: int | None = None
+    penalty: float | None = None
+    seed: int = 0
     by: tuple[str, ...] = ()
     since: Any = None
+
+    @property
+    def wanted(self) -> tuple[float, ...]:
+        """Nominal coverages of intervals that are made of something else."""
+        return self.coverages or (() if self.coverage is None else (self.coverage,))
 
     @property
     def threshold(self) -> tuple[float | None, RankRule, TooFew, float]:
@@ -84,6 +105,8 @@ Maker = Callable[[Options], Method]
 
 INTERVAL_METHODS = ("cqr", "asymmetric", "ucc")
 """Methods that make conformal intervals of any kind of prediction."""
+EASED = (*INSIDE, *EASED_SETS)
+"""Methods that need the ease of each row."""
 
 
 def _conformal(belief: str, *names: str) -> dict[str, Maker]:
@@ -93,18 +116,17 @@ def _conformal(belief: str, *names: str) -> dict[str, Maker]:
     return {name: maker(name) for name in names}
 
 
-def _derived(belief: str) -> dict[str, Maker]:
+def _derived(belief: str, *more: str) -> dict[str, Maker]:
     def maker(name: str) -> Maker:
         def make(options: Options) -> Method:
-            own = () if options.coverage is None else (options.coverage,)
-            wanted = options.coverages or own
-            return DerivedIntervals(
-                name, belief, wanted, options.rank, options.too_few, options.delta
-            )
+            shared = (options.wanted, options.rank, options.too_few, options.delta)
+            if name in INSIDE:
+                return ByEase(name, belief, *shared, options.bins)
+            return DerivedIntervals(name, belief, *shared)
 
         return make
 
-    return {name: maker(name) for name in INTERVAL_METHODS}
+    return {name: maker(name) for name in (*INTERVAL_METHODS, *more)}
 
 
 def _affine(belief: str) -> dict[str, Maker]:
@@ -136,13 +158,15 @@ def _spread(belief: str, scale: Method) -> dict[str, Maker]:
         "shape": lambda options: Shape(belief, options.levels),
         "isotonic": lambda options: Isotonic(belief, options.levels, options.too_few),
         "crude": lambda options: Crude(belief, options.levels, too_few=options.too_few),
-        **_derived(belief),
+        **_derived(belief, *AROUND, *INSIDE),
         **_conditional(belief),
     }
 
 
 def _sets(name: str, options: Options) -> Method:
-    return ProbabilitySets(name, *options.threshold)
+    return ProbabilitySets(
+        name, *options.threshold, bins=options.bins, penalty=options.penalty, seed=options.seed
+    )
 
 
 METHODS: Mapping[str, Mapping[str, Maker]] = {
@@ -153,7 +177,7 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
         **_conditional(Intervals.kind),
     },
     POINT: {
-        **_conformal(POINT, "split", "asymmetric"),
+        **_conformal(POINT, "split", "cp", "asymmetric"),
         "shift": lambda _: PointShift(),
         **_conditional(POINT),
     },
@@ -163,13 +187,11 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
         "scale": lambda _: QuantileScaling(),
         **_affine(Quantiles.kind),
         "shape": lambda options: Shape(Quantiles.kind, options.levels),
-        **_derived(Quantiles.kind),
+        **_derived(Quantiles.kind, "cp"),
         **_conditional(Quantiles.kind),
     },
     Samples.kind: _spread(Samples.kind, SpreadScaling()),
-    LabelSets.kind: {
-        name: partial(_sets, name) for name in ("lac", "aps", "raps", "saps", "temperature")
-    },
+    LabelSets.kind: {name: partial(_sets, name) for name in (*SCORES, *EASED_SETS, TEMPERATURE)},
 }
 """The methods of each kind of prediction; the first is the default, but see `recalibrate`."""
 
@@ -178,6 +200,8 @@ def can_teach(method: str, calibration: EvalSet, by: Sequence[str] = ()) -> bool
     """Whether rows hold what a method looks at beside the predictions, with no more said."""
     if method == "group":
         return bool(by) or len(calibration.groups) == 1
+    if method in EASED:
+        return has_ease(calibration)
     if method == "inputs":
         return bool(calibration.features) or calibration.embedding is not None
     return method != "recent" or calibration.time is not None
@@ -259,6 +283,9 @@ def recalibrate(
     levels: npt.ArrayLike = DEFAULT_LEVELS,
     by: str | Sequence[str] = (),
     since: Any = None,
+    bins: int | None = None,
+    penalty: float | None = None,
+    seed: int = 0,
 ) -> Recalibrated:
     """Widen, narrow or shift the predictions of a test set by what calibration rows teach.
 
@@ -282,11 +309,15 @@ def recalibrate(
           ``shape``.
         - Intervals: ``cqr`` (default), ``asymmetric``, ``scale``, ``ucc``, ``shift``,
           ``shift_scale``, ``widths``.
-        - A point forecast: ``split`` (default), ``asymmetric``, ``shift``.
+        - A point forecast: ``split`` (default; also called ``cp``), ``asymmetric``, ``shift``.
+        - Label sets: ``lac`` (default), ``aps``, ``raps``, ``saps``, ``o_lac``, ``o_saps``,
+          ``temperature``, see `ProbabilitySets`.
 
-        With a coverage, ``cqr``, ``asymmetric`` and ``ucc`` make intervals of the first three
-        kinds, see `DerivedIntervals`. ``group``, ``inputs`` (of no point forecast) and ``recent``
-        look at what lies beside the predictions, see `ByGroup`, `ByInputs` and `Recent`.
+        With a coverage, ``cqr``, ``asymmetric``, ``ucc`` and ``cp`` make intervals of the first
+        two kinds, and of distributions and samples ``cp_a``, ``pac``, ``o_cpa`` and ``o_pac``
+        too: see `DerivedIntervals` and `ByEase`. ``group``, ``inputs`` (of no point forecast) and
+        ``recent`` look at what lies beside the predictions, see `ByGroup`, `ByInputs` and
+        `Recent`.
     coverage : float, optional
         Nominal coverage to reach, for intervals (each its own by default), and where intervals
         are made of something else (where it is needed).
@@ -305,6 +336,13 @@ def recalibrate(
     since : number, date or str, optional
         Calibration rows before this time teach nothing, whatever the method. Without it
         ``recent`` lets rows fade with age.
+    bins : int, optional
+        Bins by ease of the methods that have some; they choose if omitted.
+    penalty : float, optional
+        λ of ``raps``, ``saps`` and ``o_saps``; they choose if omitted.
+    seed : int
+        Fixes the draws of the scores of label sets, and the rows that tune them. Both belong to
+        rows by content.
 
     Returns
     -------
@@ -342,6 +380,9 @@ def recalibrate(
         rank=rank,
         delta=delta,
         levels=levels,
+        bins=bins,
+        penalty=penalty,
+        seed=seed,
         by=columns,
         since=since,
     )
@@ -353,9 +394,12 @@ def recalibrate(
     kinds = kinds_of(test)
     fitted = tuple(_method(kind, calibration, method, options).fit(calibration) for kind in kinds)
     intervals = {Intervals.kind, POINT} & set(kinds)
-    if coverage is not None and not intervals and method not in INTERVAL_METHODS:
+    sets = LabelSets.kind in kinds
+    made = (*INTERVAL_METHODS, *AROUND, *INSIDE)
+    if coverage is not None and not (intervals or sets or method in made):
         notes.append(
-            "The coverage given applies only to intervals and point forecasts: it was not used."
+            "The coverage given applies only to intervals, sets and point forecasts: it was not "
+            "used."
         )
     if method is not None:
         notes.extend(
@@ -385,6 +429,27 @@ def applied(
         evalset=replace(rows, beliefs=beliefs),
         recalibrators=fitted,
         notes=(*told, *lost),
+    )
+
+
+def suited(rows: EvalSet, method: str) -> EvalSet:
+    """The rows with the one kind of prediction that a method is for, what is nearest to it first.
+
+    Raises
+    ------
+    InputError
+        If they hold none.
+    """
+    for kind, ways in METHODS.items():
+        if method not in ways:
+            continue
+        if kind == POINT and rows.point is not None:
+            return replace(rows, beliefs=())
+        if any(held.kind == kind for held in rows.beliefs):
+            return replace(rows, beliefs=tuple(b for b in rows.beliefs if b.kind == kind))
+    known = [kind for kind, ways in METHODS.items() if method in ways]
+    raise InputError(
+        f"method {method!r} is for {', '.join(known)}, got {', '.join(kinds_of(rows))}"
     )
 
 

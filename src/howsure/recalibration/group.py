@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.formats import counted
 from howsure.methods.conformal import DELTA, RankRule, TooFew, rows_needed
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
@@ -25,8 +25,12 @@ from howsure.recalibration.base import (
     belief_of,
     check_factor,
     effective_rows,
+    fit_notes,
+    repeated,
 )
 from howsure.recalibration.conformal import ConformalQuantiles
+from howsure.recalibration.derived import DerivedIntervals
+from howsure.recalibration.ease import EaseCuts, bins_for
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
 
@@ -36,6 +40,8 @@ BEYOND = 5.0
 """Rows of a group that must be expected beyond an end for that to have its own offset."""
 NAMED = 3
 """Groups that a note names; of more it gives the number."""
+INSIDE: Final = {"o_cpa": "cp_a", "o_pac": "pac"}
+"""What is done in each bin by ease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +177,7 @@ class ByGroup(Method):
         rows = bare(calibration, self.belief)
         needed = self._needed(whole)
         parts: list[Recalibrator] = [whole]
-        place = []
+        place: list[int] = []
         for cell in range(len(cells.labels)):
             part = rows.take(np.flatnonzero(codes == cell))
             large = effective_rows(part)[0] >= needed
@@ -225,6 +231,19 @@ class ByGroup(Method):
         return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
 
 
+def _told(
+    calibration: EvalSet, parts: Sequence[Recalibrator], inner: DerivedIntervals
+) -> Iterator[str]:
+    """What holds in bins by ease."""
+    yield _guarantee(calibration, [parts[0], *parts], [], "ease bin")
+    if inner.method == "pac" and effective_rows(calibration)[1]:
+        shares = ", ".join(formats.level(coverage) for coverage in inner.coverages)
+        yield (
+            f"In each, at least {shares} of rows are covered for all but {100 * inner.delta:g} of "
+            "100 calibration sets."
+        )
+
+
 def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     if not names:
         return ()
@@ -234,8 +253,8 @@ def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     return (f"Groups of fewer than {needed} calibration rows use the fit to all rows: {told}.",)
 
 
-def _unseen_note(places: IntArray, cells: Cells) -> tuple[str, ...]:
-    unseen = int((places == len(cells.labels)).sum())
+def _unseen_note(places: IntArray, cells: Cells | EaseCuts) -> tuple[str, ...]:
+    unseen = int((places == len(cells.names)).sum())
     if not unseen:
         return ()
     return (
@@ -243,10 +262,12 @@ def _unseen_note(places: IntArray, cells: Cells) -> tuple[str, ...]:
     )
 
 
-def _guarantee(calibration: EvalSet, parts: Sequence[Recalibrator], few: Sequence[str]) -> str:
+def _guarantee(
+    calibration: EvalSet, parts: Sequence[Recalibrator], few: Sequence[str], what: str = "group"
+) -> str:
     if not effective_rows(calibration)[1]:
         return (
-            "Approximate within each group: weighted quantiles of its errors; no finite-sample "
+            f"Approximate within each {what}: weighted quantiles of its errors; no finite-sample "
             "guarantee."
         )
     own = parts[1:]
@@ -262,21 +283,110 @@ def _guarantee(calibration: EvalSet, parts: Sequence[Recalibrator], few: Sequenc
         if not math.isnan(found[0]):  # the median is the mean of two
             words.append(f"{name} with probability {span}")
     told = (
-        f"Within {counted(len(own), 'group')}, new rows are "
+        f"Within {counted(len(own), what)}, new rows are "
         f"{'at or below' if quantiles else 'covered'}: {', '.join(words)} (at least, if scores "
-        "tie). They must be exchangeable with their group's calibration rows."
+        f"tie). They must be exchangeable with their {what}'s calibration rows."
     )
     return told + (" Other groups have no guarantee of their own." if few else "")
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class ByEase(Method):
+    """Intervals around a forecast, by a threshold for each bin of rows by ease: O-CPA, O-PAC.
+
+    Mondrian conformal prediction with bins of equal numbers of calibration rows. The rows at the
+    edges do not calibrate, so that coverage holds within each bin, exactly if eases do not tie.
+    Source: Jang and Lee 2025, Algorithm 2; their edges come from the calibration rows.
+
+    Parameters
+    ----------
+    method : {"o_cpa", "o_pac"}
+        ``o_cpa``: ``cp_a`` of `DerivedIntervals` in each bin; ``o_pac``: ``pac``.
+    belief : {"distributions", "samples"}
+        What is recalibrated; it becomes intervals.
+    coverages : sequence of float
+        Nominal coverages to reach.
+    rank, too_few, delta
+        As in `ConformalIntervals`.
+    bins : int, optional
+        How many; if omitted as many as expect ten misses each, from 2 to 10. Fewer where eases
+        tie.
+
+    Examples
+    --------
+    >>> ease = np.arange(100.0)
+    >>> y = np.where(ease < 50, 3.0, 1.0) * np.tile([-1.0, 1.0], 50)
+    >>> held = Distribution.normal(np.zeros(100), np.ones(100))
+    >>> held_out = EvalSet.checked(y, held, features={"ease": ease})
+    >>> fitted = ByEase("o_cpa", coverages=[0.9], bins=2).fit(held_out)
+    >>> fitted.apply(held_out).beliefs[0].interval(0.9)[1][[0, -1]]
+    array([3., 1.])
+    """
+
+    method: str = "o_cpa"
+    belief: str = Distribution.kind
+    coverages: Sequence[float] = ()
+    rank: RankRule = "conformal"
+    too_few: TooFew = "infinite"
+    delta: float = DELTA
+    bins: int | None = None
+
+    def fit(self, calibration: EvalSet) -> GroupRecalibrator:
+        """Learn a factor of the sd in each bin.
+
+        Raises
+        ------
+        InputError
+            If the rows have no ease, it is one for nearly all of them, or rows are too few.
+        """
+        if self.method not in INSIDE:
+            raise InputError(f"method must be one of {', '.join(INSIDE)}, got {self.method!r}")
+        inner = DerivedIntervals(
+            INSIDE[self.method], self.belief, self.coverages, self.rank, self.too_few, self.delta
+        )
+        rows = repeated(calibration)
+        wanted = self.bins or bins_for(rows.n, max(inner.coverages))
+        cells, kept = EaseCuts.between(rows, wanted)
+        codes = cells.find(rows)
+        told = bare(rows, self.belief)
+        parts: list[Recalibrator] = []
+        for code, name in enumerate(cells.names):
+            with within(f"{name} ({calibration.n:,} calibration rows)"):
+                parts.append(inner.fit(told.take(np.flatnonzero(kept & (codes == code)))))
+        notes = list(fit_notes(calibration))
+        if len(parts) < wanted:
+            notes.append(f"Eases tie: {len(parts)} bins in place of {wanted}.")
+        notes += [
+            f"{name}: {note}"
+            for part, name in zip(parts, cells.names, strict=True)
+            for note in part.notes
+            if note not in notes
+        ]
+        return GroupRecalibrator(
+            belief=self.belief,
+            method=self.method,
+            parameters=tuple(
+                replace(each, name=f"{each.name}, {name}")
+                for part, name in zip(parts, cells.names, strict=True)
+                for each in part.parameters
+            ),
+            guarantee=" ".join(_told(calibration, parts, inner)),
+            notes=tuple(notes),
+            cells=cells,
+            parts=tuple(parts),
+            place=tuple(range(len(parts))),
+        )
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecalibrator(Recalibrator):
-    """Fitted `ByGroup` of quantiles, intervals or a point forecast.
+    """Fitted `ByGroup` of quantiles, intervals or a point forecast, or `ByEase`.
 
     Attributes
     ----------
-    cells : Cells
+    cells : Cells or EaseCuts
         The groups of the calibration rows.
     parts : tuple of Recalibrator
         What all rows teach, then what each large group's rows do.
@@ -284,7 +394,7 @@ class GroupRecalibrator(Recalibrator):
         Of each group, which part serves it.
     """
 
-    cells: Cells
+    cells: Cells | EaseCuts
     parts: tuple[Recalibrator, ...]
     place: tuple[int, ...]
 

@@ -42,11 +42,14 @@ from howsure.recalibration.base import (
 _SCORES: dict[str, tuple[tuple[Score, str], ...]] = {
     "cqr": ((Offset(), "offset"),),
     "split": ((Offset(), "offset"),),
+    "cp": ((Offset(), "offset"),),
     "asymmetric": ((LowerEnd(), "lower offset"), (UpperEnd(), "upper offset")),
     "scale": ((Scaled(), "factor"),),
     "ucc": ((Scaled(), "factor"),),
+    "cp_a": ((Scaled(), "factor"),),
+    "pac": ((Scaled(), "factor"),),
 }
-_STRETCHES = ("scale", "ucc")
+_STRETCHES = ("scale", "ucc", "cp_a", "pac")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +83,16 @@ class ConformalIntervals(Method):
 
     Parameters
     ----------
-    method : {"cqr", "split", "asymmetric", "scale", "ucc"}
+    method : {"cqr", "split", "cp", "asymmetric", "scale", "ucc", "cp_a", "pac"}
         ``cqr``: both ends move outward by one offset, the conformal quantile of
         max(lower − y, y − upper); it may be negative (Romano et al. 2019). ``split``: the same
-        for a point forecast, an interval of no width. ``asymmetric``: each end moves by its own
+        for a point forecast, an interval of no width; ``cp`` is the same by the name that it has
+        for every kind with a forecast. ``asymmetric``: each end moves by its own
         offset, at half the miss rate, so that intervals also shift. ``scale``: the ends are
         stretched by one factor about the point forecast (the midpoint where there is none), the
         operating point of the uncertainty characteristics curve; ``ucc`` is the same by the name
-        that it has for every kind of prediction.
+        that it has for every kind of prediction, and ``cp_a`` and ``pac`` by those that it has
+        where the ends are forecast ± sd.
     belief : {"intervals", "point"}
         What is recalibrated.
     coverage : float, optional

@@ -358,7 +358,7 @@ def _known() -> dict[str, type[Any]]:
             continue
         found[_name(kind)] = kind
         for hint in field_hints(kind).values():
-            waiting.extend(part for part in _parts(hint) if is_dataclass(part))
+            waiting.extend(p for p in _parts(hint) if isinstance(p, type) and is_dataclass(p))
     return found
 
 

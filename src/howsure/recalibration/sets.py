@@ -3,37 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import final
+from typing import Any, Final, final
 
 import numpy as np
+import numpy.typing as npt
 
 from howsure.core import formats
-from howsure.core.arrays import FloatArray, check_fraction
-from howsure.core.errors import InputError
-from howsure.methods.conformal import DELTA, RankRule, TooFew, conformal_rank, coverage_range
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.errors import InputError, UnanswerableError, within
+from howsure.core.formats import counted
+from howsure.methods.conformal import (
+    DELTA,
+    RankRule,
+    TooFew,
+    check_few,
+    conformal_rank,
+    coverage_range,
+    rows_needed,
+)
+from howsure.methods.conformal.adapting import Binned
 from howsure.methods.conformal.labels import (
     APS,
     LAC,
     RAPS,
     SAPS,
+    EaseColumn,
     LabelConformal,
-    LabelScore,
+    TunedLabels,
     fit_temperature,
     tempered,
 )
+from howsure.methods.conformal.labels.tuning import BINS, Choice
 from howsure.predictions import EvalSet, LabelSets
-from howsure.recalibration.base import Learnt, Method, Recalibrator, belief_of, fit_notes
+from howsure.predictions.evalset import content_order
+from howsure.recalibration.base import (
+    Learnt,
+    Method,
+    Recalibrator,
+    belief_of,
+    fit_notes,
+    repeated,
+)
+from howsure.recalibration.ease import EaseCuts, ease_column, ease_of, has_ease, one_ease
 
-SCORES: Mapping[str, Callable[[], LabelScore]] = MappingProxyType(
+Score = LAC | APS | RAPS | SAPS
+SCORES: Mapping[str, Callable[..., Score]] = MappingProxyType(
     {"lac": LAC, "aps": APS, "raps": RAPS, "saps": SAPS}
 )
 """The conformal methods of label sets, with their scores."""
+EASED_SETS: Mapping[str, str] = MappingProxyType({"o_lac": "lac", "o_saps": "saps"})
+"""Those with a threshold for each bin by ease, and whose score they use."""
 TEMPERATURE = "temperature"
+SHARE: Final = 0.5
+"""Of the calibration rows, those that tune."""
 NO_PROBABILITIES = (
-    "label sets cannot be recalibrated without class probabilities; "
-    "give them: LabelSets(members, coverage, probabilities)"
+    "label sets cannot be recalibrated without class probabilities: name their columns, "
+    "softmax='p_*' (--softmax 'p_*'), or give LabelSets(members, coverage, probabilities)"
 )
 
 
@@ -44,15 +71,30 @@ class ProbabilitySets(Method):
 
     Parameters
     ----------
-    method : {"lac", "aps", "raps", "saps", "temperature"}
+    method : {"lac", "aps", "raps", "saps", "o_lac", "o_saps", "temperature"}
         ``temperature``: probabilities p^(1/T), scaled to sum to 1, with T of the highest
         likelihood; the set is the likeliest classes that reach the coverage together. The others
         are conformal, by the score of that name: a class is in the set if it is no stranger than
-        the conformal quantile of the true classes of calibration rows.
+        the conformal quantile of the true classes of calibration rows. ``o_lac`` and ``o_saps``
+        have one such quantile for each bin of rows by ease.
     coverage : float, optional
         Nominal coverage; that of the sets if omitted.
     rank, too_few, delta
         As in `howsure.recalibration.recalibrate`, of the conformal ones.
+    bins : int, optional
+        Bins by ease.
+    penalty : float, optional
+        λ of RAPS and SAPS.
+    seed : int
+        Of the draws of scores, and of the rows that tune. Both belong to rows by content.
+
+    Notes
+    -----
+    Half of the rows choose λ and the number of bins, as far as they are not given, and the other
+    half calibrates. The best has the highest T-SS where the rows have an ease, else the lowest
+    SSCV. Edges of bins come from the rows that choose, or are the eases of rows that do not
+    calibrate, so that coverage holds within each bin. Source: Jang and Lee 2025, Algorithm 2,
+    whose edges come from the rows that calibrate.
 
     Examples
     --------
@@ -67,72 +109,185 @@ class ProbabilitySets(Method):
     rank: RankRule = "conformal"
     too_few: TooFew = "infinite"
     delta: float = DELTA
+    bins: int | None = None
+    penalty: float | None = None
+    seed: int = 0
 
     def fit(self, calibration: EvalSet) -> SetRecalibrator:
-        """Learn a temperature or a threshold from held-out rows.
+        """Learn a temperature or thresholds from held-out rows.
 
         Raises
         ------
         InputError
             If the rows hold no label sets with probabilities, weights are no frequencies, a true
-            class has probability 0 where a temperature is learnt, or too few rows are refused.
+            class has probability 0 where a temperature is learnt, bins by ease are asked and the
+            rows have none, or too few rows are refused.
+        UnanswerableError
+            If no choice can be judged.
         """
-        if self.method not in (*SCORES, TEMPERATURE):
-            known = ", ".join((*SCORES, TEMPERATURE))
-            raise InputError(f"method must be one of {known}, got {self.method!r}")
+        known = (*SCORES, *EASED_SETS, TEMPERATURE)
+        if self.method not in known:
+            raise InputError(f"method must be one of {', '.join(known)}, got {self.method!r}")
+        if calibration.weights is not None and calibration.weights.kind != "frequency":
+            raise InputError("weights must be frequencies for label sets, got importance")
+        if self.method in EASED_SETS:
+            ease_column(calibration)
         held = belief_of(calibration, LabelSets)
-        stated, y = _stated(held), calibration.y.astype(np.int64)
-        if calibration.weights is not None:
-            if calibration.weights.kind != "frequency":
-                raise InputError("weights must be frequencies for label sets, got importance")
-            repeats = calibration.weights.values.astype(np.int64)
-            stated, y = np.repeat(stated, repeats, axis=0), np.repeat(y, repeats)
-        coverage = check_fraction(
-            held.coverage if self.coverage is None else self.coverage, "coverage"
-        )
-        n = len(y)
+        _stated(held)
+        rows = repeated(calibration.take(content_order([calibration])))
         made = SetRecalibrator(
             belief=LabelSets.kind,
             method=self.method,
             parameters=(),
             guarantee="",
             notes=fit_notes(calibration),
-            coverage=coverage,
-            classes=stated.shape[1],
+            coverage=check_fraction(
+                held.coverage if self.coverage is None else self.coverage, "coverage"
+            ),
+            labels=held.names,
+            seed=self.seed,
         )
-        if self.method == TEMPERATURE:
-            learnt = Learnt(name="temperature", value=fit_temperature(stated, y), n=float(n))
-            words = (
-                "No finite-sample guarantee: sets reach the nominal coverage as far as the "
-                "tempered probabilities are right."
-            )
-            return replace(made, parameters=(learnt,), guarantee=words)
+        return self._tempered(rows, made) if self.method == TEMPERATURE else self._cut(rows, made)
+
+    def _tempered(self, rows: EvalSet, made: SetRecalibrator) -> SetRecalibrator:
+        value = fit_temperature(_stated(belief_of(rows, LabelSets)), rows.y)
+        words = (
+            "No finite-sample guarantee: sets reach the nominal coverage as far as the "
+            "tempered probabilities are right."
+        )
+        learnt = Learnt(name="temperature", value=value, n=float(rows.n))
+        return replace(made, parameters=(learnt,), guarantee=words)
+
+    def _cut(self, rows: EvalSet, made: SetRecalibrator) -> SetRecalibrator:
+        """Thresholds of a score, chosen where it has options."""
+        chosen, rows, cells, note = self._chosen(rows, made.coverage)
+        table, y = _stated(belief_of(rows, LabelSets)), rows.y.astype(np.int64)
         how = LabelConformal(
-            score=SCORES[self.method](),
-            coverage=coverage,
+            score=chosen,
+            coverage=made.coverage,
             rank=self.rank,
             delta=self.delta,
             too_few=self.too_few,
+            seed=self.seed,
         )
-        value, rest = how.calibrate(stated, y).thresholds.at(stated[:1])[0]
-        rank = conformal_rank(n, coverage, self.rank, self.delta)
-        expected = min(rank / (n + 1.0), 1.0)
+        ends, parameters = [], [_option(name, chosen) for name in ("penalty", "free")]
+        codes = np.zeros(rows.n, dtype=np.int64) if cells is None else cells.find(rows)
+        for code, name in enumerate(("",) if cells is None else cells.names):
+            own = codes == code
+            with within(name or "calibration"):
+                end = self._end(how, table[own], y[own])
+            ends.append(end)
+            parameters.append(self._learnt(name, end, int(own.sum()), made.coverage))
+        learnt = tuple(each for each in parameters if each is not None)
+        least = min(each.expected for each in learnt if each.expected == each.expected)
+        where = "" if cells is None else f", within each of {len(ends)} bins by ease"
+        words = (
+            f"{formats.level(made.coverage)} sets: a new row exchangeable with the {rows.n:,} "
+            f"calibration rows has its class in the set with probability at least "
+            f"{least:.5g}{where}."
+        )
+        if self.rank == "pac":
+            words += (
+                f" At least {formats.level(made.coverage)} of new rows do for all but "
+                f"{100 * self.delta:g} of 100 calibration sets."
+            )
+        endless = sum(bool(np.isinf(end[0])) for end in ends)
+        if endless:
+            needed = rows_needed(made.coverage, self.rank, self.delta)
+            some = "Sets" if cells is None else f"Sets in {counted(endless, 'bin')} by ease"
+            note = (*note, f"{some} hold all classes: {needed} calibration rows are needed.")
+        return replace(
+            made,
+            parameters=learnt,
+            guarantee=words,
+            notes=(*made.notes, *note),
+            score=chosen,
+            cells=cells,
+            ends=np.array(ends),
+        )
+
+    def _end(self, how: LabelConformal, table: FloatArray, y: IntArray) -> tuple[float, float]:
+        """The threshold of some rows, as the two numbers of a score."""
+        if not len(y):
+            needed = rows_needed(how.coverage, how.rank, how.delta)
+            check_few(how.too_few, f"coverage {how.coverage:g} needs {needed}, got 0")
+            return np.inf, 0.0
+        value, rest = how.calibrate(table, y).thresholds.at(table[:1])[0]
+        return float(value), float(rest)
+
+    def _learnt(self, name: str, end: tuple[float, float], n: int, coverage: float) -> Learnt:
+        rank = conformal_rank(n, coverage, self.rank, self.delta) if n else 1
         low, high = coverage_range(rank, n)
-        learnt = Learnt(
-            name="threshold",
-            value=float(value),
+        return Learnt(
+            name=f"threshold, {name}" if name else "threshold",
+            value=end[0],
             nominal=coverage,
             n=float(n),
             rank=float(rank),
-            expected=expected,
+            expected=min(rank / (n + 1.0), 1.0),
             lower=low,
             upper=high,
         )
-        words = (
-            f"{formats.level(coverage)} sets: a new row exchangeable with the {n:,} calibration "
-            f"rows has its class in the set with probability at least {expected:.5g}."
+
+    def _chosen(
+        self, rows: EvalSet, coverage: float
+    ) -> tuple[Score, EvalSet, EaseCuts | None, tuple[str, ...]]:
+        """The score, the rows that calibrate, the bins, and what was chosen in words."""
+        eased = self.method in EASED_SETS
+        name = EASED_SETS.get(self.method, self.method)
+        options = name in ("raps", "saps")
+        made = (
+            SCORES[name](self.penalty) if options and self.penalty is not None else SCORES[name]()
         )
-        return replace(made, parameters=(learnt,), guarantee=words, rest=float(rest))
+        cells, kept = None, np.ones(rows.n, dtype=np.bool_)
+        if (options and self.penalty is None) or (eased and self.bins is None):
+            return self._tuned(rows, coverage)
+        made = SCORES[name](self.penalty) if options else SCORES[name]()
+        if not eased:
+            return made, rows, None, ()
+        assert self.bins is not None
+        cells, kept = EaseCuts.between(rows, self.bins)
+        return made, rows.take(np.flatnonzero(kept)), cells, ()
+
+    def _tuned(
+        self, rows: EvalSet, coverage: float
+    ) -> tuple[Score, EvalSet, EaseCuts | None, tuple[str, ...]]:
+        """As `_chosen`, by what half of the rows say."""
+        table, y = _stated(belief_of(rows, LabelSets)), rows.y.astype(np.int64)
+        classes = table.shape[1]
+        easy = has_ease(rows) and bool(np.ptp(ease_of(rows)))
+        if self.method in EASED_SETS and not easy:
+            raise one_ease(rows)
+        x = np.column_stack((table, ease_of(rows))) if easy else table
+        family: Any = self.method
+        tuner = TunedLabels(
+            base=LabelConformal(
+                model=_First(classes),
+                coverage=coverage,
+                rank=self.rank,
+                delta=self.delta,
+                seed=self.seed,
+            ),
+            family=family,
+            criterion="t_ss" if easy else "sscv",
+            share=SHARE,
+            penalties=None if self.penalty is None else (self.penalty,),
+            bins=BINS if self.bins is None else (self.bins,),
+            groups=EaseColumn(classes),
+        )
+        try:
+            with within("calibration"):
+                choice = tuner.choose(x, y)
+        except UnanswerableError as error:
+            wanted = "bins (--bins)" if self.method == "o_lac" else "penalty (--penalty)"
+            raise UnanswerableError(f"{error}: give {wanted}, or more calibration rows") from error
+        score, groups = choice.best
+        assert isinstance(score, LAC | APS | RAPS | SAPS)
+        cells = None
+        if groups is not None:
+            edges = Binned.learnt(classes, x[choice.tuning], groups.bins).edges
+            cells = EaseCuts(ease_column(rows), tuple(edges.tolist()))
+        return score, rows.take(np.flatnonzero(~choice.tuning)), cells, _told(choice, easy)
 
 
 @final
@@ -144,33 +299,81 @@ class SetRecalibrator(Recalibrator):
     ----------
     coverage : float
         Nominal coverage of the sets.
-    classes : int
-        How many classes the rows must tell of.
-    rest : float
-        What rounding took from the threshold.
+    labels : tuple of str
+        The classes that the rows must tell of.
+    score : LAC, APS, RAPS or SAPS, optional
+        Whose thresholds these are; none with a temperature.
+    cells : EaseCuts, optional
+        Bins by ease, each with its threshold.
+    ends : ndarray of float, shape (bins, 2)
+        Thresholds, each with what rounding took from it.
+    seed : int
+        Of the draws of the score.
     """
 
     coverage: float
-    classes: int
-    rest: float = 0.0
+    labels: tuple[str, ...]
+    score: LAC | APS | RAPS | SAPS | None = None
+    cells: EaseCuts | None = None
+    ends: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+    seed: int = 0
 
     def transform(self, evalset: EvalSet) -> tuple[LabelSets, tuple[str, ...]]:
-        """Sets by the threshold or the temperature; with the latter, of tempered probabilities."""
+        """Sets by the thresholds or the temperature; with the latter, of tempered probabilities."""
         held = belief_of(evalset, LabelSets)
         stated = _stated(held)
-        if stated.shape[1] != self.classes:
+        if held.names != self.labels:
             raise InputError(
-                f"the rows must have probabilities of {self.classes} classes as the calibration "
-                f"rows do, got {stated.shape[1]}"
+                f"the rows must have probabilities of the {len(self.labels)} classes that the "
+                f"calibration rows have ({_few(self.labels)}), got {len(held.names)} "
+                f"({_few(held.names)})"
             )
-        value = self.parameters[0].value
-        if self.method == TEMPERATURE:
-            tempers = tempered(stated, value)
+        if self.score is None:
+            tempers = tempered(stated, self.parameters[0].value)
             return LabelSets.likeliest(tempers, self.coverage, held.labels), ()
-        how = LabelConformal(score=SCORES[self.method](), coverage=self.coverage)
-        ends = np.tile([value, self.rest], (len(stated), 1))
-        members = how.sets(stated, ends).members
+        how = LabelConformal(score=self.score, coverage=self.coverage, seed=self.seed)
+        codes = (
+            np.zeros(evalset.n, dtype=np.int64) if self.cells is None else self.cells.find(evalset)
+        )
+        bare = replace(evalset, y=np.zeros(evalset.n), weights=None)
+        order = content_order([bare])  # so that rows of one content get their draws in one order
+        members = np.empty(stated.shape, dtype=np.bool_)
+        members[order] = how.sets(stated[order], self.ends[codes[order]]).members
         return LabelSets(members, self.coverage, stated, held.labels), ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first columns of a table: class probabilities, before an ease."""
+
+    classes: int
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return x[:, : self.classes]
+
+
+def _option(name: str, score: Score) -> Learnt | None:
+    """An option of a score, as a number learnt; None where it has none such."""
+    value = getattr(score, name, None)
+    return None if value is None else Learnt(name=name, value=float(value))
+
+
+def _told(choice: Choice, easy: bool) -> tuple[str, ...]:
+    """What was chosen, by what and on which rows."""
+    score, groups = choice.best
+    found = [f"{formats.counted(groups.bins, 'bin')} by ease"] if groups is not None else []
+    if isinstance(score, RAPS):
+        found.append(f"λ = {score.penalty:g} after {score.free} ranks")
+    if isinstance(score, SAPS):
+        found.append(f"λ = {score.penalty:g}")
+    by = "T-SS" if easy else "SSCV, as the rows have no ease that differs"
+    count = int(choice.tuning.sum())
+    return (f"{count:,} calibration rows chose {', '.join(found)} by {by}; the others calibrate.",)
+
+
+def _few(labels: tuple[str, ...]) -> str:
+    return ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
 
 
 def _stated(held: LabelSets) -> FloatArray:

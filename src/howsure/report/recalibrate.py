@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.records import Table
@@ -20,25 +19,30 @@ from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs import Loaded, load
 from howsure.inputs.building import Crossing
+from howsure.inputs.classes import set_coverage
 from howsure.inputs.columns import RECALIBRATED
+from howsure.inputs.names import normal_form
 from howsure.inputs.new import NewRows, load_new, typed
 from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import listed, no_column, quoted
 from howsure.inputs.tables import Missing, sources
 from howsure.methods.conformal import DELTA, RankRule, TooFew
-from howsure.predictions import EvalSet, LabelSets
+from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.predictions.columns import prediction_columns, to_columns
 from howsure.recalibration import (
     DEFAULT_LEVELS,
     METHODS,
+    Learnt,
     Mend,
     Recalibrated,
     Recalibrator,
     since_rows,
 )
 from howsure.recalibration import recalibrate as fitted_and_applied
+from howsure.recalibration.dispatch import EASED, suited
+from howsure.recalibration.ease import ease_column
 from howsure.recalibration.kept import Scale
-from howsure.recalibration.sets import NO_PROBABILITIES
+from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.door import columns_of
 
 if TYPE_CHECKING:
@@ -51,6 +55,7 @@ BEST: Final = "best"
 NO_HELP: Final = "Nothing that was tried helps beyond chance."
 UNCHANGED: Final = "The predictions are unchanged."
 _SHOWN: Final = 4  # numbers learnt that a line can hold
+_SET: Final = "label_set"  # what the name of a column of label sets begins with
 
 
 @final
@@ -68,23 +73,30 @@ class Recalibration:
         What was learnt: it can be saved, and applied to other rows.
     notes : tuple of str
         What the reader must know.
+    prefix : str
+        What the names of new columns begin with, but for those of label sets.
     """
 
     rows: NewRows
     evalset: EvalSet
     mend: Mend
     notes: tuple[str, ...] = ()
+    prefix: str = RECALIBRATED
 
     __repr__ = brief_repr
 
     @property
-    def predictions(self) -> dict[str, FloatArray]:
-        """The recalibrated predictions by the names of their columns; NaN where none was given."""
+    def predictions(self) -> dict[str, npt.NDArray[Any]]:
+        """The new predictions by the names of their columns; NaN or None where none was given."""
+        told = dict(prediction_columns(self.evalset))
+        if LabelSets.kind in self.methods and TEMPERATURE not in self.methods.values():
+            told = {name: values for name, values in told.items() if name.startswith(_SET)}
         made = {}
-        for name, values in prediction_columns(self.evalset).items():
-            full = np.full(self._n, np.nan)
+        for name, values in told.items():
+            text = values.dtype == object
+            full = np.full(self._n, None if text else np.nan, dtype=object if text else np.float64)
             full[self.rows.places] = values
-            made[RECALIBRATED + name] = full
+            made[name.replace(_SET, "set", 1) if text else self.prefix + name] = full
         return made
 
     @property
@@ -131,8 +143,8 @@ class Recalibration:
         """What was done, in words: why, how, what it guarantees, and what else to know."""
         told = [self.sentence] if self.sentence else []
         for one in self.recalibrators:
-            numbers = ", ".join(f"{each.name} {each.value:.4g}" for each in one.parameters)
-            learnt = f" ({numbers})" if len(one.parameters) <= _SHOWN else ""
+            numbers = ", ".join(_numbers(one.parameters))
+            learnt = f" ({numbers})" if numbers else ""
             told.append(f"{one.belief}: {one.method}{learnt}. {one.guarantee}")
         return (*told, *(f"note: {note}" for note in self.notes))
 
@@ -158,13 +170,36 @@ class Recalibration:
             table = MappingTable(to_columns(self.rows.evalset)).whole()
         known = np.zeros(self._n, dtype=np.bool_)
         known[self.rows.places] = True
-        for name, values in self.predictions.items():
-            column = pa.array(values, mask=~known)
-            if self.rows.is_text and self.rows.decimal != ".":
+        new = self.predictions
+        twice = [name for name in new if name in table.column_names]
+        if twice:
+            raise InputError(
+                f"the new rows hold columns of the names that are to be written ({listed(twice)}): "
+                "drop or rename them"
+            )
+        for name, values in new.items():
+            text = values.dtype == object
+            column = pa.array(values, pa.string() if text else None, mask=~known)
+            if self.rows.is_text and self.rows.decimal != "." and not text:
                 text = pc.replace_substring(column.cast(pa.string()), ".", self.rows.decimal)
                 column = text
             table = table.append_column(name, column)
         return table
+
+
+def _numbers(learnt: Sequence[Learnt]) -> list[str]:
+    """What was learnt; of many numbers of one name their range."""
+    if len(learnt) <= _SHOWN:
+        return [f"{each.name} {each.value:.4g}" for each in learnt]
+    named: dict[str, list[float]] = {}
+    for each in learnt:
+        named.setdefault(each.name.partition(",")[0], []).append(each.value)
+    if len(named) > _SHOWN:
+        return []
+    spans = [(name, min(values), max(values)) for name, values in named.items()]
+    return [
+        f"{name} {low:.4g}" + (f" to {high:.4g}" if high > low else "") for name, low, high in spans
+    ]
 
 
 def recalibrate(
@@ -207,7 +242,7 @@ def recalibrate(
     too_few, rank, delta, levels
         As in `howsure.recalibration.recalibrate`.
     seed : int
-        Fixes the folds of ``best``.
+        Fixes the folds of ``best``, and all draws of a method.
     missing, crossing, encoding, decimal
         As in `howsure.load`. With ``missing="drop"``, new rows without a prediction stay in the
         table, without a recalibrated one.
@@ -271,9 +306,14 @@ def recalibrate_tables(
     since: Any,
     seed: int,
     reading: Mapping[str, Any],
+    alone: bool = False,
     **options: Any,
 ) -> Recalibration:
-    """Do the work of `recalibrate`, whose arguments these are; `columns` are roles of both."""
+    """Do the work of `recalibrate`, whose arguments these are; `columns` are roles of both.
+
+    With `alone` only the kind of prediction that suits the method is kept, and new columns have
+    plain names where those are free.
+    """
     if columns and isinstance(new, EvalSet) and isinstance(calibration, EvalSet | Mend):
         raise InputError(f"columns are named for tables, got {', '.join(columns)} beside EvalSets")
     kept = kept_mend(calibration)
@@ -294,7 +334,11 @@ def recalibrate_tables(
         rows = _rows(new, kept, columns, reading)
         done = kept.apply(rows.evalset)
         return Recalibration(
-            rows=rows, evalset=done.evalset, mend=kept, notes=(*rows.notes, *done.notes)
+            rows=rows,
+            evalset=done.evalset,
+            mend=kept,
+            notes=(*rows.notes, *done.notes),
+            prefix=_prefix(rows, alone=alone),
         )
     method = method or ("group" if asked else None)
     check_method(method, asked)
@@ -304,15 +348,23 @@ def recalibrate_tables(
         advice = _advised(held if since is None else since_rows(held, since), seed)
         method, asked, since = advice.method, advice.by, advice.since or since
         sentence = advice.sentence if method else f"{advice.sentence or NO_HELP} {UNCHANGED}"
+    if alone and method is not None:
+        held = suited(held, method)
     needed = (asked or tuple(held.groups)) if method == "group" else ()
     mend = Mend(by=needed, scales=Scale.of(held), sentence=sentence)
-    if method == "inputs" and held.features:
+    if method in EASED:
+        mend = replace(mend, features={ease_column(held): "number"})
+    elif method == "inputs" and held.features:
         mend = replace(mend, features=_kinds(held))
     elif method == "inputs" and not isinstance(new, EvalSet | Loaded):
         if held.embedding is not None and not vectors:
             raise InputError("method 'inputs' needs features, or columns of the embedding")
         mend = replace(mend, embedding=vectors)
     rows = _rows(new, mend, columns, reading)
+    prefix = _prefix(rows, alone=alone)
+    if alone and method is not None:
+        rows = replace(rows, evalset=suited(rows.evalset, method))
+    _check_names(rows, method)
     if method == "":
         done = mend.apply(rows.evalset)
     else:
@@ -322,11 +374,15 @@ def recalibrate_tables(
             options["by"] = asked
         if since is not None:
             options["since"] = since
-        done = fitted_and_applied(rows.evalset, held, method=method, **options)
+        done = fitted_and_applied(rows.evalset, held, method=method, seed=seed, **options)
         mend = replace(mend, recalibrators=done.recalibrators)
     notes = (*told, *rows.notes, *mend.notes(rows.evalset), *done.notes)
     return Recalibration(
-        rows=rows, evalset=done.evalset, mend=mend, notes=tuple(dict.fromkeys(notes))
+        rows=rows,
+        evalset=done.evalset,
+        mend=mend,
+        notes=tuple(dict.fromkeys(notes)),
+        prefix=prefix,
     )
 
 
@@ -446,6 +502,23 @@ def _rows(source: Any, mend: Mend, columns: Columns, reading: Mapping[str, Any])
                 f"{listed(held) or 'none'}"
             )
     return NewRows(evalset=source, labelled=True, places=np.arange(source.n), n=source.n)
+
+
+def _prefix(rows: NewRows, *, alone: bool) -> str:
+    """What new columns begin with: nothing where nothing else could be taken for them."""
+    held = any(isinstance(belief, Intervals) for belief in rows.evalset.beliefs)
+    return "" if alone and not held else RECALIBRATED
+
+
+def _check_names(rows: NewRows, method: str | None) -> None:
+    """Refuse a table with sets already, whose reader could not tell which are the new ones."""
+    if rows.table is None or not any(isinstance(b, LabelSets) for b in rows.evalset.beliefs):
+        return
+    held = [name for name in rows.table.column_names if set_coverage(normal_form(name))[0]]
+    if held and method != "":
+        raise InputError(
+            f"the new rows hold label sets already ({listed(held)}): drop or rename the column"
+        )
 
 
 def _kinds(rows: EvalSet) -> dict[str, Literal["number", "label"]]:

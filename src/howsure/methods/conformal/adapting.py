@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -290,16 +290,13 @@ class UniformBins:
         InputError
             If there is no such column.
         """
-        value = forecast if self.by == "forecast" else self.by
-        inner = np.arange(1, self.bins) / self.bins
-        edges = np.unique(np.quantile(_numbered(value, x), inner))
-        return Binned(value, edges)
+        return Binned.learnt(forecast if self.by == "forecast" else self.by, x, self.bins)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Binned:
-    """Learnt `UniformBins`: the number of the bin of each row.
+    """Learnt `UniformBins`, or groups by ease: the number of the bin of each row.
 
     Attributes
     ----------
@@ -312,9 +309,19 @@ class Binned:
     by: Any
     edges: FloatArray
 
+    @classmethod
+    def learnt(cls, by: Any, x: FloatArray, bins: int) -> Self:
+        """Edges at quantiles of these rows."""
+        inner = np.arange(1, bins) / bins
+        return cls(by, np.unique(np.quantile(_numbered(by, x), inner)))
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """What is binned, shape (m,)."""
+        return _numbered(self.by, x)
+
     def __call__(self, x: FloatArray) -> Labels:
         """Numbers of bins from 0, shape (m,)."""
-        return np.searchsorted(self.edges, _numbered(self.by, x), side="right")
+        return np.searchsorted(self.edges, self.values(x), side="right")
 
 
 def _each(calibration: Calibration, scores: FloatArray) -> tuple[Threshold, ...]:
@@ -351,6 +358,6 @@ def _numbered(by: Any, x: FloatArray) -> FloatArray:
         if values.shape != (len(x),) or np.isnan(values).any():
             raise InputError(f"by must give one number a row, got shape {values.shape}")
         return values
-    if by >= x.shape[1]:
-        raise InputError(f"by must be a column of x, which has {x.shape[1]}, got {by}")
-    return x[:, by]
+    if x.ndim != 2 or by >= x.shape[1]:
+        raise InputError(f"x must have a column {by}, got shape {x.shape}")
+    return np.asarray(x[:, by], dtype=np.float64)

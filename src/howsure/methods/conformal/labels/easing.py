@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, final
-
-import numpy as np
-import numpy.typing as npt
+from functools import partial
+from typing import Annotated, final
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Checked, Natural
-from howsure.core.errors import InputError
+from howsure.methods.conformal.adapting import Binned
 from howsure.metrics.adaptivity import REPEATS, GaussianNoise, Perturbation, ease
-
-Labels = npt.NDArray[Any]
 
 
 @final
@@ -47,6 +43,7 @@ class EaseBins(Checked):
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.linspace(-2.0, 2.0, 40)[:, None]
     >>> group = EaseBins(2).learn(x, lambda rows: rows[:, 0] ** 3)
     >>> np.bincount(group(x)).tolist()
@@ -58,46 +55,13 @@ class EaseBins(Checked):
     repeats: int = REPEATS
     seed: int = 0
 
-    def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> EaseRule:
+    def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> Binned:
         """Put the edges at quantiles of the ease of these rows."""
         how = self.perturbation
         if not isinstance(how, Perturbation):
             how = GaussianNoise.relative(x, how)
-        rule = EaseRule(forecast, how, self.repeats, self.seed, np.empty(0))
-        edges = _inner_edges(rule.ease(x), self.bins)
-        return EaseRule(forecast, how, self.repeats, self.seed, edges)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class EaseRule:
-    """Learnt `EaseBins`.
-
-    Attributes
-    ----------
-    forecast : callable
-        The model.
-    perturbation : Perturbation
-        How inputs are disturbed.
-    repeats, seed
-        As in `EaseBins`.
-    edges : ndarray of float, shape (b − 1,)
-        Inner edges; an ease on one belongs to the group above.
-    """
-
-    forecast: Callable[[FloatArray], FloatArray]
-    perturbation: Perturbation
-    repeats: int
-    seed: int
-    edges: FloatArray
-
-    def ease(self, x: FloatArray) -> FloatArray:
-        """Ease of rows, shape (m,)."""
-        return ease(self.forecast, x, self.perturbation, repeats=self.repeats, seed=self.seed)
-
-    def __call__(self, x: FloatArray) -> Labels:
-        """Numbers of groups from 0, shape (m,)."""
-        return np.searchsorted(self.edges, self.ease(x), side="right")
+        found = partial(ease, forecast, perturbation=how, repeats=self.repeats, seed=self.seed)
+        return Binned.learnt(found, x, self.bins)
 
 
 @final
@@ -124,6 +88,7 @@ class EaseColumn(Checked):
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.arange(10.0)[:, None]
     >>> np.bincount(EaseColumn(0, 2).learn(x, lambda rows: rows[:, 0])(x)).tolist()
     [5, 5]
@@ -132,7 +97,7 @@ class EaseColumn(Checked):
     column: Natural
     bins: Annotated[int, Bound(2)] = 10
 
-    def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> EaseColumnRule:
+    def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> Binned:
         """Put the edges at quantiles of the ease of these rows.
 
         Raises
@@ -140,40 +105,8 @@ class EaseColumn(Checked):
         InputError
             If x has no such column.
         """
-        rule = EaseColumnRule(self.column, np.empty(0))
-        return EaseColumnRule(self.column, _inner_edges(rule.ease(x), self.bins))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class EaseColumnRule:
-    """Learnt `EaseColumn`.
-
-    Attributes
-    ----------
-    column : int
-        Which column of x.
-    edges : ndarray of float, shape (b − 1,)
-        Inner edges; an ease on one belongs to the group above.
-    """
-
-    column: Natural
-    edges: FloatArray
-
-    def ease(self, x: FloatArray) -> FloatArray:
-        """Ease of rows, shape (m,)."""
-        if x.ndim != 2 or self.column >= x.shape[1]:
-            raise InputError(f"x must have a column {self.column} of ease, got shape {x.shape}")
-        return np.asarray(x[:, self.column], dtype=np.float64)
-
-    def __call__(self, x: FloatArray) -> Labels:
-        """Numbers of groups from 0, shape (m,)."""
-        return np.searchsorted(self.edges, self.ease(x), side="right")
+        return Binned.learnt(self.column, x, self.bins)
 
 
 EaseGroups = EaseBins | EaseColumn
 """Groups by ease, computed or given."""
-
-
-def _inner_edges(values: FloatArray, bins: int) -> FloatArray:
-    return np.unique(np.quantile(values, np.arange(1, bins) / bins))

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.convert import Fraction, check_fields
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import row_keys, row_uniforms
@@ -128,6 +128,19 @@ class TunedLabels:
         UnanswerableError
             If no candidate can be judged.
         """
+        choice = self.choose(x, y)
+        score, groups = choice.best
+        adapt = self.base.adapt if groups is None else Mondrian(groups)
+        method = replace(self.base, score=score, adapt=adapt)
+        rest, outputs = choice.rest, Outputs(self.base.model)
+        learnt = method.learnt(
+            rest.table, rest.labels, rest.x, outputs=outputs, reference=rest.x[:0]
+        )
+        chosen = CalibratedLabels(method, outputs, learnt, rest.table.shape[1])
+        return TunedCalibration(chosen, choice.tried)
+
+    def choose(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Choice:
+        """Choose on one part of the rows; see `calibrate`."""
         inputs = np.asarray(x)
         outputs = Outputs(self.base.model)
         table = checked_table(outputs(inputs), LAC())
@@ -145,22 +158,15 @@ class TunedLabels:
             raise UnanswerableError(
                 f"no choice of {self.name} has a finite {self.criterion} on the tuning rows"
             )
-        score, groups, _ = candidates[int(np.nanargmax(judged))]
-        adapt = self.base.adapt if groups is None else Mondrian(groups)
-        method = replace(self.base, score=score, adapt=adapt)
-        learnt = method.learnt(
-            rest.table, rest.labels, rest.x, outputs=outputs, reference=inputs[:0]
-        )
-        chosen = CalibratedLabels(method, outputs, learnt, table.shape[1])
         tried = tuple(((s, g), value) for (s, g, _), value in zip(candidates, judged, strict=True))
-        return TunedCalibration(chosen, tried)
+        return Choice(tried[int(np.nanargmax(judged))][0], tried, tuning, rest)
 
     def _eases(self, outputs: Outputs, rest: _Rows, tuned: _Rows) -> list[_Eases]:
         """Ease of both parts in each way; only what the family and the criterion need."""
         grouped = self.family in ("o_lac", "o_saps")
         ways = self._ways if grouped else self._ways[: self.criterion == "t_ss"]
         rules = [way.learn(rest.x, outputs) for way in ways]
-        return [(rule.ease(rest.x), rule.ease(tuned.x)) for rule in rules]
+        return [(rule.values(rest.x), rule.values(tuned.x)) for rule in rules]
 
     def _candidates(
         self, tuned: _Rows, rows: int
@@ -226,6 +232,29 @@ class _Rows:
     table: Table
     labels: IntArray
     x: npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What was chosen on tuning rows.
+
+    Attributes
+    ----------
+    best : candidate
+        Score and groups of the highest criterion.
+    tried : tuple of (candidate, criterion)
+        As in `TunedCalibration`.
+    tuning : ndarray of bool, shape (n,)
+        The rows that chose.
+    rest : rows
+        The others.
+    """
+
+    best: Candidate
+    tried: tuple[tuple[Candidate, float], ...]
+    tuning: BoolArray
+    rest: _Rows
 
 
 @final

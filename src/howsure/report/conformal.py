@@ -1,0 +1,140 @@
+"""Label sets and intervals with guaranteed coverage, for tables."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from howsure.core.arrays import check_fraction
+from howsure.core.errors import InputError
+from howsure.core.registry import unknown
+from howsure.inputs.building import Crossing
+from howsure.inputs.tables import Missing
+from howsure.methods.conformal import DELTA, RankRule, TooFew
+from howsure.report.recalibrate import Recalibration, kept_mend, recalibrate_tables
+
+LABEL_METHODS: Final = ("lac", "aps", "raps", "saps", "o_lac", "o_saps")
+"""Methods that make label sets."""
+COVERAGE: Final = 0.9
+"""Where nobody says."""
+CONFORMAL_METHODS: Final = (*LABEL_METHODS, "cp", "cp_a", "pac", "cqr", "o_cpa", "o_pac")
+"""All methods; those without label sets make intervals."""
+
+
+def conformal(
+    new: Any,
+    calibration: Any,
+    *,
+    method: str | None = None,
+    coverage: float = COVERAGE,
+    bins: int | None = None,
+    penalty: float | None = None,
+    rank: RankRule = "conformal",
+    delta: float = DELTA,
+    too_few: TooFew = "error",
+    seed: int = 0,
+    missing: Missing = "error",
+    crossing: Crossing = "error",
+    encoding: str | None = None,
+    decimal: str = ".",
+    **columns: Any,
+) -> Recalibration:
+    """Make label sets or intervals that cover, by what held-out rows teach.
+
+    It is `howsure.recalibrate` with one method of those that make sets or intervals. No y of new
+    rows is read.
+
+    Parameters
+    ----------
+    new : path, data frame, mapping of arrays, or EvalSet
+        Predictions of one model, for rows whose y need not be known.
+    calibration : path, data frame, mapping of arrays, EvalSet, or Mend
+        Rows held out from training, with y and the same predictions. Or what was learnt once.
+    method : str
+        Label sets, of class probabilities:
+
+        - ``lac``, ``aps``, ``raps``, ``saps``: by the score of that name. Half of the rows choose
+          the options of the last two.
+        - ``o_lac``, ``o_saps``: with a threshold for each bin of rows by ease.
+
+        Intervals:
+
+        - ``cp``: forecast ± one number. ``cqr``: both ends of an interval (or of two quantiles)
+          moved by one number.
+        - ``cp_a``: forecast ± a multiple of the sd. ``pac``: the same, with the coverage reached
+          for all but a share δ of calibration sets.
+        - ``o_cpa``, ``o_pac``: ``cp_a`` and ``pac`` with a multiple for each bin by ease.
+    coverage : float
+        Nominal coverage.
+    bins : int, optional
+        Bins by ease; chosen if omitted.
+    penalty : float, optional
+        λ of ``raps``, ``saps`` and ``o_saps``; chosen if omitted.
+    rank, delta
+        As in `howsure.recalibrate`.
+    too_few : {"error", "infinite"}
+        Where calibration rows are too few: a refusal that says how many are needed, or infinite
+        intervals and sets of all classes.
+    seed : int
+        Fixes the draws of scores, and which rows choose. Both belong to rows by content.
+    missing, crossing, encoding, decimal
+        As in `howsure.load`.
+    **columns
+        Columns of both tables by role, as in `howsure.load`.
+
+    Returns
+    -------
+    Recalibration
+        ``.table`` holds every column of `new`, and ``set_90``, or ``lower_90`` and ``upper_90``;
+        ``recalibrated_lower_90`` and ``recalibrated_upper_90`` where `new` has intervals already.
+
+    Raises
+    ------
+    InputError
+        If an argument or a table breaks its rule; the message names it.
+
+    Examples
+    --------
+    >>> held_out = {"y": ["cat", "cat", "dog"] * 9, "p_cat": [0.9, 0.6, 0.2] * 9}
+    >>> held_out["p_dog"] = [0.1, 0.4, 0.8] * 9
+    >>> new = {"id": ["007", "008"], "p_cat": [0.7, 0.55], "p_dog": [0.3, 0.45]}
+    >>> found = conformal(new, held_out, method="lac")
+    >>> found.table.column_names
+    ['id', 'p_cat', 'p_dog', 'set_90']
+    >>> found.predictions["set_90"].tolist()
+    ['cat', '{}']
+    """
+    share = check_fraction(coverage, "coverage")
+    kept = kept_mend(calibration)
+    if kept is None and method not in CONFORMAL_METHODS:
+        if method is None:
+            raise InputError(f"method must be one of {', '.join(CONFORMAL_METHODS)}, got none")
+        raise InputError(unknown(method, CONFORMAL_METHODS, "method"))
+    columns.pop("coverage", None)
+    if columns.get("label_set"):
+        columns["coverage"] = share
+    given: Any = columns
+    options: dict[str, Any] = {
+        "bins": bins,
+        "penalty": penalty,
+        "rank": rank,
+        "delta": delta,
+    }
+    if kept is None:
+        options |= {"too_few": too_few, "coverage": share}
+    return recalibrate_tables(
+        new,
+        calibration,
+        given,
+        method=method,
+        by=None,
+        since=None,
+        seed=seed,
+        reading={
+            "missing": missing,
+            "crossing": crossing,
+            "encoding": encoding,
+            "decimal": decimal,
+        },
+        alone=True,
+        **options,
+    )
