@@ -66,7 +66,6 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("assess t.csv --encode text=transformers:folder", "text"),
         ("bench run smoke --store memory://results", "cluster"),
         ("bench run smoke --store results --scheduler tcp://localhost:1", "cluster"),
-        ("data get brain-tumour-pixels", "vision"),
     ],
 )
 def test_a_command_without_its_library_says_which_extra_to_install(

@@ -65,7 +65,9 @@ def differences(ending: str, now: str, before: str) -> Iterator[str]:
     if ending == ".json":
         yield from unequal(json.loads(now), json.loads(before), RELATIVE)
     elif ending == ".csv":
-        yield from unequal(cells(now), cells(before), RELATIVE)
+        table = cells(now)
+        relative = CONGRUENCE if "cce" in table[0] else RELATIVE
+        yield from unequal(table, cells(before), relative)
     else:
         lines = difflib.unified_diff(before.splitlines(), now.splitlines(), lineterm="", n=0)
         yield from (line for line in lines if not line.startswith(("---", "+++")))
@@ -86,8 +88,8 @@ def cells(text: str) -> list[list[str | float]]:
 def unequal(now: Any, before: Any, relative: float, place: str = "") -> Iterator[str]:
     """Where two plain values differ, and how."""
     if isinstance(now, dict) and isinstance(before, dict) and list(now) == list(before):
-        names = (str(now.get("name", "")), str(now.get("metric", "")))
-        if any(name.startswith(("cce", "mean_cce")) for name in names):
+        names = [str(now.get(key, "")) for key in ("name", "metric", "id")]
+        if any(name.startswith(("cce", "mean_cce", "congruence")) for name in names):
             relative = CONGRUENCE
         for name in now:
             inner = f"{place}.{name}" if place else name

@@ -168,7 +168,7 @@ def test_a_picture_is_fixed_by_seed_and_number(recipe: str) -> None:
         ({"recipe": "direct"}, "d9a92d18d9778a37"),
         ({"recipe": "direct", "shortcut": False}, "952b3121b4149f86"),
         ({"recipe": "faithful"}, "031e2bfd63c03bed"),
-        ({"recipe": "micrograph"}, "3680fc9e9a90f297"),
+        ({"recipe": "micrograph"}, "a8f8fc7f7abd2add"),
     ],
 )
 def test_pixels_stay_what_they_were(options: dict[str, object], digest: str) -> None:
@@ -191,7 +191,7 @@ def test_micrographs_hold_the_nuclei_they_are_asked_for(monkeypatch: pytest.Monk
     """The light of all nuclei grows with their number, all else taken away."""
     for name in ("_GROUND", "_CLOUDS", "_SHADE", "_STAIN_SD"):
         monkeypatch.setattr(micrographs, name, (0.0, 0.0))
-    for name in ("_HAZE", "_FIBRES"):
+    for name in ("_HAZE", "_FIBRES", "_DROPLETS"):
         monkeypatch.setattr(micrographs, name, 0)
     for name, value in (("_STAIN", 0.1), ("_EXPOSURE", 1.0), ("_NOISE", 1e-9), ("_RADIUS", 1.3)):
         monkeypatch.setattr(micrographs, name, (value, value))
@@ -237,7 +237,7 @@ def test_drawn_cells_are_like_the_simulators(data_dir: Callable[[str], Path]) ->
             {"counts": [3], "recipe": "quick"},
             "recipe must be one of direct, faithful, micrograph, got 'quick'",
         ),
-        ({"counts": [3], "shortcut": False}, "shortcut must be left out with the recipe micro"),
+        ({"counts": [3], "shortcut": False}, "shortcut must be True with the recipe micrograph"),
         ({"counts": [3], "size": 128}, "size must be 64"),
         ({"counts": [3], "seed": -1}, "seed must be an integer"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -151,8 +152,10 @@ def test_half_a_download_is_gone_on_with_and_shows_nothing_before(server: Served
     assert things(cache_folder())[0] == "some_set"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="flock is of POSIX")
 def test_two_downloads_to_one_place_do_not_mix(server: Served) -> None:
-    fcntl = pytest.importorskip("fcntl")
+    import fcntl
+
     (server.folder / "table.csv").write_bytes(TABLE)
     work = cache_folder() / ".some_set.download"
     work.mkdir(parents=True)

@@ -35,7 +35,7 @@ CHAIR_RULES = {
 def rows_of(name: str, part: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers of a part at full size, and their labels; nothing is drawn."""
     if name in CELLS:
-        pool = drawn_cells(seed, "direct", True)
+        pool = drawn_cells(seed, "micrograph", True)
         rows = cells_rows(pool, CELLS[name], part, seed, CELLS_SIZES)
     else:
         pool = drawn_chairs(seed)
@@ -126,10 +126,12 @@ def test_parts_are_drawn_when_asked_for_and_kept() -> None:
 
 def test_switches_reach_the_drawing() -> None:
     plain = image_task("cells", train=4, val=2, test=2)
+    direct = image_task("cells", train=4, val=2, test=2, recipe="direct")
+    assert not np.array_equal(direct.train.x, plain.train.x)
     for choice in ({"recipe": "direct", "shortcut": False}, {"recipe": "faithful"}):
         other = image_task("cells", train=4, val=2, test=2, **choice)
         assert np.array_equal(other.train.y, plain.train.y)
-        assert not np.array_equal(other.train.x, plain.train.x)
+        assert not np.array_equal(other.train.x, direct.train.x)
 
 
 def test_a_task_travels_to_another_process() -> None:

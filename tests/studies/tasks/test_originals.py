@@ -119,6 +119,8 @@ def test_who_says_how_to_draw_wants_it_drawn(here: Path) -> None:
     assert image_task("cells", recipe="faithful").source == "drawn"
     assert image_task("cells", shortcut=False).source == "drawn"
     assert image_task("cells", shortcut=False, source="original").source == "original"
+    with pytest.raises(InputError, match="shortcut must be True with the recipe micrograph"):
+        image_task("cells", shortcut=False, recipe="micrograph")
 
 
 def test_choices_of_the_source_are_checked(tmp_path: Path) -> None:
@@ -135,7 +137,14 @@ def test_choices_of_the_source_are_checked(tmp_path: Path) -> None:
 
 def test_what_is_settled_stays_so_wherever_it_is_made(here: Path) -> None:
     drawn = settled(image_task("cells", **SIZES), SIZES)
-    assert drawn == SIZES
+    assert drawn == {**SIZES, "recipe": "micrograph"}
+    old = settled(image_task("cells", recipe="direct", **SIZES), {**SIZES, "recipe": "direct"})
+    assert old == SIZES  # as older results have it
+    without = settled(image_task("cells", shortcut=False, **SIZES), {**SIZES, "shortcut": False})
+    assert without == {**SIZES, "shortcut": False}
+    one, other = (settled_task("cells", **options).train for options in (drawn, old))
+    assert np.array_equal(one.x, image_task("cells", source="drawn", **SIZES).train.x)
+    assert not np.array_equal(one.x, other.x)
     cell_file(here / "Cell200")
     read = settled(image_task("cells", **PART), PART)
     assert read == {**PART, "source": "original"}
@@ -149,10 +158,11 @@ def test_what_is_settled_stays_so_wherever_it_is_made(here: Path) -> None:
 def test_the_address_of_a_trial_tells_drawn_from_original(here: Path) -> None:
     entry = {"world": "cells", **SIZES}
     drawn, files = shift.task_identity("c", entry, Path(), 0)
-    assert (drawn, files) == ({"images": "cells", **SIZES, "seed": 0}, {})
+    plain = {"images": "cells", **SIZES, "seed": 0}
+    assert (drawn, files) == ({**plain, "recipe": "micrograph"}, {})
     cell_file(here / "Cell200")
     read, _ = shift.task_identity("c", entry, Path(), 0)
-    assert read == {**drawn, "source": "original"}
+    assert read == {**plain, "source": "original"}
     asked, files = shift.task_identity("c", {**entry, "folder": str(here / "Cell200")}, Path(), 0)
     assert asked == read
     assert files == {"folder": str(here / "Cell200")}

@@ -359,6 +359,10 @@ def image_parts_task(
     return CongruenceTask(name=name, **parts, embed=embed, counts=counts, units=units)
 
 
+_SIMULATED: Final[Mapping[str, Any]] = {"recipe": "direct"}
+"""Cells as the simulator draws them: their count is a matter of light, which components hold."""
+
+
 def cells_task(
     seed: int = 0,
     *,
@@ -372,7 +376,10 @@ def cells_task(
 ) -> CongruenceTask:
     """Fluorescent cells, to be counted; see `howsure.studies.tasks.images.image_task`."""
     sizes = {"train": train, "val": val, "test": test}
-    own = {"seed": seed, "folder": folder, "source": source, "shortcut": shortcut, **sizes}
+    own = {"folder": folder, "source": source, "shortcut": shortcut}
+    if image_task("cells", **own).source == "drawn":
+        own |= _SIMULATED
+    own |= {"seed": seed, **sizes}
     return photographs_task("cells", counts=True, components=components, units="cells", **own)
 
 
@@ -471,7 +478,7 @@ def task_identity(
         if name in _REAL and not files:
             find_folder(*_REAL[name])
         if name == "cells":
-            own = settled(image_task(name, folder=files.get("folder"), **own), own)
+            own = settled(image_task(name, folder=files.get("folder"), **own), own | _SIMULATED)
     identity = {"task": NAMED.get(name, name), **own}
     if name != "blood":
         identity["seed"] = seed

@@ -116,7 +116,7 @@ class Options(Checked):
         Networks trained of each kind, those in an ensemble, and runs of a method; see
         `howsure.studies.shift.paper_runs`.
     backbone : str or mapping
-        For images; see `backbone_named`.
+        For images; see `backbone_named`. A world of a plan may have its own ``backbone``.
     table_backbone : str or mapping
         For tables.
     absent : {"error", "skip"}
@@ -137,9 +137,9 @@ class Options(Checked):
     absent: Literal["error", "skip"] = "error"
     recipe: Recipe = field(default_factory=Recipe)
 
-    def training(self, *, images: bool, spectral: bool) -> dict[str, Any]:
+    def training(self, own: Any = None, *, images: bool, spectral: bool) -> dict[str, Any]:
         """What decides how a network is trained, as plain values; the device is no part of it."""
-        backbone = backbone_named(self.backbone if images else self.table_backbone)
+        backbone = backbone_named(own or (self.backbone if images else self.table_backbone))
         if backbone.spec is None:
             raise InputError(f"backbone of a plan must be a name or a table, got {backbone.name}")
         spec = dict(backbone.spec)
@@ -278,7 +278,8 @@ def task_identity(
     entry : mapping
         Its entry in the plan: ``world``, a name of `image_names` or `shift_names`
         of `howsure.studies.tasks`, with options of `image_task` or a ``folder``; or ``table``, a
-        file, with ``target``, ``split_by`` and further options of `table_task`.
+        file, with ``target``, ``split_by`` and further options of `table_task`. Its ``backbone``
+        is no part of the task.
     folder : Path
         Where relative paths start.
     seed : int
@@ -299,9 +300,10 @@ def task_identity(
 
     Examples
     --------
-    >>> task_identity("c", {"world": "cells", "train": 100}, Path(), 0)
-    ({'images': 'cells', 'train': 100, 'seed': 0}, {})
+    >>> task_identity("c", {"world": "chair-angle", "train": 100}, Path(), 0)
+    ({'images': 'chair-angle', 'train': 100, 'seed': 0}, {})
     """
+    entry = {key: value for key, value in entry.items() if key != "backbone"}
     if ("world" in entry) == ("table" in entry):
         raise InputError(f"world {label!r} must have one of world and table, got {list(entry)}")
     world = entry.get("world")
@@ -420,6 +422,7 @@ class _World:
     ) -> None:
         self.study, self.options, self.label, self.seed = study, options, label, seed
         self.identity, self.files = task_identity(label, plan.worlds[label], plan.folder, seed)
+        self.backbone = plan.worlds[label].get("backbone")
         self.source = _source(self.identity)
         self.networks: dict[str, Trial] = {}
         self.densities: dict[tuple[str, FeatureScore], Trial] = {}
@@ -493,7 +496,9 @@ class _World:
             if coverage is not None:
                 network["coverage"] = coverage
             images = "images" in self.identity
-            training = self.options.training(images=images, spectral=method.spectral_norm)
+            training = self.options.training(
+                self.backbone, images=images, spectral=method.spectral_norm
+            )
             self.networks[name] = self._trial(
                 {"network": network, "training": training},
                 {"network": name},

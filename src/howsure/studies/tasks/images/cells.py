@@ -20,7 +20,7 @@ from howsure.studies.tasks.images.simcep import (
 )
 
 Recipe = Literal["direct", "faithful", "micrograph"]
-RECIPE: Final = "direct"
+RECIPE: Final = "micrograph"
 """How cells are drawn unless another recipe is asked for."""
 
 _BATCH: Final = 32
@@ -50,8 +50,8 @@ def draw_cells(
     recipe : {"direct", "faithful", "micrograph"}
         ``direct`` and ``faithful`` follow the simulator SIMCEP, as Cell-200 does, where the mean
         brightness tells the count: the former at 64 by 64 pixels, the latter at 256 by 256,
-        averaged. ``micrograph``: exposure, stain, focus, ground, haze, fibres, noise and nuclear
-        size are drawn for each picture, so that the mean brightness says little of the count.
+        averaged. ``micrograph``: exposure, stain, focus, ground, haze, fibres, droplets, noise
+        and nuclear size are drawn for each picture, so that global statistics say little.
     shortcut : bool
         Of ``direct`` and ``faithful`` alone: whether the ground's brightness grows with the
         nuclei's, as in the original; if not, it is that of 100 nuclei everywhere.
@@ -81,9 +81,7 @@ def draw_cells(
     ((2, 64, 64), dtype('uint8'))
     """
     many, which = _checked(counts, index)
-    check_known(recipe, get_args(Recipe), "recipe")
-    if not shortcut and recipe == "micrograph":
-        raise InputError("shortcut must be left out with the recipe micrograph: it has none")
+    check_recipe(recipe, shortcut)
     if size not in (_SIZES if recipe == "faithful" else _SIZES[:1]):
         raise InputError(
             f"size must be 64, or 64, 128 or 256 with the faithful recipe, got {size!r}"
@@ -100,6 +98,16 @@ def draw_cells(
     return np.concatenate(
         [draw(many[start : start + _BATCH], which[start : start + _BATCH]) for start in starts]
     )
+
+
+def check_recipe(recipe: Recipe, shortcut: bool) -> None:
+    """Raise `InputError` for an unknown recipe, or one that has no shortcut to switch off."""
+    check_known(recipe, get_args(Recipe), "recipe")
+    if not shortcut and recipe == "micrograph":
+        raise InputError(
+            "shortcut must be True with the recipe micrograph, which has none to switch off, "
+            "got False; the recipes direct and faithful have it"
+        )
 
 
 def _checked(counts: npt.ArrayLike, index: npt.ArrayLike | None) -> tuple[IntArray, IntArray]:

@@ -1,9 +1,10 @@
-"""Pictures of stained nuclei whose mean brightness says little of their number.
+"""Pictures of stained nuclei whose global statistics say little of their number.
 
 Exposure, stain, focus, background, noise, nuclear size and the share of nuclei that touch are
-drawn for each picture, independent of the count. So are haze (light from other planes) and fibres,
-which are as sharp and as bright as nuclei: sums, histograms and edges are theirs too. Boosting on
-all global statistics still errs little more than a small network; see `benchmarks/images.py`.
+drawn for each picture, independent of the count. So are haze (light from other planes), fibres and
+droplets, which are as sharp and as bright as nuclei: sums, histograms and edges are theirs too.
+What tells nuclei apart is their shape, which a network sees and a statistic of the whole does not;
+see `benchmarks/images.py`.
 """
 
 from __future__ import annotations
@@ -18,28 +19,32 @@ from howsure.core.rng import child
 from howsure.studies.tasks.images.simcep import SIZE, Image, from_noise, quantised
 
 # Ranges of what is drawn for each picture. Lengths are pixels, light is a share of white.
-_RADIUS: Final = (1.15, 1.4)
+_RADIUS: Final = (1.2, 1.3)
 _RADIUS_SD: Final = 0.1
 _STRETCH_SD: Final = 0.2
-_TOUCHING: Final = (0.0, 0.4)
+_TOUCHING: Final = (0.0, 0.3)
 _GAP: Final = (0.8, 1.15)
-_FOCUS: Final = (0.45, 0.6)
+_FOCUS: Final = (0.48, 0.55)
 _DEPTH_SD: Final = 0.1
-_STAIN: Final = (0.8, 1.0)
+_STAIN: Final = (0.94, 1.0)
 _STAIN_SD: Final = (0.05, 0.15)
 _GROUND: Final = (0.0, 0.3)
 _CLOUDS: Final = (0.0, 0.3)
-_HAZE: Final = 2
+_HAZE: Final = 6
 _HAZE_LIGHT: Final = (0.1, 0.6)
 _HAZE_WIDTH: Final = (3.0, 9.0)
-_FIBRES: Final = 8
+_FIBRES: Final = 20
 _FIBRE_LIGHT: Final = (0.4, 1.0)
 _FIBRE_SD: Final = 0.2
 _FIBRE_WIDTH: Final = (0.6, 0.9)
 _FIBRE_HALF: Final = (10.0, 30.0)
 _BEND_SD: Final = 0.012
+_DROPLETS: Final = 16
+_DROPLET_LIGHT: Final = (0.5, 1.0)
+_DROPLET_RADIUS: Final = (2.5, 6.0)
+_DROPLET_EDGE: Final = 2.0
 _SHADE: Final = (0.0, 0.2)
-_EXPOSURE: Final = (0.5, 0.6)
+_EXPOSURE: Final = (0.37, 0.39)
 _NOISE: Final = (0.003, 0.02)
 _DARK: Final = 0.3
 
@@ -58,9 +63,10 @@ def draw_micrographs(counts: IntArray, index: IntArray, *, seed: int) -> npt.NDA
 
 
 def _seen(count: int, rng: np.random.Generator) -> Image:
-    """One picture: nuclei, fibres and grounds, as a camera sees them."""
+    """One picture: nuclei, fibres, droplets and grounds, as a camera sees them."""
     light = _nuclei(count, rng)
     light += _fibres(rng)
+    light += _droplets(rng)
     light += _ground(rng)
     light *= _shade(rng) * np.float32(_log_uniform(rng, _EXPOSURE))
     noise = np.float32(_log_uniform(rng, _NOISE))
@@ -130,6 +136,18 @@ def _fibres(rng: np.random.Generator) -> Image:
     ends = np.maximum(np.abs(along) - half, np.float32(0.0))
     shape = np.exp(np.float32(-0.5) * (off**2 / slope + ends**2))
     return np.asarray(np.einsum("k,kij->ij", light.astype(np.float32), shape))
+
+
+def _droplets(rng: np.random.Generator) -> Image:
+    """Light of round discs, larger than a nucleus and as sharp and as bright."""
+    many = int(rng.integers(0, _DROPLETS + 1))
+    middle = rng.uniform(0.0, SIZE, (many, 2, 1)).astype(np.float32)
+    radius = rng.uniform(*_DROPLET_RADIUS, (many, 1, 1)).astype(np.float32)
+    light = rng.uniform(*_DROPLET_LIGHT, many).astype(np.float32)
+    down, right = (_ALONG - middle[:, 0]) ** 2, (_ALONG - middle[:, 1]) ** 2
+    far = np.sqrt(down[:, :, None] + right[:, None, :])
+    inside = np.clip((radius - far) / np.float32(_DROPLET_EDGE) + np.float32(0.5), 0.0, 1.0)
+    return np.asarray(np.einsum("k,kij->ij", light, inside))
 
 
 def _ground(rng: np.random.Generator) -> Image:

@@ -16,7 +16,7 @@ from howsure.core.registry import check_known
 from howsure.methods.deep.modules.inputs import Scaling
 from howsure.studies.tasks.files import find_folder, located
 from howsure.studies.tasks.images import medical, photographs, satellite
-from howsure.studies.tasks.images.cells import RECIPE, Recipe
+from howsure.studies.tasks.images.cells import RECIPE, Recipe, check_recipe
 from howsure.studies.tasks.images.drawn import (
     CELLS,
     CHAIRS,
@@ -35,6 +35,9 @@ from howsure.studies.tasks.images.photographs import (
 )
 from howsure.studies.tasks.images.reading import Reading, check_choice
 from howsure.studies.tasks.task import FAMILIES, Family, Part, Source, Task
+
+_UNSAID: Final = "direct"
+"""The recipe of an identity that names none, and of cells whose shortcut is switched off."""
 
 
 @final
@@ -191,7 +194,7 @@ def image_task(
     train: int | None = None,
     val: int | None = None,
     test: int | None = None,
-    recipe: Recipe = RECIPE,
+    recipe: Recipe | None = None,
     shortcut: bool = True,
     edge: Literal["paper", "code"] = "paper",
     order: Literal["rgb", "bgr"] = "rgb",
@@ -222,7 +225,8 @@ def image_task(
         Rows wanted of the parts; those of the benchmark if omitted, and never more, except that
         Cells has 200,000 images to choose from.
     recipe : {"direct", "faithful", "micrograph"}
-        How Cells are drawn; see `draw_cells`.
+        How Cells are drawn; see `draw_cells`. If omitted, ``micrograph``, or ``direct`` where
+        `shortcut` is False.
     shortcut : bool
         Whether the ground of simulated Cells grows brighter with their number, as it does in the
         original.
@@ -276,6 +280,7 @@ def image_task(
     asked = {"recipe": recipe, "shortcut": shortcut}
     if name in CELLS and source is None and folder is None and _differs(asked):
         source = "drawn"
+    recipe = recipe or _drawing(shortcut)
     place = _place(name, folder, source)
     reading = None
     if place is not None:
@@ -283,6 +288,8 @@ def image_task(
     if real is None or reading is None:
         variant = drawn_variant(name, edge=edge)
         cells = name in CELLS
+        if cells and reading is None:
+            check_recipe(recipe, shortcut)
         return Task(
             name=name,
             title=variant.title,
@@ -321,16 +328,27 @@ def _differs(asked: Mapping[str, Any]) -> bool:
     return any(value != usual[key] for key, value in asked.items())
 
 
+def _drawing(shortcut: bool) -> Recipe:
+    """The recipe that draws cells where none is named."""
+    return RECIPE if shortcut else _UNSAID
+
+
 def settled(task: Task, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a task as they decide it anywhere: a source stands there for originals alone.
+
+    A recipe stands there unless it is ``direct``, which older results took without a word.
 
     Examples
     --------
     >>> settled(image_task("cells", source="drawn"), {"source": "drawn", "train": 40})
-    {'train': 40}
+    {'train': 40, 'recipe': 'micrograph'}
     """
-    kept = {key: value for key, value in options.items() if key != "source"}
-    return kept | ({"source": "original"} if settled_source(task.name, kept) != task.source else {})
+    kept = {key: value for key, value in options.items() if key not in ("source", "recipe")}
+    if settled_source(task.name, kept) != task.source:
+        return kept | {"source": "original"}
+    recipe = options.get("recipe") or _drawing(options.get("shortcut", True))
+    named = task.name in CELLS and task.source == "drawn" and recipe != _UNSAID
+    return kept | ({"recipe": recipe} if named else {})
 
 
 def settled_source(name: str, options: Mapping[str, Any]) -> Source:
@@ -341,7 +359,9 @@ def settled_source(name: str, options: Mapping[str, Any]) -> Source:
 
 def settled_task(name: str, **options: Any) -> Task:
     """The task of options that `settled` gave: it is drawn wherever it was drawn."""
-    return image_task(name, **{**options, "source": settled_source(name, options)})
+    source = settled_source(name, options)
+    unsaid = {"recipe": _UNSAID} if name in CELLS and source == "drawn" else {}
+    return image_task(name, **{**unsaid, **options, "source": source})
 
 
 def _place(name: str, folder: str | os.PathLike[str] | None, source: Source | None) -> Path | None:
