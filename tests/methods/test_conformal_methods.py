@@ -261,7 +261,7 @@ def test_bad_options_are_refused(make: Callable[[], object], words: str) -> None
         (SplitConformal(zero, adapt=Mondrian(lambda x: x)), "one label a row"),
         (SplitConformal(zero, adapt=Mondrian(lambda x: x[:, 0] * np.nan)), "no missing label"),
         (SplitConformal(zero, adapt=Mondrian(lambda x: x[1:, 0])), "groups must have 60 rows"),
-        (SplitConformal(zero, adapt=Mondrian(UniformBins(5, 2))), "by must be a column"),
+        (SplitConformal(zero, adapt=Mondrian(UniformBins(5, 2))), "x must have a column 5"),
         (SplitConformal(zero, adapt=CovariateShift(lambda x: -x[:, 0])), "must not be negative"),
         (SplitConformal(zero, rank="pac", adapt=Localized()), "rank must be 'conformal'"),
     ],

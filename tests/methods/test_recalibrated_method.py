@@ -36,6 +36,8 @@ from howsure.recalibration import (
     compare_recalibrations,
     recalibrate,
 )
+from howsure.recalibration.derived import AROUND
+from howsure.recalibration.group import INSIDE
 
 COVERAGES = (0.5, 0.9)
 AFFINE = ("shift_scale", "widths", "isotonic_variance")
@@ -301,6 +303,7 @@ def test_every_way_through_every_metric(kind: str) -> None:
     metrics = ["empirical_coverage", "mean_width", "interval_score", "crps", "pit_uniformity"]
     table = compare_recalibrations(test, held, metrics=metrics, coverages=(0.9,))
     beside = {"group", "inputs", "recent"}  # which need more than the predictions
+    beside |= {*AROUND, *INSIDE}  # which make intervals of them, and judge no law
     if kind == "intervals":
         beside.add("ucc")
     ways = [name for name in METHODS[test.beliefs[0].kind] if name not in beside]

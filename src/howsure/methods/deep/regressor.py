@@ -50,7 +50,7 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Rows, or the share of rows, held out at random, where `fit` is given none.
     combine : {"mixture", "moments"}
         How members predict together: see `combined`.
-    penalty, initial, warm, standardise, chunk
+    penalty, initial, warm, standardise, chunk, device
         See `BatchTraining`, of whose preset `TABLES` the defaults are.
     random_state : int or None
         Fixes all that is random; fresh numbers each time if None.
@@ -100,6 +100,7 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     standardise: bool = TABLES.standardise
     combine: Combine = "mixture"
     chunk: int = TABLES.chunk
+    device: str = TABLES.device
     random_state: int | None = 0
 
     @property
