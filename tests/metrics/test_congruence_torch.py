@@ -59,7 +59,9 @@ def test_discrepancies_of_tensors_are_those_of_arrays(kernel, method, dtype, dev
     np.testing.assert_allclose(found.values**2, truth.values**2, rtol=0, atol=CLOSE[dtype])
     assert found.kernel == truth.kernel
     assert found.diagnostics.solver == truth.diagnostics.solver
-    assert found.diagnostics.landmarks == truth.diagnostics.landmarks
+    # In 32 bits, rounding decides whether the last pivots are above the tolerance.
+    apart = 0 if dtype == "float64" else 2
+    assert abs(found.diagnostics.landmarks - truth.diagnostics.landmarks) <= apart
 
 
 @pytest.mark.parametrize("device", DEVICES)
