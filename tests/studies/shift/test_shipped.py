@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,16 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.studies.engine import Plan, Store, combined, run, study_of, survey
+from howsure.studies.engine import (
+    Plan,
+    Store,
+    combined,
+    load_plan,
+    run,
+    study_of,
+    survey,
+    trials_of,
+)
 from howsure.studies.engine import shipped as files
 from howsure.studies.shift import ShiftResult
 
@@ -112,3 +122,25 @@ def test_kept_values_have_one_confidence(folder: Path, table: Path) -> None:
 def test_what_is_not_done_does_not_ship(folder: Path, table: Path) -> None:
     with pytest.raises(UnanswerableError, match="2 trials of plan 'mine' are not done"):
         files.shipped_bytes(plan_of(table, {"c": "cqr"}), Store(folder / "none"))
+
+
+@pytest.mark.parametrize("name", ["shift_small", "shift_tables"])
+def test_what_ships_is_the_whole_of_its_plan(
+    name: str, data_dir: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """A change of what a trial's identity holds must not leave the plan without its results."""
+    data_dir("shift_california_housing")
+    plan = load_plan(name)
+    wanted = files.grouped(trials_of(plan))
+    held = files.shipped(plan, wanted)
+    assert held is not None
+    assert set(held.parts) == set(wanted)
+    # What needs no network is the same when it is run here.
+    world = list(plan.worlds)[-1]
+    label = "Baseline: constant"
+    small = replace(plan, worlds={world: plan.worlds[world]}, methods={label: plan.methods[label]})
+    run(small, Store(tmp_path))
+    (here,) = combined(small, survey(small, Store(tmp_path)), Store(tmp_path)).results[world]
+    (there,) = held.parts[world, label, 0].results[world]
+    assert here.value("test_empirical_coverage").mean == there.value("test_empirical_coverage").mean
+    assert here.value("val_mae").mean == pytest.approx(there.value("val_mae").mean, rel=1e-9)
