@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import encoders_tried
+from encoders_tried import brightness
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
+from howsure.inputs.encoders import encode
 from howsure.methods.deep import HeadNetwork
 from howsure.methods.linear import BayesianRidge
 from howsure.studies.congruence import (
@@ -26,6 +29,7 @@ from howsure.studies.congruence import (
     wave_task,
 )
 from howsure.studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
+from howsure.studies.congruence.measure import encoded
 from howsure.studies.congruence.networks import OnFeatures
 from howsure.studies.congruence.result import packed, unpacked
 from howsure.studies.congruence.study import NAMES, STUDIES
@@ -264,6 +268,87 @@ def test_images_are_seen_through_components_or_by_networks_for_images(tmp_path: 
     (own,) = done(replace(short, options={**short.options, "embedding": "features"}), store)["c"]
     assert own.rejections[0].options["kernel"] == "auto"
     assert all(np.isfinite(run.value("cce")) for run in own.result.runs)
+
+
+def test_an_encoder_by_name_says_where_inputs_are_alike(tmp_path: Path) -> None:
+    name = "encoders_tried:brightness"
+    worlds = {"c": CELLS, "wave": WAVE}
+    options: dict[str, Any] = {"embedding": name, "kinds": ["mixup"], "grid": "fixed"}
+    plan, store = plan_of({"g": "gaussian"}, worlds, **options), Store(tmp_path)
+    assert {trial.identity["options"]["embedding"] for trial in trials_of(plan)} == {name}
+    found = {label: parts[0] for label, parts in done(plan, store).items()}
+    assert found["wave"].models == ("g", TRUTH)  # the truth is judged in the same space
+    cells = make_task({"task": "cells", **_sizes(), "seed": 4, "components": 5}, {})
+    tasks = {"c": cells, "wave": wave_task(4, rows=120)}
+    for label, task in tasks.items():
+        single: Any = HeadNetwork(head="gaussian", epochs=2, layers=(8,))
+        method = OnFeatures(method=single, components=5) if task.images else single
+        kind = "image" if task.images else None
+        space = replace(
+            task,
+            embed=lambda x, kind=kind: np.asarray(encode(x, brightness, kind=kind), np.float64),
+            kernel="auto",
+            bandwidth=None,
+        )
+        measure = CongruenceMeasure(**MEASURE, grid="fixed")
+        (run_,) = compare({"g": method}, [space], measure=measure, seeds=[4]).runs
+        same(found[label].result.runs[0], replace(run_, task=label))
+    plain = done(plan_of({"g": "gaussian"}, worlds, kinds=["mixup"], grid="fixed"), store)
+    for label, part in found.items():  # and it matters which
+        assert part.result.runs[0].value("cce") != plain[label][0].result.runs[0].value("cce")
+        assert part.result.runs[0].value("nll") == plain[label][0].result.runs[0].value("nll")
+
+
+def test_an_encoder_may_be_a_worlds_own() -> None:
+    own = {**CELLS, "embedding": "encoders_tried:brightness"}
+    trials = trials_of(plan_of({"g": "gaussian"}, {"c": own, "wave": WAVE}))
+    spaces = {t.labels["world"]: t.identity["options"]["embedding"] for t in trials}
+    assert spaces == {"c": "encoders_tried:brightness", "wave": "task"}
+
+
+@pytest.mark.parametrize(
+    ("world", "embedding", "message"),
+    [
+        (WAVE, "transformers:some/model", "a model of texts or images, but x of world 'a' is a v"),
+        (WAVE, "open_clip:ViT-B-32/tag", "set embedding='task' for that world"),
+        (CELLS, "encoders_tried:ROWS", "a callable that takes a list of images for world 'a'"),
+        (CELLS, "no_such_module:f", "embedding 'no_such_module:f' cannot be imported"),
+        (CELLS, "encoders_tried:brightnes", "near: brightness"),
+        (CELLS, "encoders_tried:Rows", "embedding must be 'transformers:NAME'"),
+        (CELLS, "clip", "'task', 'features' or an encoder that assess takes"),
+    ],
+)
+def test_encoders_that_do_not_fit_are_refused(world: Any, embedding: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        trials_of(plan_of({"g": "gaussian"}, {"a": world}, embedding=embedding))
+
+
+def test_an_encoder_is_asked_once_for_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def count(images: list[Any]) -> list[list[float]]:
+        asked.append(len(images))
+        return [[float(image.mean()), 1.0] for image in images]
+
+    monkeypatch.setattr(encoders_tried, "counted", count, raising=False)
+    encoded.cache_clear()
+    embed = encoded("encoders_tried:counted", images=True)
+    x = np.random.default_rng(0).integers(0, 256, (20, 4, 4, 3), dtype=np.uint8)
+    first = embed(x)
+    np.testing.assert_array_equal(embed(x.copy()), first)
+    assert asked == [20]
+    np.testing.assert_array_equal(embed(x[::-1]), first[::-1])
+    for number in range(8):
+        embed(x[: number + 1])
+    asked.clear()
+    embed(x)  # which made room for others in the meantime
+    assert asked == [20]
+    encoded.cache_clear()
+
+
+def test_an_encoder_that_fails_is_named() -> None:
+    with pytest.raises(InputError, match="'encoders_tried:broken' fails on these items: cannot"):
+        encoded("encoders_tried:broken", images=True)(np.zeros((2, 3, 3, 1), dtype=np.uint8))
 
 
 def _sizes() -> dict[str, int]:
