@@ -1,0 +1,164 @@
+"""Encoders with weights learned from real text and real pictures, tried as users would use them.
+
+A static embedding of words, learned from what libraries say of their functions; and a
+convolutional network in ONNX, learned from handwritten digits. Both are judged on rows that they
+have not seen.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from encoders_tried import digits, halves, library_sentences, train_network, write_onnx
+from extras import needs
+from howsure import assess
+from howsure.core.arrays import FloatArray
+from howsure.core.records import Record
+from howsure.inputs.encoders import encode
+
+SENTENCES = "encoders_tried:sentences"
+
+# As docs/inputs.md has it.
+PICTURES = """
+import numpy as np
+import onnxruntime
+
+network = onnxruntime.InferenceSession("network.onnx", providers=["CPUExecutionProvider"])
+
+
+def pictures(images):
+    x = np.stack(images).transpose(0, 3, 1, 2).astype("float32") / 255
+    return network.run(None, {"pixels": x})[0]
+"""
+
+
+def unit(vectors: FloatArray) -> FloatArray:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
+
+
+def hits(known: FloatArray, new: FloatArray, label: Any, asked: Any) -> tuple[float, float]:
+    """Share of new rows whose nearest known row has their label, and the most by chance.
+
+    The latter is the most of 999 random orders of the labels that are asked for: a share above it
+    has p ≤ .001, exactly.
+    """
+    near = label[(unit(new) @ unit(known).T).argmax(axis=1)]
+    rng = np.random.default_rng(1)
+    chance = max(float((near == rng.permutation(asked)).mean()) for _ in range(999))
+    return float((near == asked).mean()), chance
+
+
+def cce_of(result: Any) -> Record:
+    (found,) = (record for record in result.records if record.metric == "mean_cce")
+    assert isinstance(found, Record)
+    return found
+
+
+def wrong_at(special: npt.NDArray[np.bool_], seed: int = 0) -> dict[str, Any]:
+    """A table of a model that states the law of all y, where y of some rows is higher by 2."""
+    y = np.random.default_rng(seed).normal(size=len(special)) + 2.0 * special
+    return {"y": y, "mean": np.full(len(y), y.mean()), "sd": np.full(len(y), y.std())}
+
+
+class TestText:
+    def test_neighbours_are_of_one_topic(self) -> None:
+        texts, topics = library_sentences()
+        assert len(texts) > 600
+        learned, new = halves(len(texts))
+        vectors = encode(list(texts), SENTENCES)
+        share, chance = hits(vectors[learned], vectors[new], topics[learned], topics[new])
+        assert share > chance
+        assert share > 0.7  # .26 of the sentences are of the most frequent topic
+
+    def test_rows_in_another_order_give_vectors_in_that_order(self) -> None:
+        texts = np.array(library_sentences()[0][:50])
+        order = np.random.default_rng(2).permutation(50)
+        vectors = encode(texts.tolist(), SENTENCES, batch_size=7)
+        np.testing.assert_allclose(
+            encode(texts[order].tolist(), SENTENCES), vectors[order], atol=1e-6
+        )
+
+    def test_congruence_finds_a_model_that_is_wrong_on_one_topic(self) -> None:
+        texts, topics = library_sentences()
+        new = halves(len(texts))[1][:300]
+        table = wrong_at(topics[new] == "scipy.special")
+        words = [texts[row] for row in new]
+        found = cce_of(assess({**table, "text": words}, encode=f"text={SENTENCES}"))
+        assert found.n == 300
+        assert found.source == "embedding"
+        assert found.p < 0.001
+        assert found.value > 2.0 * found.null
+        mixed = np.random.default_rng(3).permutation(words).tolist()  # the same rows otherwise
+        lost = cce_of(assess({**table, "text": mixed}, encode=f"text={SENTENCES}"))
+        assert lost.value < 0.5 * found.value
+
+
+@pytest.fixture(scope="module")
+def network() -> Any:
+    return train_network()
+
+
+@pytest.fixture
+def folder(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a user works: the network in ONNX, a module with a function, and pictures."""
+    needs("onnxruntime")
+    write_onnx(network, tmp_path / "network.onnx")
+    (tmp_path / "my_encoders.py").write_text(PICTURES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_encoders", raising=False)
+    return tmp_path
+
+
+class TestPictures:
+    name = "my_encoders:pictures"
+
+    def test_vectors_are_those_of_the_network(self, folder: Path, network: Any) -> None:
+        torch = needs("torch")
+        images = digits()[0][:40]
+        with torch.no_grad():
+            pixels = torch.tensor(images.transpose(0, 3, 1, 2) / 255.0, dtype=torch.float32)
+            wanted = network(pixels).numpy()
+        got = encode(images, self.name, kind="image", batch_size=16)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+    def test_neighbours_are_the_same_digit(self, folder: Path) -> None:
+        images, labels = digits()
+        learned, new = halves(len(labels))
+        vectors = encode(images, self.name, kind="image")
+        share, chance = hits(vectors[learned], vectors[new], labels[learned], labels[new])
+        assert share > chance
+        assert share > 0.9
+
+    def test_rows_in_another_order_give_vectors_in_that_order(self, folder: Path) -> None:
+        images = digits()[0][:50]
+        order = np.random.default_rng(2).permutation(50)
+        vectors = encode(images, self.name, kind="image", batch_size=7)
+        again = encode(images[order], self.name, kind="image")
+        np.testing.assert_allclose(again, vectors[order], rtol=1e-5, atol=1e-6)
+
+    def test_congruence_finds_a_model_that_is_wrong_on_one_digit(self, folder: Path) -> None:
+        pil = needs("PIL.Image")
+        csv = needs("pandas")
+        images, labels = digits()
+        new = halves(len(labels))[1][:300]
+        table = wrong_at(labels[new] == 3)
+        (folder / "img").mkdir()
+        paths = [f"img/{row}.png" for row in new]
+        for row, path in zip(new, paths, strict=True):
+            pil.fromarray(images[row]).save(path)
+        csv.DataFrame({**table, "path": paths}).to_csv("table.csv", index=False)
+        found = cce_of(assess("table.csv", encode=f"path={self.name}"))
+        assert found.n == 300
+        assert found.p < 0.001
+        assert found.value > 2.0 * found.null
+        mixed = np.random.default_rng(3).permutation(paths)
+        csv.DataFrame({**table, "path": mixed}).to_csv("mixed.csv", index=False)
+        lost = cce_of(assess("mixed.csv", encode=f"path={self.name}"))
+        assert lost.value < 0.5 * found.value
