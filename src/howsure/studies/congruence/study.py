@@ -102,6 +102,13 @@ def _rising(value: tuple[float, ...], name: str) -> tuple[float, ...]:
     return value
 
 
+def _over(whole: Any, own: Any) -> Any:
+    """A table of a plan with what a world says in place of some of it."""
+    if not (isinstance(whole, Mapping) and isinstance(own, Mapping)):
+        return own
+    return {**whole, **{key: _over(whole.get(key), value) for key, value in own.items()}}
+
+
 def _space(value: str, name: str) -> str:
     if value not in _OWN:
         if ":" not in value:
@@ -163,7 +170,8 @@ class Options(Checked):
     network : mapping, optional
         Options of `ImageNetwork`, as ``backbone`` and ``recipe``. Where it is given, heads on
         worlds of images are networks for images, trained one by one; else they are networks for
-        tables, on principal components.
+        tables, on principal components. What a world says of it, as of its ``recipe``, stands
+        over what the plan says of all.
 
     Examples
     --------
@@ -197,7 +205,10 @@ class Options(Checked):
         for key in plan.options:
             check_known(key, NAMES, "option of study 'congruence'")
         entry = {} if world is None else plan.worlds[world]
-        given = {**plan.options, **{key: entry[key] for key in entry if key in NAMES}}
+        own = {key: entry[key] for key in entry if key in NAMES}
+        if isinstance(own.get("network"), Mapping) and "network" in plan.options:
+            own["network"] = _over(plan.options["network"], own["network"])
+        given = {**plan.options, **own}
         if given.get("draws") == "exact":
             given["draws"] = None
         training = {key: given.pop(key) for key in TRAINING if key in given}
