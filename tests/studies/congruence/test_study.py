@@ -16,6 +16,7 @@ from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.inputs.encoders import encode
 from howsure.methods.deep import HeadNetwork
+from howsure.methods.deep.modules import Recipe, train_module
 from howsure.methods.linear import BayesianRidge
 from howsure.studies.congruence import (
     TRUTH,
@@ -48,6 +49,14 @@ from howsure.studies.engine import (
 from howsure.studies.tasks import DataNotFoundError
 
 needs("torch")
+needs("PIL")
+
+from studies.tasks.test_photographs import (  # noqa: E402
+    aaf_folder,
+    coco_folder,
+    eva_folder,
+    fg_net_folder,
+)
 
 WAVE = {"world": "wave", "rows": 120}
 CELLS = {"world": "cells", "train": 40, "val": 20, "test": 20}
@@ -475,6 +484,88 @@ def test_options_of_a_trial_are_read_back() -> None:
     assert read.measure.draws is None
     assert read.identity() == made.identity()
     assert {"kernel", "layers", "orders"} < set(NAMES)
+
+
+PAPER: dict[str, dict[str, Any]] = {  # section 4 of the paper, and for EVA its configuration
+    "aaf": {"epochs": 200, "batch_size": 32, "learning_rate": 1e-3, "weight_decay": 1e-5},
+    "fg-net": {"epochs": 100, "batch_size": 32, "learning_rate": 1e-3, "weight_decay": 1e-5},
+    "eva": {"epochs": 200, "batch_size": 32, "learning_rate": 1e-4, "weight_decay": 1e-6},
+    "coco-people": {"epochs": 30, "batch_size": 256, "learning_rate": 1e-3, "weight_decay": 1e-5},
+}
+FOLDERS = {
+    "aaf": aaf_folder,
+    "fg-net": fg_net_folder,
+    "eva": eva_folder,
+    "coco-people": coco_folder,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAPER)
+def test_the_papers_recipe_reaches_the_training(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that the plan says, seen where a network is trained; which a small one then is."""
+    folder = tmp_path / name
+    folder.mkdir()
+    plan = load_plan("congruence_paper")
+    entry = {**plan.worlds[name], "folder": str(FOLDERS[name](folder)), "complete": False}
+    plan = replace(plan, worlds={name: entry})
+    seen: list[tuple[Any, dict[str, Any]]] = []
+
+    def spy(x: Any, y: Any, **options: Any) -> Any:
+        seen.append((x, options))
+        small = {"backbone": {"name": "small", "widths": [2, 2]}}
+        return train_module(x, y, **{**options, **small, "recipe": replace(recipe, epochs=1)})
+
+    said = load_plan("congruence_paper").options["network"]
+    recipe = Recipe(**{**said["recipe"], **PAPER[name]})
+    monkeypatch.setattr("howsure.studies.congruence.study.train_module", spy)
+    trials = trials_of(plan)
+    heads = 4 if name == "eva" else 7
+    assert len(trials) == heads
+    output = study_of("congruence").run(trials[0])
+    ((x, options),) = seen
+    assert x.shape[1:] == (224, 224, 3)
+    assert options["recipe"] == recipe
+    for key, value in {**said["recipe"], **PAPER[name]}.items():
+        told = getattr(options["recipe"], key)
+        assert (list(told) if isinstance(told, tuple) else told) == value
+    assert options["backbone"]["name"] == "resnet34"
+    assert len(options["held"][1]) > 0
+    (run_,) = unpacked(output.arrays, output.facts).result.runs
+    assert np.isfinite(run_.value("cce"))
+    assert run_.repeats.shape == (5,)  # sets of draws
+    assert run_.bootstraps["cce"].shape == (5, 10)
+    measure = Options.of(plan, name).measure
+    assert (measure.draws, measure.replicates, measure.grid) == (1, 20, "resampled")
+
+
+def test_the_papers_wave_is_trained_as_published() -> None:
+    plan = load_plan("congruence_paper")
+    trials = trials_of(replace(plan, worlds={"wave": plan.worlds["wave"]}))
+    labels = "poisson, negative_binomial, gaussian, double_poisson"
+    assert [trial.labels["method"] for trial in trials] == [TRUTH, labels]
+    published = {
+        **{"layers": [128, 128, 128, 64], "epochs": 200, "batch_size": 32, "keep": "best"},
+        **{"learning_rate": 1e-3, "weight_decay": 1e-5, "schedule": "cosine"},
+    }
+    for told in trials[1].identity["methods"].values():
+        assert published.items() <= told["options"].items()
+
+
+def test_a_world_says_some_of_the_network_and_the_plan_the_rest() -> None:
+    network = {"backbone": "small", "recipe": {"epochs": 3, "learning_rate": 0.1}}
+    worlds = {"a": CELLS, "b": {**CELLS, "network": {"recipe": {"epochs": 9}}}}
+    plan = plan_of({"g": "gaussian"}, worlds, network=network)
+    own = {"backbone": "small", "recipe": {"epochs": 9, "learning_rate": 0.1}}
+    assert Options.of(plan, "a").network == network
+    assert Options.of(plan, "b").network == own
+    alone = plan_of({"g": "gaussian"}, worlds)
+    assert Options.of(alone, "b").network == {"recipe": {"epochs": 9}}
+    wrong = {**CELLS, "network": {"recipe": {"epoch": 9}}}
+    with pytest.raises(InputError, match="near: epochs"):
+        trials_of(plan_of({"g": "gaussian"}, {"b": wrong}, network=network))
 
 
 def test_the_small_plan_stands_for_its_family() -> None:

@@ -458,7 +458,8 @@ def _coarse(x: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
     n, high, wide, channels = x.shape
     rows, columns = high // width, wide // width
     cut = x[:, : rows * width, : columns * width]
-    return cut.reshape(n, rows, width, columns, width, channels).mean(axis=(2, 4), dtype=np.float64)
+    squares = cut.reshape(n, rows, width, columns, width, channels)
+    return np.asarray(squares.mean(axis=(2, 4), dtype=np.float64))
 
 
 def _embedding(x: npt.NDArray[Any]) -> Embedding:
