@@ -536,7 +536,7 @@ def test_the_papers_recipe_reaches_the_training(
     (run_,) = unpacked(output.arrays, output.facts).result.runs
     assert np.isfinite(run_.value("cce"))
     assert run_.repeats.shape == (5,)  # sets of draws
-    assert run_.bootstraps["cce"].shape == (5, 10)
+    assert run_.bootstraps["cce"].shape == (10, 5)  # bootstrap samples, and sets of draws
     measure = Options.of(plan, name).measure
     assert (measure.draws, measure.replicates, measure.grid) == (1, 20, "resampled")
 
