@@ -7,6 +7,7 @@ have not seen.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,18 +26,7 @@ from howsure.inputs.encoders import encode
 
 SENTENCES = "encoders_tried:sentences"
 
-# As docs/inputs.md has it.
-PICTURES = """
-import numpy as np
-import onnxruntime
-
-network = onnxruntime.InferenceSession("network.onnx", providers=["CPUExecutionProvider"])
-
-
-def pictures(images):
-    x = np.stack(images).transpose(0, 3, 1, 2).astype("float32") / 255
-    return network.run(None, {"pixels": x})[0]
-"""
+PAGE = Path(__file__).parents[2] / "docs" / "inputs.md"
 
 
 def unit(vectors: FloatArray) -> FloatArray:
@@ -114,7 +104,8 @@ def folder(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     """Where a user works: the network in ONNX, a module with a function, and pictures."""
     needs("onnxruntime")
     write_onnx(network, tmp_path / "network.onnx")
-    (tmp_path / "my_encoders.py").write_text(PICTURES)
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
+    (tmp_path / "my_encoders.py").write_text(example)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "my_encoders", raising=False)

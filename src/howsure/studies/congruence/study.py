@@ -305,13 +305,14 @@ def model_studies(
     task: CongruenceTask, label: str, fit: Fitted, options: Options, seed: int
 ) -> CongruenceStudies:
     """All experiments with one fitted model; what has no answer is left out, with a note."""
+    notes: list[str] = []
     if options.embedding == "features":
         task = replace(task, embed=own_features(fit), kernel="auto", bandwidth=None)
     elif options.embedding != "task":
         space = encoded(options.embedding, images=task.images)
         task = replace(task, embed=space, kernel="auto", bandwidth=None)
+        notes.append(f"Inputs are compared by the vectors of {options.embedding}.")
     models, how = {label: fit}, options.measure
-    notes: list[str] = []
     kinds = options.kinds
     if kinds is not None:  # blur is for images alone
         kinds = tuple(kind for kind in kinds if kind != "blur" or task.images)
