@@ -310,6 +310,37 @@ def test_an_encoder_by_name_says_where_inputs_are_alike(tmp_path: Path) -> None:
         assert part.result.runs[0].value("nll") == plain[label][0].result.runs[0].value("nll")
 
 
+@pytest.mark.slow
+def test_real_pictures_are_compared_by_a_network_in_onnx(
+    data_dir: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_dir("img_mnist_t10k")
+    runtime = needs("onnxruntime")
+    path = tmp_path / "network.onnx"
+    encoders_tried.write_onnx(encoders_tried.train_network(), path)
+    network = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    def pictures(images: list[Any]) -> Any:
+        assert {image.shape for image in images} == {(28, 28, 3)}
+        x = np.stack(images).transpose(0, 3, 1, 2).astype(np.float32) / 255.0
+        return network.run(None, {"pixels": x})[0]
+
+    monkeypatch.setattr(encoders_tried, "network", pictures, raising=False)
+    shift = {"kinds": ["label_shift"], "severities": {"label_shift": [60.0]}, "epochs": 20}
+    plan = plan_of(
+        {"g": "gaussian"},
+        {"turned": {"world": "digits", "rows": 400}},
+        embedding="encoders_tried:network",
+        studies=["correctness", "monotonicity"],
+        **shift,
+    )
+    (found,) = done(plan, Store(tmp_path / "store"))["turned"]
+    assert found.monotonicity is not None
+    (curve,) = found.monotonicity.curves
+    assert (curve.values["cce"][:, 1] > 1.5 * curve.values["cce"][:, 0]).all()
+    encoded.cache_clear()
+
+
 def test_an_encoder_may_be_a_worlds_own() -> None:
     own = {**CELLS, "embedding": "encoders_tried:brightness"}
     trials = trials_of(plan_of({"g": "gaussian"}, {"c": own, "wave": WAVE}))
