@@ -587,6 +587,19 @@ def test_the_papers_wave_is_trained_as_published() -> None:
         assert published.items() <= told["options"].items()
 
 
+def test_the_papers_plan_is_changed_as_its_page_says() -> None:
+    clip = "open_clip:ViT-B-32/laion2b_s34b_b79k"
+    backbone = 'worlds.aaf.network={backbone = "encoders_tried:make"}'
+    changes = [f"embedding={clip}", "worlds.wave.embedding=task", backbone]
+    plan = load_plan("congruence_paper", changes)
+    spaces = {label: Options.of(plan, label).embedding for label in plan.worlds}
+    assert spaces == {"wave": "task", **dict.fromkeys(PAPER, clip)}
+    network = Options.of(plan, "aaf").network
+    assert network is not None
+    assert network["backbone"] == "encoders_tried:make"
+    assert PAPER["aaf"].items() <= network["recipe"].items()
+
+
 def test_a_world_says_some_of_the_network_and_the_plan_the_rest() -> None:
     network = {"backbone": "small", "recipe": {"epochs": 3, "learning_rate": 0.1}}
     worlds = {"a": CELLS, "b": {**CELLS, "network": {"recipe": {"epochs": 9}}}}
