@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -41,6 +40,7 @@ from howsure.methods.deep.training import (
     recipe_named,
     start_of,
 )
+from howsure.methods.options import options_of
 
 Module = Any
 Tensor = Any
@@ -423,7 +423,8 @@ class Checkpoint:
         held: tuple[Array, FloatArray] | None,
     ) -> str:
         """A hash of all that decides how a training comes out, but the code of callables."""
-        options = {key: value for key, value in asdict(recipe).items() if key != "device"}
+        options = options_of(recipe, "recipe")
+        del options["device"]
         text = repr((backbone.name, backbone.spec, head, sorted(options.items()), seed))
         digest = hashlib.sha256(text.encode())
         for part in (*rows, *(held or ())):
