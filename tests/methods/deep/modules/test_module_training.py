@@ -26,6 +26,7 @@ from howsure.methods.deep.modules.inputs import Inputs, augmented  # noqa: E402
 from howsure.methods.deep.modules.network import Net, torch_draws  # noqa: E402
 from howsure.methods.deep.modules.training import Loop, steps  # noqa: E402
 from howsure.methods.options import options_of  # noqa: E402
+from howsure.studies.shift.study import Options as ShiftOptions  # noqa: E402
 
 TINY = {"name": "small", "widths": [4, 6]}
 
@@ -487,5 +488,7 @@ def test_rows_that_are_no_images_are_not_augmented() -> None:
 
 
 def test_a_recipe_without_augmentation_is_written_as_before() -> None:
+    """So addresses of stored results stay, and files of trainings under way are read."""
     assert "augment" not in options_of(Recipe(), "recipe")
     assert options_of(Recipe(augment=("flip",)), "recipe")["augment"] == ["flip"]
+    assert "augment" not in ShiftOptions().training(images=True, spectral=False)["recipe"]
