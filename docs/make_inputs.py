@@ -69,6 +69,34 @@ In a table with `unique_id` and `ds`, `ds` is the time. `unique_id` is the clust
 series or more, and a group if it has fewer.
 """
 EASE = """
+An encoder makes the embedding from a column of texts or of paths of images. It may be:
+
+| encoder | what it is |
+|---|---|
+| `transformers:FOLDER` | a model of Hugging Face's library, in a folder or by its name on the hub |
+| `open_clip:NAME/PRETRAINED` | a model of open_clip, where that is installed |
+| `MODULE:NAME` | a function in a module, or a fitted transformer of scikit-learn for texts |
+
+A module is imported, which runs its code; those in the folder where howsure runs are found. A
+function gets a list of texts, or of images as arrays of shape (height, width, 3) with whole numbers
+from 0 to 255. It returns one vector each. So any library serves. Such is a file `my_encoders.py`
+for a network of images in ONNX:
+
+```python
+import numpy as np
+import onnxruntime
+
+network = onnxruntime.InferenceSession("network.onnx", providers=["CPUExecutionProvider"])
+
+
+def pictures(images):
+    x = np.stack(images).transpose(0, 3, 1, 2).astype("float32") / 255
+    return network.run(None, {"pixels": x})[0]
+```
+
+The flag is then `--encode path=my_encoders:pictures`. Images of several sizes must be resized
+first, and the numbers scaled as they were when the network was trained.
+
 The column of ease says how easy each row is; `howsure.metrics.ease` computes it from a model. T-CV,
 T-SS and their kin then stand among the measures, with a finding and a figure of coverage by ease.
 """

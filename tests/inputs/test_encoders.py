@@ -16,10 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from encoders_tried import brightness
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError, MissingDependencyError
 from howsure.core.progress import listening
 from howsure.inputs.encoders import encode, tabular_encoder
+from howsure.inputs.encoders.encode import opened
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "cat", "dog"]
 TEXTS = ["cat dog", "a", "a b c cat dog a", "dog", "b c b c"]
@@ -361,10 +363,35 @@ class TestDoor:
         with pytest.raises(InputError, match=message):
             encode(items, "transformers:never-loaded", kind="text")
 
-    @pytest.mark.parametrize("encoder", ["bert", "transformers:", "keras:a", None, 3])
+    @pytest.mark.parametrize("encoder", ["bert", "transformers:", ":a", None, 3, "builtins:dict"])
     def test_unknown_encoders_are_refused(self, encoder: Any) -> None:
         with pytest.raises(InputError, match="encoder must be 'transformers:NAME'"):
             encode(["a"], encoder)
+
+    def test_a_name_stands_for_what_a_module_holds(self) -> None:
+        shown = encode(PIXELS, "encoders_tried:brightness", kind="image", batch_size=2)
+        np.testing.assert_array_equal(shown, encode(PIXELS, brightness, kind="image"))
+        rows = np.arange(6.0).reshape(3, 2)
+        np.testing.assert_array_equal(encode(rows, "encoders_tried:ROWS"), rows)
+        np.testing.assert_array_equal(encode(rows, "encoders_tried:ROWS.transform"), rows)
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("keras_of_old:a", "encoder 'keras_of_old:a' cannot be imported: No module named"),
+            ("encoders_tried:bright", "encoder must be in 'encoders_tried', got 'bright'; near"),
+            ("encoders_tried:broken", "encoder 'encoders_tried:broken' fails on these items: can"),
+        ],
+    )
+    def test_a_name_that_does_not_serve_is_told(self, name: str, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            encode(PIXELS, name, kind="image")
+
+    def test_an_encoder_that_is_open_is_not_loaded_again(self, bert: Path, tmp_path: Path) -> None:
+        folder = copy(bert, tmp_path)
+        held = opened(f"transformers:{folder}", "text")
+        shutil.rmtree(folder)
+        np.testing.assert_array_equal(encode(TEXTS, held), encode(TEXTS, f"transformers:{bert}"))
 
     def test_options_are_checked(self, bert: Path) -> None:
         with pytest.raises(InputError, match="kind must be one of text, image"):

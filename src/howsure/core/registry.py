@@ -129,6 +129,24 @@ def check_known(name: object, known: Iterable[str], argument: str) -> None:
         raise InputError(unknown(name, names, argument))
 
 
+def imported(target: str, argument: str) -> Any:
+    """What ``module:attribute`` names; an error says what is wrong with such a name."""
+    module, _, path = target.partition(":")
+    if not module or not path:
+        raise InputError(f"{argument} must be written module:attribute, got {target!r}")
+    try:
+        found: Any = importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(f"{argument} {target!r} cannot be imported: {error}") from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            near = nearest(part, dir(found))
+            hint = f"; near: {', '.join(near)}" if near else ""
+            raise InputError(f"{argument} must be in {module!r}, got {path!r}{hint}")
+        found = getattr(found, part)
+    return found
+
+
 def _attribute(target: str) -> Any:
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)

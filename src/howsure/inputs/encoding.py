@@ -13,7 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureError, InputError
 from howsure.inputs.assigned import Roles
-from howsure.inputs.encoders.encode import Transformer
+from howsure.inputs.encoders.encode import Transformer, encoder_named
 from howsure.inputs.encoders.encode import encode as encode_items
 from howsure.inputs.encoders.items import are_image_files
 from howsure.inputs.source import quoted
@@ -49,9 +49,10 @@ def embedded(
     kind: str | None = "text"
     if image == column and images is not None:
         kind, items = "image", images
-    if not isinstance(encoder, str) and (kind == "text" or isinstance(encoder, Transformer)):
-        kind = None
     try:
+        meant = encoder_named(encoder)
+        if not isinstance(meant, str) and (kind == "text" or isinstance(meant, Transformer)):
+            kind = None
         vectors = encode_items(list(items), encoder, kind=kind)
     except InputError as error:
         raise InputError(f"{title}: column {quoted(column)}: {error}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import math
 import typing
@@ -13,7 +12,7 @@ from typing import Any, Final
 from howsure.core import convert
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
-from howsure.core.registry import Registry, check_known, nearest, unknown
+from howsure.core.registry import Registry, check_known, imported, unknown
 
 _HERE = "howsure.methods.conformal"
 
@@ -80,20 +79,7 @@ _WRITTEN: Final = {now: then for then, now in _MOVED.items()}
 
 def attribute(target: str, argument: str) -> Any:
     """What ``module:attribute`` names."""
-    module, _, path = _MOVED.get(target, target).partition(":")
-    if not module or not path:
-        raise InputError(f"{argument} must be written module:attribute, got {target!r}")
-    try:
-        found: Any = importlib.import_module(module)
-    except ImportError as error:
-        raise InputError(f"{argument} {target!r} cannot be imported: {error}") from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            near = nearest(part, dir(found))
-            hint = f"; near: {', '.join(near)}" if near else ""
-            raise InputError(f"{argument} must be in {module!r}, got {path!r}{hint}")
-        found = getattr(found, part)
-    return found
+    return imported(_MOVED.get(target, target), argument)
 
 
 def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:

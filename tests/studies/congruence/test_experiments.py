@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.methods.interface import Beliefs, Fitted
 from howsure.methods.linear import LinearT
@@ -295,6 +295,20 @@ def test_a_perfect_model_with_equal_losses_is_flat() -> None:
     assert math.isnan(found.curves["mae"].gain)
     assert found.p_values["mae"] == 1.0
     assert found.records()[0].reason == "all losses are equal"
+
+
+def test_rows_of_infinite_loss_leave_no_rejection() -> None:
+    rng = np.random.default_rng(0)
+
+    class Sure(Fitted):
+        def predict(self, x: object) -> Beliefs:
+            n = len(np.asarray(x))
+            return Beliefs(Distribution.normal(np.full(n, 9.0), np.full(n, 1e-200)))
+
+    task = array_task("far", rng.uniform(size=(60, 1)), rng.normal(size=60))
+    n = len(task.test)
+    with pytest.raises(UnanswerableError, match=f"its nll is infinite in {n} of {n} rows"):
+        rejection(task, {"sure": Sure()})
 
 
 def test_own_features_are_an_embedding() -> None:

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import encoders_tried
+from encoders_tried import brightness
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
+from howsure.inputs.encoders import encode
 from howsure.methods.deep import HeadNetwork
+from howsure.methods.deep.modules import Recipe, train_module
 from howsure.methods.linear import BayesianRidge
 from howsure.studies.congruence import (
     TRUTH,
@@ -26,6 +30,7 @@ from howsure.studies.congruence import (
     wave_task,
 )
 from howsure.studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
+from howsure.studies.congruence.measure import encoded
 from howsure.studies.congruence.networks import OnFeatures
 from howsure.studies.congruence.result import packed, unpacked
 from howsure.studies.congruence.study import NAMES, STUDIES
@@ -44,6 +49,14 @@ from howsure.studies.engine import (
 from howsure.studies.tasks import DataNotFoundError
 
 needs("torch")
+needs("PIL")
+
+from studies.tasks.test_photographs import (  # noqa: E402
+    aaf_folder,
+    coco_folder,
+    eva_folder,
+    fg_net_folder,
+)
 
 WAVE = {"world": "wave", "rows": 120}
 CELLS = {"world": "cells", "train": 40, "val": 20, "test": 20}
@@ -266,6 +279,120 @@ def test_images_are_seen_through_components_or_by_networks_for_images(tmp_path: 
     assert all(np.isfinite(run.value("cce")) for run in own.result.runs)
 
 
+def test_an_encoder_by_name_says_where_inputs_are_alike(tmp_path: Path) -> None:
+    name = "encoders_tried:brightness"
+    worlds = {"c": CELLS, "wave": WAVE}
+    options: dict[str, Any] = {"embedding": name, "kinds": ["mixup"], "grid": "fixed"}
+    plan, store = plan_of({"g": "gaussian"}, worlds, **options), Store(tmp_path)
+    assert {trial.identity["options"]["embedding"] for trial in trials_of(plan)} == {name}
+    found = {label: parts[0] for label, parts in done(plan, store).items()}
+    for part in found.values():
+        assert part.notes == (f"Inputs are compared by the vectors of {name}.",)
+    assert found["wave"].models == ("g", TRUTH)  # the truth is judged in the same space
+    cells = make_task({"task": "cells", **_sizes(), "seed": 4, "components": 5}, {})
+    tasks = {"c": cells, "wave": wave_task(4, rows=120)}
+    for label, task in tasks.items():
+        single: Any = HeadNetwork(head="gaussian", epochs=2, layers=(8,))
+        method = OnFeatures(method=single, components=5) if task.images else single
+        kind = "image" if task.images else None
+        space = replace(
+            task,
+            embed=lambda x, kind=kind: np.asarray(encode(x, brightness, kind=kind), np.float64),
+            kernel="auto",
+            bandwidth=None,
+        )
+        measure = CongruenceMeasure(**MEASURE, grid="fixed")
+        (run_,) = compare({"g": method}, [space], measure=measure, seeds=[4]).runs
+        same(found[label].result.runs[0], replace(run_, task=label))
+    plain = done(plan_of({"g": "gaussian"}, worlds, kinds=["mixup"], grid="fixed"), store)
+    for label, part in found.items():  # and it matters which
+        assert part.result.runs[0].value("cce") != plain[label][0].result.runs[0].value("cce")
+        assert part.result.runs[0].value("nll") == plain[label][0].result.runs[0].value("nll")
+
+
+@pytest.mark.slow
+def test_real_pictures_are_compared_by_a_network_in_onnx(
+    data_dir: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_dir("img_mnist_t10k")
+    runtime = needs("onnxruntime")
+    path = tmp_path / "network.onnx"
+    encoders_tried.write_onnx(encoders_tried.train_network(), path)
+    network = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    def pictures(images: list[Any]) -> Any:
+        assert {image.shape for image in images} == {(28, 28, 3)}
+        x = np.stack(images).transpose(0, 3, 1, 2).astype(np.float32) / 255.0
+        return network.run(None, {"pixels": x})[0]
+
+    monkeypatch.setattr(encoders_tried, "network", pictures, raising=False)
+    shift = {"kinds": ["label_shift"], "severities": {"label_shift": [60.0]}, "epochs": 20}
+    plan = plan_of(
+        {"g": "gaussian"},
+        {"turned": {"world": "digits", "rows": 400}},
+        embedding="encoders_tried:network",
+        studies=["correctness", "monotonicity"],
+        **shift,
+    )
+    (found,) = done(plan, Store(tmp_path / "store"))["turned"]
+    assert found.monotonicity is not None
+    (curve,) = found.monotonicity.curves
+    assert (curve.values["cce"][:, 1] > 1.5 * curve.values["cce"][:, 0]).all()
+    encoded.cache_clear()
+
+
+def test_an_encoder_may_be_a_worlds_own() -> None:
+    own = {**CELLS, "embedding": "encoders_tried:brightness"}
+    trials = trials_of(plan_of({"g": "gaussian"}, {"c": own, "wave": WAVE}))
+    spaces = {t.labels["world"]: t.identity["options"]["embedding"] for t in trials}
+    assert spaces == {"c": "encoders_tried:brightness", "wave": "task"}
+
+
+@pytest.mark.parametrize(
+    ("world", "embedding", "message"),
+    [
+        (WAVE, "transformers:some/model", "a model of texts or images, but x of world 'a' is a v"),
+        (WAVE, "open_clip:ViT-B-32/tag", "set embedding='task' for that world"),
+        (CELLS, "encoders_tried:ROWS", "a callable that takes a list of images for world 'a'"),
+        (CELLS, "no_such_module:f", "embedding 'no_such_module:f' cannot be imported"),
+        (CELLS, "encoders_tried:brightnes", "near: brightness"),
+        (CELLS, "encoders_tried:Rows", "embedding must be 'transformers:NAME'"),
+        (CELLS, "clip", "'task', 'features' or an encoder that assess takes"),
+    ],
+)
+def test_encoders_that_do_not_fit_are_refused(world: Any, embedding: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        trials_of(plan_of({"g": "gaussian"}, {"a": world}, embedding=embedding))
+
+
+def test_an_encoder_is_asked_once_for_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def count(images: list[Any]) -> list[list[float]]:
+        asked.append(len(images))
+        return [[float(image.mean()), 1.0] for image in images]
+
+    monkeypatch.setattr(encoders_tried, "counted", count, raising=False)
+    encoded.cache_clear()
+    embed = encoded("encoders_tried:counted", images=True)
+    x = np.random.default_rng(0).integers(0, 256, (20, 4, 4, 3), dtype=np.uint8)
+    first = embed(x)
+    np.testing.assert_array_equal(embed(x.copy()), first)
+    assert asked == [20]
+    np.testing.assert_array_equal(embed(x[::-1]), first[::-1])
+    for number in range(8):
+        embed(x[: number + 1])
+    asked.clear()
+    embed(x)  # which made room for others in the meantime
+    assert asked == [20]
+    encoded.cache_clear()
+
+
+def test_an_encoder_that_fails_is_named() -> None:
+    with pytest.raises(InputError, match="'encoders_tried:broken' fails on these items: cannot"):
+        encoded("encoders_tried:broken", images=True)(np.zeros((2, 3, 3, 1), dtype=np.uint8))
+
+
 def _sizes() -> dict[str, int]:
     return {key: value for key, value in CELLS.items() if isinstance(value, int)}
 
@@ -390,6 +517,101 @@ def test_options_of_a_trial_are_read_back() -> None:
     assert read.measure.draws is None
     assert read.identity() == made.identity()
     assert {"kernel", "layers", "orders"} < set(NAMES)
+
+
+PAPER: dict[str, dict[str, Any]] = {  # section 4 of the paper, and for EVA its configuration
+    "aaf": {"epochs": 200, "batch_size": 32, "learning_rate": 1e-3, "weight_decay": 1e-5},
+    "fg-net": {"epochs": 100, "batch_size": 32, "learning_rate": 1e-3, "weight_decay": 1e-5},
+    "eva": {"epochs": 200, "batch_size": 32, "learning_rate": 1e-4, "weight_decay": 1e-6},
+    "coco-people": {"epochs": 30, "batch_size": 256, "learning_rate": 1e-3, "weight_decay": 1e-5},
+}
+FOLDERS = {
+    "aaf": aaf_folder,
+    "fg-net": fg_net_folder,
+    "eva": eva_folder,
+    "coco-people": coco_folder,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAPER)
+def test_the_papers_recipe_reaches_the_training(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that the plan says, seen where a network is trained; which a small one then is."""
+    folder = tmp_path / name
+    folder.mkdir()
+    plan = load_plan("congruence_paper")
+    entry = {**plan.worlds[name], "folder": str(FOLDERS[name](folder)), "complete": False}
+    plan = replace(plan, worlds={name: entry})
+    seen: list[tuple[Any, dict[str, Any]]] = []
+
+    def spy(x: Any, y: Any, **options: Any) -> Any:
+        seen.append((x, options))
+        small = {"backbone": {"name": "small", "widths": [2, 2]}}
+        return train_module(x, y, **{**options, **small, "recipe": replace(recipe, epochs=1)})
+
+    said = load_plan("congruence_paper").options["network"]
+    recipe = Recipe(**{**said["recipe"], **PAPER[name]})
+    monkeypatch.setattr("howsure.studies.congruence.study.train_module", spy)
+    trials = trials_of(plan)
+    heads = 4 if name == "eva" else 7
+    assert len(trials) == heads
+    output = study_of("congruence").run(trials[0])
+    ((x, options),) = seen
+    assert x.shape[1:] == (224, 224, 3)
+    assert options["recipe"] == recipe
+    for key, value in {**said["recipe"], **PAPER[name]}.items():
+        told = getattr(options["recipe"], key)
+        assert (list(told) if isinstance(told, tuple) else told) == value
+    assert options["backbone"]["name"] == "resnet34"
+    assert len(options["held"][1]) > 0
+    (run_,) = unpacked(output.arrays, output.facts).result.runs
+    assert np.isfinite(run_.value("cce"))
+    assert run_.repeats.shape == (5,)  # sets of draws
+    assert run_.bootstraps["cce"].shape == (10, 5)  # bootstrap samples, and sets of draws
+    measure = Options.of(plan, name).measure
+    assert (measure.draws, measure.replicates, measure.grid) == (1, 20, "resampled")
+
+
+def test_the_papers_wave_is_trained_as_published() -> None:
+    plan = load_plan("congruence_paper")
+    trials = trials_of(replace(plan, worlds={"wave": plan.worlds["wave"]}))
+    labels = "poisson, negative_binomial, gaussian, double_poisson"
+    assert [trial.labels["method"] for trial in trials] == [TRUTH, labels]
+    published = {
+        **{"layers": [128, 128, 128, 64], "epochs": 200, "batch_size": 32, "keep": "best"},
+        **{"learning_rate": 1e-3, "weight_decay": 1e-5, "schedule": "cosine"},
+    }
+    for told in trials[1].identity["methods"].values():
+        assert published.items() <= told["options"].items()
+
+
+def test_the_papers_plan_is_changed_as_its_page_says() -> None:
+    clip = "open_clip:ViT-B-32/laion2b_s34b_b79k"
+    backbone = 'worlds.aaf.network={backbone = "encoders_tried:make"}'
+    changes = [f"embedding={clip}", "worlds.wave.embedding=task", backbone]
+    plan = load_plan("congruence_paper", changes)
+    spaces = {label: Options.of(plan, label).embedding for label in plan.worlds}
+    assert spaces == {"wave": "task", **dict.fromkeys(PAPER, clip)}
+    network = Options.of(plan, "aaf").network
+    assert network is not None
+    assert network["backbone"] == "encoders_tried:make"
+    assert PAPER["aaf"].items() <= network["recipe"].items()
+
+
+def test_a_world_says_some_of_the_network_and_the_plan_the_rest() -> None:
+    network = {"backbone": "small", "recipe": {"epochs": 3, "learning_rate": 0.1}}
+    worlds = {"a": CELLS, "b": {**CELLS, "network": {"recipe": {"epochs": 9}}}}
+    plan = plan_of({"g": "gaussian"}, worlds, network=network)
+    own = {"backbone": "small", "recipe": {"epochs": 9, "learning_rate": 0.1}}
+    assert Options.of(plan, "a").network == network
+    assert Options.of(plan, "b").network == own
+    alone = plan_of({"g": "gaussian"}, worlds)
+    assert Options.of(alone, "b").network == {"recipe": {"epochs": 9}}
+    wrong = {**CELLS, "network": {"recipe": {"epoch": 9}}}
+    with pytest.raises(InputError, match="near: epochs"):
+        trials_of(plan_of({"g": "gaussian"}, {"b": wrong}, network=network))
 
 
 def test_the_small_plan_stands_for_its_family() -> None:

@@ -196,6 +196,25 @@ def test_what_is_refused() -> None:
         array_task("", np.zeros((90, 1)), np.zeros(9))
 
 
+def test_large_photographs_are_seen_in_squares() -> None:
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (30, 11, 9, 3), dtype=np.uint8)
+    y = np.arange(30.0)
+    ids = y.astype(str)
+    rows = {"train": slice(0, 20), "val": slice(20, 25), "test": slice(25, 30)}
+    parts = {k: Part(x=images[part], y=y[part], ids=ids[part]) for k, part in rows.items()}
+    task = image_parts_task("", parts, counts=False, units="", components=4, most=4)
+    squares = np.empty((30, 3, 3, 3))  # of 3 by 3 pixels; the last two rows of pixels are left out
+    for i in range(3):
+        for j in range(3):
+            part = images[:, 3 * i : 3 * i + 3, 3 * j : 3 * j + 3]
+            squares[:, i, j] = part.reshape(30, 9, 3).sum(axis=1) / 9.0
+    wanted = PixelPCA.of(squares[:20], 4)(squares[25:])
+    np.testing.assert_allclose(task.embed(images[25:]), wanted, atol=1e-8)
+    whole = image_parts_task("", parts, counts=False, units="", components=4, most=11)
+    np.testing.assert_array_equal(whole.embed(images), PixelPCA.of(images[:20], 4)(images))
+
+
 def test_blood_task_of_made_pictures(tmp_path: Path) -> None:
     image = needs("PIL.Image")
     (tmp_path / "images").mkdir()

@@ -20,11 +20,14 @@ class Embedder(ABC):
         Texts that were longer than the model reads, so far.
     limit : int, optional
         Tokens that the model reads of a text.
+    name : str
+        What it was named by; a function of the caller's has no name.
     """
 
     sorts = False
     cut = 0
     limit: int | None = None
+    name: str = ""
 
     @abstractmethod
     def embed(self, batch: list[Any]) -> npt.ArrayLike:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -13,9 +14,10 @@ import numpy.typing as npt
 from howsure.core.arrays import IntArray, plain_array, shortened
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import reported
+from howsure.core.registry import imported
 from howsure.inputs.encoders.embedder import Embedder, Function
 from howsure.inputs.encoders.hugging import open_hugging
-from howsure.inputs.encoders.items import KINDS, Anything, Items, Texts, as_items, as_list
+from howsure.inputs.encoders.items import KINDS, Anything, Items, Kind, Texts, as_items, as_list
 from howsure.inputs.encoders.loading import working
 from howsure.inputs.encoders.openclip import open_clip_model
 from howsure.stats.gram import tiles
@@ -31,9 +33,12 @@ class Transformer(Protocol):
         """Vectors of rows."""
 
 
-Encoder = str | Transformer | Callable[[list[Any]], npt.ArrayLike]
+Encoder = str | Transformer | Embedder | Callable[[list[Any]], npt.ArrayLike]
 
-_OPENERS = {"transformers": open_hugging, "open_clip": open_clip_model}
+_OPENERS: Mapping[str, Callable[..., Embedder]] = {
+    "transformers": open_hugging,
+    "open_clip": open_clip_model,
+}
 
 
 def encode(
@@ -69,11 +74,16 @@ def encode(
         ``open_clip:NAME/PRETRAINED``, ``open_clip:hf-hub:…`` or ``open_clip:local-dir:…``: a
         model of open_clip, where that is installed; the vectors of its joint space.
 
+        ``MODULE:NAME``: a function or a fitted object that a module holds, which stands for what
+        it names. The module is imported, which runs its code.
+
         An object with a method `transform`, such as a fitted scikit-learn transformer or a
         `TabularEncoder`: it gets all items at once. A sparse result is made dense.
 
         A callable: it gets a list of at most `batch_size` items, in order, and returns their
         vectors, shape (b, e).
+
+        What `opened` has made of any of these but a transformer, which is not loaded again.
     kind : {"text", "image"}, optional
         What the items are. By default, for a model by name, arrays and `pathlib.Path` are
         images, and strings are texts unless all of them end as image files do. Other encoders
@@ -114,23 +124,18 @@ def encode(
         raise InputError(f"kind must be one of {', '.join(KINDS)} or None, got {kind!r}")
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise InputError(f"batch_size must be a whole number of at least 1, got {batch_size!r}")
-    if not isinstance(encoder, str) and isinstance(encoder, Transformer):
-        return _transformed(items, encoder, kind)
-    opener, name = _opener(encoder)
-    held = as_items(items, kind) if opener or kind else Anything(as_list(items))
-    embedder: Embedder
-    if opener is None:
-        assert callable(encoder)
-        embedder = Function(encoder)
-    else:
-        embedder = opener(name, held.kind, device)
+    meant = encoder_named(encoder)
+    if isinstance(meant, Transformer) and not isinstance(meant, str):
+        return _transformed(items, meant, kind)
+    held = as_items(items, kind) if isinstance(meant, str) or kind else Anything(as_list(items))
+    embedder = opened(encoder, held.kind, device)
     out: Embedding | None = None
     order = _order(held, embedder)
     parts = tiles(len(held), batch_size)
     for part in reported(parts, f"embeddings of {held.kind or 'item'}s"):
         rows = order[part]
         batch = held.take(rows)
-        with working(name) if opener else nullcontext():
+        with working(embedder.name) if embedder.name else nullcontext():
             vectors = _checked(embedder.embed(batch), len(rows))
         out = _room(out, len(held), vectors.shape[1])
         out[rows] = vectors
@@ -145,18 +150,51 @@ def encode(
     return _finite(out)
 
 
-def _opener(encoder: object) -> tuple[Callable[..., Embedder] | None, str]:
-    """What loads a model, and the model's name; None for a callable."""
+def encoder_named(encoder: Any, argument: str = "encoder") -> Encoder:
+    """What a name stands for, but for models by name, which nothing loads yet; all else as it is.
+
+    Raises
+    ------
+    InputError
+        If it is no encoder, or nothing of this name can be imported.
+
+    Examples
+    --------
+    >>> encoder_named("transformers:some/model")
+    'transformers:some/model'
+    >>> encoder_named("builtins:len")
+    <built-in function len>
+    """
+    found = encoder
     if isinstance(encoder, str):
         scheme, _, name = encoder.partition(":")
         if scheme in _OPENERS and name:
-            return _OPENERS[scheme], name
-    elif callable(encoder):
-        return None, ""
-    raise InputError(
-        "encoder must be 'transformers:NAME', 'open_clip:NAME/PRETRAINED', a callable or an "
-        f"object with a method transform, got {shortened(encoder)}"
-    )
+            return encoder
+        found = imported(encoder, argument) if scheme and name else None
+    usable = callable(found) or isinstance(found, Transformer | Embedder)
+    if not usable or inspect.isclass(found):
+        raise InputError(
+            f"{argument} must be 'transformers:NAME', 'open_clip:NAME/PRETRAINED', a callable or "
+            "an object with a method transform, or MODULE:NAME of such a one, got "
+            f"{shortened(encoder)}"
+        )
+    made: Encoder = found
+    return made
+
+
+def opened(encoder: Encoder, kind: Kind | None, device: str | None = None) -> Embedder:
+    """An encoder that is loaded once for many calls of `encode`; not a transformer."""
+    meant = encoder_named(encoder)
+    if isinstance(meant, Embedder):
+        return meant
+    if isinstance(meant, str):
+        scheme, _, name = meant.partition(":")
+        made = _OPENERS[scheme](name, kind, device)
+    else:
+        assert callable(meant)
+        made = Function(meant)
+    made.name = encoder if isinstance(encoder, str) else ""
+    return made
 
 
 def _order(items: Items, embedder: Embedder) -> IntArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, Protocol, final
 
 import numpy as np
@@ -38,6 +38,7 @@ Schedule = Literal["constant", "cosine"]
 Keep = Literal["last", "best"]
 Initial = Literal["glorot", "torch"]
 Precision = Literal["float32", "bfloat16"]
+Augment = Literal["flip", "crop"]
 Phase = Literal["warm", "frozen", "full"]
 
 
@@ -185,6 +186,10 @@ class Recipe(Training):
         Whether images are laid out with their channels innermost, which is faster.
     compile : bool
         Whether ``torch.compile`` translates the backbone for training.
+    augment : tuple of {"flip", "crop"}
+        What is done to each image at random whenever it is trained on: ``flip`` mirrors it left
+        to right, in half of the cases; ``crop`` shifts it by up to an eighth of its sides, what
+        leaves it on one side being mirrored in on the other.
     epochs, learning_rate, weight_decay, schedule, keep, standardise, warm_start, device
         See `Training`. Inputs are never standardised: images are scaled as their task says.
 
@@ -215,6 +220,7 @@ class Recipe(Training):
     precision: Precision = "float32"
     channels_last: bool = True
     compile: bool = False
+    augment: tuple[Augment, ...] = field(default=(), metadata={"later": True})
 
     def __post_init__(self) -> None:
         Training.__post_init__(self)

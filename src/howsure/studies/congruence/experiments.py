@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Fraction, Positive, check_whole, checked
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, tell
 from howsure.core.rng import child
 from howsure.methods.interface import Fitted
@@ -267,6 +267,9 @@ def rejection(
             test, scores = _unlabelled(task, label, model, how, seed, "congruence rejection")
         known = losses(test)
         rows = {"mae": known["error"]} | ({"nll": known["nll"]} if "nll" in known else {})
+        for loss, values in rows.items():
+            if infinite := int((~np.isfinite(values)).sum()):
+                raise UnanswerableError(f"its {loss} is infinite in {infinite} of {test.n} rows")
         areas = {loss: rejection_curve(scores, values).area for loss, values in rows.items()}
         rng = child(seed, "congruence rejection orders", label)
         found[label] = Rejection(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -22,6 +23,8 @@ from howsure.core.convert import Checked, Count, Natural, checked, plain
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, tell
 from howsure.core.rng import child
+from howsure.inputs.encoders.encode import Transformer, encode, encoder_named, opened
+from howsure.inputs.encoders.items import Kind
 from howsure.methods.interface import Beliefs, Fitted, Method
 from howsure.metrics.calibration import Weighting, calibration_error
 from howsure.metrics.congruence import Belief, CongruenceReference, Draws, null_reference
@@ -32,10 +35,12 @@ from howsure.predictions.counts import DoublePoisson
 from howsure.studies.congruence.networks import fit_methods
 from howsure.studies.congruence.result import CongruenceResult, CongruenceRun
 from howsure.studies.congruence.worlds import CongruenceTask, Embedding
+from howsure.studies.engine import numbers_hash
 from howsure.studies.tasks import Part
 
 TRUTH: Final = "the truth"
 """What the true conditional distribution is called among models."""
+_KEPT: Final = 8
 
 
 @final
@@ -178,6 +183,32 @@ def own_features(fitted: Fitted) -> Embedding:
     if not callable(features):
         raise InputError("embed must be given where a method has no features, got none")
     return lambda x: np.asarray(features(x), dtype=np.float64)
+
+
+@lru_cache(maxsize=1)
+def encoded(encoder: str, *, images: bool) -> Embedding:
+    """An encoder by its name, as an embedding of images or vectors.
+
+    It is loaded once, and what it gave for the last few sets of rows is kept, for many
+    experiments look at the same rows.
+    """
+    kind: Kind | None = "image" if images else None
+    meant = encoder_named(encoder)
+    held = meant if isinstance(meant, Transformer) else opened(encoder, kind)
+    kept: dict[str, FloatArray] = {}
+
+    def embed(x: npt.NDArray[Any]) -> FloatArray:
+        key = numbers_hash(x)
+        found = kept.pop(key, None)
+        if found is None:
+            found = encode(x, held, kind=kind).astype(np.float64)
+            found.setflags(write=False)
+        kept[key] = found
+        if len(kept) > _KEPT:
+            del kept[next(iter(kept))]
+        return found
+
+    return embed
 
 
 def law_of(held: EvalSet) -> Prediction:

@@ -25,6 +25,7 @@ from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
 from howsure.core.records import Record
 from howsure.core.registry import check_known
 from howsure.core.rng import child
+from howsure.inputs.encoders.encode import Transformer, encoder_named
 from howsure.methods.deep import HeadNetwork
 from howsure.methods.deep.heads import HEADS, CountHead
 from howsure.methods.deep.modules.method import ImageFit, ImageNetwork
@@ -44,6 +45,7 @@ from howsure.studies.congruence.measure import (
     TrueDistribution,
     answer,
     compare,
+    encoded,
     own_features,
 )
 from howsure.studies.congruence.networks import OnFeatures, fit_methods
@@ -91,11 +93,30 @@ TRAINING: Final = (
     *("schedule", "keep", "initial", "warm", "standardise"),
 )
 """Options of `HeadNetwork` that a plan sets for all heads."""
+_OWN: Final = ("task", "features")
 
 
 def _rising(value: tuple[float, ...], name: str) -> tuple[float, ...]:
     if not all(first < second for first, second in pairwise((0.0, *value))):
         raise InputError(f"{name} must rise from above 0, got {list(value)}")
+    return value
+
+
+def _over(whole: Any, own: Any) -> Any:
+    """A table of a plan with what a world says in place of some of it."""
+    if not (isinstance(whole, Mapping) and isinstance(own, Mapping)):
+        return own
+    return {**whole, **{key: _over(whole.get(key), value) for key, value in own.items()}}
+
+
+def _space(value: str, name: str) -> str:
+    if value not in _OWN:
+        if ":" not in value:
+            raise InputError(
+                f"{name} must be 'task', 'features' or an encoder that assess takes, such as "
+                f"'transformers:FOLDER' or 'MODULE:NAME', got {value!r}"
+            )
+        encoder_named(value, name)
     return value
 
 
@@ -115,8 +136,11 @@ class Options(Checked):
         The labelled rows S of correctness.
     truth : bool
         Whether the true distribution is judged as if it were a model, where it is known.
-    embedding : {"task", "features"}
-        Where inputs are alike: in the task's own embedding, or in each model's own features.
+    embedding : str
+        Where inputs are alike: ``task``, in the task's own embedding; ``features``, in each
+        model's own features; or as an encoder has it, by any name that
+        `howsure.inputs.encoders.encode` takes, such as ``open_clip:NAME/PRETRAINED`` or
+        ``MODULE:NAME``. A model by name takes worlds of images alone.
     components : int
         Principal components of images: of the embedding, and of what heads for tables take.
     kinds : tuple of str, optional
@@ -146,7 +170,8 @@ class Options(Checked):
     network : mapping, optional
         Options of `ImageNetwork`, as ``backbone`` and ``recipe``. Where it is given, heads on
         worlds of images are networks for images, trained one by one; else they are networks for
-        tables, on principal components.
+        tables, on principal components. What a world says of it, as of its ``recipe``, stands
+        over what the plan says of all.
 
     Examples
     --------
@@ -158,7 +183,7 @@ class Options(Checked):
     methods: Annotated[tuple[str, ...], filled] | None = None
     reference: Literal["test", "val"] = "test"
     truth: bool = True
-    embedding: Literal["task", "features"] = "task"
+    embedding: Annotated[str, _space] = "task"
     components: Count = COMPONENTS
     kinds: tuple[Kind, ...] | None = None
     severities: Mapping[Kind, Annotated[tuple[float, ...], _rising]] = field(default_factory=dict)
@@ -180,7 +205,10 @@ class Options(Checked):
         for key in plan.options:
             check_known(key, NAMES, "option of study 'congruence'")
         entry = {} if world is None else plan.worlds[world]
-        given = {**plan.options, **{key: entry[key] for key in entry if key in NAMES}}
+        own = {key: entry[key] for key in entry if key in NAMES}
+        if isinstance(own.get("network"), Mapping) and "network" in plan.options:
+            own["network"] = _over(plan.options["network"], own["network"])
+        given = {**plan.options, **own}
         if given.get("draws") == "exact":
             given["draws"] = None
         training = {key: given.pop(key) for key in TRAINING if key in given}
@@ -277,10 +305,14 @@ def model_studies(
     task: CongruenceTask, label: str, fit: Fitted, options: Options, seed: int
 ) -> CongruenceStudies:
     """All experiments with one fitted model; what has no answer is left out, with a note."""
+    notes: list[str] = []
     if options.embedding == "features":
         task = replace(task, embed=own_features(fit), kernel="auto", bandwidth=None)
+    elif options.embedding != "task":
+        space = encoded(options.embedding, images=task.images)
+        task = replace(task, embed=space, kernel="auto", bandwidth=None)
+        notes.append(f"Inputs are compared by the vectors of {options.embedding}.")
     models, how = {label: fit}, options.measure
-    notes: list[str] = []
     kinds = options.kinds
     if kinds is not None:  # blur is for images alone
         kinds = tuple(kind for kind in kinds if kind != "blur" or task.images)
@@ -453,17 +485,22 @@ class CongruenceStudy(Study):
 
     def _of_world(self, plan: Plan, label: str, seed: int) -> Iterator[Trial]:
         options, world = Options.of(plan, label), _world(plan, label, seed)
+        pictured = is_pictured(world[0])
+        _check_encoder(options.embedding, label, pictured=pictured)
         chosen = {
             method: made
-            for method, made in _methods(plan, options, images=is_pictured(world[0])).items()
+            for method, made in _methods(plan, options, images=pictured).items()
             if is_counted(world[0]) or not _counts(made[0])
         }
         batch = {label: made for label, made in chosen.items() if _together(made[0])}
         groups = [{method: made} for method, made in chosen.items() if method not in batch]
-        known = is_simulated(world[0]) and options.embedding == "task"
+        known = is_simulated(world[0]) and options.embedding != "features"
         if known and options.truth and "correctness" in options.studies:
             plain = Options(
-                studies=("correctness",), reference=options.reference, measure=options.measure
+                studies=("correctness",),
+                reference=options.reference,
+                embedding=options.embedding,
+                measure=options.measure,
             )
             yield self._trial(label, world, {}, plain, seed)
         for group in ([batch] if batch else []) + groups:
@@ -488,6 +525,23 @@ class CongruenceStudy(Study):
                 "methods": {k: dict(entry) for k, (_, entry) in group.items()},
                 "source": source_of(identity),
             },
+        )
+
+
+def _check_encoder(embedding: str, label: str, *, pictured: bool) -> None:
+    """Refuse an encoder that does not take what the inputs of a world are."""
+    if embedding in _OWN:
+        return
+    meant = encoder_named(embedding, "embedding")
+    if isinstance(meant, str) and not pictured:
+        raise InputError(
+            f"embedding {embedding!r} is a model of texts or images, but x of world {label!r} is "
+            "a vector: set embedding='task' for that world"
+        )
+    if isinstance(meant, Transformer) and pictured:
+        raise InputError(
+            f"embedding {embedding!r} must be a callable that takes a list of images for world "
+            f"{label!r}, got an object with a method transform"
         )
 
 

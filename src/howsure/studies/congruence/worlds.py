@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
 from typing import Any, Final, final
@@ -52,6 +52,8 @@ PARTS: Final = ("train", "val", "test")
 COMPONENTS: Final = 64
 """Principal components of images, at most."""
 PHOTOGRAPHS: Final = image_names("congruence")
+_MOST_SIDE: Final = 64
+"""Pixels a side of photographs for principal components; of more, they would fill the memory."""
 _TOP: Final = 30.0
 _TINY: Final = 1e-9
 _CELLS: Final = 4_000_000
@@ -349,13 +351,23 @@ def array_task(
 
 
 def image_parts_task(
-    name: str, parts: Mapping[str, Any], *, counts: bool, units: str, components: int = COMPONENTS
+    name: str,
+    parts: Mapping[str, Any],
+    *,
+    counts: bool,
+    units: str,
+    components: int = COMPONENTS,
+    most: int | None = None,
 ) -> CongruenceTask:
-    """A task of images already split, embedded by principal components of the training part."""
+    """A task of images already split, embedded by principal components of the training part.
+
+    Where images have a side of more than `most` pixels, these are of the means over the smallest
+    squares of pixels that leave no more.
+    """
     missing = [which for which in PARTS if which not in parts]
     if missing:
         raise InputError(f"parts must hold train, val and test, got none called {missing[0]!r}")
-    embed = PixelPCA.of(parts["train"].x, components)
+    embed = _components(parts["train"].x, components, most)
     return CongruenceTask(name=name, **parts, embed=embed, counts=counts, units=units)
 
 
@@ -390,7 +402,9 @@ def photographs_task(
     images = image_task(name, **options)
     parts = {which: images.part(which) for which in ("train", "val")} | {"test": images.test}
     own = images.units if units is None else units
-    return image_parts_task(name, parts, counts=counts, units=own, components=components)
+    return image_parts_task(
+        name, parts, counts=counts, units=own, components=components, most=_MOST_SIDE
+    )
 
 
 def blood_task(
@@ -429,6 +443,30 @@ def congruence_task(name: str, *, seed: int = 0, **options: Any) -> CongruenceTa
     given = options if name == "blood" else {"seed": seed, **options}
     found: CongruenceTask = made(TASKS[name], given, f"task {name!r}")
     return found
+
+
+def _components(x: npt.NDArray[Any], components: int, most: int | None) -> Embedding:
+    """Principal components of images, fitted when they are first asked for."""
+    longest = max(x.shape[1:3])
+    width = 1 if most is None else -(-longest // most)
+
+    @cache
+    def fitted() -> PixelPCA:
+        return PixelPCA.of(_coarse(x, width), components)
+
+    check_whole(components, "components")
+    return lambda rows: fitted()(_coarse(np.asarray(rows), width))
+
+
+def _coarse(x: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
+    """Means over squares of so many pixels a side; what is left at the far edges is dropped."""
+    if width == 1:
+        return x
+    n, high, wide, channels = x.shape
+    rows, columns = high // width, wide // width
+    cut = x[:, : rows * width, : columns * width]
+    squares = cut.reshape(n, rows, width, columns, width, channels)
+    return np.asarray(squares.mean(axis=(2, 4), dtype=np.float64))
 
 
 def _embedding(x: npt.NDArray[Any]) -> Embedding:

@@ -28,6 +28,7 @@ from howsure.core.rng import child
 from howsure.methods.deep.heads import Gaussian, Head, PairHead, SquaredError
 from howsure.methods.deep.modules import ModuleNetwork, Recipe, backbone_named, train_module
 from howsure.methods.interface import Coverages
+from howsure.methods.options import options_of
 from howsure.methods.selective import SHARE, FeatureScore, GMMScore, KNNScore, Selective
 from howsure.studies.engine import (
     Combined,
@@ -145,7 +146,8 @@ class Options(Checked):
         spec = dict(backbone.spec)
         if spectral and images:
             spec["spectral"] = _SPECTRAL
-        recipe = {key: value for key, value in plain(self.recipe).items() if key != "device"}
+        recipe = options_of(self.recipe, "recipe")
+        del recipe["device"]
         return {"backbone": spec, "recipe": recipe}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ from howsure.methods.deep.modules import (  # noqa: E402
     recipe_named,
     train_module,
 )
-from howsure.methods.deep.modules.inputs import Inputs  # noqa: E402
-from howsure.methods.deep.modules.network import Net  # noqa: E402
+from howsure.methods.deep.modules.inputs import Inputs, augmented  # noqa: E402
+from howsure.methods.deep.modules.network import Net, torch_draws  # noqa: E402
 from howsure.methods.deep.modules.training import Loop, steps  # noqa: E402
+from howsure.methods.options import options_of  # noqa: E402
+from howsure.studies.shift.study import Options as ShiftOptions  # noqa: E402
 
 TINY = {"name": "small", "widths": [4, 6]}
 
@@ -400,3 +403,92 @@ def test_a_missing_gpu_is_told() -> None:
     x, y = images(10)
     with pytest.raises(InputError, match="no GPU"):
         fit(x, y, recipe=Recipe.small(1, device="cuda"))
+
+
+def pictures(n: int, side: int = 16) -> Any:
+    """Images of noise, in which every window is unlike every other."""
+    return torch.tensor(np.random.default_rng(4).normal(size=(n, 3, side, side + 3)))
+
+
+def drawn(x: Any, *kinds: Any, seed: int = 0) -> np.ndarray:
+    with torch_draws(seed):
+        return np.asarray(augmented(x, kinds))
+
+
+def test_half_of_the_images_are_mirrored() -> None:
+    x = pictures(400, side=4)
+    seen = drawn(x, "flip")
+    mirrored = (seen == np.asarray(x)[..., ::-1]).all(axis=(1, 2, 3))
+    assert (mirrored | (seen == np.asarray(x)).all(axis=(1, 2, 3))).all()
+    assert 160 <= mirrored.sum() <= 240  # 4 sd of a fair coin
+    np.testing.assert_array_equal(drawn(x, "flip"), seen)
+    assert (drawn(x, "flip", seed=1) != seen).any()
+
+
+@pytest.mark.parametrize(("side", "most"), [(16, (2, 2)), (4, (1, 1)), (1, (0, 1))])
+def test_images_are_shifted_and_mirrored_in_at_their_edges(side: int, most: Any) -> None:
+    x = pictures(200, side)
+    down, along = most
+    seen = set()
+    wide = np.pad(x, ((0, 0), (0, 0), (down, down), (along, along)), mode="reflect")
+    for row, image in enumerate(drawn(x, "crop")):
+        found = [
+            (i, j)
+            for i in range(2 * down + 1)
+            for j in range(2 * along + 1)
+            if np.array_equal(wide[row, :, i : i + side, j : j + side + 3], image)
+        ]
+        seen |= {*found}
+        assert found
+    assert len(seen) == (2 * down + 1) * (2 * along + 1)  # each shift occurs
+
+
+def test_augmented_images_keep_their_layout_and_place() -> None:
+    for layout in (torch.channels_last, torch.contiguous_format):
+        x = pictures(3).contiguous(memory_format=layout)
+        assert augmented(x, ("flip", "crop")).is_contiguous(memory_format=layout)
+    assert augmented(pictures(3).to("meta"), ("flip", "crop")).device.type == "meta"
+
+
+def test_a_network_that_saw_images_mirrored_knows_them_mirrored() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 40, size=(200, 12, 12, 1), dtype=np.uint8)
+    size = rng.integers(1, 6, size=200)
+    for row, count in enumerate(size):
+        x[row, 3 : 3 + count, 1:4] = 250  # all on the left
+    recipe = Recipe.small(25, frozen_epochs=0, warm_epochs=5)
+
+    def dense(channels: int) -> Any:
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(432, 32), torch.nn.ReLU())
+
+    errors = {}
+    for kinds in ((), ("flip",)):
+        own = replace(recipe, augment=kinds)
+        network = fit(x[:150], size[:150], recipe=own, backbone=dense)
+        errors[kinds] = np.abs(network.belief(x[150:, :, ::-1]).point() - size[150:]).mean()
+    assert errors["flip",] < 0.5 * errors[()]
+
+
+def test_augmented_training_is_the_same_again_and_another_than_plain() -> None:
+    x, y = images(20)
+    recipe = Recipe.small(2, augment=["flip", "crop"])
+    first, again, plain = (
+        fit(x, y, recipe=each).belief(x).point() for each in (recipe, recipe, Recipe.small(2))
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != plain).any()
+
+
+def test_rows_that_are_no_images_are_not_augmented() -> None:
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(InputError, match="augment must be empty where x are no images"):
+        fit(x, x[:, 0], recipe=Recipe.small(2, augment=("flip",)), backbone="mlp")
+    with pytest.raises(InputError, match="augment"):
+        Recipe(augment=("turn",))  # type: ignore[arg-type]
+
+
+def test_a_recipe_without_augmentation_is_written_as_before() -> None:
+    """So addresses of stored results stay, and files of trainings under way are read."""
+    assert "augment" not in options_of(Recipe(), "recipe")
+    assert options_of(Recipe(augment=("flip",)), "recipe")["augment"] == ["flip"]
+    assert "augment" not in ShiftOptions().training(images=True, spectral=False)["recipe"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
@@ -13,6 +14,7 @@ from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.tensors import placed
+from howsure.methods.deep.training import Augment
 
 Tensor = Any
 Array = npt.NDArray[Any]
@@ -86,6 +88,28 @@ class Inputs:
             return chosen
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
         return chosen.permute(0, 3, 1, 2).contiguous(memory_format=layout)
+
+
+def augmented(images: Tensor, kinds: Sequence[Augment]) -> Tensor:
+    """Images (b, c, h, w), each changed at random by torch's generator; see `Recipe`."""
+    torch = require("torch", extra="deep")
+    count, channels, high, wide = images.shape
+    place, out = images.device, images
+    if "flip" in kinds:
+        turned = torch.rand(count, device=place) < 0.5
+        out = torch.where(turned[:, None, None, None], out.flip(3), out)
+    if "crop" in kinds:
+        # An image of one pixel cannot be shifted, nor one of few pixels by an eighth.
+        down, along = (min(size - 1, max(1, size // 8)) for size in (high, wide))
+        padded = torch.nn.functional.pad(out, (along, along, down, down), mode="reflect")
+        top = torch.randint(2 * down + 1, (count, 1, 1, 1), device=place)
+        left = torch.randint(2 * along + 1, (count, 1, 1, 1), device=place)
+        rows = top + torch.arange(high, device=place)[:, None]
+        columns = left + torch.arange(wide, device=place)
+        each = torch.arange(count, device=place)[:, None, None, None]
+        out = padded[each, torch.arange(channels, device=place)[:, None, None], rows, columns]
+    last = images.is_contiguous(memory_format=torch.channels_last)
+    return out.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
 
 
 def network_input(x: npt.NDArray[Any], scaling: Scaling = "imagenet") -> npt.NDArray[np.float32]:

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -23,7 +22,7 @@ from howsure.core.rng import child
 from howsure.core.tensors import placed, to_host
 from howsure.methods.deep.heads import Head, head_named
 from howsure.methods.deep.modules.backbones import Backbone, backbone_named, tighten
-from howsure.methods.deep.modules.inputs import Array, Inputs, Scaling, checked_inputs
+from howsure.methods.deep.modules.inputs import Array, Inputs, Scaling, augmented, checked_inputs
 from howsure.methods.deep.modules.network import (
     ModuleNetwork,
     Net,
@@ -41,6 +40,7 @@ from howsure.methods.deep.training import (
     recipe_named,
     start_of,
 )
+from howsure.methods.options import options_of
 
 Module = Any
 Tensor = Any
@@ -128,6 +128,9 @@ def train_module(
     inputs, targets = _rows(x, y, "x", "y", law, scaling)
     if len(targets) < 2:
         raise InputError("x must have at least 2 rows, got 1")
+    if chosen.augment and inputs.ndim != 4:
+        told = f"augment must be empty where x are no images, got {list(chosen.augment)}"
+        raise InputError(f"{told} for shape {inputs.shape}")
     judged = None
     if held is not None:
         judged = _rows(held[0], held[1], "held", "held y", law, scaling, inputs.shape[1:])
@@ -283,7 +286,10 @@ class Loop:
         losses = torch.empty(len(bounds), dtype=torch.float64, device=self._device)
         for step, (start, stop) in enumerate(bounds):
             rows = order[start:stop]
-            losses[step] = self.step(inputs.batch(rows), targets[rows], phase)
+            batch = inputs.batch(rows)
+            if self._recipe.augment:
+                batch = augmented(batch, self._recipe.augment)
+            losses[step] = self.step(batch, targets[rows], phase)
         return losses
 
     def step(self, x: Tensor, y: Tensor, phase: Phase) -> Tensor:
@@ -417,7 +423,8 @@ class Checkpoint:
         held: tuple[Array, FloatArray] | None,
     ) -> str:
         """A hash of all that decides how a training comes out, but the code of callables."""
-        options = {key: value for key, value in asdict(recipe).items() if key != "device"}
+        options = options_of(recipe, "recipe")
+        del options["device"]
         text = repr((backbone.name, backbone.spec, head, sorted(options.items()), seed))
         digest = hashlib.sha256(text.encode())
         for part in (*rows, *(held or ())):
