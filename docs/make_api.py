@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ class Topic:
     told: str
     modules: tuple[str, ...] = ()
     """Modules of the package whose names the page holds, all if there are none."""
+    names: tuple[str, ...] = ()
+    """The names, where the package has no list of them."""
 
 
 TOPICS = {
@@ -107,6 +111,19 @@ TOPICS = {
     "encoders": Topic(
         "howsure.inputs.encoders", "Encoders", "Texts and images become vectors of numbers."
     ),
+    "errors": Topic(
+        "howsure.core.errors",
+        "Errors",
+        "All are a `HowsureError`; the message names the argument, the rule and what came.",
+        names=(
+            "DegenerateError",
+            "HowsureError",
+            "HowsureWarning",
+            "InputError",
+            "MissingDependencyError",
+            "UnanswerableError",
+        ),
+    ),
     "testing": Topic("howsure.testing", "Assertions for tests", "What a test of a model calls."),
     "verdict": Topic(
         "howsure.verdict", "The verdict", "Findings, what they are made of, and advice."
@@ -147,7 +164,7 @@ TOPICS = {
 def names_of(topic: Topic) -> list[str]:
     """The exported names that a page holds, functions and classes before constants."""
     package = importlib.import_module(topic.package)
-    names = [name for name in package.__all__ if not name.startswith("_")]
+    names = [name for name in topic.names or package.__all__ if not name.startswith("_")]
     if topic.modules:
         home = {name: module for module, held in package._HOMES.items() for name in held.split()}
         names = [name for name in names if home[name] in topic.modules]
@@ -185,8 +202,26 @@ def page(topic: Topic) -> str:
         elif inspect.isroutine(value):
             rows += [f".. autofunction:: {name}", ""]
         else:
-            rows += [f".. autodata:: {name}", "   :no-value:", ""]
+            rows += [f".. py:data:: {name}", "", f"   {_told(value)}", ""]
     return "\n".join([*rows, "```", ""])
+
+
+@cache
+def homes() -> dict[str, str]:
+    """Each exported name in full, and in full where it is described."""
+    return {
+        f"{topic.package}.{name}": f"{_home(topic, name)}.{name}"
+        for topic in TOPICS.values()
+        for name in names_of(topic)
+    }
+
+
+def _told(value: Any) -> str:
+    """What a constant holds."""
+    if isinstance(value, Mapping):
+        return "By name: " + ", ".join(f"``{key}``" for key in value) + "."
+    text = repr(value)
+    return f"``{text}``" if len(text) < 200 and " object at " not in text else "A constant."
 
 
 def _line(package: Any, name: str) -> str:
