@@ -21,13 +21,13 @@ from howsure.studies.tasks import DataNotFoundError, shift_task
 # The data
 # --------
 #
-# Rows are divided into three parts. The model learns from the first. The second is held out, to correct
-# the model later. The third is the test: no decision is taken on it before the end.
+# Rows are divided into three parts. The model learns from the first. The second is held out, to
+# correct the model later. The third is the test: no decision is taken on it before the end.
 
 try:
     task = shift_task("california")
     parts = [task.train, task.val, task.part("home")]
-    X, y = zip(*[(part.x, part.y / 1000) for part in parts])
+    X, y = [part.x for part in parts], [part.y / 1000 for part in parts]
     columns, by, unit = list(task.columns), "median_income", "thousand dollars"
 except DataNotFoundError:
     table = load_diabetes()
@@ -41,8 +41,8 @@ print(f"train {len(y[0]):,}, held out {len(y[1]):,}, test {len(y[2]):,} rows; y 
 # The model
 # ---------
 #
-# One gradient boosting model for each of five quantiles. Together, the quantiles at 5 % and 95 % are
-# a 90 % interval.
+# One gradient boosting model for each of five quantiles. Together, the quantiles at 5 % and 95 %
+# are a 90 % interval.
 
 levels = (0.05, 0.25, 0.5, 0.75, 0.95)
 models = [
@@ -64,7 +64,8 @@ def predict(x):
 # -----------
 #
 # ``assess`` takes what happened and what was predicted. Features (``x``) let it search for regions
-# where coverage fails; groups let it compare them. Groups here are thirds of the rows, by one feature.
+# where coverage fails; groups let it compare them. Groups here are thirds of the rows, by one
+# feature.
 
 third = np.quantile(X[0][:, columns.index(by)], [1 / 3, 2 / 3])
 
@@ -75,7 +76,7 @@ def assessed(prediction, part):
     return howsure.assess(
         y[part],
         prediction,
-        x=dict(zip(columns, X[part].T)),
+        x=dict(zip(columns, X[part].T, strict=True)),
         groups={by: np.array(["low", "middle", "high"])[band]},
     )
 
@@ -85,8 +86,9 @@ for finding in before.findings:
     print(f"{finding.state:11} {finding.sentence}")
 
 # %%
-# Findings come worst first. ``bad`` means: proven beyond chance, and large enough to matter. ``watch`` is
-# a suspicion, ``good`` is evidence that all is well, and ``undecided`` asks for more rows.
+# Findings come worst first. ``bad`` means: proven beyond chance, and large enough to matter.
+# ``watch`` is a suspicion, ``good`` is evidence that all is well, and ``undecided`` asks for more
+# rows.
 #
 # Each number carries its error. This is the empirical coverage of the 90 % interval:
 
@@ -94,8 +96,8 @@ record = before.record("empirical_coverage", coverage=0.9)
 print(f"{record.value:.1%} of {record.n:,.0f} rows ({record.lower:.1%} to {record.upper:.1%})")
 
 # %%
-# The figure shows all five levels. A point on the diagonal is a stated probability that came true; the
-# band is what chance allows.
+# The figure shows all five levels. A point on the diagonal is a stated probability that came true;
+# the band is what chance allows.
 
 before.plot("calibration")
 plt.show()
@@ -104,8 +106,8 @@ plt.show()
 # The next step
 # -------------
 #
-# howsure has tried several ways to recalibrate, each on held-out fifths of the rows it was shown. It
-# advises one only if that one gained beyond chance.
+# howsure has tried several ways to recalibrate, each on held-out fifths of the rows it was shown.
+# It advises one only if that one gained beyond chance.
 
 print(before.advice.sentence if before.advice else "No advice")
 
@@ -142,7 +144,7 @@ print("Still bad:", ", ".join(still) or "nothing")
 # %%
 # Where to go next:
 #
-# - a fault in one group or region needs a correction of its own: ``method="group"`` or ``"inputs"``,
-#   on the page on recalibration;
+# - a fault in one group or region needs a correction of its own: ``method="group"`` or
+#   ``"inputs"``, on the page on recalibration;
 # - a model that must keep working needs a gate: the tutorial on a gate in CI;
 # - houses inland are another matter: the tutorial on a model under shift.

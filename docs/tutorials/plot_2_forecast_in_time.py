@@ -2,12 +2,13 @@
 A probabilistic forecast in time
 ================================
 
-A forecast states a mean and a standard deviation for every hour. Hours that follow each other err alike.
-So a year of hours says less than its number of rows suggests, and a forecast that is right in spring may be
-wrong in autumn. This page shows what changes when howsure knows the time of each row.
+A forecast states a mean and a standard deviation for every hour. Hours that follow each other err
+alike. So a year of hours says less than its number of rows suggests, and a forecast that is right
+in spring may be wrong in autumn. This page shows what changes when howsure knows the time of each
+row.
 
-The data are hourly counts of cars on a motorway near Minneapolis, 2012 to 2016 (UCI 492). If they are not on
-the machine, a simulated series stands in.
+The data are hourly counts of cars on a motorway near Minneapolis, 2012 to 2016 (UCI 492). If they
+are not on the machine, a simulated series stands in.
 """
 
 import matplotlib.pyplot as plt
@@ -44,8 +45,9 @@ print(f"train {train.sum():,} hours, test {test.sum():,} hours of 2016")
 # Two forecasts
 # -------------
 #
-# The first is the climate of the week: the mean and the sd of each of its 168 hours, learnt from the
-# training years. The second also looks back one hour. If there were more cars than usual, it expects more.
+# The first is the climate of the week: the mean and the sd of each of its 168 hours, learnt from
+# the training years. The second also looks back one hour. If there were more cars than usual, it
+# expects more.
 
 slot = time.astype("int64") % 168
 
@@ -75,8 +77,8 @@ print(f"a surprise of 1 sd is followed by one of {slope:.2f} sd on average")
 # Rows that depend
 # ----------------
 #
-# First without the time of the rows, then with it. The coverage is the same number. Its interval is not:
-# correlated rows count as fewer.
+# First without the time of the rows, then with it. The coverage is the same number. Its interval
+# is not: correlated rows count as fewer.
 
 for known in ({}, {"time": time[test]}):
     result = howsure.assess(y[test], forecasts["climate"], trials=False, **known)
@@ -90,8 +92,8 @@ print(told)
 # Coverage through the year
 # -------------------------
 #
-# The verdict on a dated table holds a finding on drift: does coverage change over time? The figure shows
-# coverage in windows of time.
+# The verdict on a dated table holds a finding on drift: does coverage change over time? The figure
+# shows coverage in windows of time.
 
 (told,) = [finding for finding in result.findings if finding.id == "drift"]
 print(f"{told.state}: {told.sentence}")
@@ -102,8 +104,8 @@ plt.show()
 # Which forecast is better?
 # -------------------------
 #
-# Both forecasts are judged on the same hours, by the CRPS. It is in cars per hour, and lower is better.
-# The test compares the hours in pairs, and respects that they depend.
+# Both forecasts are judged on the same hours, by the CRPS. It is in cars per hour, and lower is
+# better. The test compares the hours in pairs, and respects that they depend.
 
 both = howsure.assess(y[test], forecasts, time=time[test])
 for name in forecasts:

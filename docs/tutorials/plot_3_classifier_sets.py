@@ -2,9 +2,10 @@
 A classifier's sets, with ease
 ==============================
 
-A classifier that is 89 % accurate is wrong in one case of nine. A *label set* says more than one label where
-the case is hard: the true label is to be in the set in 90 % of cases. This page makes such sets by conformal
-prediction, finds that the 90 % fails where cases are hard, and makes sets that do better there.
+A classifier that is 89 % accurate is wrong in one case of nine. A *label set* says more than one
+label where the case is hard: the true label is to be in the set in 90 % of cases. This page makes
+such sets by conformal prediction, finds that the 90 % fails where cases are hard, and makes sets
+that do better there.
 
 The data are the 1,797 handwritten digits that come with scikit-learn.
 """
@@ -21,8 +22,8 @@ import howsure
 # The classifier
 # --------------
 #
-# It learns from 120 digits alone, so that some cases are hard. Half of the others are held out, and half are
-# the test.
+# It learns from 120 digits alone, so that some cases are hard. Half of the others are held out,
+# and half are the test.
 
 digits = load_digits()
 X, label = digits.data / 16, np.array([f"d{digit}" for digit in digits.target])
@@ -37,22 +38,25 @@ print(f"accuracy on the test rows: {model.score(X[test], label[test]):.1%}")
 # How easy is a case?
 # -------------------
 #
-# Disturb the input a little, many times, and see whether the output moves. The mean cosine similarity of the
-# disturbed outputs to the original one is the *ease*: near 1 where the model does not care. No label is read.
+# Disturb the input a little, many times, and see whether the output moves. The mean cosine
+# similarity of the disturbed outputs to the original one is the *ease*: near 1 where the model
+# does not care. No label is read.
 
 ease = howsure.metrics.ease(model.predict_proba, X, 0.2)
 
 hard = ease[test] <= np.quantile(ease[test], 0.1)
 right = model.predict(X[test]) == label[test]
-print(f"accuracy where ease is lowest: {right[hard].mean():.0%}; elsewhere: {right[~hard].mean():.0%}")
+print(
+    f"accuracy where ease is lowest: {right[hard].mean():.0%}; elsewhere: {right[~hard].mean():.0%}"
+)
 assert right[hard].mean() < right[~hard].mean()
 
 # %%
 # Sets that cover
 # ---------------
 #
-# A table of predictions has a column for each class, ``p_d0`` … ``p_d9``. The method ``lac`` takes all labels
-# whose probability exceeds one threshold. The threshold is learnt from held-out rows.
+# A table of predictions has a column for each class, ``p_d0`` … ``p_d9``. The method ``lac`` takes
+# all labels whose probability exceeds one threshold. The threshold is learnt from held-out rows.
 
 
 def table(rows):
@@ -79,8 +83,8 @@ for finding in plain.findings:
 assert found.state == "bad"
 
 # %%
-# Over all rows the sets cover as promised. Where cases are hard they do not. The guarantee was about all
-# rows together, and it was kept.
+# Over all rows the sets cover as promised. Where cases are hard they do not. The guarantee was
+# about all rows together, and it was kept.
 
 plain.plot("coverage_by_ease")
 plt.show()
@@ -89,8 +93,9 @@ plt.show()
 # A threshold for each bin of ease
 # --------------------------------
 #
-# ``o_saps`` divides rows into bins by ease and learns a threshold in each. Half of the held-out rows choose
-# the bins and the penalty on large sets; the other half calibrates, so the guarantee holds in each bin.
+# ``o_saps`` divides rows into bins by ease and learns a threshold in each. Half of the held-out
+# rows choose the bins and the penalty on large sets; the other half calibrates, so the guarantee
+# holds in each bin.
 
 binned = howsure.conformal(table(test), table(held_out), method="o_saps", ease="ease")
 print(binned)
@@ -118,8 +123,9 @@ plt.show()
 # What was decided
 # ----------------
 #
-# Take ``o_saps``. Its sets are larger on average, and no bin of ease is proven to fall short. Sets of zero
-# labels remain a fault: they are rows for which no label reached its threshold. Treat them as "cannot say".
+# Take ``o_saps``. Its sets are larger on average, and no bin of ease is proven to fall short. Sets
+# of zero labels remain a fault: they are rows for which no label reached its threshold. Treat them
+# as "cannot say".
 
 assert by_ease.value("set_size") > plain.value("set_size")
 (sets,) = [finding for finding in by_ease.findings if finding.id == "sets"]
@@ -129,6 +135,7 @@ print(sets.sentence)
 # %%
 # Where to go next:
 #
-# - ``howsure conformal --help`` lists the other methods; the page on recalibration says what each needs;
+# - ``howsure conformal --help`` lists the other methods; the page on recalibration says what each
+#   needs;
 # - the finding ``ease`` has a page: how it is detected, why it matters, how to lessen it;
 # - for a regression with an sd, ``o_cpa`` and ``o_pac`` do the same to intervals.

@@ -2,12 +2,13 @@
 A model under shift
 ===================
 
-A model learns from one place and is used in another. On rows like those it learnt from, its 90 % intervals
-cover about 90 %. Elsewhere nobody promised anything. This page measures what is lost, asks whether it could
-have been noticed without the outcome, and tries two remedies.
+A model learns from one place and is used in another. On rows like those it learnt from, its 90 %
+intervals cover about 90 %. Elsewhere nobody promised anything. This page measures what is lost,
+asks whether it could have been noticed without the outcome, and tries two remedies.
 
-The data are districts of California (census of 1990): near the coast at first, then inland. If they are not on
-the machine, patients of scikit-learn's ``load_diabetes`` stand in, first those of low, then of high body mass.
+The data are districts of California (census of 1990): near the coast at first, then inland. If
+they are not on the machine, patients of scikit-learn's ``load_diabetes`` stand in, first those of
+low, then of high body mass.
 """
 
 import subprocess
@@ -45,7 +46,7 @@ try:
     parts = (task.train, task.val, task.part("home"), task.part("shift"))
     rows = {
         name: (features(part.x)[::6], part.y[::6] / 1000)
-        for name, part in zip(("train", "held_out", "home", "away"), parts)
+        for name, part in zip(("train", "held_out", "home", "away"), parts, strict=True)
     }
     here, there = "near the coast", "inland"
 except DataNotFoundError:
@@ -53,7 +54,8 @@ except DataNotFoundError:
     names = ("age", "bmi", "bp", "s5")
     X = table.data[:, [table.feature_names.index(name) for name in names]]
     near, far = np.flatnonzero(X[:, 1] < 0.02), np.flatnonzero(X[:, 1] >= 0.02)
-    cuts = dict(zip(("train", "held_out", "home"), np.split(near, [120, 200])), away=far)
+    train, held_out, home = np.split(near, [120, 200])
+    cuts = {"train": train, "held_out": held_out, "home": home, "away": far}
     rows = {name: (X[cut], table.target[cut]) for name, cut in cuts.items()}
     here, there = "of low body mass", "of high body mass"
 
@@ -86,8 +88,7 @@ def predict(name):
 
 def judged(name, prediction):
     """The verdict on a part of the rows; one line of it is printed."""
-    x, y = rows[name]
-    result = howsure.assess(y, prediction, trials=False)
+    result = howsure.assess(rows[name][1], prediction, trials=False)
     record = result.record("empirical_coverage")
     print(f"coverage {record.value:.1%} ({record.lower:.1%} to {record.upper:.1%})", end=", ")
     print(f"CRPS {result.value('crps'):.1f}, bias {result.value('bias'):+.1f}")
@@ -110,18 +111,20 @@ for finding in away.findings:
 # Could it have been noticed?
 # ---------------------------
 #
-# ``howsure assess NEW --reference LABELLED`` needs no y of the new rows. It says which of them lie outside the
-# labelled rows, where the model cannot be judged. Of the others it says around which ones the model errs, as
-# the labelled rows show. Whether y itself has changed for the same inputs, it cannot see.
+# ``howsure assess NEW --reference LABELLED`` needs no y of the new rows. It says which of them lie
+# outside the labelled rows, where the model cannot be judged. Of the others it says around which
+# ones the model errs, as the labelled rows show. Whether y itself has changed for the same inputs,
+# it cannot see.
 
 
 def written(path, name, count, outcome):
     """A table of predictions and inputs, with or without the outcome."""
     x, y = rows[name]
     mean, sd = model.predict(scaler.transform(x), return_std=True)
-    columns = {"mean": mean, "sd": sd, **dict(zip((f"x_{each}" for each in names), x.T))}
+    columns = {"mean": mean, "sd": sd, **{f"x_{each}": x[:, i] for i, each in enumerate(names)}}
     columns |= {"y": y} if outcome else {}
-    csv.write_csv(pa.table(columns).slice(0, count), path)
+    spaced = np.linspace(0, len(y) - 1, min(count, len(y))).astype(int)
+    csv.write_csv(pa.table(columns).take(spaced), path)
 
 
 program = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
@@ -137,6 +140,8 @@ with TemporaryDirectory() as folder:
         print(done.stdout.partition("\n\n")[0])
 
 # %%
+# Compare the shares of rows outside: they are what the inputs alone tell of the move.
+#
 # Two remedies
 # ------------
 #
@@ -144,9 +149,9 @@ with TemporaryDirectory() as folder:
 
 
 def recalibrated(rows_that_teach, rows_to_correct):
-    """Predictions of rows, shifted and scaled by what others teach."""
+    """Predictions of rows, corrected by the best of what others teach."""
     new, held = howsure.EvalSet.checked(*rows_to_correct), howsure.EvalSet.checked(*rows_that_teach)
-    return howsure.recalibrate(new, held, method="shift_scale").evalset.beliefs
+    return howsure.recalibrate(new, held, method="best").evalset.beliefs
 
 
 teach = rows["held_out"][1], predict("held_out")
@@ -154,7 +159,8 @@ print("taught by rows from home:")
 cheap = judged("away", recalibrated(teach, (rows["away"][1], predict("away"))))
 
 # %%
-# The second takes a hundred rows from elsewhere whose outcome has become known, and judges the others.
+# The second takes a hundred rows from elsewhere whose outcome has become known, and judges the
+# others.
 
 taught = np.random.default_rng(0).permutation(len(rows["away"][1]))
 few, others = taught[:100], taught[100:]
