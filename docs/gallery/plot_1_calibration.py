@@ -2,7 +2,7 @@
 Calibration
 ===========
 
-Do stated probabilities come true? Three figures of one table.
+Do stated probabilities come true? Four figures of a model whose spread is too small at the ends of x.
 """
 
 import numpy as np
@@ -16,6 +16,30 @@ prediction = howsure.Distribution.normal(mean=np.sin(3 * x), sd=np.full(1000, 0.
 result = howsure.assess(y, prediction, trials=False)
 
 # %%
-# Reliability diagram: below the diagonal y falls below a predicted quantile less often than stated.
+# Reliability diagram
+# -------------------
+# Below the diagonal, y falls below a predicted quantile less often than its level says. A line outside
+# of the band is proven to be off.
 
 result.plot("calibration")
+
+# %%
+# Interval calibration
+# --------------------
+# The same of central intervals: below the diagonal they under-cover.
+
+result.plot("interval_calibration")
+
+# %%
+# PIT, as a difference from uniform
+# ---------------------------------
+# Above, then below zero: distributions are too narrow.
+
+result.plot("pit_ecdf")
+
+# %%
+# PIT histogram
+# -------------
+# A U shape says the same. A flat histogram is calibrated.
+
+result.plot("pit_histogram")
