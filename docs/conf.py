@@ -61,7 +61,9 @@ pygments_style, pygments_dark_style = "default", "github-dark"
 
 SCRIPTS = {"tutorials": "learn", "gallery": "figures"}
 _there = {
-    source: made for source, made in SCRIPTS.items() if any((HERE / source).glob("GALLERY_HEADER.*"))
+    source: made
+    for source, made in SCRIPTS.items()
+    if any((HERE / source).glob("GALLERY_HEADER.*"))
 }
 sphinx_gallery_conf = {
     "examples_dirs": [*_there],
