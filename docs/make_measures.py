@@ -54,9 +54,7 @@ side = np.where(x < 0, "left", "right")
 inputs = {{"x": {{"x": x}}, "groups": {{"side": side}}, "ease": -np.abs(x)}}
 result = howsure.assess(y, prediction, **inputs, trials=False)
 """,
-    "congruence": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
-result = howsure.assess(y, prediction, x={{"x": x}}, slow=["mean_cce"], trials=False)
-""",
+
     "quantiles": f"""{_START}levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 quantiles = mean[:, None] + sd[:, None] * np.array([-1.64, -0.67, 0, 0.67, 1.64])
 result = howsure.assess(y, howsure.Quantiles(levels, quantiles), trials=False)
@@ -76,7 +74,7 @@ result = howsure.assess(y, sets, ease=ease, trials=False)
 
 def page(metric: Metric) -> str:
     """The page of one measure."""
-    needs = [_read(form) for form in metric.forms]
+    read = " or ".join(_read(form) for form in metric.forms)
     notes = [f"- {form.note}" for form in metric.forms if form.note]
     functions = [f"`howsure.metrics.{name}`" for name in _functions(metric)]
     scale = metric.laws.scale
@@ -101,7 +99,7 @@ def page(metric: Metric) -> str:
         f"| notion it tests | {metric.notion.value} |",
         f"| value of a perfect model | {_target(metric)} |",
         f"| computed at each coverage | {'yes' if metric.per_coverage else 'no'} |",
-        f"| computed from | {' or '.join(needs) if needs else 'whether y is covered, and groups'} |",
+        f"| computed from | {read or 'whether y is covered, and groups'} |",
         f"| source | {metric.source} |",
         *([f"| also called | {_cell(', '.join(metric.synonyms))} |"] if metric.synonyms else []),
         *([f"| on arrays | {', '.join(functions)} |"] if functions else []),

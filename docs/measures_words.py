@@ -76,7 +76,7 @@ TRAPS = {
         "A p-value is no size: with many rows a difference without consequence is significant. "
         "Groups must be chosen before y is seen."
     ),
-    "worst_group_shortfall": "The worst of many groups looks bad by chance; its bound allows for it.",
+    "worst_group_shortfall": "The worst of many groups looks bad by chance: see its reference.",
     "mean_width": "Narrow intervals that miss look best. Compare widths at equal coverage only.",
     "median_width": "It does not see how wide the wider half is. Compare at equal coverage.",
     "normalised_width": "The range of y rests on two rows, and grows with the number of rows.",
@@ -127,7 +127,7 @@ TRAPS = {
         "One tiny sd with an ordinary error decides it. Where z is heavy-tailed, the interval is "
         "withheld. Over- and under-confident rows cancel."
     ),
-    "relative_calibration_error": "Rows with large variances decide it. Others may be wrong unseen.",
+    "relative_calibration_error": "Rows with large variances decide it; others may be wrong.",
     "ence": _BINS,
     "kendall_tau": f"{_ORDER} Even a perfect model stays far below 1, as errors are random.",
     "spearman": f"{_ORDER} Even a perfect model stays far below 1, as errors are random.",
@@ -152,12 +152,13 @@ TRAPS = {
     "bias_drift": _DRIFT,
     "spread_drift": _DRIFT,
     "mean_cce": (
-        "A value means nothing without its reference: it depends on kernels, on λ and on the number "
-        "of rows. It is slow, and asked for by name."
+        "A value means nothing without its reference: it depends on kernels, on λ and on the "
+        "number of rows. It is slow: past 50,000 rows it must be asked for by name."
     ),
     "worst_region": f"Another half of the rows may find another region. {_LOCAL}",
     "worst_slab": (
-        f"Sought and judged on the same rows, a perfect model looks bad; here rows are split. {_LOCAL}"
+        "Sought and judged on the same rows, a perfect model looks bad; here rows are split. "
+        f"{_LOCAL}"
     ),
     "ert_squared": f"{_ERT} {_LOCAL}",
     "ert_absolute": f"{_ERT} {_LOCAL}",

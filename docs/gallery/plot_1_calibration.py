@@ -2,7 +2,8 @@
 Calibration
 ===========
 
-Do stated probabilities come true? Four figures of a model whose spread is too small at the ends of x.
+Do stated probabilities come true? Four figures of a model whose spread is too
+small at the ends of x.
 """
 
 import numpy as np
@@ -18,8 +19,8 @@ result = howsure.assess(y, prediction, trials=False)
 # %%
 # Reliability diagram
 # -------------------
-# Below the diagonal, y falls below a predicted quantile less often than its level says. A line outside
-# of the band is proven to be off.
+# Below the diagonal, y falls below a predicted quantile less often than its level says. A line that
+# leaves the band departs significantly.
 
 result.plot("calibration")
 

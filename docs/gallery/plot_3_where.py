@@ -55,7 +55,7 @@ result.plot("rolling_coverage")
 # %%
 # Coverage by ease
 # ----------------
-# Rows are sorted from hard to easy. A line that leaves the band is proven to be off.
+# Rows are sorted from hard to easy. A line that leaves the band departs significantly.
 
 result.plot("coverage_by_ease")
 
