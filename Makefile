@@ -29,7 +29,7 @@ test-bare: .venv-bare/.made
 # The site: docs/_build/html/index.html. Warnings, such as links that lead nowhere, are errors.
 docs: .venv/.dev
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m sphinx -q -W --keep-going \
-		-b html -j 2 docs docs/_build/html
+		-b html -j 2 -d docs/_build/doctrees docs docs/_build/html
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

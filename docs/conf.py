@@ -54,6 +54,7 @@ html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
 html_show_sphinx = False
 pygments_style, pygments_dark_style = "default", "github-dark"
 
@@ -98,7 +99,8 @@ def _links(app: Any, name: str, source: list[str]) -> None:
     if name == root_doc:
         parts = re.findall(r"^([\w/-]+)/index\*$", text, flags=re.MULTILINE)
         for part in parts:
-            there = any((HERE / part).glob("index.*"))
+            there = part in SCRIPTS.values() or any((HERE / part).glob("index.*"))
+            there = there and part not in {made for s, made in SCRIPTS.items() if s not in _there}
             text = text.replace(f"\n{part}/index*", f"\n{part}/index" * there)
     source[0] = text
 
@@ -111,7 +113,7 @@ def _bars(app: Any, what: str, name: str, value: Any, options: Any, lines: list[
             parts[::2] = [re.sub(r"(?<!\\)\|", r"\\|", part) for part in parts[::2]]
             lines[place] = "".join(parts)
     if what in {"attribute", "property"}:
-        lines.insert(0, "")  # else what stands before a colon is taken for a type
+        lines[:0] = ["..", ""]  # else what stands before a colon is taken for a type
 
 
 def _skipped(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:

@@ -172,10 +172,15 @@ def names_of(topic: Topic) -> list[str]:
 
 
 def _home(topic: Topic, name: str) -> str:
-    """The package on whose page a name is described: the top one, if that exports it too."""
-    top, package = importlib.import_module("howsure"), importlib.import_module(topic.package)
-    shared = name in top.__all__ and getattr(top, name) is getattr(package, name)
-    return "howsure" if shared else topic.package
+    """The package on whose page a name is described: the first that exports the same thing."""
+    value = getattr(importlib.import_module(topic.package), name)
+    for package in dict.fromkeys(other.package for other in TOPICS.values()):
+        if package == topic.package:
+            return package
+        module = importlib.import_module(package)
+        if name in getattr(module, "__all__", ()) and getattr(module, name) is value:
+            return package
+    raise KeyError(topic.package)
 
 
 def _documented(value: Any) -> bool:

@@ -54,7 +54,6 @@ side = np.where(x < 0, "left", "right")
 inputs = {{"x": {{"x": x}}, "groups": {{"side": side}}, "ease": -np.abs(x)}}
 result = howsure.assess(y, prediction, **inputs, trials=False)
 """,
-
     "quantiles": f"""{_START}levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 quantiles = mean[:, None] + sd[:, None] * np.array([-1.64, -0.67, 0, 0.67, 1.64])
 result = howsure.assess(y, howsure.Quantiles(levels, quantiles), trials=False)
