@@ -73,6 +73,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "capture_repr": ("__repr__",),
     "download_all_examples": False,
+    "default_thumb_file": str(HERE / "assets" / "report.png"),
     "show_signature": False,
     "write_computation_times": False,
     "min_reported_time": 1e9,
@@ -96,6 +97,8 @@ def _links(app: Any, name: str, source: list[str]) -> None:
         )
     if name in {f"{folder}/README" for folder in FOLDERS}:
         text += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
+    if name.startswith("measures/"):
+        text = re.sub(r"`(howsure\.metrics\.\w+)`", r"{py:obj}`\1`", text)
     if name == root_doc:
         parts = re.findall(r"^([\w/-]+)/index\*$", text, flags=re.MULTILINE)
         for part in parts:
