@@ -74,12 +74,13 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 def parsed(command: str) -> None:
     """The program knows this command and its flags; nothing is done."""
     words = shlex.split(command, comments=True)
-    context, inner = None, COMMAND
     assert words.pop(0) == "howsure", command
-    while hasattr(inner, "commands"):
-        context = inner.make_context("howsure", [words.pop(0)], parent=context)
-        inner = inner.commands[context.protected_args[0]]
-    inner.make_context(inner.name, words, parent=context)
+    inner = COMMAND
+    while hasattr(inner, "get_command"):
+        context = inner.make_context("howsure", [words[0]], resilient_parsing=True)
+        inner = inner.get_command(context, words.pop(0))
+        assert inner is not None, command
+    inner.make_context("howsure", words)
 
 
 def finished(command: str) -> tuple[int, str]:
