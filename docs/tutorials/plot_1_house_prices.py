@@ -117,14 +117,14 @@ print(before.advice.sentence if before.advice else "No advice")
 
 held_out = howsure.EvalSet.checked(y[1], predict(X[1]))
 new = howsure.EvalSet.checked(y[2], predict(X[2]))
-mended = howsure.recalibrate(new, held_out, method="best")
-print(mended)
+corrected = howsure.recalibrate(new, held_out, method="best")
+print(corrected)
 
 # %%
 # Judged again
 # ------------
 
-after = assessed(mended.evalset.beliefs, 2)
+after = assessed(corrected.evalset.beliefs, 2)
 for name in ("empirical_coverage", "mean_width", "crps"):
     old, now = (r.value(name) for r in (before, after))
     print(f"{name:20} {old:8.4g} → {now:8.4g}")

@@ -140,7 +140,7 @@ with TemporaryDirectory() as folder:
         print(done.stdout.partition("\n\n")[0])
 
 # %%
-# Compare the shares of rows outside: they are what the inputs alone tell of the move.
+# Compare the shares of rows outside: they are what the inputs alone show of the move.
 #
 # Two remedies
 # ------------

@@ -88,7 +88,7 @@ january = month == np.datetime64("2012-01")
 learnt = howsure.recalibrate(rows(january), rows(autumn), method="asymmetric")
 print(learnt)
 
-kept = Path(mkdtemp()) / "mend.json"
+kept = Path(mkdtemp()) / "correction.json"
 learnt.mend.save(kept)
 print(f"kept in {kept.stat().st_size:,} bytes")
 
@@ -107,8 +107,8 @@ print(again.table.column_names)
 #
 # .. code-block:: console
 #
-#    $ howsure recalibrate new.csv --calibration autumn.csv --keep mend.json -o out.csv
-#    $ howsure recalibrate tomorrow.csv --calibration mend.json -o out.csv
+#    $ howsure recalibrate new.csv --calibration autumn.csv --keep correction.json -o out.csv
+#    $ howsure recalibrate tomorrow.csv --calibration correction.json -o out.csv
 #
 # The guarantee supposes that tomorrow's rows are exchangeable with those that taught. Demand that
 # grows breaks it.
@@ -165,9 +165,8 @@ for name, result in results.items():
 scores = {name: result.value("interval_score") for name, result in results.items()}
 best = min(scores, key=scores.get)
 worst = max(scores, key=scores.get)
-print(
-    f"Best habit: {best!r}. It saves {1 - scores[best] / scores[worst]:.0%} of the score of {worst!r}."
-)
+saved = 1 - scores[best] / scores[worst]
+print(f"Best habit: {best!r}. It saves {saved:.0%} of the score of {worst!r}.")
 for finding in results[best].findings:
     if finding.id in ("coverage", "drift"):
         print(f"{finding.state}: {finding.sentence}")
