@@ -97,6 +97,7 @@ def _links(app: Any, name: str, source: list[str]) -> None:
         )
     if name in {f"{folder}/README" for folder in FOLDERS}:
         text += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
+    text = re.sub(r"\]\((?:\.\./)+CONTRIBUTING\.md(#[\w-]+)?\)", r"](/contributing.md\1)", text)
     if name.startswith("measures/"):
         text = re.sub(r"`(howsure\.metrics\.\w+)`", r"{py:obj}`\1`", text)
     if name == root_doc:

@@ -9,16 +9,14 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).parent / "reference" / "api"
 
 
-@dataclass(frozen=True)
-class Topic:
+class Topic(NamedTuple):
     """A page: where names come from, and which of them, all if none are named."""
 
     package: str
