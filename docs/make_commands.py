@@ -16,7 +16,7 @@ COLUMNS = "Columns: "
 START = """\
 # Commands
 
-`howsure COMMAND --help` shows the same. Commands that read tables recognise columns by their names;
+`--help` after a command shows the same. Commands that read tables recognise columns by their names;
 the flags that name them otherwise are described in [columns](../inputs.md).
 
 Options and outputs are checked before any work. An output is written whole or not at all. It

@@ -12,17 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from docs.test_docs import PAGES, ROOT
 from docs.test_how_to import blocks, executed, outputs, parsed
 
-ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-MADE = ("_build", "learn", "figures", "api")
-"""Folders that a build fills."""
-PAGES = sorted(
-    page
-    for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))
-    if not {*MADE} & {*page.relative_to(ROOT).parts}
-)
 RUN = [
     page
     for page in PAGES
