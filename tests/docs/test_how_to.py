@@ -137,6 +137,8 @@ def fits(shown: str, came: str) -> bool:
 
 
 def sentences_of(text: str) -> list[str]:
+    """Each sentence, item and cell of a text."""
+    text = text.replace("**", "")
     parts = re.split(r"\n\s*\n|^\s*[-*|] |^\d+\. |\|", text, flags=re.MULTILINE)
     return [each for part in parts for each in re.split(r"(?<=[.;:?!])\s", part)]
 
@@ -156,6 +158,27 @@ def named(path: Path) -> str:
 def test_pages_were_found() -> None:
     assert len(PAGES) > 20
     assert len(TUTORIALS) == 6
+
+
+def test_what_a_page_shows_is_compared(folder: Path) -> None:
+    page = "```python\n# a.csv\nprint(1)\n```\n\n```text\n1\n```\n\n```console\n$ howsure nope\n"
+    found = outputs(f"{page}…\n$ echo $?\n2\n```\n", "a page")
+    assert [(shown, came) for _, shown, came in found][::2] == [("1\n", "1\n"), ("2\n", "2\n")]
+    assert (folder / "a.csv").exists()
+    with pytest.raises(AssertionError, match="exit status 2"):
+        list(outputs(f"{page}```\n", "a page"))
+    assert fits("a\n…\nc\n", "a\nb\nb\nc\n")
+    assert fits("…\n", "a\n")
+    assert not fits("a\n", "b\n")
+    assert not fits("a\n…\nc\n", "a\nb\n")
+
+
+def test_commands_that_are_not_run_are_parsed() -> None:
+    parsed("howsure bench submit mypkg:Mine --jobs 2 -o page.html")
+    with pytest.raises(Exception, match="No such option"):
+        parsed("howsure bench submit mypkg:Mine --nonsense")
+    with pytest.raises(AssertionError):
+        parsed("howsure nonsense")
 
 
 @pytest.mark.slow
