@@ -154,6 +154,8 @@ def setup(app: Any) -> None:
     """Make the API's pages anew, and tend sources on their way."""
     make_api.write()
     app.add_role("named", _named)
+    made = [root_doc, *(f"{folder}/README" for folder in FOLDERS)]
+    app.connect("env-get-outdated", lambda *_: made)  # what they list may have changed
     app.connect("source-read", _links)
     app.connect("autodoc-process-docstring", _bars, priority=100)
     app.connect("missing-reference", _errors)
