@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from docs.test_docs import PAGES, ROOT
-from docs.test_how_to import blocks, executed, outputs, parsed
+from docs.test_how_to import blocks, executed, outputs, parsed, sentences_of
+from docs.test_words import LONGEST, prose
 
 DOCS = ROOT / "docs"
 RUN = [
@@ -72,6 +73,20 @@ def test_toml_is_toml(page: Path) -> None:
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.language == "toml":
             tomllib.loads(block.text)
+
+
+SHORT = [
+    ROOT / "README.md",
+    *(DOCS / name for name in ("index.md", "quickstart.md", "inputs.md", "reference/formats.md")),
+    DOCS / "case-studies" / "README.md",
+    *sorted((DOCS / "measures").glob("*.md")),
+]
+
+
+@pytest.mark.parametrize("page", SHORT, ids=named)
+def test_sentences_are_short(page: Path) -> None:
+    for sentence in sentences_of(prose(page.read_text(encoding="utf-8"))):
+        assert len(sentence.split()) <= LONGEST, sentence
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 import howsure
 from docs.test_docs import maker
-from extras import needs
 from howsure.cli.main import app
 from howsure.figures.layouts import COMPANIONS, LAYOUTS
 from howsure.metrics.catalogue import catalogue
@@ -157,16 +156,6 @@ def test_the_gallery_draws_every_figure(name: str) -> None:
     scripts = "".join(path.read_text(encoding="utf-8") for path in GALLERY)
     drawn = rf'(?:plot\(|made\[)"{name}"|plot\((?:\w+\.)?{name}\(|# {name}$'
     assert re.search(drawn, scripts, flags=re.MULTILINE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
-def test_a_script_of_the_gallery_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pyplot = needs("matplotlib.pyplot")
-    with pyplot.rc_context({"figure.max_open_warning": 0}):
-        exec(compile(path.read_text(encoding="utf-8"), path.name, "exec"), {})
-    assert len(pyplot.get_fignums()) > 2
-    pyplot.close("all")
 
 
 # Measures
