@@ -145,6 +145,6 @@ print("Still bad:", ", ".join(still) or "nothing")
 # Where to go next:
 #
 # - a fault in one group or region needs a correction of its own: ``method="group"`` or
-#   ``"inputs"``, on the page on recalibration;
-# - a model that must keep working needs a gate: the tutorial on a gate in CI;
-# - houses inland are another matter: the tutorial on a model under shift.
+#   ``"inputs"``, on :doc:`the page on recalibration </recalibrate>`;
+# - a model that must keep working needs a gate: :doc:`a gate in CI <plot_5_gate_in_ci>`;
+# - houses inland are another matter: :doc:`a model under shift <plot_4_under_shift>`.

@@ -131,4 +131,5 @@ for finding in both.findings:
 #
 # - name the time column in every command: ``howsure assess FILE --time when``;
 # - rows that depend in groups, such as patients or stations, take ``--cluster`` instead;
-# - a forecast whose errors change needs fresh held-out rows: the tutorial on tomorrow's rows.
+# - a forecast whose errors change needs fresh held-out rows: :doc:`tomorrow's rows
+#   <plot_6_tomorrows_rows>`.

@@ -87,7 +87,7 @@ def finished(command: str) -> tuple[int, str]:
     """A command that was run: its exit status and what it printed."""
     words = shlex.split(command, comments=True)
     assert words[0] == "howsure", command
-    result = CliRunner().invoke(app, words[1:], catch_exceptions=False, env={"COLUMNS": "100"})
+    result = CliRunner().invoke(app, words[1:], catch_exceptions=False, env={"COLUMNS": "80"})
     return result.exit_code, result.output
 
 
