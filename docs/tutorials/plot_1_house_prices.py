@@ -138,8 +138,8 @@ cost = after.value("mean_width") / before.value("mean_width") - 1
 closer = abs(now - 0.9) < abs(old - 0.9)
 print(f"Use the {'recalibrated' if closer else 'original'} quantiles.")
 print(f"Coverage went from {old:.1%} to {now:.1%}; widths changed by {cost:+.0%}.")
-still = [finding.id for finding in after.findings if finding.state == "bad"]
-print("Still bad:", ", ".join(still) or "nothing")
+still = [finding.sentence for finding in after.findings if finding.state == "bad"]
+print("Still bad:", *(still or ["nothing"]), sep="\n")
 
 # %%
 # Where to go next:

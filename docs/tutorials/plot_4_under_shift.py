@@ -99,6 +99,7 @@ print(f"rows {here}:")
 home = judged("home", predict("home"))
 print(f"rows {there}:")
 away = judged("away", predict("away"))
+assert away.value("PICP") < home.value("PICP")
 
 # %%
 # These are the faults of the rows from elsewhere:

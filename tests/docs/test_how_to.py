@@ -181,6 +181,13 @@ def test_commands_that_are_not_run_are_parsed() -> None:
         parsed("howsure nonsense")
 
 
+@pytest.mark.parametrize("path", PAGES, ids=named)
+def test_commands_in_a_line_are_known(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for command in re.findall(r"`(howsure [a-z]+ [^`\n]+)`", text):
+        parsed(command)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=named)
 def test_a_page_runs_and_shows_what_comes_out(path: Path, folder: Path) -> None:
