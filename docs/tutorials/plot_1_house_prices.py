@@ -138,13 +138,13 @@ cost = after.value("mean_width") / before.value("mean_width") - 1
 closer = abs(now - 0.9) < abs(old - 0.9)
 print(f"Use the {'recalibrated' if closer else 'original'} quantiles.")
 print(f"Coverage went from {old:.1%} to {now:.1%}; widths changed by {cost:+.0%}.")
-still = [finding.id for finding in after.findings if finding.state == "bad"]
-print("Still bad:", ", ".join(still) or "nothing")
+still = [finding.sentence for finding in after.findings if finding.state == "bad"]
+print("Still bad:", *(still or ["nothing"]), sep="\n")
 
 # %%
 # Where to go next:
 #
 # - a fault in one group or region needs a correction of its own: ``method="group"`` or
-#   ``"inputs"``, on the page on recalibration;
-# - a model that must keep working needs a gate: the tutorial on a gate in CI;
-# - houses inland are another matter: the tutorial on a model under shift.
+#   ``"inputs"``, on :doc:`the page on recalibration </recalibrate>`;
+# - a model that must keep working needs a gate: :doc:`a gate in CI <plot_5_gate_in_ci>`;
+# - houses inland are another matter: :doc:`a model under shift <plot_4_under_shift>`.

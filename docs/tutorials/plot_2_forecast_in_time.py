@@ -80,11 +80,14 @@ print(f"a surprise of 1 sd is followed by one of {slope:.2f} sd on average")
 # First without the time of the rows, then with it. The coverage is the same number. Its interval
 # is not: correlated rows count as fewer.
 
+widths = []
 for known in ({}, {"time": time[test]}):
     result = howsure.assess(y[test], forecasts["climate"], trials=False, **known)
     record = result.record("empirical_coverage")
     print(f"{'with time' if known else 'without':10}", end="")
     print(f"{record.value:.1%} ({record.lower:.1%} to {record.upper:.1%})")
+    widths.append(record.upper - record.lower)
+assert widths[1] > widths[0]
 (told,) = [finding.sentence for finding in result.findings if finding.id == "dependence"]
 print(told)
 
@@ -131,4 +134,5 @@ for finding in both.findings:
 #
 # - name the time column in every command: ``howsure assess FILE --time when``;
 # - rows that depend in groups, such as patients or stations, take ``--cluster`` instead;
-# - a forecast whose errors change needs fresh held-out rows: the tutorial on tomorrow's rows.
+# - a forecast whose errors change needs fresh held-out rows: :doc:`tomorrow's rows
+#   <plot_6_tomorrows_rows>`.

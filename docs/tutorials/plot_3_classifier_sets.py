@@ -135,7 +135,8 @@ print(sets.sentence)
 # %%
 # Where to go next:
 #
-# - ``howsure conformal --help`` lists the other methods; the page on recalibration says what each
-#   needs;
-# - the finding ``ease`` has a page: how it is detected, why it matters, how to lessen it;
+# - ``howsure conformal --help`` lists the other methods; :doc:`the page on recalibration
+#   </recalibrate>` says what each needs;
+# - the finding ``ease`` has :doc:`a page </findings/ease>`: how it is detected, why it matters,
+#   how to lessen it;
 # - for a regression with an sd, ``o_cpa`` and ``o_pac`` do the same to intervals.

@@ -99,6 +99,7 @@ print(f"rows {here}:")
 home = judged("home", predict("home"))
 print(f"rows {there}:")
 away = judged("away", predict("away"))
+assert away.value("PICP") < home.value("PICP")
 
 # %%
 # These are the faults of the rows from elsewhere:
@@ -189,6 +190,8 @@ print(f"The lowest CRPS: {best}.")
 # %%
 # Where to go next:
 #
-# - the shift benchmark trains ten methods and asks which still cover: ``howsure bench run shift``;
-# - rows that shift slowly in time: the tutorial on tomorrow's rows;
-# - the page on what no test can see says what monitoring cannot do.
+# - :doc:`the shift benchmark </shift>` trains ten methods and asks which still cover: ``howsure
+#   bench run shift``;
+# - rows that shift slowly in time: :doc:`tomorrow's rows <plot_6_tomorrows_rows>`;
+# - :doc:`what no test can see </explanations/what-no-test-can-see>` says what monitoring cannot
+#   do.

@@ -180,7 +180,8 @@ print(f"{broken} of 442 rows inside: {broken / 442:.1%}")
 #
 # Where to go next:
 #
-# - the page on ``howsure check`` has every option, and a complete workflow;
+# - :doc:`the page on check </check>` has every option, and a complete workflow;
 # - limits on drift and on the worst group take one flag each: ``--max-drift``, ``--min
 #   worst_group=0.8``;
-# - what to do when the gate closes: "My intervals are too narrow: what now?".
+# - what to do when the gate closes: :doc:`my intervals are too narrow
+#   </how-to/intervals-too-narrow>`.

@@ -174,7 +174,8 @@ for finding in results[best].findings:
 # %%
 # Where to go next:
 #
-# - ``--since`` leaves out old rows, and ``--method recent`` lets them count less;
+# - of :doc:`recalibrate </recalibrate>`, ``--since`` leaves out old rows, and ``--method recent``
+#   lets them count less;
 # - ``howsure check --max-drift 0.05 --time day`` closes a gate when coverage moves;
 # - a correction moves the ends of intervals. A model that sees the growth would serve better
 #   still.
