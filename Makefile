@@ -10,13 +10,13 @@ TABLES := $(addprefix tests/,core golden inputs predictions report)
 NUMBERS := $(addprefix tests/,figures laws methods metrics stats)
 STUDIES := --ignore=tests/methods/deep --ignore=tests/studies
 
-.PHONY: demo test test-fast test-bare lint benchmark mutate clean
+.PHONY: demo test test-fast test-bare lint docs benchmark mutate clean
 
 demo: .venv/.report
 	$(BIN)/python examples/demo.py
 
-test: .venv/.dev lint test-bare
-	$(call PYTEST,.venv)
+test: .venv/.dev lint docs test-bare
+	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}site $(call PYTEST,.venv)
 
 # For the hand: tables alone, without torch, a browser, studies or what is slow.
 test-fast: .venv/.dev
@@ -25,6 +25,11 @@ test-fast: .venv/.dev
 # Where no optional library is installed, tables are served all the same.
 test-bare: .venv-bare/.made
 	HOWSURE_REQUIRE=bare $(call PYTEST,.venv-bare) -m "not slow" $(STUDIES) $(TABLES)
+
+# The site: docs/_build/html/index.html. Warnings, such as links that lead nowhere, are errors.
+docs: .venv/.dev
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m sphinx -q -W --keep-going \
+		-b html -j 2 -d docs/_build/doctrees docs docs/_build/html
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -41,7 +46,7 @@ mutate: .venv/.dev
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutation --sample $(SAMPLE)
 
 clean:
-	rm -rf .venv .venv-bare demo mutants
+	rm -rf .venv .venv-bare demo mutants docs/_build docs/learn docs/figures docs/reference/api
 
 .venv/.made:
 	$(PYTHON) -m venv .venv

@@ -4,35 +4,90 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from howsure import metrics
+from howsure.core.records import Direction, Record
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.metric import Metric
+from howsure.metrics.metric import Form, Metric, Question
 
-FOLDER = Path(__file__).parent / "measures"
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from measures_words import READ, TRAPS  # noqa: E402
+
+FOLDER = HERE / "measures"
+
+_START = """\
+import numpy as np
+import howsure
+
+rng = np.random.default_rng(0)
+n = 500
+x = rng.uniform(-1, 1, n)
+y = np.sin(3 * x) + (0.1 + 0.3 * x**2) * rng.normal(size=n)
+mean, sd = np.sin(3 * x), 0.2 + 0.1 * x
+"""
+_CLASSES = """\
+import numpy as np
+import howsure
+
+rng = np.random.default_rng(0)
+names = ["cat", "dog", "emu", "fox", "gnu"]
+proba = rng.dirichlet([3, 2, 1, 1, 1], 500)
+y = np.array([rng.choice(names, p=p) for p in proba])
+sets = howsure.LabelSets.likeliest(proba, 0.9, names)
+"""
+EXAMPLES = {
+    "distributions": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
+result = howsure.assess(y, prediction, trials=False)
+""",
+    "groups and time": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
+side = np.where(x < 0, "left", "right")
+result = howsure.assess(y, prediction, groups={{"side": side}}, time=np.arange(n), trials=False)
+""",
+    "inputs": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
+side = np.where(x < 0, "left", "right")
+inputs = {{"x": {{"x": x}}, "groups": {{"side": side}}, "ease": -np.abs(x)}}
+result = howsure.assess(y, prediction, **inputs, trials=False)
+""",
+    "quantiles": f"""{_START}levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+quantiles = mean[:, None] + sd[:, None] * np.array([-1.64, -0.67, 0, 0.67, 1.64])
+result = howsure.assess(y, howsure.Quantiles(levels, quantiles), trials=False)
+""",
+    "samples": f"""{_START}samples = mean[:, None] + sd[:, None] * rng.normal(size=(n, 20))
+result = howsure.assess(y, howsure.Samples(samples), trials=False)
+""",
+    "one width": f"""{_START}lower, upper = mean - 0.35, mean + 0.35
+result = howsure.assess(y, (lower, upper), coverage=0.9, x={{"x": x}}, trials=False)
+""",
+    "labels": f"""{_CLASSES}ease = proba.max(axis=1)
+result = howsure.assess(y, sets, ease=ease, trials=False)
+""",
+}
+"""Code that assesses a table, by what is in it; a page has the first that gives its measure."""
 
 
 def page(metric: Metric) -> str:
     """The page of one measure."""
-    if isinstance(metric.target, str):
-        target = {
-            "coverage": "the nominal coverage",
-            "miss": "one minus the nominal coverage",
-            "half miss": "half of one minus the nominal coverage",
-        }[metric.target]
-    else:
-        target = "depends on the data" if math.isnan(metric.target) else f"{metric.target:g}"
-    needs = [f"`{', '.join((*form.needs, *form.keywords.values()))}`" for form in metric.forms]
+    read = " or ".join(_read(form) for form in metric.forms)
     notes = [f"- {form.note}" for form in metric.forms if form.note]
     functions = [f"`howsure.metrics.{name}`" for name in _functions(metric)]
     scale = metric.laws.scale
     powers = {"varies": "varies", "log": "adds log s", 0.0: "invariant", 1.0: "multiplies it by s"}
     power = powers[scale]
+    weights = (
+        "A frequency weight of two is a row seen twice."
+        if weighted(metric)
+        else "It needs rows without weights, and has no value where there are some."
+    )
     lines = [
         f"# {metric.title}",
         "",
-        f"`{metric.name}` — {metric.meaning}",
+        f"`{metric.name}`: {metric.meaning}",
         "",
         "| | |",
         "|---|---|",
@@ -41,24 +96,131 @@ def page(metric: Metric) -> str:
         f"| direction | {metric.direction.value} |",
         f"| units | {metric.units} |",
         f"| notion it tests | {metric.notion.value} |",
-        f"| value of a perfect model | {target} |",
+        f"| value of a perfect model | {_target(metric)} |",
         f"| computed at each coverage | {'yes' if metric.per_coverage else 'no'} |",
-        f"| computed from | {' or '.join(needs) if needs else 'the groups of rows'} |",
+        f"| computed from | {read or 'whether y is covered, and groups'} |",
         f"| source | {metric.source} |",
         *([f"| also called | {_cell(', '.join(metric.synonyms))} |"] if metric.synonyms else []),
         *([f"| on arrays | {', '.join(functions)} |"] if functions else []),
+        "",
+        "## What is good",
+        "",
+        _good(metric),
+        "",
+        "## Traps",
+        "",
+        TRAPS[metric.name],
+        "",
+        "## Example",
+        "",
+        *_example(metric),
         "",
         "## Laws",
         "",
         f"Adding a constant to y and predictions: {metric.laws.translation}. "
         f"Multiplying them by s > 0: {power}. "
         f"Negating them: {_reflection(metric.laws.reflection)}. "
-        "Permuting rows changes nothing, and a frequency weight of two is a row seen twice.",
+        f"Permuting rows changes nothing. {weights}",
         *([f"{metric.laws.why[0].upper()}{metric.laws.why[1:]}."] if metric.laws.why else []),
         *(["", "## Notes", "", *notes] if notes else []),
         "",
     ]
     return "\n".join(lines)
+
+
+def weighted(metric: Metric) -> bool:
+    """Whether it has a value where rows have weights."""
+    local = metric.question in {Question.CONDITIONAL, Question.CONGRUENCE}
+    return not local and metric.name != "satisfaction_rate"
+
+
+def lower_bound(metric: Metric) -> bool:
+    """Whether a classifier's or a regressor's skill is estimated, which may be below 0."""
+    return metric.name.startswith("ert_") or metric.name == "local_pit"
+
+
+def _target(metric: Metric) -> str:
+    if isinstance(metric.target, str):
+        return {
+            "coverage": "the nominal coverage",
+            "miss": "one minus the nominal coverage",
+            "half miss": "half of one minus the nominal coverage",
+        }[metric.target]
+    if lower_bound(metric):
+        return "0 or less"
+    return "depends on the data" if math.isnan(metric.target) else f"{metric.target:g}"
+
+
+def _good(metric: Metric) -> str:
+    target = _target(metric)
+    known = target != "depends on the data"
+    if metric.direction is Direction.TARGET:
+        told = f"A perfect model has {target}." if known else "Closer to the perfect model's value."
+    elif metric.direction is Direction.NONE:
+        told = "No direction is better of itself."
+        if metric.units == "p-value":
+            told = "A perfect model's is below 0.05 in 5 % of tables; a large one proves nothing."
+    else:
+        word = "Lower" if metric.direction is Direction.LOWER else "Higher"
+        told = f"{word} is better" + (f"; a perfect model has {target}." if known else ".")
+    null = _record(metric)[1].null
+    if not math.isnan(null) and metric.units != "p-value":
+        told += (
+            " Beside it stands what is expected of a perfect model with these predictions: "
+            "`null` of its record."
+        )
+    if metric.units == "y":
+        told += " It is in units of y, so compare it on the same rows only."
+    return told
+
+
+def _read(form: Form) -> str:
+    names = ", ".join((*form.needs, *form.keywords.values()))
+    return READ.get(names, f"`{names}`")
+
+
+@cache
+def _results() -> dict[str, Any]:
+    """The result of each example."""
+    made = {}
+    for name, code in EXAMPLES.items():
+        held: dict[str, Any] = {}
+        exec(compile(code, name, "exec"), held)
+        made[name] = held["result"]
+    return made
+
+
+def _record(metric: Metric) -> tuple[str, Record]:
+    """The first example with a value of the measure, and that value."""
+    for name, result in _results().items():
+        for record in result.records:
+            if record.metric == metric.name and not math.isnan(record.value):
+                return name, record
+    raise AssertionError(f"no example has {metric.name}")
+
+
+def _example(metric: Metric) -> list[str]:
+    name, record = _record(metric)
+    coverage = "" if math.isnan(record.coverage) else f", coverage={record.coverage:g}"
+    code = EXAMPLES[name]
+    if record.group:
+        code += f'(record,) = [r for r in result.records if r.metric == "{metric.name}"]\n'
+    else:
+        code += f'record = result.record("{metric.name}"{coverage})\n'
+    printed = {"value": f"{record.value:.3g}"}
+    if not (math.isnan(record.lower) and math.isnan(record.upper)):
+        printed["95 % interval"] = f"{record.lower:.3g} to {record.upper:.3g}"
+        code += 'interval = f"{record.lower:.3g} to {record.upper:.3g}"\n'
+    if not math.isnan(record.null) and metric.units != "p-value":
+        printed["perfect model"] = f"{record.null:.3g}"
+    fields = {
+        "value": "{record.value:.3g}",
+        "95 % interval": "{interval}",
+        "perfect model": "{record.null:.3g}",
+    }
+    code += f'print(f"{"; ".join(f"{name} {fields[name]}" for name in printed)}")\n'
+    shown = "; ".join(f"{name} {text}" for name, text in printed.items())
+    return ["```python", code.rstrip(), "```", "", "```text", shown, "```"]
 
 
 def index() -> str:
@@ -96,7 +258,9 @@ def _functions(metric: Metric) -> list[str]:
     rest = [name for name in metrics.__all__ if name not in catalogue()]
     kinds = {name for name in rest if name.startswith(f"{metric.name}_")}
     named = {name for name in metrics.__all__ if getattr(metrics, name) in made}
-    return [n for n in metrics.__all__ if n == metric.name or n in kinds | named]
+    read = {name for form in metric.forms for name in form.needs}  # that hold the measure itself
+    exact = {n for n in rest if n in read and n in metric.name}
+    return [n for n in metrics.__all__ if n == metric.name or n in kinds | named | exact]
 
 
 def _reflection(law: str) -> str:
@@ -110,10 +274,11 @@ def _cell(text: str) -> str:
 
 def main() -> None:
     """Write the folder anew."""
+    made = pages()
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob("*.md"):
         old.unlink()
-    for name, text in pages().items():
+    for name, text in made.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
 
 

@@ -3,8 +3,9 @@
 A test asks for them, and is skipped by name where they are absent. Two variables of the
 environment, each a comma-separated list, change that:
 
-- `HOWSURE_REQUIRE`: ``data``, ``browser`` or ``libraries`` turns such a skip into a failure.
-  ``libraries`` are those of the extra ``dev``. ``bare`` requires the opposite: that none is there.
+- `HOWSURE_REQUIRE`: ``data``, ``browser``, ``libraries`` or ``site`` turns such a skip into a
+  failure. ``libraries`` are those of the extra ``dev``, ``site`` is what `make docs` builds.
+  ``bare`` requires the opposite: that no library is there.
 - `HOWSURE_WITHOUT`: top-level names of libraries that count as absent.
 """
 

@@ -13,7 +13,13 @@ from typer.testing import CliRunner
 from howsure.cli.main import app
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+MADE = {"_build", "learn", "figures", "api"}
+"""Folders that a build of the site fills."""
+PAGES = sorted(
+    page
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    if not MADE & {*page.relative_to(ROOT).parts}
+)
 
 
 def maker(name: str) -> ModuleType:

@@ -39,7 +39,13 @@ ALLOWED = (
 
 WORDS = sorted([SOURCE / "verdict" / "words.py", *(SOURCE / "report").glob("*_words.py")])
 PAGES = sorted(
-    [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "findings").glob("*.md")]
+    [
+        ROOT / "README.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs" / "findings").glob("*.md"),
+        *(ROOT / "docs" / "measures").glob("*.md"),
+        *(ROOT / "docs" / "reference").glob("*.md"),
+    ]
 )
 
 

@@ -21,8 +21,6 @@ _POORER = "howsure.poorer"
 _STAND_INS = dict(zip("✓○✗≈→↓↑◎–−×…•±≤≥", (*"+ox=>v^o--x~*", "+-", "<=", ">="), strict=True))
 """For encodings that lack the marks of a verdict, which must not all be a question mark."""
 
-_REPORT = "https://github.com/howsure/howsure/issues"
-
 
 class Interrupted(SystemExit):
     """The end of a command that was interrupted, with more to say than that."""
@@ -144,7 +142,7 @@ def _ended(error: BaseException) -> tuple[int, str]:
     steps = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
     return BROKEN, (
-        f"internal error: {words}{place}; please report it at {_REPORT} with what "
+        f"internal error: {words}{place}; please report it to the developers with what "
         "PYTHONDEVMODE=1 shows"
     )
 

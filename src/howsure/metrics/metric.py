@@ -76,8 +76,8 @@ class Form:
 class Laws:
     """How a metric must behave; every entry is tested on what it declares.
 
-    Permuting rows changes no metric, frequency weights equal repetition for every metric, and
-    the same seed gives the same answer: these hold for all, so they are not declared.
+    Permuting rows changes no metric, frequency weights equal repetition wherever a metric takes
+    them, and the same seed gives the same answer: these hold for all, so they are not declared.
 
     Attributes
     ----------

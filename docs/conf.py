@@ -1,0 +1,162 @@
+"""How Sphinx builds the site: `make docs`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import make_api  # noqa: E402
+from docutils import nodes  # noqa: E402
+from sphinx.domains.python import PyXRefRole  # noqa: E402
+
+from howsure._version import __version__  # noqa: E402
+
+project, author, release, version = "howsure", "The howsure developers", __version__, __version__
+html_title = f"howsure {__version__}"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "tutorials", "gallery", "sg_execution_times.rst"]
+root_doc = "index"
+default_role = "named"
+nitpicky = True
+nitpick_ignore = [("py:exc", "PluginError")]
+suppress_warnings = ["config.cache"]
+
+# Words
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+autodoc_typehints = "none"  # docstrings say types, with shapes
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_param = False
+napoleon_use_rtype = False
+napoleon_custom_sections = [("Attributes", "params_style")]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# The page
+
+html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+pygments_style, pygments_dark_style = "default", "github-dark"
+
+# Scripts that become pages: folder of the source, and of the pages made of it
+
+SCRIPTS = {"tutorials": "learn", "gallery": "figures"}
+_there = {
+    source: made
+    for source, made in SCRIPTS.items()
+    if any((HERE / source).glob("GALLERY_HEADER.*"))
+}
+sphinx_gallery_conf = {
+    "examples_dirs": [*_there],
+    "gallery_dirs": [*_there.values()],
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "capture_repr": ("__repr__",),
+    "download_all_examples": False,
+    "default_thumb_file": str(HERE / "assets" / "report.png"),
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1e9,
+    "plot_gallery": os.environ.get("HOWSURE_DOCS") != "quick",
+    "abort_on_example_error": True,
+}
+
+
+FOLDERS = ("case-studies", "findings", "measures")
+"""Folders whose README stands above all their other pages."""
+
+
+def _links(app: Any, name: str, source: list[str]) -> None:
+    """Links to a script lead to the page made of it; toctrees hold what there is."""
+    text = source[0]
+    for folder, made in SCRIPTS.items():
+        text = re.sub(
+            rf"\]\(((?:\.\./)*){folder}/(?:(\w+)\.py|GALLERY_HEADER\.\w+)\)",
+            lambda found, made=made: f"]({found[1]}{made}/{found[2] or 'index'}.rst)",
+            text,
+        )
+    if name in {f"{folder}/README" for folder in FOLDERS}:
+        text += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
+    text = re.sub(r"\]\((?:\.\./)+CONTRIBUTING\.md(#[\w-]+)?\)", r"](/contributing.md\1)", text)
+    if name.startswith("measures/"):
+        text = re.sub(r"`(howsure\.metrics\.\w+)`", r"{py:obj}`\1`", text)
+    if name == root_doc:
+        parts = re.findall(r"^([\w/-]+)/index\*$", text, flags=re.MULTILINE)
+        for part in parts:
+            there = part in SCRIPTS.values() or any((HERE / part).glob("index.*"))
+            there = there and part not in {made for s, made in SCRIPTS.items() if s not in _there}
+            text = text.replace(f"\n{part}/index*", f"\n{part}/index" * there)
+    source[0] = text
+
+
+def _bars(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Bars of an absolute value are no substitutions; those of tables and code stay."""
+    for place, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...", "+-", "| ")):
+            parts = re.split(r"(``.*?``)", line)
+            parts[::2] = [re.sub(r"(?<!\\)\|", r"\\|", part) for part in parts[::2]]
+            lines[place] = "".join(parts)
+    if what in {"attribute", "property"}:
+        lines[:0] = ["..", ""]  # else what stands before a colon is taken for a type
+
+
+def _skipped(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
+    """What scikit-learn adds to its estimators is described there."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+
+
+def _named(
+    role: str, raw: str, text: str, line: int, inliner: Any, options: Any = None, content: Any = ()
+) -> Any:
+    """What stands in single backticks: a link if the reference holds it, else code."""
+    module = inliner.document.settings.env.ref_context.get("py:module", "howsure")
+    homes = make_api.homes()
+    for name in (text, f"{module}.{text}", f"howsure.{text}"):
+        head = next((each for each in (name, name.rpartition(".")[0]) if each in homes), None)
+        if head is not None:
+            target = homes[head] + name.removeprefix(head)
+            return PyXRefRole()("py:obj", raw, f"{text} <{target}>", line, inliner, {}, [])
+    return [nodes.literal(raw, text)], []
+
+
+def _errors(app: Any, env: Any, node: Any, content: Any) -> Any:
+    """Sections of errors raised name them without their module."""
+    name = f"howsure.core.errors.{node['reftarget']}"
+    target = make_api.homes().get(name)
+    if node.get("reftype") != "exc" or target is None:
+        return None
+    return env.domains.python_domain.resolve_xref(
+        env, node["refdoc"], app.builder, "exc", target, node, content
+    )
+
+
+def setup(app: Any) -> None:
+    """Make the API's pages anew, and tend sources on their way."""
+    make_api.write()
+    app.add_role("named", _named)
+    made = [root_doc, *(f"{folder}/README" for folder in FOLDERS)]
+    app.connect("env-get-outdated", lambda *_: made)  # what they list may have changed
+    app.connect("source-read", _links)
+    app.connect("autodoc-process-docstring", _bars, priority=100)
+    app.connect("missing-reference", _errors)
+    app.connect("autodoc-skip-member", _skipped)

@@ -1,0 +1,46 @@
+"""
+Calibration
+===========
+
+Do stated probabilities come true? Four figures of a model whose spread is too
+small at the ends of x.
+"""
+
+import numpy as np
+
+import howsure
+
+rng = np.random.default_rng(0)
+x = rng.uniform(-1, 1, 1000)
+y = np.sin(3 * x) + (0.1 + 0.3 * x**2) * rng.normal(size=1000)
+prediction = howsure.Distribution.normal(mean=np.sin(3 * x), sd=np.full(1000, 0.15))
+result = howsure.assess(y, prediction, trials=False)
+
+# %%
+# Reliability diagram
+# -------------------
+# Below the diagonal, y falls below a predicted quantile less often than its level says. A line that
+# leaves the band departs significantly.
+
+result.plot("calibration")
+
+# %%
+# Interval calibration
+# --------------------
+# The same of central intervals: below the diagonal they under-cover.
+
+result.plot("interval_calibration")
+
+# %%
+# PIT, as a difference from uniform
+# ---------------------------------
+# Above, then below zero: distributions are too narrow.
+
+result.plot("pit_ecdf")
+
+# %%
+# PIT histogram
+# -------------
+# A U shape says the same. A flat histogram is calibrated.
+
+result.plot("pit_histogram")

@@ -1,0 +1,269 @@
+"""Write the pages of the API reference, one a topic, from what packages export.
+
+`conf.py` calls this at every build; the pages are not kept, since nothing in them is written by
+hand but the words below.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FOLDER = Path(__file__).parent / "reference" / "api"
+
+
+class Topic(NamedTuple):
+    """A page: where names come from, and which of them, all if none are named."""
+
+    package: str
+    title: str
+    told: str
+    modules: tuple[str, ...] = ()
+    """Modules of the package whose names the page holds, all if there are none."""
+    names: tuple[str, ...] = ()
+    """The names, where the package has no list of them."""
+
+
+TOPICS = {
+    "howsure": Topic("howsure", "howsure", "What most work needs: one import, a dozen names."),
+    "predictions": Topic(
+        "howsure.predictions",
+        "Predictions",
+        "The kinds of prediction, and the evaluation set that joins them with y.",
+    ),
+    "inputs": Topic("howsure.inputs", "Tables", "Files and data frames become evaluation sets."),
+    "metrics-coverage": Topic(
+        "howsure.metrics",
+        "Measures: coverage and width",
+        "How often intervals cover, and how wide they are. All take plain arrays.",
+        ("coverage",),
+    ),
+    "metrics-scores": Topic(
+        "howsure.metrics",
+        "Measures: scores",
+        "One number for the whole prediction: interval scores, pinball loss, CRPS.",
+        ("scores", "crps", "crps_closed", "crps_counts"),
+    ),
+    "metrics-calibration": Topic(
+        "howsure.metrics",
+        "Measures: calibration",
+        "Do stated probabilities and stated spreads come true?",
+        ("calibration", "pit", "dispersion"),
+    ),
+    "metrics-uncertainty": Topic(
+        "howsure.metrics",
+        "Measures: what widths tell",
+        "Do widths follow errors, and what does covering more rows cost?",
+        ("association", "selective", "characteristic"),
+    ),
+    "metrics-conditional": Topic(
+        "howsure.metrics",
+        "Measures: conditional coverage",
+        "Does coverage depend on the inputs, on groups, or on the width?",
+        ("conditional", "congruence"),
+    ),
+    "metrics-adaptivity": Topic(
+        "howsure.metrics",
+        "Measures: ease and label sets",
+        "Do widths and sets grow where rows are harder?",
+        ("adaptivity",),
+    ),
+    "metrics-point": Topic(
+        "howsure.metrics",
+        "Measures: point forecasts",
+        "How good is the forecast itself?",
+        ("point",),
+    ),
+    "recalibration": Topic(
+        "howsure.recalibration",
+        "Recalibration",
+        "Ways to correct predictions on held-out rows, and to compare these ways.",
+    ),
+    "methods": Topic(
+        "howsure.methods",
+        "Methods",
+        "Models that predict with uncertainty, and the interface that yours may have.",
+    ),
+    "conformal": Topic(
+        "howsure.methods.conformal",
+        "Conformal prediction",
+        "Intervals and label sets from scores on held-out rows.",
+    ),
+    "deep": Topic(
+        "howsure.methods.deep",
+        "Networks",
+        'Networks that predict with uncertainty; they need `pip install "howsure[deep]"`.',
+    ),
+    "selective": Topic(
+        "howsure.methods.selective",
+        "Selective prediction",
+        "Methods that withhold a prediction where they cannot vouch for it.",
+    ),
+    "counts": Topic(
+        "howsure.predictions.counts", "Distributions of counts", "Families for whole numbers."
+    ),
+    "encoders": Topic(
+        "howsure.inputs.encoders", "Encoders", "Texts and images become vectors of numbers."
+    ),
+    "errors": Topic(
+        "howsure.core.errors",
+        "Errors",
+        "All are a `HowsureError`; the message names the argument, the rule and what came.",
+        names=(
+            "DegenerateError",
+            "HowsureError",
+            "HowsureWarning",
+            "InputError",
+            "MissingDependencyError",
+            "UnanswerableError",
+        ),
+    ),
+    "testing": Topic("howsure.testing", "Assertions for tests", "What a test of a model calls."),
+    "verdict": Topic(
+        "howsure.verdict", "The verdict", "Findings, what they are made of, and advice."
+    ),
+    "figures": Topic(
+        "howsure.figures",
+        "Figures",
+        "Figures as data, drawn with matplotlib or as Vega-Lite. The gallery shows all.",
+    ),
+    "tasks": Topic(
+        "howsure.studies.tasks", "Studies: tasks", "Tables and images by name, cut into parts."
+    ),
+    "images": Topic("howsure.studies.tasks.images", "Studies: images", "Drawn and original."),
+    "worlds": Topic(
+        "howsure.studies.tasks.worlds", "Studies: worlds", "Tasks whose truth is known."
+    ),
+    "engine": Topic(
+        "howsure.studies.engine",
+        "Studies: plans, runs and stores",
+        "What studies share, for those who write one.",
+    ),
+    "pointwise": Topic(
+        "howsure.studies.pointwise", "Study: coverage at every point", "In worlds of known truth."
+    ),
+    "shift": Topic("howsure.studies.shift", "Study: coverage under shift", "The benchmark."),
+    "adaptivity": Topic(
+        "howsure.studies.adaptivity", "Study: adaptivity", "Do sets and intervals follow ease?"
+    ),
+    "congruence": Topic(
+        "howsure.studies.congruence", "Study: conditional congruence", "On models of images."
+    ),
+    "characteristic": Topic(
+        "howsure.studies.characteristic", "Study: the characteristics curve", "On time series."
+    ),
+}
+
+
+def names_of(topic: Topic) -> list[str]:
+    """The exported names that a page holds, functions and classes before constants."""
+    package = importlib.import_module(topic.package)
+    names = [name for name in topic.names or package.__all__ if not name.startswith("_")]
+    if topic.modules:
+        home = {name: module for module, held in package._HOMES.items() for name in held.split()}
+        names = [name for name in names if home[name] in topic.modules]
+    return sorted(names, key=lambda name: (not _documented(getattr(package, name)), name.lower()))
+
+
+def _home(topic: Topic, name: str) -> str:
+    """The package on whose page a name is described: the first that exports the same thing."""
+    value = getattr(importlib.import_module(topic.package), name)
+    for package in dict.fromkeys(other.package for other in TOPICS.values()):
+        if package == topic.package:
+            return package
+        module = importlib.import_module(package)
+        if name in getattr(module, "__all__", ()) and getattr(module, name) is value:
+            return package
+    raise KeyError(topic.package)
+
+
+def _documented(value: Any) -> bool:
+    return inspect.isroutine(value) or inspect.isclass(value)
+
+
+def page(topic: Topic) -> str:
+    """One page: what each name is, in a line, then each in full."""
+    package = importlib.import_module(topic.package)
+    names = names_of(topic)
+    rows = [f"# {topic.title}", "", topic.told, ""]
+    rows += [f"```python\nfrom {topic.package} import {names[0]}\n```", ""]
+    rows += ["| name | what it is |", "|---|---|"]
+    for name in names:
+        home = _home(topic, name)
+        rows.append(f"| {{py:obj}}`{name} <{home}.{name}>` | {_line(package, name)} |")
+    rows += ["", "```{eval-rst}", f".. currentmodule:: {topic.package}", ""]
+    for name in names:
+        value = getattr(package, name)
+        if _home(topic, name) != topic.package:
+            continue
+        if inspect.isclass(value):
+            rows += [f".. autoclass:: {name}", "   :members:", ""]
+        elif inspect.isroutine(value):
+            rows += [f".. autofunction:: {name}", ""]
+        else:
+            rows += [f".. py:data:: {name}", "", f"   {_told(value)}", ""]
+    return "\n".join([*rows, "```", ""])
+
+
+@cache
+def homes() -> dict[str, str]:
+    """Each exported name in full, and in full where it is described."""
+    return {
+        f"{topic.package}.{name}": f"{_home(topic, name)}.{name}"
+        for topic in TOPICS.values()
+        for name in names_of(topic)
+    }
+
+
+def _told(value: Any) -> str:
+    """What a constant holds."""
+    if isinstance(value, Mapping):
+        return "By name: " + ", ".join(f"``{key}``" for key in value) + "."
+    text = repr(value)
+    return f"``{text}``" if len(text) < 200 and " object at " not in text else "A constant."
+
+
+def _line(package: Any, name: str) -> str:
+    value = getattr(package, name)
+    text = inspect.getdoc(value) if _documented(value) else ""
+    first = (text or "").partition("\n\n")[0].replace("\n", " ")
+    return (first or "A constant.").replace("|", "\\|")
+
+
+def index() -> str:
+    """The list of pages."""
+    rows = [
+        "# API",
+        "",
+        "What packages export, by topic. What is not listed here may change without notice.",
+        "Examples run in the tests.",
+        "",
+        "```{toctree}",
+        ":maxdepth: 1",
+        "",
+        *TOPICS,
+        "```",
+        "",
+    ]
+    return "\n".join(rows)
+
+
+def write(folder: Path = FOLDER) -> None:
+    """Write every page; files that say the same are left, so that a build may skip them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = {"index.md": index(), **{f"{name}.md": page(topic) for name, topic in TOPICS.items()}}
+    for old in folder.glob("*.md"):
+        if old.name not in made:
+            old.unlink()
+    for name, text in made.items():
+        file = folder / name
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,110 @@
+"""Blocks of code on the older pages run, or say why not; every page says what its blocks are.
+
+Pages of how-to and explanations, of columns and findings, of `check` and of measures have tests
+of their own. Conventions are those of `test_how_to`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs.test_docs import PAGES, ROOT
+from docs.test_how_to import blocks, executed, outputs, parsed, sentences_of
+from docs.test_words import LONGEST, prose
+
+DOCS = ROOT / "docs"
+RUN = [
+    page
+    for page in PAGES
+    if page.parent in (DOCS, DOCS / "case-studies", DOCS / "reference")
+    and page.name not in ("check.md", "what-goes-in.md", "quickstart.md")
+]
+LANGUAGES = {"python", "console", "shell", "sh", "text", "toml", "yaml", "json", "markdown"}
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def lines_of(text: str) -> list[str]:
+    """Commands of a block, each without its prompt, its comment and what follows a pipe."""
+    joined = re.sub(r"\\\n>?\s*", "", text)
+    found = re.findall(r"(?:^(?:\$ )?|; )(howsure [^;\n]*)", joined, flags=re.MULTILINE)
+    return [re.split(r"\s[|>]\s|\s&&\s", line)[0] for line in found]
+
+
+def fits(shown: str, came: str) -> bool:
+    """As in `test_how_to`, wherever a terminal of another width breaks lines."""
+    parts = [re.escape(" ".join(part.split())) for part in shown.split("\n…\n")]
+    return re.fullmatch(".*".join(parts), " ".join(came.split())) is not None
+
+
+def test_pages_were_found() -> None:
+    assert len(PAGES) > 100
+    assert len(RUN) > 20
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    inside = False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            said = line.removeprefix("```").strip()
+            assert inside or said in LANGUAGES or said.startswith("{"), line
+            inside = not inside
+    assert not inside
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_the_program_knows_every_command(page: Path) -> None:
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.language in ("console", "shell", "sh"):
+            for line in lines_of(block.text):
+                if not re.search(r"COMMAND|--install-completion|…", line):
+                    parsed(line)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_toml_is_toml(page: Path) -> None:
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.language == "toml":
+            tomllib.loads(block.text)
+
+
+SHORT = [
+    ROOT / "README.md",
+    *(DOCS / name for name in ("index.md", "quickstart.md", "inputs.md", "reference/formats.md")),
+    DOCS / "case-studies" / "README.md",
+    *sorted((DOCS / "measures").glob("*.md")),
+]
+
+
+@pytest.mark.parametrize("page", SHORT, ids=named)
+def test_sentences_are_short(page: Path) -> None:
+    for sentence in sentences_of(prose(page.read_text(encoding="utf-8"))):
+        assert len(sentence.split()) <= LONGEST, sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUN, ids=named)
+def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    held: dict[str, object] = {"__name__": "page"}
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.language == "python" and block.run:
+            executed(block.text, held, page.name)
+
+
+@pytest.mark.slow
+def test_the_quick_start_runs_and_shows_what_comes_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "quickstart.md").read_text(encoding="utf-8")
+    for _, shown, came in outputs(page, "quickstart.md"):
+        assert fits(shown, came), f"the page shows\n{shown}\nbut this comes\n{came}"

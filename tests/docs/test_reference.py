@@ -1,0 +1,184 @@
+"""The reference holds what the program and its packages hold, and the gallery every figure."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import howsure
+from docs.test_docs import maker
+from howsure.cli.main import app
+from howsure.figures.layouts import COMPANIONS, LAYOUTS
+from howsure.metrics.catalogue import catalogue
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
+STUDIES = ("adaptivity", "characteristic", "congruence", "pointwise", "shift")
+
+
+def test_the_page_of_commands_is_current() -> None:
+    held = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert held == maker("make_commands").page(), "run python docs/make_commands.py"
+
+
+def test_the_page_of_commands_names_every_command() -> None:
+    made = maker("make_commands")
+    names = [path for path, command, _ in made.commands() if not hasattr(command, "list_commands")]
+    assert {"howsure assess", "howsure conformal", "howsure bench submit"} <= set(names)
+    assert all(f"\n## `{name}`\n" in made.page().replace("###", "##") for name in names)
+
+
+def test_the_reference_of_the_api_holds_every_exported_name() -> None:
+    made = maker("make_api")
+    held: dict[str, list[str]] = {}
+    for topic in made.TOPICS.values():
+        held.setdefault(topic.package, []).extend(made.names_of(topic))
+    for package, names in held.items():
+        exported = getattr(importlib.import_module(package), "__all__", names)
+        assert sorted(names) == sorted(n for n in exported if not n.startswith("_")), package
+
+
+def test_every_room_that_exports_names_has_a_page() -> None:
+    pages = {topic.package for topic in maker("make_api").TOPICS.values()}
+    studies = [f"studies.{path.parent.name}" for path in _rooms("studies")]
+    for room in [*dir(howsure), *studies]:
+        name = f"howsure.{room}"
+        if (ROOT / "src" / "howsure" / room.replace(".", "/")).is_dir():
+            exported = getattr(importlib.import_module(name), "__all__", ())
+            assert not exported or name in pages, name
+
+
+def _rooms(of: str) -> list[Path]:
+    return sorted((ROOT / "src" / "howsure" / of).glob("*/__init__.py"))
+
+
+# Formats
+
+
+def told(heading: str) -> set[str]:
+    """The keys of the first table below a heading."""
+    page = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
+    table = page.split(f"# {heading}\n")[1].split("|---|---|\n")[1].split("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()]
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=800)
+    prediction = howsure.Distribution.normal(mean=np.zeros(800), sd=np.full(800, 0.8))
+    held: dict[str, Any] = json.loads(howsure.assess(y, prediction).to_json())
+    return held
+
+
+def test_a_report_has_the_keys_that_the_page_lists(report: dict[str, Any]) -> None:
+    assert set(report) == told("Reports as JSON")
+    assert report["advice"] is not None
+    assert set(report["advice"]) == told("`advice`")
+    for part in ("records", "curves", "tables"):
+        assert report[part]
+        assert all(set(each) == told(f"`{part}`") for each in report[part])
+
+
+def test_the_page_names_the_format_and_the_inner_keys(report: dict[str, Any]) -> None:
+    page = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
+    assert f"`{report['format']}`" in page
+    for part in ("verdict", "glossary"):
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| `{part}` |"))
+        assert set(re.findall(r"`(\w+)`", row.split("|")[2])) == set(report[part][0])
+
+
+def test_csv_has_the_columns_of_a_record(tmp_path: Path) -> None:
+    y = np.random.default_rng(0).normal(size=50)
+    howsure.assess(y, (y - 1, y + 1), coverage=0.9, trials=False).save(tmp_path / "report.csv")
+    head = (tmp_path / "report.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert set(head.split(",")) == told("`records`")
+
+
+def test_a_kept_recalibration_has_the_keys_that_the_page_lists(tmp_path: Path) -> None:
+    y = np.random.default_rng(0).normal(size=200)
+    held = {"y": y, "lower_90": y * 0 - 1, "upper_90": y * 0 + 1}
+    howsure.recalibrate(held, held).mend.save(tmp_path / "fit.json")
+    assert set(json.loads((tmp_path / "fit.json").read_text())) == told("A kept recalibration")
+
+
+@pytest.mark.slow
+def test_a_trial_has_the_keys_that_the_page_lists(tmp_path: Path) -> None:
+    store, page = tmp_path / "store", tmp_path / "page.md"
+    sizes = ("--trials", "2", "--train-rows", "20", "--test-rows", "10", "--jobs", "0")
+    asked = ("simulate", "linear", "--method", "linear_t", *sizes, "--store", store, "-o", page)
+    done = CliRunner().invoke(app, [str(word) for word in asked])
+    assert done.exit_code == 0, done.output
+    trial = next(store.glob("trials/*/trial.json"))
+    assert set(json.loads(trial.read_text())) == told("Stores of results")
+    assert set(json.loads((store / "store.json").read_text())) == {"format", "what"}
+
+
+# Figures
+
+
+def figures() -> set[str]:
+    """Names of every curve and table that is drawn, and of every function that gives a figure."""
+    curves = set(LAYOUTS) - set(COMPANIONS) - {"characteristic_curve"}  # the latter a second name
+    source = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "src" / "howsure" / "figures").glob("*.py")
+    )
+    tables = set(re.findall(r'\btable\.name [!=]= "(\w+)"', source))
+    functions = set()
+    for package in ("figures", *(f"studies.{study}" for study in STUDIES)):
+        module = importlib.import_module(f"howsure.{package}")
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.isfunction(value):
+                given = str(value.__annotations__.get("return", ""))
+                functions |= {name} if re.fullmatch(r"Figure( \| None)?", given) else set()
+    return curves | tables | functions
+
+
+def test_figures_were_found() -> None:
+    assert {"calibration", "cce_map", "groups", "rank_figure", "share_histogram"} <= figures()
+
+
+@pytest.mark.parametrize("name", sorted(figures()))
+def test_the_gallery_draws_every_figure(name: str) -> None:
+    scripts = "".join(path.read_text(encoding="utf-8") for path in GALLERY)
+    drawn = rf'(?:plot\(|made\[)"{name}"|plot\((?:\w+\.)?{name}\(|# {name}$'
+    assert re.search(drawn, scripts, flags=re.MULTILINE)
+
+
+# Measures
+
+
+@pytest.mark.slow
+def test_weights_are_taken_where_the_page_says_so() -> None:
+    """Each measure has a value on some table, and keeps it with weights only where that is told."""
+    made = maker("make_measures")
+    counts = np.random.default_rng(1).integers(1, 3, 500)
+    seen: dict[str, bool] = {}
+    for name, code in made.EXAMPLES.items():
+        held: dict[str, Any] = {"counts": counts}
+        given = "weights=np.array(counts), weights_kind='frequency', trials=False"
+        exec(compile(code.replace("trials=False", given), name, "exec"), held)
+        for record in held["result"].records:
+            if not math.isnan(record.value):
+                seen[record.metric] = True
+    assert set(catalogue()) - set(seen) == {
+        name for name, metric in catalogue().items() if not made.weighted(metric)
+    }
+
+
+def test_every_measure_has_its_traps() -> None:
+    made = maker("make_measures")
+    assert set(made.TRAPS) == set(catalogue())
