@@ -264,3 +264,6 @@ def test_a_tutorial_has_its_parts(path: Path) -> None:
     for sentence in sentences_of(re.sub(r"^%%$|^-+$", "\n", told, flags=re.MULTILINE)):
         assert len(sentence.split()) <= LONGEST, sentence
     assert not wrong(re.sub(r"``[^`]*``", "", told))
+    for target in re.findall(r":doc:`[^<`]+<([^>]+)>`", " ".join(told.split())):
+        page = DOCS / target[1:] if target.startswith("/") else path.parent / target
+        assert page.with_suffix(".md").exists() or page.with_suffix(".py").exists(), target
