@@ -388,7 +388,7 @@ def cells_task(
 ) -> CongruenceTask:
     """Fluorescent cells, to be counted; see `howsure.studies.tasks.images.image_task`."""
     sizes = {"train": train, "val": val, "test": test}
-    own = {"folder": folder, "source": source, "shortcut": shortcut}
+    own: dict[str, Any] = {"folder": folder, "source": source, "shortcut": shortcut}
     if image_task("cells", **own).source == "drawn":
         own |= _SIMULATED
     own |= {"seed": seed, **sizes}
@@ -516,7 +516,9 @@ def task_identity(
         if name in _REAL and not files:
             find_folder(*_REAL[name])
         if name == "cells":
-            own = settled(image_task(name, folder=files.get("folder"), **own), own | _SIMULATED)
+            own = settled(
+                image_task(name, folder=files.get("folder"), **own), {**own, **_SIMULATED}
+            )
     identity = {"task": NAMED.get(name, name), **own}
     if name != "blood":
         identity["seed"] = seed

@@ -305,11 +305,14 @@ def task_identity(
     >>> task_identity("c", {"world": "chair-angle", "train": 100}, Path(), 0)
     ({'images': 'chair-angle', 'train': 100, 'seed': 0}, {})
     """
-    entry = {key: value for key, value in entry.items() if key != "backbone"}
+    entry = dict(entry)
+    entry.pop("backbone", None)
     if ("world" in entry) == ("table" in entry):
         raise InputError(f"world {label!r} must have one of world and table, got {list(entry)}")
     world = entry.get("world")
-    files = {key: absolute(folder, entry[key]) for key in ("table", "folder") if key in entry}
+    files: dict[str, str] = {
+        key: absolute(folder, entry[key]) for key in ("table", "folder") if key in entry
+    }
     own: dict[str, Any] = {key: entry[key] for key in entry if key not in ("world", *files)}
     if "table" in entry:
         check_options(label, entry, _TABLE)
