@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
     "capture_repr": ("__repr__",),
+    "ignore_repr_types": r"matplotlib",
     "download_all_examples": False,
     "default_thumb_file": str(HERE / "assets" / "report.png"),
     "show_signature": False,

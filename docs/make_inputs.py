@@ -82,6 +82,7 @@ function gets a list of texts, or of images as arrays of shape (height, width, 3
 from 0 to 255. It returns one vector each. So any library serves. Such is a file `my_encoders.py`
 for a network of images in ONNX:
 
+<!-- not run: the network is yours; tests/inputs/test_encoders_tried.py runs it on one -->
 ```python
 import numpy as np
 import onnxruntime
