@@ -35,6 +35,10 @@ class Transformer(Protocol):
 
 Encoder = str | Transformer | Embedder | Callable[[list[Any]], npt.ArrayLike]
 
+_FORMS = (
+    "'transformers:NAME', 'open_clip:NAME/PRETRAINED', a callable or an object with a method "
+    "transform, or MODULE:NAME of such a one"
+)
 _OPENERS: Mapping[str, Callable[..., Embedder]] = {
     "transformers": open_hugging,
     "open_clip": open_clip_model,
@@ -170,14 +174,13 @@ def encoder_named(encoder: Any, argument: str = "encoder") -> Encoder:
         scheme, _, name = encoder.partition(":")
         if scheme in _OPENERS and name:
             return encoder
-        found = imported(encoder, argument) if scheme and name else None
+        try:
+            found = imported(encoder, argument) if scheme and name else None
+        except InputError as error:
+            raise InputError(f"{error}; {argument} must be {_FORMS}") from error
     usable = callable(found) or isinstance(found, Transformer | Embedder)
     if not usable or inspect.isclass(found):
-        raise InputError(
-            f"{argument} must be 'transformers:NAME', 'open_clip:NAME/PRETRAINED', a callable or "
-            "an object with a method transform, or MODULE:NAME of such a one, got "
-            f"{shortened(encoder)}"
-        )
+        raise InputError(f"{argument} must be {_FORMS}, got {shortened(encoder)}")
     made: Encoder = found
     return made
 
