@@ -61,14 +61,9 @@ pygments_style, pygments_dark_style = "default", "github-dark"
 # Scripts that become pages: folder of the source, and of the pages made of it
 
 SCRIPTS = {"tutorials": "learn", "gallery": "figures"}
-_there = {
-    source: made
-    for source, made in SCRIPTS.items()
-    if any((HERE / source).glob("GALLERY_HEADER.*"))
-}
 sphinx_gallery_conf = {
-    "examples_dirs": [*_there],
-    "gallery_dirs": [*_there.values()],
+    "examples_dirs": [*SCRIPTS],
+    "gallery_dirs": [*SCRIPTS.values()],
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
     "capture_repr": ("__repr__",),
@@ -88,7 +83,7 @@ FOLDERS = ("case-studies", "findings", "measures")
 
 
 def _links(app: Any, name: str, source: list[str]) -> None:
-    """Links to a script lead to the page made of it; toctrees hold what there is."""
+    """Links to a script lead to the page made of it; a folder's README lists its pages."""
     text = source[0]
     for folder, made in SCRIPTS.items():
         text = re.sub(
@@ -101,12 +96,6 @@ def _links(app: Any, name: str, source: list[str]) -> None:
     text = re.sub(r"\]\((?:\.\./)+CONTRIBUTING\.md(#[\w-]+)?\)", r"](/contributing.md\1)", text)
     if name.startswith("measures/"):
         text = re.sub(r"`(howsure\.metrics\.\w+)`", r"{py:obj}`\1`", text)
-    if name == root_doc:
-        parts = re.findall(r"^([\w/-]+)/index\*$", text, flags=re.MULTILINE)
-        for part in parts:
-            there = part in SCRIPTS.values() or any((HERE / part).glob("index.*"))
-            there = there and part not in {made for s, made in SCRIPTS.items() if s not in _there}
-            text = text.replace(f"\n{part}/index*", f"\n{part}/index" * there)
     source[0] = text
 
 
@@ -155,7 +144,7 @@ def setup(app: Any) -> None:
     """Make the API's pages anew, and tend sources on their way."""
     make_api.write()
     app.add_role("named", _named)
-    made = [root_doc, *(f"{folder}/README" for folder in FOLDERS)]
+    made = [f"{folder}/README" for folder in FOLDERS]
     app.connect("env-get-outdated", lambda *_: made)  # what they list may have changed
     app.connect("source-read", _links)
     app.connect("autodoc-process-docstring", _bars, priority=100)
