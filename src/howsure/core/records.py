@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
@@ -76,6 +76,11 @@ class Record:
         Why the number is missing, or what limits it.
     options : mapping
         The choices that decided the number.
+    exact : {"rows", "histogram", "sample"}
+        What the number was computed of: all rows, a histogram of all of them, or the `n` rows of
+        a sample.
+    added_error : float
+        What a histogram or a sample adds to the error: a bound, or a standard error.
     """
 
     metric: str
@@ -99,6 +104,8 @@ class Record:
     source: str = ""
     reason: str = ""
     options: Mapping[str, str | float] = field(default_factory=dict)
+    exact: Literal["rows", "histogram", "sample"] = "rows"
+    added_error: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """The record as plain values, NaN as None, for JSON and tables.

@@ -120,20 +120,28 @@ def assess_groups(
         return GroupReport((), None, notes)
     records: list[Record] = []
     for grouping in divided:
-        for whole in evaluation.records:
-            records.extend(
-                attempt(
-                    f"{whole.metric} in groups of {whole.model}",
-                    partial(_means, evaluation, grouping, whole, confidence),
-                    partial(_unanswered, grouping, whole),
-                )
-            )
+        records.extend(means_in_groups(evaluation, grouping, confidence))
         if statistics or (
             evaluation.evalset.n <= STATISTIC_ROWS and len(grouping.labels) <= STATISTIC_GROUPS
         ):
             records.extend(_statistics(evaluation, grouping, confidence, seed))
     tests = compare_groups(evaluation, divided, confidence=confidence, seed=seed)
     return GroupReport((*records, *tests.records), tests.table, notes)
+
+
+def means_in_groups(
+    evaluation: Evaluation, grouping: Grouping, confidence: float = 0.95
+) -> list[Record]:
+    """Every measure that is a mean, in every group of one grouping."""
+    return [
+        record
+        for whole in evaluation.records
+        for record in attempt(
+            f"{whole.metric} in groups of {whole.model}",
+            partial(_means, evaluation, grouping, whole, confidence),
+            partial(_unanswered, grouping, whole),
+        )
+    ]
 
 
 def compare_groups(

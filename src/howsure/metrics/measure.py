@@ -153,7 +153,7 @@ def _answered(
         records = [
             record_of(
                 metric,
-                _noted(each, form),
+                noted(each, form),
                 view.evalset,
                 coverage=coverage,
                 confidence=view.confidence,
@@ -162,7 +162,7 @@ def _answered(
             )
             for each in known
         ]
-        return _supposed(view, metric, records), rows
+        return supposed(view, metric, records), rows
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
 
 
@@ -185,7 +185,15 @@ def _claimed(view: View, metric: Metric, coverage: float, found: Estimate) -> Es
     if not metric.expected or math.isnan(coverage):
         return found
     claims, weights = view.get("claims", coverage)[metric.expected], view.evalset.multiplicities
-    least, most = (float(np.clip(weighted_mean(end, weights), 0.0, 1.0)) for end in claims.T)
+    least, most = (weighted_mean(end, weights) for end in claims.T)
+    return beside_claims(metric, coverage, found, least, most)
+
+
+def beside_claims(
+    metric: Metric, coverage: float, found: Estimate, least: float, most: float
+) -> Estimate:
+    """An estimate beside the least and the most that rows claim on average."""
+    least, most = (float(np.clip(end, 0.0, 1.0)) for end in (least, most))
     target = metric.target_at(coverage)
     if most - least <= RANGED:  # a few values that rounding made equal are no range
         return found if math.isclose(least, target, rel_tol=1e-9) else replace(found, null=least)
@@ -194,7 +202,7 @@ def _claimed(view: View, metric: Metric, coverage: float, found: Estimate) -> Es
     return replace(found, null=most, details={**found.details, "claimed_least": least})
 
 
-def _supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]:
+def supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]:
     """Without their target where what it supposes does not hold, and the reason."""
     try:
         if metric.supposes:
@@ -212,7 +220,7 @@ def _supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]
     return records
 
 
-def _noted(found: Estimate, form: Form) -> Estimate:
+def noted(found: Estimate, form: Form) -> Estimate:
     """With the options of its form, and the form's note unless the value has one of its own."""
     options = {name: str(value) for name, value in form.options.items()}
     return replace(found, reason=found.reason or form.note, details={**options, **found.details})

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from howsure.core.arrays import IntArray
 from howsure.core.records import Record
 from howsure.metrics.metric import Metric
 from howsure.predictions import EvalSet
@@ -23,8 +24,14 @@ def record_of(
     confidence: float = 0.95,
     share: bool = False,
     source: str = "",
+    tail: str | None = None,
+    bundles: IntArray | None = None,
 ) -> Record:
-    """The record of an estimate."""
+    """The record of an estimate.
+
+    Where its rows stand for others, `tail` says of a mean of squared errors why these are too
+    heavy-tailed (empty: they are not), and `bundles` how rows are added up to tell the error.
+    """
     weights = evalset.weights
     rows = float(evalset.n) if weights is None else weights.effective_n
     reason = found.reason
@@ -58,7 +65,11 @@ def record_of(
     if not math.isfinite(found.value):
         return record
     if found.influence is not None:
-        return _from_influence(record, found, found.influence, evalset, metric.bounds, share=share)
+        if found.squares is not None:
+            tail = heavy(found.squares, evalset.multiplicities)
+        return _from_influence(
+            record, found, found.influence, evalset, metric.bounds, share, tail, bundles
+        )
     return record
 
 
@@ -68,12 +79,13 @@ def _from_influence(
     influence: np.ndarray,
     evalset: EvalSet,
     bounds: tuple[float, float],
-    *,
     share: bool,
+    tail: str | None,
+    bundles: IntArray | None,
 ) -> Record:
     """Standard error and interval of rows that are independent, weighted or in clusters."""
     weights = evalset.weights
-    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    cluster = bundles if evalset.cluster is None else evalset.cluster.codes
     spread = spread_of(influence, weights, cluster)
     record = replace(record, standard_error=float(spread.error[0]))
     if weights is not None and weights.kind == "importance":
@@ -82,16 +94,15 @@ def _from_influence(
         count = len(evalset.cluster.labels)
         told = f"{count:,} clusters" if count > 1 else "no interval: rows are one cluster"
         record = _because(record, told)
-    if found.squares is not None and (reason := heavy(found.squares, evalset.multiplicities)):
-        return _because(record, reason)
+    if tail:
+        return _because(record, tail)
     value, n = np.array([record.value]), np.array([record.n])
     if share and cluster is None and (weights is None or weights.kind == "frequency"):
         ends = clopper_pearson(np.round(value * n), n, confidence=record.confidence)
     elif share:
         ends = share_ends(value, spread, n, record.confidence)
     else:
-        squares = found.squares is not None
-        ends = skewed_ends(value, spread, record.confidence, squares=squares)
+        ends = skewed_ends(value, spread, record.confidence, squares=tail is not None)
     low, high = (float(end[0]) for end in ends)
     if found.noise is not None:  # in clusters noise grows as the standard error does
         plain = spread_of(influence, weights).error

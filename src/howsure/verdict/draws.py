@@ -203,6 +203,8 @@ class Stand:
         Rows stood for: a sum of frequencies, or Kish's number.
     whole : bool
         Whether these are all rows.
+    times : float
+        By what n exceeds the rows of the set, where this is a sample itself.
     """
 
     view: View
@@ -211,6 +213,7 @@ class Stand:
     weights: FloatArray | None
     n: float
     whole: bool
+    times: float = 1.0
 
     @property
     def size(self) -> float:
@@ -220,10 +223,10 @@ class Stand:
 
 
 class Pool:
-    """Rows of a view from which some may be taken to stand for all."""
+    """Rows of a view from which some may be taken to stand for all, or for so many more."""
 
-    def __init__(self, view: View, seed: int) -> None:
-        self.view, self.seed = view, seed
+    def __init__(self, view: View, seed: int, n: float | None = None) -> None:
+        self.view, self.seed, self.n = view, seed, n
         self._rising: IntArray | None = None
 
     def stand(self, most: int) -> Stand:
@@ -252,13 +255,16 @@ class Pool:
         columns += [] if lean.point is None else [lean.point]
         columns += [each for belief in lean.beliefs for each in belief.numbers().values()]
         columns += [held.groups[name].codes[rows] for name in sorted(held.groups)]
+        own = total if weights is None or frequent else weights.effective_n
+        n = own if self.n is None else self.n
         return Stand(
             view.on(lean),
             rows,
             row_keys(*columns),
             None if lean.weights is None else lean.weights.values,
-            total if weights is None or frequent else weights.effective_n,
-            total <= most,
+            n,
+            total <= most and n == own,
+            n / own,
         )
 
     def _evenly(self, counts: FloatArray | None, size: int) -> IntArray:

@@ -138,21 +138,31 @@ def with_nulls(
     *,
     seed: int = 0,
     dependence: Dependence | str = "",
+    n: float | None = None,
 ) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-    """Records with a perfect model's value and 95 % range, or the option that says why not."""
-    return _Nulls(evaluation, seed, dependence).attach(grouped)
+    """Records with a perfect model's value and 95 % range, or the option that says why not.
+
+    `n` is the number of rows that those of the evaluation stand for, if these are a sample.
+    """
+    return _Nulls(evaluation, seed, dependence, n).attach(grouped)
 
 
 class _Nulls:
     """Nulls of one evaluation, by metric and coverage, and by group."""
 
-    def __init__(self, evaluation: Evaluation, seed: int, dependence: Dependence | str) -> None:
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        seed: int,
+        dependence: Dependence | str,
+        n: float | None = None,
+    ) -> None:
         self.copula = copula_of(evaluation.view, dependence)
         self.view = evaluation.view
         self.records = evaluation.records
         self.model = evaluation.evalset.model
         self.seed = seed
-        self.pool = Pool(self.view, seed)
+        self.pool = Pool(self.view, seed, n)
         self.divided: Sequence[Grouping] | None = None
         self.found: dict[Key, Null | str] = {}
         self.in_groups: dict[tuple[Key, str], Null | str] = {}
@@ -741,7 +751,7 @@ def _codes(
     n = np.asarray(add(weights=weights), dtype=np.float64)
     if whole.weights is not None and whole.weights.kind == "importance":
         n = np.square(n) / add(weights=np.square(weights))
-    return grouping.labels, grouping.codes[held.rows], n
+    return grouping.labels, grouping.codes[held.rows], n * held.times
 
 
 def _integrated(belief: Prediction) -> bool:

@@ -108,7 +108,7 @@ class Bands:
     def constant(self, *, lopsided: bool = True) -> Bands:
         """The same errors with one band for all: as lopsided as the mean band, or symmetric."""
         below, above = (self.mean(self.below), self.mean(self.above)) if lopsided else (1.0, 1.0)
-        if abs(above - below) <= _LEVEL * (below + above):
+        if level(below, above):
             below = above = 1.0
         one = np.ones(len(self))
         return replace(self, below=below * one, above=above * one, move="scale")
@@ -119,7 +119,7 @@ class Bands:
         counted = slice(None) if self.weights is None else self.weights > 0
         width = (self.below + self.above)[counted]
         size = (np.abs(self.y - self.error)[counted] + width).max()
-        return bool(np.ptp(width) <= min(_ROUNDING * size, _NOTICED * width.max()))
+        return one_width(float(width.min()), float(width.max()), float(size))
 
     def take(self, rows: npt.NDArray[Any]) -> Bands:
         """The bands of the entries chosen by an index or a mask; one output only."""
@@ -147,6 +147,16 @@ class Bands:
             weights=None if self.weights is None else self.weights[rows],
             outputs=1,
         )
+
+
+def one_width(least: float, greatest: float, size: float) -> bool:
+    """Whether widths are one, up to the rounding of intervals' ends of at most this size."""
+    return greatest - least <= min(_ROUNDING * size, _NOTICED * greatest)
+
+
+def level(below: float, above: float) -> bool:
+    """Whether mean bands below and above are one, up to adding up."""
+    return abs(above - below) <= _LEVEL * (below + above)
 
 
 def checked_bands(

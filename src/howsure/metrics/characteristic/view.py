@@ -12,9 +12,10 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Table
-from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, characteristic_curve
+from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint
 from howsure.metrics.characteristic.area import AreaRequest, Reading
-from howsure.metrics.characteristic.bands import Bands, YAxis
+from howsure.metrics.characteristic.bands import Bands, YAxis, checked_bands
+from howsure.metrics.characteristic.curve import curve_of
 from howsure.metrics.characteristic.operating import Cost
 from howsure.metrics.metric import (
     BY_UNIT,
@@ -113,8 +114,8 @@ def _scales(
     return Estimate(value, tail.influence - (0.0 if left else share) * edge.influence)
 
 
-def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
-    """The bandwidth–miss-rate curve of the intervals nearest to 90 % about the point forecast."""
+def bands_of(view: View, _: float = math.nan) -> Bands:
+    """The intervals nearest to 90 % as bands about the point forecast."""
     evalset = view.evalset
     lower, upper, _ = _ends(view)
     point = view.get("point")
@@ -123,7 +124,7 @@ def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
     if not (lower < upper).any():
         raise UnanswerableError("every interval has width 0, so none can be scaled")
     weights = evalset.weights
-    return characteristic_curve(
+    return checked_bands(
         evalset.y,
         point,
         lower,
@@ -132,6 +133,11 @@ def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
         weights_kind="frequency" if weights is None else weights.kind,
         outside="recentre",
     )
+
+
+def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
+    """The bandwidth–miss-rate curve of these bands."""
+    return curve_of(view.get("bands"), "bandwidth", "miss_rate")
 
 
 def recentred_rows(view: View, _: float = math.nan) -> IntArray:
@@ -347,6 +353,7 @@ _ENTRIES = (
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
+        "bands": bands_of,
         "characteristic": characteristic_view,
         "recentred_rows": recentred_rows,
         "miss_range": _miss_range,

@@ -1,0 +1,206 @@
+"""Mass, means and central moments of row values: of parts, merged into those of the whole.
+
+Sums of powers cancel where a mean is large beside its standard deviation, so moments are taken
+about the mean of their own rows and moved when parts are merged (P. Pébay, Sandia report
+SAND2008-6212, 2008). Three moments are all that a standard error and its skewness need; two
+weighted points hold them (Gauss's quadrature), and stand for the rows in any formula of sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.brief import brief_repr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Of p columns of row values in c cells, each column by itself.
+
+    Attributes
+    ----------
+    mass : ndarray of float, shape (c,)
+        Sum of the weights in each cell.
+    mean, second, third : ndarray of float, shape (c, p)
+        Weighted mean, and sums of squares and of cubes about it.
+    """
+
+    mass: FloatArray
+    mean: FloatArray
+    second: FloatArray
+    third: FloatArray
+
+    __repr__ = brief_repr
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[FloatArray],
+        codes: IntArray,
+        size: int,
+        weights: FloatArray | None = None,
+    ) -> Moments:
+        """Of rows whose cells are given by codes below `size`."""
+        mass = np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
+        empty = np.where(mass > 0.0, mass, 1.0)
+        found = np.zeros((3, size, len(columns)))
+        for place, values in enumerate(columns):
+            weighted = values if weights is None else weights * values
+            mean = np.bincount(codes, weights=weighted, minlength=size) / empty
+            off = values - mean[codes]
+            # what rounding left of the mean: the mean then holds to the last digit
+            moved = off if weights is None else weights * off
+            rest = np.bincount(codes, weights=moved, minlength=size) / empty
+            square = moved * off
+            second = np.bincount(codes, weights=square, minlength=size)
+            third = np.bincount(codes, weights=square * off, minlength=size)
+            found[:, :, place] = mean + rest, second, third
+        return cls(mass, *found)
+
+    def merged(self, other: Moments) -> Moments:
+        """Of the rows of both, whose cells are the same."""
+        mass = self.mass + other.mass
+        safe = np.where(mass > 0.0, mass, 1.0)[:, None]
+        a, b = self.mass[:, None], other.mass[:, None]
+        gap = other.mean - self.mean
+        cross = a * b / safe
+        second = self.second + other.second + cross * np.square(gap)
+        third = (
+            self.third
+            + other.third
+            + cross * (a - b) / safe * gap**3
+            + 3.0 * gap * (a * other.second - b * self.second) / safe
+        )
+        return Moments(mass, self.mean + gap * b / safe, second, third)
+
+    def placed(self, codes: IntArray, size: int) -> Moments:
+        """The same with each cell at another place, or several cells made one."""
+        order = np.argsort(codes, kind="stable")
+        found = Moments(np.zeros(size), *np.zeros((3, size, self.mean.shape[1])))
+        turn = _occurrence(codes[order])
+        for number in range(int(turn.max(initial=-1)) + 1):
+            rows = order[turn == number]
+            part = Moments(np.zeros(size), *np.zeros((3, size, self.mean.shape[1])))
+            for name in ("mass", "mean", "second", "third"):
+                getattr(part, name)[codes[rows]] = getattr(self, name)[rows]
+            found = found.merged(part)
+        return found
+
+    def points(self, column: int) -> tuple[FloatArray, FloatArray]:
+        """Two values a cell and their weights, each shape (2c,), with the moments of a column."""
+        return two_points(
+            self.mass, self.mean[:, column], self.second[:, column], self.third[:, column]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    """Of p columns of row values together, and of q − p further ones beside them, over all rows.
+
+    Attributes
+    ----------
+    mass : float
+        Sum of the weights.
+    mean, least, greatest : ndarray of float, shape (q,)
+        Weighted means, and extremes.
+    second : ndarray of float, shape (p, p)
+        Sums of products of two deviations.
+    third : ndarray of float, shape (p, p, p)
+        Sums of products of three.
+    """
+
+    mass: float
+    mean: FloatArray
+    least: FloatArray
+    greatest: FloatArray
+    second: FloatArray
+    third: FloatArray
+
+    __repr__ = brief_repr
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[FloatArray],
+        beside: Sequence[FloatArray] = (),
+        weights: FloatArray | None = None,
+    ) -> Joint:
+        """Of rows."""
+        every = np.stack([*columns, *beside])
+        mean = np.average(every, axis=1, weights=weights)
+        off = every[: len(columns)] - mean[: len(columns), None]
+        moved = off if weights is None else off * weights
+        p, n = off.shape
+        pairs = (off[:, None] * off[None]).reshape(p * p, n)
+        mass = float(n if weights is None else weights.sum())
+        mean[:p] += moved.sum(axis=1) / mass
+        third = (pairs @ moved.T).reshape(p, p, p)
+        return cls(mass, mean, every.min(axis=1), every.max(axis=1), moved @ off.T, third)
+
+    def merged(self, other: Joint) -> Joint:
+        """Of the rows of both."""
+        a, b, mass = self.mass, other.mass, self.mass + other.mass
+        every = other.mean - self.mean
+        gap = every[: len(self.second)]
+        outer = np.multiply.outer(gap, gap)
+        turned = a / mass * other.second - b / mass * self.second
+        return Joint(
+            mass,
+            self.mean + every * (b / mass),
+            np.minimum(self.least, other.least),
+            np.maximum(self.greatest, other.greatest),
+            self.second + other.second + a * b / mass * outer,
+            self.third
+            + other.third
+            + a * b * (a - b) / mass**2 * np.multiply.outer(outer, gap)
+            + _symmetric(gap, turned),
+        )
+
+    def points(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Two values of slopes · (row − mean) and their weights, each shape (2,)."""
+        second = max(float(slopes @ self.second @ slopes), 0.0)
+        third = float(np.einsum("abc,a,b,c->", self.third, slopes, slopes, slopes))
+        return two_points(*(np.array([each]) for each in (self.mass, 0.0, second, third)))
+
+
+def _occurrence(ranked: IntArray) -> IntArray:
+    """How often each of some sorted codes came before."""
+    starts = np.flatnonzero(np.diff(ranked, prepend=-1))
+    counts = np.diff(np.append(starts, len(ranked)))
+    return np.asarray(np.arange(len(ranked)) - np.repeat(starts, counts))
+
+
+def _symmetric(gap: FloatArray, second: FloatArray) -> FloatArray:
+    """The sum of gap times second over the three places that gap can take."""
+    return np.asarray(
+        np.einsum("a,bc->abc", gap, second)
+        + np.einsum("b,ac->abc", gap, second)
+        + np.einsum("c,ab->abc", gap, second)
+    )
+
+
+def two_points(
+    mass: FloatArray, mean: FloatArray, second: FloatArray, third: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Values and weights of shape (2c,) with c masses, means, and sums of squares and of cubes.
+
+    >>> values, weights = two_points(*np.array([[10.0], [3.0], [40.0], [0.0]]))
+    >>> values, weights
+    (array([5., 1.]), array([5., 5.]))
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sd = np.sqrt(second / mass)
+        skew = np.where(sd > 0.0, third / mass / np.where(sd > 0.0, sd, 1.0) ** 3, 0.0)
+    skew = np.where(np.isfinite(skew), skew, 0.0)
+    root = np.hypot(skew, 2.0)
+    # of the two ends the far one is a sum without cancellation, and their product is −1
+    far = (np.abs(skew) + root) / 2.0
+    sign = np.where(skew < 0.0, -1.0, 1.0)
+    share = 1.0 / (1.0 + np.square(far))
+    sd = np.where(np.isfinite(sd), sd, 0.0)
+    values = np.concatenate([mean + sign * far * sd, mean - sign * sd / far])
+    return values, np.concatenate([mass * share, mass * (1.0 - share)])

@@ -1,0 +1,1 @@
+"""Tables of any size: what their parts must keep, and who does the parts."""

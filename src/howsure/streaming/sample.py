@@ -1,0 +1,226 @@
+"""A sample of rows, the same whatever the order of rows and however the table is cut.
+
+Every row has a number in (0, 1) that what it holds decides, and the rows with the smallest numbers
+are the sample (a bottom-k sample). Rows that are equal in everything are told apart by how many
+came before and by the batch they lie in: otherwise all of them were in it, or none. A row with a
+frequency weight w stands for w rows, of which a binomial number is in the sample. Where rows
+belong to clusters, or to blocks of time, these are taken whole: first as few of them as need be,
+and where a few are still too many rows, some rows of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy import special
+
+from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
+from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
+from howsure.predictions import EvalSet
+from howsure.streaming.totals import hashed_labels, numbers_of_time, unit_keys
+
+ROWS = 100_000
+"""Rows of the sample."""
+FEWEST_UNITS = 200
+"""Clusters or blocks of time that the sample keeps at least, however many rows they have."""
+_ROOMY = 1.2
+"""By what the first bound exceeds the expected one: surely no row is lost that is wanted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Rows of a table with the numbers that chose them.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The rows, as the table has them.
+    number, unit : ndarray of float, shape (n,)
+        The number of each row and that of its cluster or block of time; 0 where it has none.
+    copies : ndarray of float, shape (n,)
+        Frequency weights; 1 where there are none.
+    most : int
+        Rows that the sample may have.
+    bound, unit_bound : float
+        Rows and units below these are in the sample.
+    """
+
+    table: pa.Table
+    number: FloatArray
+    unit: FloatArray
+    copies: FloatArray
+    most: int
+    bound: float
+    unit_bound: float
+
+    __repr__ = brief_repr
+
+    @classmethod
+    def of(
+        cls,
+        table: pa.Table,
+        evalsets: Sequence[EvalSet],
+        *,
+        most: int = ROWS,
+        seed: int = 0,
+        block: float = 1.0,
+        bound: float = 1.0,
+    ) -> Sample:
+        """Of some rows, one evaluation set a model; `bound` is a first one."""
+        first = evalsets[0]
+        number = row_uniforms(seed, "sample", told_apart(evalsets))
+        found = unit_keys(first, block)
+        unit = np.zeros(first.n)
+        if found is not None and found[0] != "rows":
+            by, width, keys = found
+            unit = row_uniforms(seed, f"sample {by}", row_hashes(keys, np.full(first.n, width)))
+        weights = first.weights
+        copies = np.ones(first.n)
+        if weights is not None and weights.kind == "frequency":
+            copies = weights.values
+        whole = found is not None and found[0] != "rows"
+        bounds = (1.0, bound) if whole else (bound, 1.0)
+        held = cls(table, number, unit, copies, most, *bounds).within()
+        return replace(held, table=_written_out(held.table))
+
+    @property
+    def taken(self) -> FloatArray:
+        """How many copies of each row are in the sample."""
+        return copies_below(self.number, self.copies, self.bound)
+
+    def merged(self, *others: Sample) -> Sample:
+        """The sample of the rows of all."""
+        parts = (self, *others)
+        bounds = min(p.bound for p in parts), min(p.unit_bound for p in parts)
+        kept = [replace(part, bound=bounds[0], unit_bound=bounds[1]).cut() for part in parts]
+        table = pa.concat_tables([part.table for part in kept], promote_options="permissive")
+        number, unit, copies = (
+            np.concatenate([getattr(part, name) for part in kept])
+            for name in ("number", "unit", "copies")
+        )
+        return Sample(table, number, unit, copies, self.most, *bounds).within()
+
+    def cut(self) -> Sample:
+        """Without the rows that the bounds leave out."""
+        kept = (self.taken > 0) & (self.unit < self.unit_bound)
+        return self if kept.all() else self._of(kept)
+
+    def within(self) -> Sample:
+        """With so low bounds that there are not too many rows."""
+        held = self.cut()
+        if held.unit.any() and held.taken.sum() > held.most:
+            held = replace(held, unit_bound=held._of_units()).cut()
+        if held.taken.sum() > held.most:
+            held = replace(held, bound=held._of_rows()).cut()
+        return held
+
+    def ranked(self) -> Sample:
+        """In the order of their numbers, which no cut of the table changes."""
+        order = np.lexsort((self.copies, self.number, self.unit))
+        return self._of(order)
+
+    def _of(self, rows: npt.NDArray[Any]) -> Sample:
+        picked = pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows)
+        return replace(
+            self,
+            table=self.table.take(picked),
+            number=self.number[rows],
+            unit=self.unit[rows],
+            copies=self.copies[rows],
+        )
+
+    def _of_units(self) -> float:
+        """The bound of units that leaves few enough rows, or few units."""
+        units, place = np.unique(self.unit, return_inverse=True)
+        upto = np.cumsum(np.bincount(place, weights=self.taken))
+        kept = max(int(np.searchsorted(upto, self.most, side="right")), FEWEST_UNITS)
+        return float(units[kept]) if kept < len(units) else self.unit_bound
+
+    def _of_rows(self) -> float:
+        """The bound of rows that leaves few enough."""
+        if (self.copies == 1.0).all():
+            return float(np.partition(self.number, self.most)[self.most])
+        low, high = 0.0, self.bound
+        for _ in range(60):
+            middle = (low + high) / 2.0
+            if copies_below(self.number, self.copies, middle).sum() > self.most:
+                high = middle
+            else:
+                low = middle
+        return low
+
+
+def copies_below(number: FloatArray, copies: FloatArray, bound: float) -> FloatArray:
+    """How many of so many copies are in the sample: binomial, and more where the bound is higher.
+
+    >>> copies_below(np.array([0.2, 0.8]), np.array([1.0, 1.0]), 0.5)
+    array([1., 0.])
+    """
+    taken = (number < bound).astype(np.float64)
+    many = np.flatnonzero(copies > 1.0)
+    if len(many) and bound < 1.0:
+        drawn = special.bdtrik(1.0 - number[many], copies[many], bound)
+        taken[many] = np.clip(np.ceil(np.nan_to_num(drawn, nan=0.0)), 0.0, copies[many])
+    elif len(many):
+        taken[many] = copies[many]
+    return taken
+
+
+def first_bound(most: int, rows: int | None) -> float:
+    """A bound above that of the whole, where its rows are known: what it leaves out may go."""
+    return 1.0 if not rows else min(1.0, _ROOMY * (most + 6.0 * most**0.5) / rows)
+
+
+def told_apart(evalsets: Sequence[EvalSet]) -> KeyArray:
+    """Hashes of what rows hold, models apart, with labels as they are and equal rows told apart."""
+    first = evalsets[0]
+    columns: list[npt.NDArray[Any]] = [first.y]
+    for name in sorted(first.features):
+        columns.append(_hashed(first.features[name]))
+    for name in sorted(first.groups):
+        held = first.groups[name]
+        columns.append(_number(hashed_labels(held.labels))[held.codes])
+    if first.time is not None:
+        times = numbers_of_time(first.time)
+        columns.append(_hashed(first.time) if times is None else times)
+    if first.cluster is not None:
+        columns.append(_number(hashed_labels(first.cluster.labels))[first.cluster.codes])
+    if first.weights is not None and first.weights.kind == "importance":
+        columns.append(first.weights.values)
+    for held in sorted(evalsets, key=lambda each: each.model)[:1]:
+        columns += [] if held.point is None else [held.point]
+        for belief in sorted(held.beliefs, key=lambda each: each.kind):
+            columns += belief.numbers().values()
+    hashes = row_hashes(*columns)
+    ranked = np.sort(hashes)
+    if (ranked[1:] != ranked[:-1]).all():
+        return hashes
+    batch = np.full(len(hashes), _number(hashes.sum(keepdims=True))[0])
+    return row_keys(_number(hashes), batch)
+
+
+def _written_out(table: pa.Table) -> pa.Table:
+    """With labels in place of codes, which differ from part to part."""
+    for place, held in enumerate(table.schema):
+        if pa.types.is_dictionary(held.type):
+            plain = table[held.name].cast(held.type.value_type)
+            table = table.set_column(place, held.name, plain)
+    return table.replace_schema_metadata()
+
+
+def _number(hashes: KeyArray) -> FloatArray:
+    """A hash as a whole number that a float holds."""
+    return (hashes >> np.uint64(12)).astype(np.float64)
+
+
+def _hashed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if values.dtype.kind in "biuf":
+        return values
+    labels, codes = np.unique(values.astype(str), return_inverse=True)
+    return _number(hashed_labels(labels.astype(object)))[codes]

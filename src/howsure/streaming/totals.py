@@ -1,0 +1,526 @@
+"""What one model's rows add up to: moments in cells of its groups, joint moments, its PIT.
+
+Totals of parts merge into those of the whole, whatever the parts: every sum is kept as a mean with
+moments about it, so that merging loses no digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.brief import brief_repr
+from howsure.core.errors import UnanswerableError
+from howsure.core.labels import Categories
+from howsure.core.rng import row_hashes
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.groups import MOST_LABELS
+from howsure.metrics.metric import Form, Metric
+from howsure.metrics.sums import SUMS
+from howsure.metrics.view import View
+from howsure.predictions import EvalSet, Quantiles
+from howsure.stats.ecdf import grid_sums
+from howsure.stats.moments import Joint, Moments
+
+PIT_CELLS = 2**16
+"""Cells of the histogram of the PIT."""
+MOST_CELLS = 100_000
+"""Cells of all group columns together, past which the column with the most labels leaves them."""
+MOST_UNITS = 2**18
+"""Units (clusters, blocks of time) in cells, past which units are bundled."""
+BUNDLES = 1024
+"""Bundles of rows of importance weights, whose spread tells the error."""
+CLAIMED = "claimed"
+"""The column of cells that holds what rows claim at a coverage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A measure at a coverage (NaN: none)."""
+
+    metric: str
+    coverage: float
+
+    def __str__(self) -> str:
+        return self.metric if math.isnan(self.coverage) else f"{self.metric} {self.coverage:g}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """How the rows are divided by all group columns together.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns, in their order.
+    labels : tuple of tuple
+        The labels of each, in rising order.
+    codes : ndarray of int, shape (c, columns)
+        The labels of each cell that occurs.
+    left_out : mapping of str to str
+        Columns that no cell tells of, and why.
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[tuple[Any, ...], ...]
+    codes: IntArray
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, groups: Mapping[str, Categories], n: int) -> tuple[Cells, IntArray]:
+        """Of rows, and the cell of each."""
+        kept = {name: held for name, held in groups.items() if len(held.labels) <= MOST_LABELS}
+        left_out = {
+            name: _many(len(held.labels)) for name, held in groups.items() if name not in kept
+        }
+        codes = [held.codes for held in kept.values()]
+        sizes = [len(held.labels) for held in kept.values()]
+        cells, place = _distinct(codes, sizes, n)
+        labels = tuple(tuple(held.labels.tolist()) for held in kept.values())
+        return cls(tuple(kept), labels, cells, left_out), place
+
+    def merged(self, other: Cells) -> tuple[Cells, IntArray, IntArray]:
+        """The cells of both, and where those of each are among them."""
+        left_out = {**self.left_out, **other.left_out}
+        names = [name for name in self.names if name not in left_out]
+        labels = {name: _united(self.of_column(name), other.of_column(name)) for name in names}
+        for name in names:
+            if len(labels[name]) > MOST_LABELS:
+                left_out[name] = _many(len(labels[name]))
+        while True:
+            names = [name for name in names if name not in left_out]
+            codes = [
+                np.concatenate([each.placed(name, labels[name]) for each in (self, other)])
+                for name in names
+            ]
+            sizes = [len(labels[name]) for name in names]
+            cells, place = _distinct(codes, sizes, len(self.codes) + len(other.codes))
+            if len(cells) <= MOST_CELLS:
+                break
+            widest = max(names, key=lambda name: len(labels[name]))
+            left_out[widest] = (
+                f"with the other columns it makes more than {MOST_CELLS:,} groups: its own are "
+                "told by a sample"
+            )
+        made = Cells(tuple(names), tuple(labels[name] for name in names), cells, left_out)
+        return made, place[: len(self.codes)], place[len(self.codes) :]
+
+    def of_column(self, name: str) -> tuple[Any, ...]:
+        """The labels of a column."""
+        return self.labels[self.names.index(name)]
+
+    def placed(self, name: str, among: Sequence[Any]) -> IntArray:
+        """Of each cell the place of its label among these."""
+        place = {label: number for number, label in enumerate(among)}
+        moved = np.array([place[label] for label in self.of_column(name)], dtype=np.int64)
+        return np.asarray(moved[self.codes[:, self.names.index(name)]])
+
+    def groups(self) -> dict[str, Categories]:
+        """The group columns of a table that has one row for each cell."""
+        return {
+            name: Categories.from_codes(self.codes[:, place], _labels(self.labels[place]))
+            for place, name in enumerate(self.names)
+        }
+
+
+def _many(count: int) -> str:
+    return f"column has {count:,} labels or more; groups are assessed up to {MOST_LABELS:,}"
+
+
+def _labels(labels: Sequence[Any]) -> npt.NDArray[Any]:
+    if any(isinstance(label, str) for label in labels):
+        made = np.empty(len(labels), dtype=object)
+        made[:] = labels
+        return made
+    return np.array(labels)
+
+
+def _united(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Labels of both in rising order; text where one of them has text."""
+    if one == other:
+        return one
+    if any(isinstance(label, str) for label in (*one[:1], *other[:1])):
+        return tuple(sorted({*map(str, one), *map(str, other)}))
+    return tuple(sorted({*one, *other}))
+
+
+def _distinct(codes: Sequence[IntArray], sizes: Sequence[int], n: int) -> tuple[IntArray, IntArray]:
+    """The combinations of codes that occur, shape (c, columns), and which each row has."""
+    joint = np.zeros(n, dtype=np.int64)
+    for column, size in zip(codes, sizes, strict=True):
+        joint = joint * size + column
+    most = math.prod(sizes)
+    if most <= max(4 * n, 1024):  # counting is quicker than sorting
+        found = np.flatnonzero(np.bincount(joint, minlength=most))
+        number = np.zeros(most, dtype=np.int64)
+        number[found] = np.arange(len(found))
+        place = number[joint]
+    else:
+        found, place = np.unique(joint, return_inverse=True)
+    cells = np.empty((len(found), len(codes)), dtype=np.int64)
+    for column in range(len(codes) - 1, -1, -1):
+        found, cells[:, column] = np.divmod(found, sizes[column])
+    return cells, place.astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """Sums within units of rows that go together: clusters, blocks of time, bundles of rows.
+
+    Attributes
+    ----------
+    by : {"clusters", "time", "rows"}
+        What they are.
+    width : float
+        Of a block of time; of clusters and rows, in how many bundles they are at most (2^width).
+    key : ndarray of int, shape (u,)
+        The unit: the block's number, or a hash.
+    cell : ndarray of int, shape (u,)
+        The cell; a unit has an entry for each cell that it has rows of.
+    mass : ndarray of float, shape (u,)
+        Sum of the weights.
+    sums : ndarray of float, shape (u, p)
+        Weighted sums of the columns of the cells, then of those of the joint moments.
+    """
+
+    by: str
+    width: float
+    key: IntArray
+    cell: IntArray
+    mass: FloatArray
+    sums: FloatArray
+
+    __repr__ = brief_repr
+
+    @classmethod
+    def of(
+        cls,
+        by: str,
+        width: float,
+        keys: IntArray,
+        place: IntArray,
+        columns: Sequence[FloatArray],
+        weights: FloatArray | None,
+    ) -> Units:
+        """Of rows with their units and cells."""
+        units, unit = np.unique(keys, return_inverse=True)
+        pairs, pair = _distinct(
+            [unit, place], [len(units), int(place.max(initial=0)) + 1], len(place)
+        )
+        size = len(pairs)
+        mass = np.bincount(pair, weights=weights, minlength=size).astype(np.float64)
+        sums = np.empty((size, len(columns)))
+        for number, values in enumerate(columns):
+            weighted = values if weights is None else values * weights
+            sums[:, number] = np.bincount(pair, weights=weighted, minlength=size)
+        return cls(by, width, units[pairs[:, 0]], pairs[:, 1], mass, sums).bundled()
+
+    def merged(self, other: Units, here: IntArray, there: IntArray) -> Units:
+        """The sums of both, whose cells lie at these places."""
+        one, two = self.coarser(other.width), other.coarser(self.width)
+        both = replace(
+            one,
+            key=np.concatenate([one.key, two.key]),
+            cell=np.concatenate([here[one.cell], there[two.cell]]),
+            mass=np.concatenate([one.mass, two.mass]),
+            sums=np.concatenate([one.sums, two.sums]),
+        )
+        return both.joined().bundled()
+
+    def coarser(self, width: float) -> Units:
+        """In blocks or bundles as coarse as these, if they are not already."""
+        if self.by == "time":
+            if width <= self.width:
+                return self
+            return replace(self, width=width, key=self.key // round(width / self.width))
+        if width >= self.width:
+            return self
+        return replace(self, width=width, key=self.key >> round(self.width - width))
+
+    def joined(self) -> Units:
+        """With one entry for a unit and cell."""
+        units, unit = np.unique(self.key, return_inverse=True)
+        sizes = [len(units), int(self.cell.max(initial=0)) + 1]
+        pairs, pair = _distinct([unit, self.cell], sizes, len(unit))
+        sums = np.zeros((len(pairs), self.sums.shape[1]))
+        np.add.at(sums, pair, self.sums)
+        mass = np.bincount(pair, weights=self.mass, minlength=len(pairs)).astype(np.float64)
+        return replace(self, key=units[pairs[:, 0]], cell=pairs[:, 1], mass=mass, sums=sums)
+
+    def bundled(self) -> Units:
+        """In so coarse units that there are not too many."""
+        held = self
+        while len(held.key) > MOST_UNITS:
+            width = 2.0 * held.width if held.by == "time" else held.width - 1.0
+            held = held.coarser(width).joined()
+        return held
+
+
+def unit_keys(evalset: EvalSet, block: float) -> tuple[str, float, IntArray] | None:
+    """What the units are, their width, and the unit of each row; None of independent rows."""
+    if evalset.cluster is not None:
+        labels = evalset.cluster.labels
+        hashes = hashed_labels(labels) >> np.uint64(2)  # which fits a signed number
+        return "clusters", 62.0, hashes.astype(np.int64)[evalset.cluster.codes]
+    times = None if evalset.time is None else numbers_of_time(evalset.time)
+    if times is not None:
+        return "time", block, np.floor(times / block).astype(np.int64)
+    if evalset.weights is not None and evalset.weights.kind == "importance":
+        keys = row_hashes(evalset.y, evalset.weights.values) >> np.uint64(2)
+        bits = math.log2(BUNDLES)
+        return "rows", bits, (keys >> np.uint64(62 - round(bits))).astype(np.int64)
+    return None
+
+
+def numbers_of_time(times: npt.NDArray[Any]) -> FloatArray | None:
+    """Times as numbers, dates as seconds; None of text."""
+    if times.dtype.kind == "M":
+        return times.astype("datetime64[us]").astype(np.int64) / 1e6
+    return times.astype(np.float64) if times.dtype.kind in "biuf" else None
+
+
+def hashed_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """A hash of each label, the same whatever other labels there are."""
+    if labels.dtype.kind in "biuf":
+        return row_hashes(labels)
+    if labels.dtype.kind == "M":
+        return row_hashes(labels.astype("datetime64[us]").astype(np.int64))
+    import hashlib
+
+    digests = [hashlib.blake2b(str(each).encode(), digest_size=8).digest() for each in labels]
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Totals:
+    """What one model's rows add up to.
+
+    Attributes
+    ----------
+    model : str
+        Its name.
+    n : int
+        Rows.
+    mass, squares : float
+        Sums of their weights and of the squares of these; both n where there are none.
+    coverages : tuple of float
+        The nominal coverages assessed.
+    keys : tuple of Key
+        The columns of `moments`: row scores of means, then what rows claim at each coverage.
+    sources : mapping of str to str
+        Which predictions answered for a measure.
+    reasons : mapping of str to str
+        Why a measure has no answer.
+    cells, moments
+        How group columns divide the rows, and moments of each column in each cell.
+    joints : mapping of str to Joint
+        What statistics rest on.
+    claims : mapping of str to Joint
+        What rows claim at a coverage: least and most of misses below, above and on both sides.
+    units : Units, optional
+        Where rows depend, or have importance weights.
+    pit : ndarray of float, optional
+        Weights in each cell of the histogram of the PIT; None where there is no PIT.
+    among : ndarray of float, optional
+        Weights of the rows between any two quantiles of a table of quantiles.
+    """
+
+    model: str
+    n: int
+    mass: float
+    squares: float
+    coverages: tuple[float, ...]
+    keys: tuple[Key, ...]
+    sources: Mapping[str, str]
+    reasons: Mapping[str, str]
+    cells: Cells
+    moments: Moments
+    joints: Mapping[str, Joint]
+    claims: Mapping[str, Joint]
+    units: Units | None
+    pit: FloatArray | None
+    among: FloatArray | None
+
+    __repr__ = brief_repr
+
+    @classmethod
+    def of(cls, evalset: EvalSet, coverages: Sequence[float], block: float = 1.0) -> Totals:
+        """Of some rows; `block` is the width of blocks of time."""
+        view = View(evalset)
+        weights = None if evalset.weights is None else evalset.weights.values
+        keys: list[Key] = []
+        columns: list[FloatArray] = []
+        joints: dict[str, tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]] = {}
+        sources: dict[str, str] = {}
+        reasons: dict[str, str] = {}
+        for metric, coverage in measures(coverages):
+            key = Key(metric.name, coverage)
+            try:
+                form = answering(view, metric, coverage)
+                if form.reduce == "statistic":
+                    held = SUMS[metric.name]
+                    joints[str(key)] = held.columns(view, coverage), held.beside(view, coverage)
+                else:
+                    columns.append(_scores(view, form, coverage))
+                    keys.append(key)
+                needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
+                sources[str(key)] = view.source(needs, coverage)
+            except UnanswerableError as error:
+                reasons[str(key)] = str(error)
+        claims: dict[str, Joint] = {}
+        for coverage in coverages:
+            try:
+                told = view.get("claims", coverage)
+            except UnanswerableError:
+                continue
+            ends = [told[side][:, k] for side in ("below", "above", "missed") for k in (0, 1)]
+            claims[str(float(coverage))] = Joint.of((), ends, weights)
+            keys.append(Key(CLAIMED, coverage))
+            columns.append(np.ascontiguousarray(told["covered"][:, 0]))
+        cells, place = Cells.of(evalset.groups, evalset.n)
+        found = unit_keys(evalset, block)
+        units = None
+        if found is not None:
+            by, width, unit = found
+            every = [*columns, *(each for own, _ in joints.values() for each in own)]
+            units = Units.of(by, width, unit, place, every, weights)
+        return cls(
+            model=evalset.model,
+            n=evalset.n,
+            mass=float(evalset.n if weights is None else weights.sum()),
+            squares=float(evalset.n if weights is None else np.square(weights).sum()),
+            coverages=tuple(coverages),
+            keys=tuple(keys),
+            sources=sources,
+            reasons=reasons,
+            cells=cells,
+            moments=Moments.of(columns, place, len(cells.codes), weights),
+            joints={name: Joint.of(*both, weights) for name, both in joints.items()},
+            claims=claims,
+            units=units,
+            pit=_histogram(view, weights),
+            among=_among(view, weights),
+        )
+
+    def merged(self, other: Totals) -> Totals:
+        """Of the rows of both."""
+        reasons = {**other.reasons, **self.reasons}
+        one, two = self.without(reasons), other.without(reasons)
+        cells, here, there = one.cells.merged(two.cells)
+        units = None
+        if one.units is not None and two.units is not None:
+            units = one.units.merged(two.units, here, there)
+        size = len(cells.codes)
+        return replace(
+            one,
+            n=one.n + two.n,
+            mass=one.mass + two.mass,
+            squares=one.squares + two.squares,
+            reasons=reasons,
+            cells=cells,
+            moments=one.moments.placed(here, size).merged(two.moments.placed(there, size)),
+            joints={name: held.merged(two.joints[name]) for name, held in one.joints.items()},
+            claims={
+                name: held.merged(two.claims[name])
+                for name, held in one.claims.items()
+                if name in two.claims
+            },
+            units=units,
+            pit=None if one.pit is None or two.pit is None else one.pit + two.pit,
+            among=None if one.among is None or two.among is None else one.among + two.among,
+        )
+
+    def without(self, reasons: Mapping[str, str]) -> Totals:
+        """Without the measures that some other rows cannot answer."""
+        gone = {str(key) for key in self.keys} | set(self.joints)
+        gone &= set(reasons)
+        if not gone:
+            return self
+        kept = [place for place, key in enumerate(self.keys) if str(key) not in gone]
+        held = self.moments
+        moments = Moments(held.mass, held.mean[:, kept], held.second[:, kept], held.third[:, kept])
+        units = self.units
+        if units is not None:
+            columns, start = list(kept), len(self.keys)
+            for name, joint in self.joints.items():
+                stop = start + len(joint.second)
+                columns += [] if name in gone else range(start, stop)
+                start = stop
+            units = replace(units, sums=units.sums[:, columns])
+        return replace(
+            self,
+            keys=tuple(self.keys[place] for place in kept),
+            moments=moments,
+            joints={name: joint for name, joint in self.joints.items() if name not in gone},
+            units=units,
+        )
+
+
+def merged_totals(parts: Sequence[Totals]) -> Totals:
+    """Of the rows of all parts."""
+    return reduce(Totals.merged, parts)
+
+
+def measures(coverages: Sequence[float]) -> list[tuple[Metric, float]]:
+    """Every measure that sums tell, at every coverage."""
+    return [
+        (metric, coverage)
+        for metric in catalogue().values()
+        if metric.merges == "sums" and not metric.beside and metric.forms
+        for coverage in (coverages if metric.per_coverage else (math.nan,))
+    ]
+
+
+def answering(view: View, metric: Metric, coverage: float) -> Form:
+    """The first form that these rows can answer."""
+    if metric.calibration and math.isnan(coverage):
+        raise UnanswerableError("the nominal coverage of the intervals is unknown")
+    reasons: list[str] = []
+    for form in metric.forms:
+        try:
+            for name in (*form.keywords.values(), *form.needs):
+                if name != "characteristic":  # sorts all rows, and sums need no order
+                    view.get(name, coverage)
+        except UnanswerableError as error:
+            reasons.append(str(error))
+        else:
+            return form
+    raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def _scores(view: View, form: Form, coverage: float) -> FloatArray:
+    arrays = [view.get(name, coverage) for name in form.needs]
+    keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
+    rows = form.function(*arrays, **keywords, **form.options)
+    return np.asarray(rows, dtype=np.float64)
+
+
+def _histogram(view: View, weights: FloatArray | None) -> FloatArray | None:
+    """Weights of the rows whose PIT lies in each cell; where it jumps, its parts in each."""
+    try:
+        right, left = view.get("cdf"), view.get("left")
+    except UnanswerableError:
+        return None
+    if left is None:
+        place = np.minimum((right * PIT_CELLS).astype(np.int64), PIT_CELLS - 1)
+        return np.bincount(place, weights=weights, minlength=PIT_CELLS).astype(np.float64)
+    edges = np.arange(1, PIT_CELLS) / PIT_CELLS
+    total = float(len(right) if weights is None else weights.sum())
+    return np.diff(grid_sums(left, right, edges, weights), prepend=0.0, append=total)
+
+
+def _among(view: View, weights: FloatArray | None) -> FloatArray | None:
+    """Weights of the rows with so many quantiles below y."""
+    table = view.held(Quantiles)
+    if table is None:
+        return None
+    below = (table.values < view.evalset.y[:, None]).sum(axis=1)
+    size = len(table.levels) + 1
+    return np.bincount(below, weights=weights, minlength=size).astype(np.float64)
