@@ -44,6 +44,8 @@ from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.overview import overview
+from howsure.streaming.totals import Totals
+from howsure.streaming.whole import Whole
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import check_judging, ordered
@@ -278,8 +280,11 @@ def assess_sets(
     miss_range: Sequence[float] = MISS_RANGE,
     beside: Mapping[str, npt.NDArray[Any]] | None = None,
     images: npt.NDArray[Any] | None = None,
+    totals: Sequence[Totals] = (),
 ) -> Assessment:
     """Assess evaluation sets of one or several models, as `assess` does.
+
+    Where these are a sample of more rows, `totals` hold what all rows of each model add up to.
 
     Rows are first put in an order that only their content decides, and products run on one
     thread: neither the order of rows nor the number of threads changes a number. `recalibration`
@@ -303,6 +308,7 @@ def assess_sets(
     done: list[Evaluation] = []
     by_group: list[Table | None] = []
     notes: list[str] = []
+    drawn_of_all: list[Curve] = []
     with collected() as faults:
         for place, held in enumerate(evalsets):
             tell(f"measures of {held.model}", 2 * place, 3 * len(evalsets))
@@ -329,6 +335,13 @@ def assess_sets(
             told, in_groups = with_nulls(
                 found, grouped.records, seed=seed, dependence=dependences[place]
             )
+            if totals:
+                whole = Whole(totals[place], found, dependences[place], seed, confidence)
+                told = whole.records()
+                of_all = whole.groups()
+                if of_all is not None:
+                    in_groups, grouped = of_all.records, of_all
+                drawn_of_all += whole.calibration_curves()
             found = replace(found, records=told)
             records.extend((*told, *in_groups))
             notes.extend(grouped.notes)
@@ -368,6 +381,9 @@ def assess_sets(
             records.append(report.record)
             tables.extend(report.tables)
             curves.extend(report.curves)
+        of_all_rows = {(curve.name, curve.model) for curve in drawn_of_all}
+        curves = [each for each in curves if (each.name, each.model) not in of_all_rows]
+        curves = [*drawn_of_all, *curves]
         curves = [curve for curve in curves if not curve.model or curve.model in shown]
         tables = [table for table in tables if not table.model or table.model in shown]
         if len(done) > 1:

@@ -1,0 +1,429 @@
+"""From totals to records: what is known of all rows takes the place of what a sample tells.
+
+Two weighted values a cell have the moments of its rows, so the formulas on rows, given these
+values with their weights, make the same records as all rows would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.faults import attempt
+from howsure.core.labels import Categories
+from howsure.core.records import Curve, Record
+from howsure.core.weights import Weights
+from howsure.metrics.calibration import view as calibration
+from howsure.metrics.calibration.components import (
+    REACH,
+    by_normal_scores,
+    legendre,
+    pit_components,
+)
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.groups import Grouping, GroupReport, compare_groups, groupings, means_in_groups
+from howsure.metrics.measure import Evaluation, beside_claims, evaluate, noted, supposed
+from howsure.metrics.metric import Metric
+from howsure.metrics.recording import record_of
+from howsure.metrics.serial import MOST_UNITS, Dependence, batches_for, batches_of
+from howsure.metrics.sums import SUMS
+from howsure.metrics.view import View
+from howsure.predictions import Distribution, EvalSet
+from howsure.predictions.laws import NormalLaw
+from howsure.stats.binomial import shift_shares
+from howsure.stats.estimate import Estimate
+from howsure.stats.moments import Moments
+from howsure.streaming.totals import CLAIMED, PIT_CELLS, Key, Totals, answering
+from howsure.verdict.nulls import with_nulls
+
+_SIDES = ("below", "above", "missed")
+_BY_PIT = ("calibration_error", "miscalibration_area", "centred_miscalibration_area")
+_COMPONENTS = ("pit_bias", "pit_spread", "pit_skew", "pit_tails")
+_HEAVY = "no interval: the largest errors"
+"""How the reason begins that a mean of squared errors has no interval."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All rows of one model, known by their totals, beside a sample of them.
+
+    Attributes
+    ----------
+    totals : Totals
+        What all rows add up to.
+    sample : Evaluation
+        Of the rows of the sample, with a record for every measure.
+    dependence : Dependence or str
+        How the sample's rows go together.
+    seed : int
+        Fixes all draws.
+    confidence : float
+        Of intervals.
+    """
+
+    totals: Totals
+    sample: Evaluation
+    dependence: Dependence | str = ""
+    seed: int = 0
+    confidence: float = 0.95
+
+    @property
+    def n(self) -> float:
+        """Rows that count: a sum of frequencies, or Kish's number."""
+        held = self.totals
+        return held.mass**2 / held.squares if self._importance else held.mass
+
+    @property
+    def _importance(self) -> bool:
+        weights = self.sample.evalset.weights
+        return weights is not None and weights.kind == "importance"
+
+    @cached_property
+    def units(self) -> tuple[IntArray, str] | None:
+        """The unit of each entry of the totals' units, and what units are; None of plain rows."""
+        held = self.totals.units
+        if held is None:
+            return None
+        codes: IntArray = np.unique(held.key, return_inverse=True)[1].astype(np.int64)
+        if held.by != "time":
+            return codes, held.by
+        found = self.dependence
+        if isinstance(found, str) or not found.found:
+            return None
+        count = batches_for(replace(found, n=self.n))
+        return batches_of(codes, held.mass, min(count, MOST_UNITS)), "time"
+
+    # Records of all rows.
+
+    def records(self) -> tuple[Record, ...]:
+        """The sample's records, and those of all rows in place of them where there are some."""
+        known = {**self._exact(), **self._by_histogram()}
+        share = min(self.sample.evalset.n / max(self.totals.n, 1), 1.0)
+        own = [r for r in self.sample.records if _name(r) not in known]
+        rest = [_sampled(record, share) for record in self._beside_perfect(own)]
+        all_of = list(self._beside_perfect(list(known.values()), self.n))
+        found = {_name(record): record for record in (*rest, *all_of)}
+        return tuple(found[_name(record)] for record in self.sample.records)
+
+    def _beside_perfect(
+        self, records: Sequence[Record], n: float | None = None
+    ) -> tuple[Record, ...]:
+        held = replace(self.sample, records=tuple(records))
+        return with_nulls(held, seed=self.seed, dependence=self.dependence, n=n)[0]
+
+    def _exact(self) -> dict[tuple[str, str], Record]:
+        """Records of means, shares and statistics of sums."""
+        found = {}
+        for place, key in enumerate(self.totals.keys):
+            if key.metric != CLAIMED:
+                found[_key(key)] = self._mean(key, place)
+        for record in self.sample.records:
+            key = Key(record.metric, record.coverage)
+            if str(key) in self.totals.joints:
+                found[_key(key)] = self._statistic(key)
+        return found
+
+    def _mean(self, key: Key, place: int) -> Record:
+        held = self.totals.moments
+        every = held.placed(np.zeros(len(held.mass), dtype=np.int64), 1)
+        value = float(every.mean[0, place])
+        if not math.isfinite(value):
+            return self._record(key, Estimate(value, reason="some rows score infinity"))
+        rows, values = self.rows_of(key, place, every)
+        return self._record(key, Estimate(value, values - value), rows)
+
+    def _statistic(self, key: Key) -> Record:
+        held = self.totals.joints[str(key)]
+        found, slopes = SUMS[key.metric].value(held)
+        if slopes is None or not math.isfinite(found.value):
+            return self._record(key, found)
+        if self.units is None:
+            values, mass = held.points(slopes)
+            rows = self._rows(values, mass)
+            return self._record(key, replace(found, influence=values), rows)
+        own = self.totals.units
+        assert own is not None
+        start = len(self.totals.keys)
+        for name, joint in self.totals.joints.items():
+            if name == str(key):
+                break
+            start += len(joint.second)
+        sums = own.sums[:, start : start + len(slopes)]
+        values = (sums - own.mass[:, None] * held.mean[: len(slopes)]) @ slopes / own.mass
+        rows = self._rows(values, own.mass, self.units[0])
+        record = self._record(key, replace(found, influence=values), rows)
+        return self._dependent(record, held.points(slopes))
+
+    def _dependent(self, record: Record, points: tuple[FloatArray, FloatArray]) -> Record:
+        """With the p-value and the perfect model's range of rows that go together."""
+        if math.isnan(record.p) or not record.standard_error > 0.0:
+            return record
+        values, mass = points
+        plain = math.sqrt(float(mass @ np.square(values))) / record.n
+        wider = max(record.standard_error / plain, 1.0) if plain > 0.0 else 1.0
+        return replace(
+            _widened(record, wider),
+            standard_error=record.standard_error,
+            lower=record.lower,
+            upper=record.upper,
+        )
+
+    def rows_of(
+        self, key: Key, place: int, held: Moments | None = None
+    ) -> tuple[EvalSet, FloatArray]:
+        """Weighted rows that stand for all in the mean of a column, and their scores."""
+        if self.units is not None:
+            own = self.totals.units
+            assert own is not None
+            values = own.sums[:, place] / own.mass
+            return self._rows(values, own.mass, self.units[0], own.cell), values
+        moments = self.totals.moments if held is None else held
+        if _is_share(key.metric):
+            hits = moments.mean[:, place] * moments.mass
+            mass = np.concatenate([hits, moments.mass - hits])
+            mass = np.round(mass) if not self._importance else mass
+            values = np.repeat([1.0, 0.0], len(hits))
+        else:
+            values, mass = moments.points(place)
+        cells = np.tile(np.arange(len(moments.mass)), 2)
+        kept = mass > 0.0
+        values = values[kept]
+        return self._rows(values, mass[kept], cells=cells[kept]), values
+
+    def _rows(
+        self,
+        values: FloatArray,
+        mass: FloatArray,
+        units: IntArray | None = None,
+        cells: IntArray | None = None,
+    ) -> EvalSet:
+        groups: Mapping[str, Categories] = {}
+        if cells is not None and len(self.totals.cells.codes) > int(cells.max(initial=0)):
+            groups = {name: held.take(cells) for name, held in self.totals.cells.groups().items()}
+        named = None
+        if units is not None and self.units is not None and self.units[1] != "rows":
+            named = Categories(units, np.arange(1, int(units.max()) + 2))
+        return EvalSet(
+            y=values,
+            groups=groups,
+            weights=Weights(mass, "importance" if self._importance else "frequency"),
+            cluster=named,
+            model=self.totals.model,
+        )
+
+    def _record(self, key: Key, found: Estimate, rows: EvalSet | None = None) -> Record:
+        metric = catalogue()[key.metric]
+        own = next(r for r in self.sample.records if _name(r) == _key(key))
+        view = self.sample.view
+        form = answering(view, metric, key.coverage)
+        found = self._claimed(metric, key.coverage, noted(found, form))
+        tail = None
+        if form.squares or key.metric in _SQUARES:
+            tail = own.reason if own.reason.startswith(_HEAVY) else ""
+        bundles = None
+        if self.units is not None and self.units[1] == "rows":
+            bundles = self.units[0]
+        record = record_of(
+            metric,
+            replace(found, n=self.n),
+            rows or self.sample.evalset.take(np.arange(1)),
+            coverage=key.coverage,
+            confidence=self.confidence,
+            share=form.reduce == "share",
+            source=self.totals.sources[str(key)],
+            tail=tail,
+            bundles=bundles,
+        )
+        return supposed(view, metric, [record])[0]
+
+    def _claimed(self, metric: Metric, coverage: float, found: Estimate) -> Estimate:
+        told = self.totals.claims.get(str(float(coverage)))
+        if not metric.expected or told is None:
+            return found
+        ends = dict(zip(_SIDES, told.mean.reshape(3, 2), strict=True))
+        ends["covered"] = 1.0 - ends["missed"][::-1]
+        return beside_claims(metric, coverage, found, *map(float, ends[metric.expected]))
+
+    # The histogram of the PIT.
+
+    @cached_property
+    def _pit(self) -> Evaluation | None:
+        """The cells of the PIT's histogram as weighted rows, evaluated."""
+        counts = self.totals.pit
+        if counts is None:
+            return None
+        kept = np.flatnonzero(counts > 0.0)
+        pit = (kept + 0.5) / PIT_CELLS
+        weights = Weights(counts[kept] * (self.n / self.totals.mass))
+        rows = EvalSet(y=pit, weights=weights, model=self.totals.model)
+        given: dict[str, Any] = {"cdf": pit, "cdf_left": pit, "left": None}
+        names = list(_BY_PIT)
+        law = self.sample.view.held(Distribution)
+        if law is not None and isinstance(law.law, NormalLaw):
+            place = by_normal_scores(np.stack([pit, pit]))
+            given["components"] = pit_components(
+                lambda b, k: place(b, k)[0], legendre, weights=weights
+            )
+            names += _COMPONENTS
+        if not self._importance and self.sample.evalset.cluster is None:
+            names.append("pit_uniformity")
+        return evaluate(
+            rows, metrics=names, confidence=self.confidence, seed=self.seed, given=given
+        )
+
+    def _by_histogram(self) -> dict[tuple[str, str], Record]:
+        if self._pit is None:
+            return {}
+        wider = self._wider()
+        own = {_name(record): record for record in self.sample.records}
+        found = {}
+        for record in self._pit.records:
+            mine = own.get(_name(record))
+            if mine is None or math.isnan(record.value):
+                continue
+            if _name(record) in wider:
+                record = replace(_widened(record, wider[_name(record)]), reason=mine.reason)
+            found[_name(record)] = replace(
+                record,
+                source=mine.source,
+                exact="histogram",
+                added_error=1.0 / PIT_CELLS,
+                n=self.n,
+            )
+        return found
+
+    def _wider(self) -> dict[tuple[str, str], float]:
+        """By what errors exceed those of independent rows, by the clusters of the sample."""
+        held = self.sample.evalset
+        if held.cluster is None:
+            return {}
+        names = {r.metric for r in self.sample.records} & {*_BY_PIT, *_COMPONENTS}
+        plain = evaluate(replace(held, cluster=None), metrics=sorted(names), seed=self.seed)
+        own = {_name(record): record.standard_error for record in self.sample.records}
+        ratios = {_name(r): own[_name(r)] / r.standard_error for r in plain.records}
+        return {name: max(ratio, 1.0) for name, ratio in ratios.items() if math.isfinite(ratio)}
+
+    def calibration_curves(self) -> list[Curve]:
+        """The calibration curve and the PIT, of all rows."""
+        if self._pit is None:
+            return []
+        return [
+            curve
+            for draw in calibration.TOPIC.curves
+            for curve in attempt("curves of the PIT", partial(draw, self._pit, self.confidence),
+                                 lambda _: [])
+        ]
+
+    # Groups.
+
+    def groups(self) -> GroupReport | None:
+        """Every mean in every group, and the tests of groups; None where the sample tells them."""
+        if not self.totals.cells.names or self._importance:
+            return None
+        known = {_name(record): record for record in self.records()}
+        shown: GroupReport | None = None
+        records: list[Record] = []
+        divided: tuple[Grouping, ...] = ()
+        for place, key in enumerate(self.totals.keys):
+            if key.metric == CLAIMED:
+                continue
+            rows, values = self.rows_of(key, place)
+            evaluation = self._in_cells(rows, key, values, known[_key(key)])
+            divided = groupings(rows)[0]
+            for grouping in divided:
+                records.extend(means_in_groups(evaluation, grouping, self.confidence))
+            if key.metric == "empirical_coverage":
+                tests = compare_groups(
+                    evaluation, divided, confidence=self.confidence, seed=self.seed
+                )
+                records.extend(tests.records)
+                shown = tests
+        notes = tuple(f"{name}: {why}" for name, why in self.totals.cells.left_out.items())
+        return GroupReport(tuple(records), None if shown is None else shown.table, notes)
+
+    def _in_cells(
+        self, rows: EvalSet, key: Key, values: FloatArray, record: Record
+    ) -> Evaluation:
+        """The evaluation of rows that stand for all, with what the tests of groups ask."""
+        scores = {(key.metric, key.coverage): values}
+        given: dict[str, Any] = {}
+        column = {str(each): place for place, each in enumerate(self.totals.keys)}
+        if key.metric == "empirical_coverage":
+            width = column.get(str(Key("mean_width", key.coverage)))
+            if width is not None:
+                scores[("mean_width", key.coverage)] = self._of_cells(rows, width)
+            claimed = column.get(str(Key(CLAIMED, key.coverage)))
+            if claimed is not None:
+                told = np.clip(self._of_cells(rows, claimed), 0.0, 1.0)
+                weights = rows.multiplicities
+                levelled = shift_shares(told, min(record.value, 1.0), weights)
+                given = {"claimed": told, "claim": told, "levelled": levelled}
+            elif math.isnan(key.coverage):
+                given = {"levelled": np.full(rows.n, record.value)}
+        view = View(rows, seed=self.seed, confidence=self.confidence, given=given)
+        return Evaluation(rows, view, (key.coverage,), (record,), scores)
+
+    def _of_cells(self, rows: EvalSet, column: int) -> FloatArray:
+        """For each row that stands for others the mean of a column in its cell."""
+        held = self.totals
+        if self.units is not None and held.units is not None:
+            return np.asarray(held.units.sums[:, column] / held.units.mass)
+        width = [len(labels) for labels in held.cells.labels]
+        joint = np.zeros(rows.n, dtype=np.int64)
+        order = np.zeros(len(held.cells.codes), dtype=np.int64)
+        for place, name in enumerate(held.cells.names):
+            labels = {label: code for code, label in enumerate(held.cells.labels[place])}
+            moved = np.array([labels[label] for label in rows.groups[name].labels.tolist()])
+            joint = joint * width[place] + moved[rows.groups[name].codes]
+            order = order * width[place] + held.cells.codes[:, place]
+        ranked = np.argsort(order)
+        cell = ranked[np.searchsorted(order[ranked], joint)]
+        return np.asarray(held.moments.mean[cell, column])
+
+
+_SQUARES = frozenset(
+    {"mean_squared_z", "relative_calibration_error", "relative_width", "rmse", "r_squared"}
+)
+"""Statistics that rest on means of squared errors."""
+
+
+def _key(key: Key) -> tuple[str, str]:
+    return key.metric, str(float(key.coverage))
+
+
+def _name(record: Record) -> tuple[str, str]:
+    return record.metric, str(float(record.coverage))
+
+
+def _is_share(name: str) -> bool:
+    return any(form.reduce == "share" for form in catalogue()[name].forms)
+
+
+def _sampled(record: Record, share: float) -> Record:
+    """A record of a sample that is this share of all rows, with what that adds to its error."""
+    added = record.standard_error * math.sqrt(1.0 - share)
+    return replace(record, exact="sample", added_error=added)
+
+
+def _widened(record: Record, wider: float) -> Record:
+    """A record of independent rows as one of rows that go together, whose errors are wider."""
+    target = 0.0 if math.isnan(record.target) else record.target
+    room, p = record.null_upper - target, record.p
+    if p == p and room > 0.0:
+        p = float(2.0 * special.ndtr(-REACH * abs(record.value - target) / room / wider))
+    return replace(
+        record,
+        standard_error=wider * record.standard_error,
+        lower=record.value - wider * (record.value - record.lower),
+        upper=record.value + wider * (record.upper - record.value),
+        null_lower=target - wider * (target - record.null_lower),
+        null_upper=target + wider * room,
+        p=p,
+    )
