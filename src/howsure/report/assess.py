@@ -336,9 +336,9 @@ def assess_sets(
                 found, grouped.records, seed=seed, dependence=dependences[place]
             )
             if totals:
-                whole = Whole(totals[place], found, dependences[place], seed, confidence)
-                told = whole.records()
-                of_all = whole.groups()
+                sampled = replace(found, records=told)
+                whole = Whole(totals[place], sampled, dependences[place], seed, confidence)
+                told, of_all = whole.told()
                 if of_all is not None:
                     in_groups, grouped = of_all.records, of_all
                 drawn_of_all += whole.calibration_curves()

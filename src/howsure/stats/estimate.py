@@ -218,7 +218,9 @@ def skewed_ends(
         with np.errstate(divide="ignore", invalid="ignore"):
             inner = np.maximum(k * (side * z - k / 6.0), -1.0)
             found = 3.0 / k * np.expm1(np.log1p(inner) / 3.0)
-        return np.where(np.abs(k) < 1e-9, side * z, found)
+        near = side * z - k / 6.0  # its series, where the quotient would lose digits
+        near = near * (1.0 - k * near / 3.0 * (1.0 - 5.0 * k * near / 9.0))
+        return np.where(np.abs(k) < 1e-5, near, found)
 
     centre = np.asarray(value, dtype=np.float64)
     return centre - times(1.0) * spread.error, centre - times(-1.0) * spread.error

@@ -181,8 +181,7 @@ def told_apart(evalsets: Sequence[EvalSet]) -> KeyArray:
     """Hashes of what rows hold, models apart, with labels as they are and equal rows told apart."""
     first = evalsets[0]
     columns: list[npt.NDArray[Any]] = [first.y]
-    for name in sorted(first.features):
-        columns.append(_hashed(first.features[name]))
+    columns += (_hashed(first.features[name]) for name in sorted(first.features))
     for name in sorted(first.groups):
         held = first.groups[name]
         columns.append(_number(hashed_labels(held.labels))[held.codes])

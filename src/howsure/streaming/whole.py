@@ -7,7 +7,7 @@ values with their weights, make the same records as all rows would.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -102,22 +102,29 @@ class Whole:
 
     # Records of all rows.
 
-    def records(self) -> tuple[Record, ...]:
-        """The sample's records, and those of all rows in place of them where there are some."""
-        known = {**self._exact(), **self._by_histogram()}
+    def told(self) -> tuple[tuple[Record, ...], GroupReport | None]:
+        """The sample's records, those of all rows in place of them where there are some; groups.
+
+        None instead of groups where the sample tells them.
+        """
+        exact = self._exact
+        known = {**exact, **self._by_histogram()}
+        grouped = self._groups()
         share = min(self.sample.evalset.n / max(self.totals.n, 1), 1.0)
-        own = [r for r in self.sample.records if _name(r) not in known]
-        rest = [_sampled(record, share) for record in self._beside_perfect(own)]
-        all_of = list(self._beside_perfect(list(known.values()), self.n))
-        found = {_name(record): record for record in (*rest, *all_of)}
-        return tuple(found[_name(record)] for record in self.sample.records)
+        rest = [_sampled(r, share) for r in self.sample.records if _name(r) not in known]
+        held = replace(self.sample, records=tuple(known.values()))
+        of_all, in_groups = with_nulls(
+            held,
+            () if grouped is None else grouped.records,
+            seed=self.seed,
+            dependence=self.dependence,
+            n=self.n,
+        )
+        found = {_name(record): record for record in (*rest, *of_all)}
+        records = tuple(found[_name(record)] for record in self.sample.records)
+        return records, None if grouped is None else replace(grouped, records=in_groups)
 
-    def _beside_perfect(
-        self, records: Sequence[Record], n: float | None = None
-    ) -> tuple[Record, ...]:
-        held = replace(self.sample, records=tuple(records))
-        return with_nulls(held, seed=self.seed, dependence=self.dependence, n=n)[0]
-
+    @cached_property
     def _exact(self) -> dict[tuple[str, str], Record]:
         """Records of means, shares and statistics of sums."""
         found = {}
@@ -130,13 +137,17 @@ class Whole:
                 found[_key(key)] = self._statistic(key)
         return found
 
-    def _mean(self, key: Key, place: int) -> Record:
+    @cached_property
+    def _every(self) -> Moments:
+        """The moments of all cells together."""
         held = self.totals.moments
-        every = held.placed(np.zeros(len(held.mass), dtype=np.int64), 1)
-        value = float(every.mean[0, place])
+        return held.placed(np.zeros(len(held.mass), dtype=np.int64), 1)
+
+    def _mean(self, key: Key, place: int) -> Record:
+        value = float(self._every.mean[0, place])
         if not math.isfinite(value):
             return self._record(key, Estimate(value, reason="some rows score infinity"))
-        rows, values = self.rows_of(key, place, every)
+        rows, values = self.rows_of(key, place, self._every)
         return self._record(key, Estimate(value, values - value), rows)
 
     def _statistic(self, key: Key) -> Record:
@@ -317,17 +328,17 @@ class Whole:
         return [
             curve
             for draw in calibration.TOPIC.curves
-            for curve in attempt("curves of the PIT", partial(draw, self._pit, self.confidence),
-                                 lambda _: [])
+            for curve in attempt(
+                "curves of the PIT", partial(draw, self._pit, self.confidence), lambda _: []
+            )
         ]
 
     # Groups.
 
-    def groups(self) -> GroupReport | None:
-        """Every mean in every group, and the tests of groups; None where the sample tells them."""
+    def _groups(self) -> GroupReport | None:
+        """Every mean in every group, and the tests of groups."""
         if not self.totals.cells.names or self._importance:
             return None
-        known = {_name(record): record for record in self.records()}
         shown: GroupReport | None = None
         records: list[Record] = []
         divided: tuple[Grouping, ...] = ()
@@ -335,7 +346,7 @@ class Whole:
             if key.metric == CLAIMED:
                 continue
             rows, values = self.rows_of(key, place)
-            evaluation = self._in_cells(rows, key, values, known[_key(key)])
+            evaluation = self._in_cells(rows, key, values, self._exact[_key(key)])
             divided = groupings(rows)[0]
             for grouping in divided:
                 records.extend(means_in_groups(evaluation, grouping, self.confidence))
@@ -348,9 +359,7 @@ class Whole:
         notes = tuple(f"{name}: {why}" for name, why in self.totals.cells.left_out.items())
         return GroupReport(tuple(records), None if shown is None else shown.table, notes)
 
-    def _in_cells(
-        self, rows: EvalSet, key: Key, values: FloatArray, record: Record
-    ) -> Evaluation:
+    def _in_cells(self, rows: EvalSet, key: Key, values: FloatArray, record: Record) -> Evaluation:
         """The evaluation of rows that stand for all, with what the tests of groups ask."""
         scores = {(key.metric, key.coverage): values}
         given: dict[str, Any] = {}

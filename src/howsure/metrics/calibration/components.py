@@ -36,6 +36,8 @@ _STEP = 0.05
 _FLAT = 0.05
 _LOOSE = 0.25
 """Newton's last move that is taken: means of cells go in steps."""
+_STILL = 1e-5
+"""A step of shift and log scale that no longer matters."""
 _SLOPE = -math.sqrt(3.0 / math.pi)
 """How fast φ_1 falls as a normal y is shifted back."""
 _RARE = 0.1
@@ -246,9 +248,14 @@ def pit_components(
             free = both * unit
         tests.append(tested(polynomials(place(free[0], math.exp(free[1]))), factors)[0])
     solved = np.linalg.inv(slopes[:2])
-    fitted = polynomials(place(both[0], math.exp(both[1])))
-    moves = -solved @ fitted[:2]  # first-order influence of each row on b and log k
-    left = np.average(moves, axis=1, weights=share)
+    left = np.zeros(2)
+    for _ in range(1 if fit_on is None else 3):  # a fit on a part is but a start
+        both = both + left
+        fitted = polynomials(place(both[0], math.exp(both[1])))
+        moves = -solved @ fitted[:2]  # first-order influence of each row on b and log k
+        left = np.average(moves, axis=1, weights=share)
+        if np.abs(left).max() < _STILL:
+            break
     n = float(len(fitted[0])) if weights is None else weights.effective_n
     noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
     chance = REACH * np.sqrt(noise / n)
