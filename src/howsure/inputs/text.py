@@ -11,8 +11,8 @@ import codecs
 import queue
 import re
 import weakref
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
@@ -26,6 +26,7 @@ from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts
 
 BLOCK: Final = 1 << 20
 LARGE_BLOCK: Final = 16 << 20  # the longest row that can be read
+_STREAMED: Final = 8 << 20  # a block of a text that is read block by block
 LONGEST_LINE: Final = 16_000_000  # bytes; less than a large block, so that none hides a longer one
 LAST_CELL: Final = "-1234567890123456789e-300"
 _DELIMITERS: Final = (",", ";", "\t", "|")
@@ -102,29 +103,58 @@ class TextFile(Source):
         """Every column as text, an empty cell as an empty one."""
         return self.read(dict.fromkeys(self.names, "text"))
 
+    def blocks(self, kinds: Mapping[str, Kind]) -> Iterator[pa.Table]:
+        """The named columns, block by block."""
+        given = 0
+        try:
+            for table in self._blocks(kinds, pa.float64(), _STREAMED):
+                given += table.num_rows
+                yield table
+        except pa.ArrowInvalid:  # a cell is no number, or a row is long: which, is seen in text
+            seen = 0
+            with refusing(self.title):
+                for table in self._blocks(kinds, pa.string(), LARGE_BLOCK):
+                    new = table.slice(max(given - seen, 0))
+                    seen += table.num_rows
+                    if new.num_rows:
+                        yield new
+
+    def _blocks(
+        self, kinds: Mapping[str, Kind], number: pa.DataType, block: int
+    ) -> Iterator[pa.Table]:
+        broken: list[bool] = []
+        last = self._delimiter.join([LAST_CELL] * len(self.names))
+        held: pa.Table | None = None
+        with self._lent(
+            pacsv.open_csv,
+            pacsv.ReadOptions(block_size=block),
+            self._converting(kinds, number),
+            lambda row: broken.append(LAST_CELL in row.text),
+            last_row=last,
+        ) as reader:
+            try:
+                for batch in reader:
+                    if held is not None and batch.num_rows:
+                        yield held
+                    held = pa.Table.from_batches([batch]) if batch.num_rows else held
+            finally:
+                del reader
+        if any(broken):
+            raise InputError(f"{self.title}: a quote is opened and never closed")
+        if broken:
+            self._explain_ragged()
+        assert held is not None
+        if str(held.column(0)[-1].as_py()) not in (LAST_CELL, str(float(LAST_CELL))):
+            raise InputError(f"{self.title}: a quote is opened and never closed")
+        yield held.slice(0, held.num_rows - 1)
+
     def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
-        kept = list(kinds) or [self.names[0]]
-        types = {
-            "number": number,
-            "vector": number,
-            "label": pa.dictionary(pa.int32(), pa.string()),
-            "key": pa.dictionary(pa.int32(), pa.string()),
-        }
-        options = pacsv.ConvertOptions(
-            include_columns=kept,
-            column_types={
-                name: types.get(kind, pa.string()) for name, kind in kinds.items() if kind != "any"
-            },
-            null_values=list(MISSING_WORDS),
-            decimal_point=self.decimal,
-            check_utf8=False,
-        )
         broken: list[bool] = []
         last = self._delimiter.join([LAST_CELL] * len(self.names))
         table = self._parsed(
             pacsv.read_csv,
             pacsv.ReadOptions(block_size=block),
-            options,
+            self._converting(kinds, number),
             lambda row: broken.append(LAST_CELL in row.text),
             last_row=last,
         )
@@ -140,6 +170,25 @@ class TextFile(Source):
         if table.num_rows == 1:
             raise InputError(f"{self.title}: the file holds column names but no rows")
         return table.slice(0, table.num_rows - 1)
+
+    def _converting(self, kinds: Mapping[str, Kind], number: pa.DataType) -> pacsv.ConvertOptions:
+        """How cells are read."""
+        kept = list(kinds) or [self.names[0]]
+        types = {
+            "number": number,
+            "vector": number,
+            "label": pa.dictionary(pa.int32(), pa.string()),
+            "key": pa.dictionary(pa.int32(), pa.string()),
+        }
+        return pacsv.ConvertOptions(
+            include_columns=kept,
+            column_types={
+                name: types.get(kind, pa.string()) for name, kind in kinds.items() if kind != "any"
+            },
+            null_values=list(MISSING_WORDS),
+            decimal_point=self.decimal,
+            check_utf8=False,
+        )
 
     def _explain_ragged(self) -> None:
         """Read again in order, for the reader of the first time does not number the rows."""
@@ -175,7 +224,22 @@ class TextFile(Source):
         on_broken: Callable[[Any], None],
         last_row: str = "",
     ) -> Any:
-        """The table that Arrow makes of the text, or the schema if it is to be opened alone.
+        """The table that Arrow makes of the text, or the schema if it is to be opened alone."""
+        with self._lent(parser, reading, converting, on_broken, last_row) as made:
+            result = made if parser is pacsv.read_csv else made.schema
+            del made
+        return result
+
+    @contextmanager
+    def _lent(
+        self,
+        parser: Callable[..., Any],
+        reading: pacsv.ReadOptions,
+        converting: pacsv.ConvertOptions,
+        on_broken: Callable[[Any], None],
+        last_row: str = "",
+    ) -> Iterator[Any]:
+        """What a parser of Arrow's makes of the text, for a while.
 
         Arrow's threads read ahead, and may do so or hold a block when its call has come back; one
         that calls into an interpreter that is gone, be it to give a block back, aborts the
@@ -193,6 +257,7 @@ class TextFile(Source):
         door = self._door(last_row)
         stream = watched(_Stream(lambda size: watched(memoryview(door.read(size)))))
         handler = watched(partial(_skip, on_broken))
+        made = None
         try:
             made = parser(
                 stream,
@@ -204,11 +269,13 @@ class TextFile(Source):
                 ),
                 convert_options=converting,
             )
-            result = made if parser is pacsv.read_csv else made.schema
+            yield made
         except pa.ArrowException:
             if door.trouble is None:
                 raise
         finally:
+            if isinstance(made, pacsv.CSVStreamingReader):
+                made.close()
             made = None
             door.over = True
             del stream, handler
@@ -217,7 +284,6 @@ class TextFile(Source):
                     gone.get(timeout=_PATIENCE)
         if door.trouble is not None:
             raise door.trouble
-        return result
 
     def _door(self, last_row: str = "") -> Door:
         """The text from its start."""
