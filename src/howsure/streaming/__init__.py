@@ -1,0 +1,1 @@
+"""Tables too large for memory: read by parts, assessed by states of parts, and merged."""
