@@ -17,6 +17,7 @@ FLOORS = {
     "methods": 3,
     "recalibration": 4,
     "figures": 4,
+    "streaming": 5,
     "verdict": 5,
     "report": 6,
     "cli": 7,

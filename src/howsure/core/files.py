@@ -11,6 +11,11 @@ from pathlib import Path
 from howsure.core.errors import InputError
 
 
+def cache_folder() -> Path:
+    """The user's cache of howsure: ``XDG_CACHE_HOME`` or ``~/.cache``, and ``howsure`` in it."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howsure"
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Lend a new file beside the wanted one, and put it in its place when the block ends well."""

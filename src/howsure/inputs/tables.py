@@ -58,6 +58,9 @@ class Loaded:
         table, for the rows of the sets.
     images : ndarray of str, shape (n,), optional
         The image file of each row, as an absolute path; it need not exist.
+    totals : tuple
+        What all rows of each model add up to (`howsure.streaming`), where those of the sets are a
+        sample of them.
     """
 
     evalsets: tuple[EvalSet, ...]
@@ -68,6 +71,7 @@ class Loaded:
     roles: Roles = field(default_factory=lambda: Roles(columns={"y": ("y",)}))
     texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     images: npt.NDArray[Any] | None = None
+    totals: tuple[Any, ...] = ()
 
     __repr__ = brief_repr
 
@@ -75,6 +79,10 @@ class Loaded:
     def facts(self) -> dict[str, str]:
         """What to state of the input in a report."""
         facts = {}
+        if self.totals:
+            rows, few = self.totals[0].n, self.evalsets[0].n
+            facts["Rows"] = f"{rows:,}"
+            facts["Sample"] = f"{few:,} rows, for what sums over all rows do not tell"
         if self.dropped:
             facts["Dropped rows"] = f"{self.dropped:,}"
         if self.notes:

@@ -256,6 +256,7 @@ def assess_loaded(
         loaded.evalsets,
         beside=loaded.texts,
         images=loaded.images,
+        totals=loaded.totals,
         facts={**(facts or {}), **loaded.facts},
         **options,
     )

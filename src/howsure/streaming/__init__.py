@@ -1,1 +1,22 @@
-"""Tables of any size: what their parts must keep, and who does the parts."""
+"""Tables too large for memory: read by parts, assessed by states of parts, and merged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from howsure.core.lazy import exporting
+
+if TYPE_CHECKING:
+    from howsure.streaming.load import load_parts as load_parts
+    from howsure.streaming.load import loaded_state as loaded_state
+    from howsure.streaming.scan import scan as scan
+    from howsure.streaming.state import State as State
+    from howsure.streaming.state import merged_states as merged_states
+
+_HOMES = {
+    "load": "load_parts loaded_state",
+    "scan": "scan",
+    "state": "State merged_states",
+}
+
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

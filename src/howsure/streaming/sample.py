@@ -87,7 +87,7 @@ class Sample:
         whole = found is not None and found[0] != "rows"
         bounds = (1.0, bound) if whole else (bound, 1.0)
         held = cls(table, number, unit, copies, most, *bounds).within()
-        return replace(held, table=_written_out(held.table))
+        return replace(held, table=written_out(held.table))
 
     @property
     def taken(self) -> FloatArray:
@@ -204,7 +204,7 @@ def told_apart(evalsets: Sequence[EvalSet]) -> KeyArray:
     return row_keys(_number(hashes), batch)
 
 
-def _written_out(table: pa.Table) -> pa.Table:
+def written_out(table: pa.Table) -> pa.Table:
     """With labels in place of codes, which differ from part to part."""
     for place, held in enumerate(table.schema):
         if pa.types.is_dictionary(held.type):

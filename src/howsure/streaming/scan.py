@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +113,7 @@ def scan(
     else:
         done = 0
         for piece in cut.pieces:
-            for state in task.states(piece):
+            for state in task.states(piece):  # which only this process can read
                 done += state.rows
                 tell("rows", done, cut.rows or 0)
                 _fold(merged, state)
@@ -135,13 +136,7 @@ def block_width(span: tuple[float, float] | None) -> float:
     """The width of blocks of time: a power of two, so that those of other tables fit into it."""
     if span is None or not span[1] > span[0]:
         return 1.0
-    return float(2.0 ** round(_log2((span[1] - span[0]) / BLOCKS)))
-
-
-def _log2(value: float) -> float:
-    import math
-
-    return math.log2(value)
+    return float(2.0 ** round(math.log2((span[1] - span[0]) / BLOCKS)))
 
 
 def _identity(piece: str, told: str) -> str:

@@ -230,7 +230,7 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
     adapter = study_of(made.study)
     output = adapter.run(trial, store)
     store.write(trial.address, trial.identity, output, {"run": "t"})
-    killed = cluster_module._killed_worker()
+    killed = cluster_module.killed_worker()
 
     class Lost:
         key = "task"
@@ -380,7 +380,7 @@ def test_an_interrupt_leaves_what_is_in_hand_to_its_worker(
 def test_a_scheduler_that_does_not_answer_is_told(
     chain: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
-    monkeypatch.setattr(cluster_module, "_TIMEOUT", 2)
+    monkeypatch.setattr("howsure.core.cluster.TIMEOUT", 2)
     started = time.monotonic()
     with pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"):
         run(plan(tmp_path), store, scheduler=address)

@@ -7,21 +7,18 @@ worker that takes it, its iteration over results never ends.
 
 from __future__ import annotations
 
-import pickle
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from queue import Empty, SimpleQueue
 from typing import Any, Final, final
 
 from howsure._version import __version__
+from howsure.core.cluster import TIMEOUT, connected, killed_worker, submitted
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.optional import require
 from howsure.studies.engine.executor import KILLED, Executor, Lost, Monitor, in_time
 from howsure.studies.engine.store import Store
 from howsure.studies.engine.trials import Call, Outcome, work
 
-_TIMEOUT: Final = 10  # seconds in which a scheduler must answer
 _WAIT: Final = 0.05  # seconds between looks at a result that was lost
 _LOOK: Final = 1.0  # seconds between looks at workers
 
@@ -55,22 +52,18 @@ class Cluster(Executor):
         client: Any = None,
     ) -> None:
         self._scheduler, self._store, self._monitor = scheduler, store, monitor
-        self._client, self._limit = client or _connected(scheduler), limit
+        self._client, self._limit = client or connected(scheduler), limit
         self._calls: dict[str, Call] = {}  # by key of the future
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._workers, self._looked = -1, 0.0
         with ExitStack() as opened:
-            opened.callback(self._client.close, timeout=_TIMEOUT)
+            opened.callback(self._client.close, timeout=TIMEOUT)
             opened.enter_context(store.shown(run))
             self._opened = opened.pop_all()
 
     def submit(self, call: Call) -> None:
-        future = self._client.submit(
-            _caller(),
-            pickle.dumps((work_there, (call, __version__, self._limit))),
-            key=f"howsure-{call.address}-{call.run}-{time.monotonic_ns()}",
-            pure=False,
-        )
+        key = f"howsure-{call.address}-{call.run}-{time.monotonic_ns()}"
+        future = submitted(self._client, key, work_there, call, __version__, self._limit)
         self._calls[future.key] = call
         future.add_done_callback(self._ended.put)
 
@@ -89,7 +82,7 @@ class Cluster(Executor):
         if future.status == "finished":
             try:
                 outcome = future.result()
-            except _killed_worker():  # the result was lost, and running again went wrong
+            except killed_worker():  # the result was lost, and running again went wrong
                 return call, Lost(KILLED)
             self._check(call, outcome)
             return call, outcome
@@ -111,7 +104,7 @@ class Cluster(Executor):
             )
 
     def _lost(self, error: BaseException) -> Lost:
-        if isinstance(error, _killed_worker()):
+        if isinstance(error, killed_worker()):
             return Lost(KILLED)
         if isinstance(error, HowsureError):
             raise error
@@ -136,37 +129,3 @@ class Cluster(Executor):
             f"the scheduler {self._scheduler} no longer answers: finished trials are kept, and "
             "the same command continues from here"
         )
-
-
-def _connected(scheduler: str) -> Any:
-    """A client of a Dask scheduler."""
-    distributed = require("distributed", extra="cluster")
-    try:
-        return distributed.Client(scheduler, timeout=_TIMEOUT, set_as_default=False)
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
-        raise InputError(
-            f"scheduler must be the address of a Dask scheduler that answers, as "
-            f"tcp://host:8786, got {scheduler!r}: {error}"
-        ) from error
-
-
-def _killed_worker() -> type[Exception]:
-    """What tells that all workers died that ran a task."""
-    killed: type[Exception] = require("distributed.scheduler", extra="cluster").KilledWorker
-    return killed
-
-
-def _caller() -> Callable[[bytes], Any]:
-    """What a worker is sent to call: it goes as code, and only the call itself needs howsure.
-
-    A worker without howsure then says so. It would end without a word if it met a function of
-    howsure's in the message.
-    """
-
-    def call(packed: bytes) -> Any:
-        import pickle
-
-        function, given = pickle.loads(packed)
-        return function(*given)
-
-    return call

@@ -3,32 +3,21 @@
 `outcomes` hands out trials when those that they need have ended, waits for what other runs work
 on, and tries a trial again whose worker died. `Here` and `Processes` do them on this machine,
 `howsure.studies.engine.cluster` on others.
-
-A process is started by its own command line, not forked and not by `multiprocessing`: it inherits
-no lock in an unknown state, imports nobody's main module, and may be started by a daemon. It leads
-a group of its own, so that whatever its method starts ends with it, and a Ctrl-C at the terminal
-reaches the run alone. It ends by itself when the run is gone.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-import subprocess
-import sys
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO, Final, NoReturn, final
+from typing import Any, Final, final
 
-from howsure.core.errors import HowsureError
-from howsure.core.progress import listening, tell
+from howsure.core.children import Child
+from howsure.core.progress import tell
 from howsure.studies.engine.store import Store, TrialError
 from howsure.studies.engine.study import Trial
 from howsure.studies.engine.trials import Call, Outcome, freed, holder, lost, work
@@ -36,14 +25,6 @@ from howsure.studies.engine.trials import Call, Outcome, freed, holder, lost, wo
 _LOOK: Final = 0.5  # seconds between looks at what says nothing
 _PATIENCE: Final = 20  # looks at a dead process whose last words may still be read
 _DEATHS: Final = 3  # of workers at one trial
-_STEP: Final = 0.1  # seconds between words of a trial's progress
-_THREADS: Final = (
-    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
-    *("VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
-)
-_SERVE: Final = (
-    "import sys; sys.path[:] = {!r}; from howsure.studies.engine.executor import serve; serve()"
-)
 KILLED: Final = TrialError(
     error="WorkerDied",
     message="every worker that ran this trial was lost, perhaps for want of memory",
@@ -210,7 +191,8 @@ class Processes(Executor):
         while self._waiting and len(self._at_work) < self._jobs:
             child = self._idle.pop() if self._idle else _Child(self._words, self._jobs > 1)
             self._at_work[child] = self._waiting.popleft()
-            child.send(self._at_work[child])
+            child.deadline = None
+            child.send(work, self._at_work[child])
         try:
             child, kind, word = self._words.get(timeout=seconds)
         except Empty:
@@ -256,68 +238,29 @@ class Processes(Executor):
         return None
 
     def _dead(self, child: _Child) -> tuple[Call, Lost]:
-        failure = TrialError(error=KILLED.error, message=child.death())
+        message = f"the process that ran this trial {child.death()}"
+        failure = TrialError(error=KILLED.error, message=message)
         return self._at_work.pop(child), Lost(failure, again=self._jobs > 1)
 
 
 @final
-class _Child:
-    """One process, as the run sees it."""
+class _Child(Child):
+    """A process of which the run hears by a queue."""
 
     def __init__(self, words: SimpleQueue[Any], one_thread: bool) -> None:
-        limits = dict.fromkeys(_THREADS, "1") if one_thread else {}
+        super().__init__(one_thread)
         self.deadline: float | None = None
         self.dead = 0  # looks at which it was dead
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE.format(sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **limits},
-            start_new_session=True,
-        )
         threading.Thread(target=self._listen, args=(words,), daemon=True).start()
-
-    def send(self, call: Call) -> None:
-        """Hand over a call; a process that is dead is heard of elsewhere."""
-        self.deadline = None
-        with suppress(OSError):
-            pickle.dump(pickle.dumps(call), _pipe(self.process.stdin))
-            _pipe(self.process.stdin).flush()
-
-    def kill(self) -> None:
-        """End it, and all that it has started."""
-        if sys.platform == "win32":
-            self.process.kill()
-        else:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        with suppress(OSError):
-            _pipe(self.process.stdin).close()
-
-    def death(self) -> str:
-        """How it died, in words."""
-        try:
-            code = self.process.wait(_LOOK)
-        except subprocess.TimeoutExpired:
-            code = -signal.SIGKILL if sys.platform != "win32" else 1
-        self.kill()
-        how = f"ended by itself, with status {code}"
-        if code < 0:
-            how = f"was ended by {signal.Signals(-code).name}"
-            if how.endswith("KILL"):
-                how += ", perhaps for want of memory"
-        return f"the process that ran this trial {how}"
 
     def _listen(self, words: SimpleQueue[Any]) -> None:
         """Pass on what it says, until it says no more."""
-        pipe = _pipe(self.process.stdout)
         try:
             while True:
-                words.put((self, *pickle.load(pipe)))
+                words.put((self, *self.word()))
         except Exception:  # noqa: BLE001 - cut off in a word, or something else wrote there
             words.put((self, "gone", None))
-        pipe.close()
+        self.hung_up()
 
 
 def in_time(call: Call, limit: float) -> Outcome:
@@ -333,56 +276,3 @@ def in_time(call: Call, limit: float) -> Outcome:
         pass
     result = ended[1]
     return lost(call, result.failure) if isinstance(result, Lost) else result
-
-
-def serve() -> NoReturn:
-    """Do what comes by stdin, and say by stdout what came of it, for as long as the run lives.
-
-    What a method prints goes to stderr.
-    """
-    words, calls = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
-    os.dup2(2, 1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    given: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_receive, args=(calls, given), daemon=True).start()
-    last = 0.0
-
-    def say(kind: str, word: Any = None) -> None:
-        pickle.dump((kind, word), words)
-        words.flush()
-
-    def step(*stage: Any) -> None:
-        nonlocal last
-        if time.monotonic() - last > _STEP:
-            last = time.monotonic()
-            say("step", stage)
-
-    while True:
-        packed = given.get()
-        say("begun")
-        try:
-            with listening(step):
-                outcome = work(pickle.loads(packed))
-            say("done", outcome)
-        except Exception as error:  # noqa: BLE001 - the run is told whatever it is
-            kind = type(error) if isinstance(error, HowsureError) else HowsureError
-            name = "" if isinstance(error, HowsureError) else f"{type(error).__name__}: "
-            say("error", kind(f"{name}{error}"))
-
-
-def _receive(calls: BinaryIO, given: SimpleQueue[bytes]) -> None:
-    """Take calls; when the run is gone, end this process and all that it has started."""
-    try:
-        while True:
-            given.put(pickle.load(calls))
-    finally:
-        if sys.platform != "win32":
-            os.killpg(0, signal.SIGKILL)
-        os._exit(1)
-
-
-def _pipe(stream: Any) -> Any:
-    assert stream is not None
-    return stream

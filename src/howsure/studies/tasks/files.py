@@ -23,6 +23,7 @@ from pyarrow import csv
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureError, InputError
+from howsure.core.files import cache_folder as cache_folder
 
 BROKEN: Final = (
     *(OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, SyntaxError),
@@ -40,11 +41,6 @@ class DataNotFoundError(HowsureError):
 
 class UnreadableError(InputError):
     """A file does not hold what its name promises."""
-
-
-def cache_folder() -> Path:
-    """The user's cache of howsure: ``XDG_CACHE_HOME`` or ``~/.cache``, and ``howsure`` in it."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howsure"
 
 
 def places(folder: str) -> list[Path]:
