@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from howsure.cli.options import CongruenceFlags, ReadOptions
+from howsure.cli.options import CongruenceFlags, PartFlags, ReadOptions
 from howsure.cli.progress import Stages
 from howsure.cli.show import BETTER, show_grid, show_lines, show_note
 from howsure.cli.terminal import Console, escape
@@ -47,6 +47,7 @@ def run(
     read: ReadOptions,
     trials: bool = True,
     shown: str = "brief",
+    parts: PartFlags | None = None,
 ) -> None:
     """Read, assess, print, and write what is asked for."""
     if shown == "quiet" and not outputs:
@@ -54,7 +55,8 @@ def run(
     console = Console()
     for path in outputs:
         form_of(path)
-    check_outputs(outputs, files)
+    kept = [] if parts is None or parts.state is None else [parts.state]
+    check_outputs([*outputs, *kept], files)
     tolerance, ignore, miss_range = judging
     check_judging(tolerance, ignore)
     slow = asked_for(slow, "--with")
@@ -65,7 +67,7 @@ def run(
     choices = tuned.options()
     with Stages(progress) as stages, listening(stages):
         tell("reading")
-        loaded = read.load(source)
+        loaded = read.load(source, parts, seed)
         result = assess_loaded(
             loaded,
             facts=source_fact(files),
@@ -91,7 +93,7 @@ def run(
     print_report(console, result.document(), everything=shown == "all")
     if shown != "all":
         show_note(console, "--all shows every sentence and number, -o report.html a page.")
-    for path in outputs:
+    for path in (*outputs, *kept):
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 

@@ -16,9 +16,11 @@ from howsure.cli.entry import Interrupted
 from howsure.cli.options import (
     CongruenceFlags,
     Outputs,
+    PartFlags,
     ReadOptions,
     Seed,
     miss_rates,
+    reads_parts,
     reads_tables,
     share,
     tunes_congruence,
@@ -154,6 +156,7 @@ def root(
 
 @app.command(epilog="Example: howsure assess predictions.csv --groups region -o report.html")
 @reads_tables
+@reads_parts
 @tunes_congruence
 def assess(
     files: Files,
@@ -214,6 +217,7 @@ def assess(
     *,
     csv_safe: CsvSafe = False,
     tuned: CongruenceFlags,
+    parts: PartFlags,
     read: ReadOptions,
 ) -> None:
     """Judge the uncertainty of predictions: coverage, calibration, groups, widths, errors."""
@@ -241,7 +245,7 @@ def assess(
     judging = (tolerance, ignore, miss_range)
     choices = (confidence, seed, progress, tuned, read, trials)
     shown = said[0] if said else "brief"
-    run(files, output, explain_input, with_, judging, *choices, shown=shown)
+    run(files, output, explain_input, with_, judging, *choices, shown=shown, parts=parts)
 
 
 @app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")

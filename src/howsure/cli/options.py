@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import (
 
 import typer
 
+from howsure.core.errors import InputError
 from howsure.inputs.roles import ROLES, Columns, Role
 
 Outputs = Annotated[
@@ -38,6 +40,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
     from howsure.metrics.congruence.view import CongruenceOptions
+    from howsure.streaming import Resources
 
 R = TypeVar("R")
 _READ = "How tables are read"
@@ -50,6 +53,7 @@ _COLUMNS: Final = {
     "long": "Columns of long tables",
 }
 _CONGRUENCE = "Conditional congruence"
+_PARTS = "Tables too large for memory"
 
 
 def share(param: typer.CallbackParam, value: Any) -> Any:
@@ -131,25 +135,105 @@ class ReadOptions:
                 told += [f"--{name}", str(getattr(self, name))]
         return told
 
-    def load(self, source: Any) -> Loaded:
-        """Read a file, or several, as these options say."""
+    def load(self, source: Any, parts: PartFlags | None = None, seed: int = 0) -> Loaded:
+        """Read a file, or several, as these options say; by parts where that is asked for."""
+        told: Any = {
+            "missing": self.missing,
+            "crossing": self.crossing,
+            "encoding": self.encoding,
+            "decimal": self.decimal,
+            **self.columns,
+        }
+        one = source[0] if isinstance(source, list) and len(source) == 1 else source
+        if parts is not None and isinstance(one, Path):
+            from howsure.streaming import load_parts
+
+            resources, at = parts.resources(), self.at
+            return load_parts(
+                address(one), resources=resources, state=parts.state, seed=seed, at=at, **told
+            )
+        if parts is not None:
+            parts.refuse("several tables are read whole, to be compared row by row")
         from howsure.inputs import load
 
-        return load(
-            source,
-            missing=self.missing,
-            common_rows=self.common_rows,
-            crossing=self.crossing,
-            encoding=self.encoding,
-            decimal=self.decimal,
-            **self.columns,
-        )
+        return load(source, common_rows=self.common_rows, **told)
 
     def explain(self, source: Any) -> tuple[ColumnUse, ...]:
         """How the columns would be read, from their names alone."""
         from howsure.inputs import explain
 
         return explain(source, encoding=self.encoding, decimal=self.decimal, **self.columns)
+
+
+@dataclass(frozen=True)
+class PartFlags:
+    """How a table too large for memory is read; every field is a flag."""
+
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory to keep to, such as 2GB: a larger table is read by parts. By default, "
+            "tables of over 2,000,000 rows are.",
+            rich_help_panel=_PARTS,
+        ),
+    ] = None
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Processes that read parts; by default one a core.", rich_help_panel=_PARTS
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Dask scheduler whose workers read parts, such as tcp://host:8786.",
+            rich_help_panel=_PARTS,
+        ),
+    ] = None
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on from the parts that an interrupted run finished.",
+            rich_help_panel=_PARTS,
+        ),
+    ] = False
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also keep what howsure merge needs of this table, as FILE.arrow.",
+            rich_help_panel=_PARTS,
+        ),
+    ] = None
+
+    def resources(self) -> Resources:
+        """What reading may take."""
+        from howsure.core.formats import as_bytes
+        from howsure.streaming import Resources
+
+        if self.jobs is not None and self.scheduler is not None:
+            raise InputError("--jobs and --scheduler contradict each other: give one of them")
+        return Resources(
+            memory=None if self.memory is None else as_bytes(self.memory, "--memory"),
+            jobs=self.jobs,
+            scheduler=self.scheduler,
+            resume=self.resume,
+        )
+
+    def refuse(self, why: str) -> None:
+        """Refuse flags that say what cannot be done."""
+        for name in ("memory", "jobs", "scheduler", "resume", "state"):
+            if getattr(self, name):
+                raise InputError(f"--{name} cannot be given: {why}")
+
+
+def address(path: Path) -> Path | str:
+    """A path as it was typed, where it is an address such as s3://bucket/file."""
+    typed = re.sub(r"^([a-z][a-z0-9+.-]+):/(?=[^/])", r"\1://", str(path))
+    return typed if "://" in typed and not path.exists() else path
 
 
 @dataclass(frozen=True)
@@ -219,6 +303,11 @@ def reads_tables(command: Callable[..., R]) -> Callable[..., R]:
 def tunes_congruence(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command every field of `CongruenceFlags` as a flag; it receives them as ``tuned``."""
     return _spread(command, "tuned", _flags(CongruenceFlags), CongruenceFlags)
+
+
+def reads_parts(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command every field of `PartFlags` as a flag; it receives them as ``parts``."""
+    return _spread(command, "parts", _flags(PartFlags), PartFlags)
 
 
 def _flag(role: Role) -> inspect.Parameter:

@@ -38,7 +38,7 @@ from howsure.inputs.text import TextFile
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
-BATCH: Final = 131_072
+BATCH: Final = 32_768
 """Rows that are looked at together."""
 PIECE: Final = 1_048_576
 """Rows that are one piece of work, about."""

@@ -30,6 +30,10 @@ Columns = Callable[["View", float], tuple[FloatArray, ...]]
 _ROUNDING = 1e-9
 
 
+def _nothing(view: View, coverage: float) -> tuple[FloatArray, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Sums:
     """How a statistic follows from sums over rows.
@@ -47,7 +51,7 @@ class Sums:
 
     columns: Columns
     value: Callable[[Joint], tuple[Estimate, FloatArray | None]]
-    beside: Columns = lambda view, coverage: ()
+    beside: Columns = _nothing
 
 
 def _width(view: View, coverage: float) -> FloatArray:

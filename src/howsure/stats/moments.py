@@ -135,10 +135,12 @@ class Joint:
         off = every[: len(columns)] - mean[: len(columns), None]
         moved = off if weights is None else off * weights
         p, n = off.shape
-        pairs = (off[:, None] * off[None]).reshape(p * p, n)
         mass = float(n if weights is None else weights.sum())
         mean[:p] += moved.sum(axis=1) / mass
-        third = (pairs @ moved.T).reshape(p, p, p)
+        third = np.empty((p, p, p))
+        for i in range(p):
+            for j in range(i + 1):
+                third[i, j] = third[j, i] = moved @ (off[i] * off[j])
         return cls(mass, mean, every.min(axis=1), every.max(axis=1), moved @ off.T, third)
 
     def merged(self, other: Joint) -> Joint:

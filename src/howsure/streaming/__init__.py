@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
+    from howsure.streaming.load import Resources as Resources
     from howsure.streaming.load import load_parts as load_parts
     from howsure.streaming.load import loaded_state as loaded_state
     from howsure.streaming.scan import scan as scan
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from howsure.streaming.state import merged_states as merged_states
 
 _HOMES = {
-    "load": "load_parts loaded_state",
+    "load": "Resources load_parts loaded_state",
     "scan": "scan",
     "state": "State merged_states",
 }

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded, load
+from howsure.inputs.building import Crossing
 from howsure.inputs.files import ARROW_ENDINGS, PARQUET_ENDINGS, table_form
 from howsure.inputs.pieces import (
     BATCH,
@@ -30,7 +31,6 @@ from howsure.inputs.pieces import (
 )
 from howsure.inputs.roles import Columns
 from howsure.inputs.tables import Missing
-from howsure.inputs.building import Crossing
 from howsure.streaming.kept import Kept
 from howsure.streaming.sample import ROWS, written_out
 from howsure.streaming.scan import scan
@@ -49,8 +49,8 @@ _FEWEST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What reading a huge table may take, and who does it.
+class Resources:
+    """What reading a huge table may take, and who reads it.
 
     Attributes
     ----------
@@ -96,9 +96,10 @@ class Limits:
 def load_parts(
     source: Any,
     *,
-    limits: Limits = Limits(),
+    resources: Resources | None = None,
     state: str | os.PathLike[str] | None = None,
     seed: int = 0,
+    at: Sequence[float] = (),
     missing: Missing = "error",
     crossing: Crossing = "error",
     encoding: str | None = None,
@@ -114,12 +115,14 @@ def load_parts(
         any of these at an address that fsspec knows; or what yields Arrow batches: a relation of
         DuckDB, a lazy frame of Polars, a data frame of Dask, a dataset of Ray or Arrow, an
         iterator of batches or data frames.
-    limits : Limits
+    resources : Resources, optional
         Memory, processes, a cluster.
     state : path, optional
         Where the state of the table is kept, to be merged with others; ``.arrow``.
     seed : int
         Fixes the sample.
+    at : sequence of float
+        Coverages to assess, where the predictions allow any.
     missing, crossing, encoding, decimal, columns
         As in `howsure.load`.
 
@@ -143,6 +146,7 @@ def load_parts(
     >>> load_parts(days()).evalsets[0].n
     3000
     """
+    resources = resources or Resources()
     options: dict[str, Any] = {
         "missing": missing,
         "crossing": crossing,
@@ -150,24 +154,24 @@ def load_parts(
         "decimal": decimal,
         **columns,
     }
-    if state is None and not _is_large(source, limits):
+    if state is None and not _is_large(source, resources):
         return load(source, **options)
     found = cut(source, **options)
     if state is None and not found.again:
-        few, found = _begun(found, limits.rows)
+        few, found = _begun(found, resources.rows)
         if few is not None:
             return load(few, **options)
-    elif state is None and _rows_of(found) <= limits.rows:
+    elif state is None and _rows_of(found) <= resources.rows:
         return _whole(found)
-    key = repr((os.fspath(source) if found.again else "", found.reading.told(), seed))
-    with Kept.of(key, resume=limits.resume) as kept:
+    key = repr((os.fspath(source) if found.again else "", found.reading.told(), seed, tuple(at)))
+    with Kept.of(key, resume=resources.resume) as kept:
         made = scan(
             found,
-            coverages=columns.get("coverage") or (),
+            coverages=at or columns.get("coverage") or (),
             seed=seed,
-            most=limits.sample,
-            jobs=limits.processes,
-            scheduler=limits.scheduler,
+            most=resources.sample,
+            jobs=resources.processes,
+            scheduler=resources.scheduler,
             resume=kept.folder if found.again else None,
         )
     if state is not None:
@@ -202,7 +206,7 @@ def loaded_state(state: State) -> Loaded:
     )
 
 
-def _is_large(source: Any, limits: Limits) -> bool:
+def _is_large(source: Any, resources: Resources) -> bool:
     """Whether a source may be too large to be read at once, or is more than a table."""
     if is_stream(source):
         return True
@@ -213,7 +217,7 @@ def _is_large(source: Any, limits: Limits) -> bool:
         return True
     if not os.path.exists(path):
         return _MAGIC.search(path) is not None
-    return _rows_about(path) > limits.rows
+    return _rows_about(path) > resources.rows
 
 
 def _rows_about(path: str) -> float:

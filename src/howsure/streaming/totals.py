@@ -357,7 +357,9 @@ class Totals:
         weights = None if evalset.weights is None else evalset.weights.values
         keys: list[Key] = []
         columns: list[FloatArray] = []
-        joints: dict[str, tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]] = {}
+        rows: dict[str, tuple[FloatArray, ...]] = {}
+        joints: dict[str, Joint] = {}
+        made: dict[tuple[Any, ...], tuple[tuple[FloatArray, ...], Joint]] = {}
         sources: dict[str, str] = {}
         reasons: dict[str, str] = {}
         for metric, coverage in measures(coverages):
@@ -366,7 +368,11 @@ class Totals:
                 form = answering(view, metric, coverage)
                 if form.reduce == "statistic":
                     held = SUMS[metric.name]
-                    joints[str(key)] = held.columns(view, coverage), held.beside(view, coverage)
+                    same = held.columns, held.beside, str(coverage)
+                    if same not in made:  # several statistics may rest on the same sums
+                        own = held.columns(view, coverage)
+                        made[same] = own, Joint.of(own, held.beside(view, coverage), weights)
+                    rows[str(key)], joints[str(key)] = made[same]
                 else:
                     columns.append(_scores(view, form, coverage))
                     keys.append(key)
@@ -389,7 +395,7 @@ class Totals:
         units = None
         if found is not None:
             by, width, unit = found
-            every = [*columns, *(each for own, _ in joints.values() for each in own)]
+            every = [*columns, *(each for own in rows.values() for each in own)]
             units = Units.of(by, width, unit, place, every, weights)
         return cls(
             model=evalset.model,
@@ -402,7 +408,7 @@ class Totals:
             reasons=reasons,
             cells=cells,
             moments=Moments.of(columns, place, len(cells.codes), weights),
-            joints={name: Joint.of(*both, weights) for name, both in joints.items()},
+            joints=joints,
             claims=claims,
             units=units,
             pit=_histogram(view, weights),
