@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extras import needs
 from howsure.core.errors import DegenerateError, HowsureError, InputError
 from howsure.core.progress import listening
-from howsure.streaming import engine
 from howsure.streaming.engine import done_in_order
 from howsure.streaming.kept import Kept, keep, kept, packed, unpacked
 from streaming import pieces
@@ -99,13 +98,13 @@ class TestProcesses:
     def test_the_first_error_is_raised_as_it_is(self, jobs: int) -> None:
         some = done_in_order(pieces.bad, range(9), identities=[""] * 9, jobs=jobs)
         assert [next(some), next(some)] == squares(2)
-        with pytest.raises(DegenerateError, match="^row 73 of part 2 has no y$") as caught:
+        with pytest.raises(DegenerateError, match=r"^row 73 of part 2 has no y$") as caught:
             next(some)
         assert caught.value.__cause__ is None
         assert not children()
 
     def test_an_error_of_another_kind_says_its_kind(self) -> None:
-        with pytest.raises(HowsureError, match="^KeyError: 'no such column'$"):
+        with pytest.raises(HowsureError, match=r"^KeyError: 'no such column'$"):
             done(pieces.odd, range(3), jobs=2)
 
     def test_closing_ends_what_is_out(self, tmp_path: Path) -> None:
@@ -258,16 +257,21 @@ class TestKept:
         assert not held.folder.exists()
 
     def test_an_interrupted_run_is_gone_on_with_only_where_that_is_asked(self) -> None:
-        with pytest.raises(KeyboardInterrupt), Kept.of("a", resume=False) as held:
-            keep(held.folder, "x", b"1")
-            raise KeyboardInterrupt
-        with pytest.raises(HowsureError), Kept.of("a", resume=True) as again:
-            assert kept(again.folder, "x") == b"1"
-            raise HowsureError
+        def interrupted(resume: bool) -> Path:
+            held = Kept.of("a", resume=resume)
+            with suppress(KeyboardInterrupt), held:
+                assert len(held) == resume
+                keep(held.folder, "x", b"1")
+                raise KeyboardInterrupt
+            return held.folder
+
+        folder = interrupted(resume=False)
+        assert interrupted(resume=True) == folder
+        assert kept(folder, "x") == b"1"
         with Kept.of("b", resume=True) as other:
             assert kept(other.folder, "x") is None
         with Kept.of("a", resume=False) as anew:
-            assert anew.folder == held.folder
+            assert anew.folder == folder
             assert kept(anew.folder, "x") is None
 
     def test_two_runs_of_one_command_do_no_harm(self, tmp_path: Path) -> None:

@@ -288,6 +288,8 @@ class _Cluster(_Place):
             self._client.close(timeout=TIMEOUT)
 
     def _result(self, piece: _Piece, future: Any) -> bytes:
+        if future.status == "cancelled":
+            raise HowsureError(self._silent())
         try:
             return bytes(future.result())
         except killed_worker() as error:
@@ -297,8 +299,6 @@ class _Cluster(_Place):
         except HowsureError:
             raise
         except Exception as error:
-            if future.status == "cancelled":
-                raise HowsureError(self._silent()) from error
             raise HowsureError(
                 f"workers of {self._name} cannot do {piece.title}; each must have howsure "
                 f"{__version__} and see the same files: {type(error).__name__}: {error}"
