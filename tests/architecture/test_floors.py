@@ -17,11 +17,11 @@ FLOORS = {
     "methods": 3,
     "recalibration": 4,
     "figures": 4,
-    "streaming": 5,
     "verdict": 5,
-    "report": 6,
-    "cli": 7,
-    "studies": 8,
+    "streaming": 6,
+    "report": 7,
+    "cli": 8,
+    "studies": 9,
 }
 ENGINE = {"tasks": 0, "engine": 1, "cli": 2}
 """The floors of the studies' wing; each study stands on the first two, alone."""

@@ -23,6 +23,7 @@ from howsure.inputs.roles import ROLES
 from howsure.metrics.catalogue import asked_for
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
+from howsure.report.assessment import Assessment
 from howsure.report.document import Cell, Document, Grid, Tone, VerdictLine, form_of
 from howsure.report.door import source_fact
 from howsure.report.short_forms import in_brief, sentences, states_beside
@@ -86,6 +87,11 @@ def run(
         for path in outputs:
             tell(f"writing {path.name}")
             result.save(path)
+    show(console, result, shown, [*outputs, *kept])
+
+
+def show(console: Console, result: Assessment, shown: str, written: Sequence[Path]) -> None:
+    """Print an assessment as it is asked for, and what was written."""
     if shown == "json":
         sys.stdout.write(result.to_json())
     if shown in ("json", "quiet"):
@@ -93,7 +99,7 @@ def run(
     print_report(console, result.document(), everything=shown == "all")
     if shown != "all":
         show_note(console, "--all shows every sentence and number, -o report.html a page.")
-    for path in (*outputs, *kept):
+    for path in written:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 

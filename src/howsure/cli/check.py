@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from howsure.cli.options import ReadOptions
+from howsure.cli.options import PartFlags, ReadOptions
 from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
@@ -102,13 +102,13 @@ def run(
     told: Told,
     seed: int,
     read: ReadOptions,
+    parts: PartFlags | None = None,
 ) -> bool:
     """Judge every finding and every limit, and tell of them; true if one fails."""
     if told.junit is not None:
         check_outputs([told.junit], [*files, *([Path(source)] if source else [])])
-    found = check(
-        _load(files, rules, source, read).evalsets, rules, coverages=read.assessed, seed=seed
-    )
+    loaded = _load(files, rules, source, read, parts, seed)
+    found = check(loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals)
     if told.junit is not None:
         atomic_write(told.junit, junit(found))
     if told.json:
@@ -124,14 +124,21 @@ def run(
     return found.status == 1
 
 
-def _load(files: Sequence[Path], rules: Rules, source: str, read: ReadOptions) -> Loaded:
+def _load(
+    files: Sequence[Path],
+    rules: Rules,
+    source: str,
+    read: ReadOptions,
+    parts: PartFlags | None,
+    seed: int,
+) -> Loaded:
     """The tables, with the columns by which limits are judged as groups."""
     if not rules.columns:
-        return read.load(list(files))
+        return read.load(list(files), parts, seed)
     groups = columns_of(read.columns.get("groups"), *rules.columns)
     columns: Any = {**read.columns, "groups": groups}
     try:
-        return replace(read, columns=columns).load(list(files))
+        return replace(read, columns=columns).load(list(files), parts, seed)
     except InputError as error:
         if "groups must" not in str(error):
             raise

@@ -127,6 +127,46 @@ CsvSafe = Annotated[
 ]
 
 
+Trials = Annotated[
+    bool,
+    typer.Option(
+        "--trials/--no-trials",
+        help="Try ways to recalibrate, and measure their gain on held-out fifths.",
+        rich_help_panel=_FINDINGS,
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="Print every number.", rich_help_panel=_OUTPUT)]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", help="Print nothing, only write what -o names.", rich_help_panel=_OUTPUT
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print the report as JSON, and nothing else.", rich_help_panel=_OUTPUT
+    ),
+]
+Progress = Annotated[
+    bool | None,
+    typer.Option(
+        "--progress/--no-progress",
+        help="Show progress. By default, only in a terminal.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+
+
+def _shown(all_: bool, quiet: bool, json_: bool) -> str:
+    """How much is printed, by the one flag that says so; empty by default."""
+    printed = {"all": all_, "quiet": quiet, "json": json_}
+    said = [name for name, given in printed.items() if given]
+    if len(said) > 1:
+        raise InputError(f"--{said[0]} and --{said[1]} contradict each other: give one of them")
+    return said[0] if said else ""
+
+
 def _measures(incomplete: str) -> list[str]:
     """Names of measures that begin so, for the shell."""
     from howsure.metrics.catalogue import catalogue
@@ -181,39 +221,13 @@ def assess(
     tolerance: Tolerance = 0.01,
     ignore: Ignored = [],  # noqa: B006
     miss_range: MissRates = None,
-    trials: Annotated[
-        bool,
-        typer.Option(
-            "--trials/--no-trials",
-            help="Try ways to recalibrate, and measure their gain on held-out fifths.",
-            rich_help_panel=_FINDINGS,
-        ),
-    ] = True,
+    trials: Trials = True,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
-    all_: Annotated[
-        bool, typer.Option("--all", help="Print every number.", rich_help_panel=_OUTPUT)
-    ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", help="Print nothing, only write what -o names.", rich_help_panel=_OUTPUT
-        ),
-    ] = False,
-    json_: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print the report as JSON, and nothing else.", rich_help_panel=_OUTPUT
-        ),
-    ] = False,
-    progress: Annotated[
-        bool | None,
-        typer.Option(
-            "--progress/--no-progress",
-            help="Show progress. By default, only in a terminal.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = None,
+    all_: All = False,
+    quiet: Quiet = False,
+    json_: Json = False,
+    progress: Progress = None,
     *,
     csv_safe: CsvSafe = False,
     tuned: CongruenceFlags,
@@ -221,13 +235,10 @@ def assess(
     read: ReadOptions,
 ) -> None:
     """Judge the uncertainty of predictions: coverage, calibration, groups, widths, errors."""
-    printed = {"all": all_, "quiet": quiet, "json": json_}
-    said = [name for name, given in printed.items() if given]
-    if len(said) > 1:
-        raise InputError(f"--{said[0]} and --{said[1]} contradict each other: give one of them")
+    shown = _shown(all_, quiet, json_)
     if reference is not None:
-        if said:
-            raise InputError(f"--{said[0]} cannot be given with --reference")
+        if shown:
+            raise InputError(f"--{shown} cannot be given with --reference")
         from howsure.cli.monitor import run as watch
 
         if len(files) != 1:
@@ -244,12 +255,40 @@ def assess(
 
     judging = (tolerance, ignore, miss_range)
     choices = (confidence, seed, progress, tuned, read, trials)
-    shown = said[0] if said else "brief"
-    run(files, output, explain_input, with_, judging, *choices, shown=shown, parts=parts)
+    run(files, output, explain_input, with_, judging, *choices, shown=shown or "brief", parts=parts)
+
+
+@app.command(epilog="Example: howsure merge mon.arrow tue.arrow wed.arrow -o week.html")
+def merge(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="STATE", help="Files that howsure assess --state wrote."),
+    ],
+    output: Outputs = [],  # noqa: B006
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also keep the merged state.", rich_help_panel=_OUTPUT),
+    ] = None,
+    tolerance: Tolerance = 0.01,
+    ignore: Ignored = [],  # noqa: B006
+    trials: Trials = True,
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    all_: All = False,
+    quiet: Quiet = False,
+    json_: Json = False,
+    progress: Progress = None,
+) -> None:
+    """Assess several tables as one, from what was kept of each, without their rows."""
+    from howsure.cli.merge import run
+
+    shown = _shown(all_, quiet, json_) or "brief"
+    run(files, output, state, (tolerance, ignore), confidence, seed, progress, trials, shown)
 
 
 @app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")
 @reads_tables
+@reads_parts
 def check(
     files: Files,
     limits: Annotated[
@@ -374,6 +413,7 @@ def check(
     ] = None,
     seed: Seed = 0,
     *,
+    parts: PartFlags,
     read: ReadOptions,
 ) -> None:
     """Gate a pipeline: exit 0 if all limits are kept, 1 if one fails, 2 on an error."""
@@ -400,7 +440,7 @@ def check(
         "miss_range": miss_range,
     }
     rules, source = rules_for(limits, parse_limits(named, min_, max_), changes)
-    failed = run(files, rules, source, Told(json, junit, github), seed, read)
+    failed = run(files, rules, source, Told(json, junit, github), seed, read, parts)
     raise typer.Exit(1 if failed else 0)
 
 

@@ -211,17 +211,9 @@ class PartFlags:
 
     def resources(self) -> Resources:
         """What reading may take."""
-        from howsure.core.formats import as_bytes
         from howsure.streaming import Resources
 
-        if self.jobs is not None and self.scheduler is not None:
-            raise InputError("--jobs and --scheduler contradict each other: give one of them")
-        return Resources(
-            memory=None if self.memory is None else as_bytes(self.memory, "--memory"),
-            jobs=self.jobs,
-            scheduler=self.scheduler,
-            resume=self.resume,
-        )
+        return Resources.of(self.memory, self.jobs, self.scheduler, self.resume)
 
     def refuse(self, why: str) -> None:
         """Refuse flags that say what cannot be done."""

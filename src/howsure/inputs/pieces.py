@@ -18,7 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Unpack, final
 
+import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -35,7 +37,6 @@ from howsure.inputs.source import Source, listed, quoted, refusing
 from howsure.inputs.stacked import check_unstacked
 from howsure.inputs.tables import Missing, gaps_of, in_one_order, kept_rows, read_told
 from howsure.inputs.text import TextFile
-from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
 BATCH: Final = 32_768
@@ -135,9 +136,11 @@ class Reading:
             Roles(
                 columns={name: tuple(held) for name, held in one["columns"].items()},
                 law=None if one["law"] is None else LawColumns(*one["law"]),
+                coverages=tuple(one["coverages"]),
+                levels=tuple(one["levels"]),
+                labels=tuple(one["labels"]),
                 weights_kind=one["weights_kind"],
                 model=one["model"],
-                **{name: tuple(one[name]) for name in _LISTS},
             )
             for one in facts["models"]
         )
@@ -174,7 +177,7 @@ class Reading:
         made = self.build(table, title).evalsets
         if any(roles["rows"] for roles in self.models) or ROW not in table.column_names:
             return made
-        names: Labels | Any = table[ROW].to_numpy()
+        names: npt.NDArray[Any] = table[ROW].to_numpy()
         if FILE in table.column_names:
             files = table[FILE].to_pylist()
             told = [f"{file}:{row}" for file, row in zip(files, names.tolist(), strict=True)]
@@ -629,9 +632,9 @@ class _Ahead:
 
 def is_stream(source: Any) -> bool:
     """Whether a source yields tables, and is none itself."""
-    if isinstance(source, str | os.PathLike | Mapping | list | tuple | pa.Table):
+    if isinstance(source, str | os.PathLike | Mapping | list | tuple):
         return False
-    return _streams(source) is not None
+    return not nw.dependencies.is_into_dataframe(source) and _streams(source) is not None
 
 
 def _yielding(source: Any) -> Callable[[], Iterator[Any]]:
@@ -657,9 +660,7 @@ def _streams(source: Any) -> Callable[[], Iterator[Any]] | None:
         return lambda: iter(source.to_batches(batch_size=BATCH))
     if hasattr(source, "__arrow_c_stream__"):
         return lambda: iter(pa.RecordBatchReader.from_stream(source))
-    if isinstance(source, Iterator) or (hasattr(source, "__iter__") and not is_frame(source)):
-        return lambda: iter(source)
-    return None
+    return (lambda: source) if isinstance(source, Iterator) else None
 
 
 @dataclass(frozen=True, slots=True)

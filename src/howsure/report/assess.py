@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -86,6 +87,11 @@ def assess(
     trials: bool = True,
     congruence: CongruenceOptions | None = None,
     miss_range: Sequence[float] = MISS_RANGE,
+    memory: str | int | None = None,
+    jobs: int | None = None,
+    scheduler: Any = None,
+    resume: bool = False,
+    state: str | os.PathLike[str] | None = None,
     progress: Listener | None = None,
 ) -> Assessment:
     """Say how sure predictions are, and whether they are right to be.
@@ -94,10 +100,12 @@ def assess(
     ----------
     y : array-like of shape (n,), or a table
         What happened; beside label sets with names, the label. Or a table that holds y and
-        predictions: a path, several paths, a data frame, a mapping of columns, or what
-        `howsure.load` returned; then `prediction` is left out, and `point`, `x`, `ease`,
-        `embedding`, `image`, `groups`, `weights`, `cluster`, `time`, `rows` and `model` name
-        columns of it, as in `howsure.load`.
+        predictions: a path, several paths, a data frame, a mapping of columns, what
+        `howsure.load` returned, or a table of any size, which is read by parts past 2,000,000
+        rows (`howsure.streaming.load_parts`): a folder, a pattern, an address, a relation of
+        DuckDB, a lazy frame of Polars, an iterator of batches. Then `prediction` is left out,
+        and `point`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time`,
+        `rows` and `model` name columns of it, as in `howsure.load`.
     prediction : array-like, mapping, data frame, Prediction or frozen SciPy law
         What was predicted, as it comes; docs/what-goes-in.md shows every form. Lists, NumPy,
         pandas, polars and torch serve alike, and a column of shape (n, 1) is one of shape (n,).
@@ -171,6 +179,16 @@ def assess(
     miss_range : (float, float)
         Miss rates of the partial gains over a constant band, ``(0, 0.2)``. Where it is another,
         models are also compared by these gains.
+    memory : str or int, optional
+        Memory to keep to, such as ``"2GB"``: a larger table is read by parts.
+    jobs : int, optional
+        Processes that read parts; one a core, if omitted.
+    scheduler : str or dask.distributed.Client, optional
+        Dask cluster whose workers read parts.
+    resume : bool
+        Whether to go on from the parts that an interrupted run finished.
+    state : path, optional
+        Where to keep what `howsure.streaming.merged_states` needs of the table; ``.arrow``.
     progress : callable, optional
         Called with a stage's name, steps done and steps in all (0 where that is not known).
 
@@ -227,6 +245,14 @@ def assess(
             common_rows=common_rows,
             coverage=wanted,
             levels=levels,
+            seed=seed,
+            parts={
+                "memory": memory,
+                "jobs": jobs,
+                "scheduler": scheduler,
+                "resume": resume,
+                "state": state,
+            },
         )
         return assess_loaded(
             loaded,

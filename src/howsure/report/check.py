@@ -24,8 +24,10 @@ from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet, content_order
 from howsure.report.limits import WORST_GROUP, Limit, Rules
 from howsure.stats.estimate import one_more
+from howsure.streaming.totals import Totals
+from howsure.streaming.whole import Whole
 from howsure.verdict import Finding, examine
-from howsure.verdict.dependence import follow
+from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import NEVER_BAD
 
 State = Literal["holds", "fails", "undecided"]
@@ -184,8 +186,11 @@ def check(
     *,
     coverages: Sequence[float] = (),
     seed: int = 0,
+    totals: Sequence[Totals] = (),
 ) -> Checked:
     """Judge every finding and every limit, for every model, coverage and group.
+
+    Where the sets are a sample of more rows, `totals` hold what all rows of each add up to.
 
     A limit by groups fails if bounds prove so in any group, at a confidence that Bonferroni's
     method adjusts for their number. That it holds needs no adjustment, since all groups must.
@@ -209,25 +214,37 @@ def check(
         if limit.model:
             check_known(limit.model, models, f"model of the limit {limit}")
     answers: list[Answer] = []
+    of_all = totals or (None,) * len(evalsets)
     if rules.fail_on != "never":
-        for held in evalsets:
-            answers.extend(_answers(held, rules, coverages, seed))
+        for held, whole in zip(evalsets, of_all, strict=True):
+            answers.extend(_answers(held, rules, coverages, seed, whole))
     outcomes: list[Outcome] = []
     if rules.limits:
-        for held in follow(evalsets, content_order(evalsets))[0]:
-            outcomes.extend(_outcomes(held, rules, coverages, seed))
+        sets, known = follow(evalsets, content_order(evalsets))
+        for held, whole, dependence in zip(sets, of_all, known, strict=True):
+            outcomes.extend(_outcomes(held, rules, coverages, seed, whole, dependence))
     return Checked(rules=rules, outcomes=tuple(outcomes), answers=tuple(answers))
 
 
-def _answers(held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int) -> list[Answer]:
+def _answers(
+    held: EvalSet,
+    rules: Rules,
+    coverages: Sequence[float],
+    seed: int,
+    whole: Totals | None = None,
+) -> list[Answer]:
     """What the verdict finds on one model; what is named must be judged."""
-    found, silent = examine(
-        held,
-        coverages=coverages,
-        seed=seed,
-        tolerance=rules.tolerance,
-        ignore=rules.left_out,
-        miss_range=rules.miss_range,
+    found, silent = (
+        examine(
+            held,
+            coverages=coverages,
+            seed=seed,
+            tolerance=rules.tolerance,
+            ignore=rules.left_out,
+            miss_range=rules.miss_range,
+        )
+        if whole is None
+        else _examined(held, rules, coverages, seed, whole)
     )
     for name in rules.findings:
         if name in silent and name not in rules.ignore and silent[name] != _NOTHING_SEEN.get(name):
@@ -237,6 +254,26 @@ def _answers(held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int)
         Answer(finding=each, failed=each.state in states and each.id not in NEVER_BAD)
         for each in found
     ]
+
+
+def _examined(
+    held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int, whole: Totals
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """The same of a sample of all rows, beside what these add up to."""
+    from howsure.report.assess import assess_sets
+
+    told = assess_sets(
+        [held],
+        coverages=coverages,
+        seed=seed,
+        tolerance=rules.tolerance,
+        ignore={*rules.left_out, "congruence"},
+        miss_range=rules.miss_range,
+        trials=False,
+        totals=[whole],
+    )
+    silent = next(table.columns for table in told.tables if table.name == "not_judged")
+    return told.findings, dict(zip(silent["id"], silent["reason"], strict=True))
 
 
 def judge(limit: Limit, record: Record, slack: tuple[float, float] = (0.0, 0.0)) -> State:
@@ -262,10 +299,19 @@ def slack_of(found: Evaluation, record: Record) -> tuple[float, float]:
         return 0.0, 0.0
     held = found.evalset
     cluster = None if held.cluster is None else held.cluster.codes
-    return one_more(rows - record.value, held.weights, cluster)
+    low, high = one_more(rows - record.value, held.weights, cluster)
+    share = min(held.independent_n / record.n, 1.0)  # of all rows, where these are a sample
+    return share * low, share * high
 
 
-def _outcomes(held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int) -> list[Outcome]:
+def _outcomes(
+    held: EvalSet,
+    rules: Rules,
+    coverages: Sequence[float],
+    seed: int,
+    whole: Totals | None = None,
+    dependence: Known = "",
+) -> list[Outcome]:
     """Every limit on one model; those on the same rows share what is measured."""
     places: dict[tuple[tuple[str, ...], float | None], list[int]] = {}
     for place, limit in enumerate(rules.limits):
@@ -293,6 +339,12 @@ def _outcomes(held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int
                 )
                 for each in dict.fromkeys(tails)
             ]
+            own = whole if whole is None or not label else whole.part(*label.split("=", 1))
+            if own is not None:
+                measured = [
+                    Whole(own, each, dependence, seed, each.view.confidence).measured()
+                    for each in measured
+                ]
             for place in chosen:
                 found = _in_part(rules.limits[place], label, measured, tails, rules)
                 made.setdefault(place, []).extend(found)

@@ -19,8 +19,10 @@ from howsure.inputs.classes import label_text
 from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
 from howsure.inputs.given import Given, check_row_order, read_given
+from howsure.inputs.pieces import is_stream
 from howsure.inputs.source import listed
 from howsure.predictions import EvalSet, LabelSets
+from howsure.streaming import Resources, load_parts
 
 ROWS: Final = (
     *("point", "x", "ease", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
@@ -31,7 +33,7 @@ ROWS: Final = (
 
 def is_table(value: object) -> bool:
     """Whether a value is a table, the path of one, several paths, or what `load` returned."""
-    if isinstance(value, (str, os.PathLike, Mapping, Loaded)):
+    if isinstance(value, (str, os.PathLike, Mapping, Loaded)) or is_stream(value):
         return True
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(item, (str, os.PathLike)) for item in value)
@@ -45,9 +47,14 @@ def opened(
     coverage: Sequence[float] = (),
     levels: npt.ArrayLike | None = None,
     common_rows: bool = False,
+    parts: Mapping[str, Any] | None = None,
+    seed: int = 0,
     **said: Any,
 ) -> Loaded:
-    """A table, or arrays; what else `assess` takes of rows is said by its keywords, None if not."""
+    """A table, or arrays; what else `assess` takes of rows is said by its keywords, None if not.
+
+    `parts` is what is said of reading a table by parts.
+    """
     named = {**dict.fromkeys(ROWS), **said}
     if prediction is None and is_table(y):
         if levels is not None:
@@ -56,7 +63,14 @@ def opened(
                 "howsure.load(table, quantiles={level: column})"
             )
         named |= {"features": named.pop("x"), "coverage": list(coverage) or None}
-        return _from_table(y, {**named, "common_rows": common_rows or None})
+        several = isinstance(y, (list, tuple)) and len(y) > 1
+        if isinstance(y, Loaded) or several or common_rows:
+            return _from_table(y, {**named, "common_rows": common_rows or None})
+        chosen: Any = {name: value for name, value in named.items() if value is not None}
+        one = y[0] if isinstance(y, (list, tuple)) else y
+        told = dict(parts or {})
+        state = told.pop("state", None)
+        return load_parts(one, resources=Resources.of(**told), state=state, seed=seed, **chosen)
     if common_rows:
         raise InputError("common_rows is of tables; arrays are of the same rows already")
     named["weights_kind"] = named["weights_kind"] or "frequency"

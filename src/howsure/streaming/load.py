@@ -8,12 +8,14 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Unpack
+from typing import Any, Final, Self, Unpack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
+from howsure.core.formats import as_bytes
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded, load
 from howsure.inputs.building import Crossing
@@ -69,6 +71,22 @@ class Resources:
     jobs: int | None = None
     scheduler: Any = None
     resume: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        memory: str | int | None = None,
+        jobs: int | None = None,
+        scheduler: Any = None,
+        resume: bool = False,
+    ) -> Self:
+        """Check what people say of it."""
+        if jobs is not None:
+            check_whole(jobs, "jobs", 1)
+        if jobs is not None and scheduler is not None:
+            raise InputError("jobs and scheduler contradict each other: give one of them")
+        size = None if memory is None else as_bytes(memory)
+        return cls(memory=size, jobs=jobs, scheduler=scheduler, resume=resume)
 
     @property
     def rows(self) -> int:
@@ -147,6 +165,8 @@ def load_parts(
     3000
     """
     resources = resources or Resources()
+    said = columns.get("coverage")
+    assessed = at or ((said,) if isinstance(said, float) else said) or ()
     options: dict[str, Any] = {
         "missing": missing,
         "crossing": crossing,
@@ -167,7 +187,7 @@ def load_parts(
     with Kept.of(key, resume=resources.resume) as kept:
         made = scan(
             found,
-            coverages=at or columns.get("coverage") or (),
+            coverages=assessed,
             seed=seed,
             most=resources.sample,
             jobs=resources.processes,

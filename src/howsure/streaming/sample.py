@@ -192,10 +192,10 @@ def told_apart(evalsets: Sequence[EvalSet]) -> KeyArray:
         columns.append(_number(hashed_labels(first.cluster.labels))[first.cluster.codes])
     if first.weights is not None and first.weights.kind == "importance":
         columns.append(first.weights.values)
-    for held in sorted(evalsets, key=lambda each: each.model)[:1]:
-        columns += [] if held.point is None else [held.point]
-        for belief in sorted(held.beliefs, key=lambda each: each.kind):
-            columns += belief.numbers().values()
+    model = min(evalsets, key=lambda each: each.model)  # whatever other models there are
+    columns += [] if model.point is None else [model.point]
+    for belief in sorted(model.beliefs, key=lambda each: each.kind):
+        columns += belief.numbers().values()
     hashes = row_hashes(*columns)
     ranked = np.sort(hashes)
     if (ranked[1:] != ranked[:-1]).all():

@@ -35,6 +35,15 @@ class Task:
     block: float
     bound: float
 
+    def told(self) -> dict[str, Any]:
+        """What states must share to be merged."""
+        return {
+            **self.reading.told(),
+            "coverages": list(self.coverages),
+            "seed": self.seed,
+            "sample": self.most,
+        }
+
     def states(self, piece: Piece) -> Iterator[State]:
         """The state of each batch."""
         for batch in piece.batches(self.reading):
@@ -55,7 +64,7 @@ class Task:
                 rows=batch.rows,
                 dropped=batch.dropped,
                 dropped_by=batch.dropped_by,
-                reading=self.reading.told(),
+                reading=self.told(),
             )
 
     def __call__(self, piece: Piece) -> pa.Table:
@@ -96,7 +105,7 @@ def scan(
     merged: list[State] = []
     if cut.again:
         pieces = list(cut.pieces)
-        told = repr((task.reading.told(), *(getattr(task, n) for n in _DECIDING)))
+        told = repr((task.told(), task.block, task.bound))
         tables = done_in_order(
             task,
             pieces,
@@ -120,9 +129,6 @@ def scan(
     if not merged:
         raise InputError(f"{cut.title}: the table holds columns but no rows")
     return merged[0] if len(merged) == 1 else merged[0].merged(*merged[1:])
-
-
-_DECIDING = ("coverages", "seed", "most", "block", "bound")
 
 
 def _fold(merged: list[State], state: State) -> None:

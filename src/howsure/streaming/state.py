@@ -84,12 +84,12 @@ class State:
         InputError
             If the states are of other columns, models or coverages.
         """
-        parts = (self, *others)
-        for other in others:
-            _check_alike(self, other)
+        parts = _under_one_name((self, *others))
+        for other in parts[1:]:
+            _check_alike(parts[0], other)
         models = zip(*(part.models for part in parts), strict=True)
         return replace(
-            self,
+            parts[0],
             models=tuple(reduce(Totals.merged, each) for each in models),
             sample=self.sample.merged(*(part.sample for part in others)),
             rows=sum(part.rows for part in parts),
@@ -196,6 +196,21 @@ def merged_states(states: Sequence[State]) -> State:
     return states[0].merged(*states[1:])
 
 
+def _under_one_name(states: Sequence[State]) -> tuple[State, ...]:
+    """States of one model each, which is called after its file: with one name for all."""
+    names = {state.models[0].model for state in states}
+    if len(names) == 1 or any(len(state.models) > 1 for state in states):
+        return tuple(states)
+    return tuple(
+        replace(
+            state,
+            models=(replace(state.models[0], model="model"),),
+            reading={**state.reading, "name": "model"},
+        )
+        for state in states
+    )
+
+
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
     held = column.combine_chunks()
@@ -222,9 +237,6 @@ def _check_alike(one: State, other: State) -> None:
         here, there = (json.dumps(each.reading.get(name)) for each in (one, other))
         if here != there:
             raise InputError(f"states must agree in {name} to be merged, got {here} and {there}")
-    here, there = ([each.model for each in state.models] for state in (one, other))
-    if here != there:
-        raise InputError(
-            f"states must be of the same models to be merged, got {', '.join(here)} and "
-            f"{', '.join(there)}"
-        )
+    own, others = (", ".join(each.model for each in state.models) for state in (one, other))
+    if own != others:
+        raise InputError(f"states must be of the same models to be merged, got {own} and {others}")

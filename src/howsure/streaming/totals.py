@@ -165,8 +165,8 @@ def _distinct(codes: Sequence[IntArray], sizes: Sequence[int], n: int) -> tuple[
     else:
         found, place = np.unique(joint, return_inverse=True)
     cells = np.empty((len(found), len(codes)), dtype=np.int64)
-    for column in range(len(codes) - 1, -1, -1):
-        found, cells[:, column] = np.divmod(found, sizes[column])
+    for place_of in range(len(codes) - 1, -1, -1):
+        found, cells[:, place_of] = np.divmod(found, sizes[place_of])
     return cells, place.astype(np.int64, copy=False)
 
 
@@ -441,6 +441,41 @@ class Totals:
             units=units,
             pit=None if one.pit is None or two.pit is None else one.pit + two.pit,
             among=None if one.among is None or two.among is None else one.among + two.among,
+        )
+
+    def part(self, column: str, label: str) -> Totals | None:
+        """Of the rows of one group, by its name; None where cells do not tell them apart."""
+        if column not in self.cells.names:
+            return None
+        place = self.cells.names.index(column)
+        kept = np.array([str(each) == label for each in self.cells.labels[place]])
+        cells = np.flatnonzero(kept[self.cells.codes[:, place]])
+        moments = self.moments
+        units = self.units
+        if units is not None:
+            entries = np.isin(units.cell, cells)
+            units = replace(
+                units,
+                key=units.key[entries],
+                cell=np.zeros(int(entries.sum()), dtype=np.int64),
+                mass=units.mass[entries],
+                sums=units.sums[entries],
+            ).joined()
+        held = Moments(
+            moments.mass[cells], moments.mean[cells], moments.second[cells], moments.third[cells]
+        ).placed(np.zeros(len(cells), dtype=np.int64), 1)
+        return replace(
+            self,
+            n=round(float(held.mass[0])),
+            mass=float(held.mass[0]),
+            squares=float(held.mass[0]),
+            cells=Cells((), (), np.zeros((1, 0), dtype=np.int64)),
+            moments=held,
+            joints={},
+            claims={},
+            units=units,
+            pit=None,
+            among=None,
         )
 
     def without(self, reasons: Mapping[str, str]) -> Totals:

@@ -102,6 +102,12 @@ class Whole:
 
     # Records of all rows.
 
+    def measured(self) -> Evaluation:
+        """The sample's evaluation, with the records of all rows where there are some."""
+        known = {**self._exact, **self._by_histogram()}
+        records = [known.get(_name(record), record) for record in self.sample.records]
+        return replace(self.sample, records=tuple(records))
+
     def told(self) -> tuple[tuple[Record, ...], GroupReport | None]:
         """The sample's records, those of all rows in place of them where there are some; groups.
 
@@ -128,8 +134,9 @@ class Whole:
     def _exact(self) -> dict[tuple[str, str], Record]:
         """Records of means, shares and statistics of sums."""
         found = {}
+        asked = {_name(record) for record in self.sample.records}
         for place, key in enumerate(self.totals.keys):
-            if key.metric != CLAIMED:
+            if _key(key) in asked:
                 found[_key(key)] = self._mean(key, place)
         for record in self.sample.records:
             key = Key(record.metric, record.coverage)
@@ -343,7 +350,7 @@ class Whole:
         records: list[Record] = []
         divided: tuple[Grouping, ...] = ()
         for place, key in enumerate(self.totals.keys):
-            if key.metric == CLAIMED:
+            if _key(key) not in self._exact:
                 continue
             rows, values = self.rows_of(key, place)
             evaluation = self._in_cells(rows, key, values, self._exact[_key(key)])

@@ -1,0 +1,67 @@
+"""`howsure merge`: one assessment of tables that were assessed apart, without their rows."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from howsure.cli.assess import show
+from howsure.cli.progress import Stages
+from howsure.cli.terminal import Console
+from howsure.core.errors import InputError
+from howsure.core.files import check_outputs
+from howsure.core.progress import listening, tell
+from howsure.report.assess import assess_loaded
+from howsure.report.document import form_of
+from howsure.report.door import source_fact
+from howsure.streaming import State, loaded_state, merged_states
+from howsure.verdict.family import check_judging
+
+
+def run(
+    files: Sequence[Path],
+    outputs: Sequence[Path],
+    state: Path | None,
+    judging: tuple[float, Sequence[str]],
+    confidence: float,
+    seed: int,
+    progress: bool | None,
+    trials: bool,
+    shown: str,
+) -> None:
+    """Merge states, assess, print, and write what is asked for."""
+    if shown == "quiet" and not outputs and state is None:
+        raise InputError("--quiet prints nothing: name a report with -o, or --state")
+    console = Console()
+    for path in outputs:
+        form_of(path)
+    kept = [] if state is None else [state]
+    check_outputs([*outputs, *kept], files)
+    tolerance, ignore = judging
+    check_judging(tolerance, ignore)
+    with Stages(progress) as stages, listening(stages):
+        read = []
+        for place, path in enumerate(files):
+            tell("reading states", place, len(files))
+            read.append(State.open(path))
+        merged = merged_states(read)
+        if state is not None:
+            merged.save(state)
+        result = assess_loaded(
+            loaded_state(merged),
+            facts=source_fact(list(files)),
+            coverages=merged.models[0].coverages,
+            confidence=confidence,
+            seed=seed,
+            tolerance=tolerance,
+            ignore=ignore,
+            command=shlex.join(["howsure", *sys.argv[1:]]),
+            trials=trials,
+            recalibration={},
+        )
+        for path in outputs:
+            tell(f"writing {path.name}")
+            result.save(path)
+    show(console, result, shown, [*outputs, *kept])
