@@ -365,9 +365,9 @@ def assess_sets(
             if totals:
                 sampled = replace(found, records=told)
                 whole = Whole(totals[place], sampled, dependences[place], seed, confidence)
-                told, of_all = whole.told()
-                if of_all is not None:
-                    in_groups, grouped = of_all.records, of_all
+                told, of_all = whole.told(in_groups)
+                in_groups = of_all.records
+                grouped = grouped if of_all.table is None else of_all
                 drawn_of_all += whole.calibration_curves()
             found = replace(found, records=told)
             records.extend((*told, *in_groups))

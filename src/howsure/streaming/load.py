@@ -35,7 +35,7 @@ from howsure.inputs.roles import Columns
 from howsure.inputs.tables import Missing
 from howsure.streaming.kept import Kept
 from howsure.streaming.sample import ROWS, written_out
-from howsure.streaming.scan import scan
+from howsure.streaming.scan import scan_table
 from howsure.streaming.state import State
 
 _MAGIC: Final = re.compile(r"[*?\[]")
@@ -185,7 +185,7 @@ def load_parts(
         return _whole(found)
     key = repr((os.fspath(source) if found.again else "", found.reading.told(), seed, tuple(at)))
     with Kept.of(key, resume=resources.resume) as kept:
-        made = scan(
+        made = scan_table(
             found,
             coverages=assessed,
             seed=seed,
@@ -207,7 +207,7 @@ def loaded_state(state: State) -> Loaded:
     >>> import numpy as np
     >>> y = np.random.default_rng(0).normal(size=500)
     >>> table = pa.table({"y": y, "mean": np.zeros(500), "sd": np.ones(500)})
-    >>> state = scan(cut(iter([table.slice(0, 300), table.slice(300)])))
+    >>> state = scan_table(cut(iter([table.slice(0, 300), table.slice(300)])))
     >>> loaded_state(state).totals[0].n
     500
     """

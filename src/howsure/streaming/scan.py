@@ -75,7 +75,7 @@ class Task:
         return pa.table({}) if found is None else found.to_arrow()
 
 
-def scan(
+def scan_table(
     cut: Cut,
     *,
     coverages: Sequence[float] = (),

@@ -351,6 +351,7 @@ class Totals:
     __repr__ = brief_repr
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def of(cls, evalset: EvalSet, coverages: Sequence[float], block: float = 1.0) -> Totals:
         """Of some rows; `block` is the width of blocks of time."""
         view = View(evalset)
@@ -415,6 +416,7 @@ class Totals:
             among=_among(view, weights),
         )
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def merged(self, other: Totals) -> Totals:
         """Of the rows of both."""
         reasons = {**other.reasons, **self.reasons}

@@ -7,7 +7,7 @@ values with their weights, make the same records as all rows would.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -108,10 +108,10 @@ class Whole:
         records = [known.get(_name(record), record) for record in self.sample.records]
         return replace(self.sample, records=tuple(records))
 
-    def told(self) -> tuple[tuple[Record, ...], GroupReport | None]:
+    def told(self, sampled: Sequence[Record] = ()) -> tuple[tuple[Record, ...], GroupReport | None]:
         """The sample's records, those of all rows in place of them where there are some; groups.
 
-        None instead of groups where the sample tells them.
+        None instead of groups where the sample tells them; `sampled` is what it tells.
         """
         exact = self._exact
         known = {**exact, **self._by_histogram()}
@@ -128,7 +128,10 @@ class Whole:
         )
         found = {_name(record): record for record in (*rest, *of_all)}
         records = tuple(found[_name(record)] for record in self.sample.records)
-        return records, None if grouped is None else replace(grouped, records=in_groups)
+        known_groups = {(*_name(record), record.group) for record in in_groups}
+        others = [r for r in sampled if (*_name(r), r.group) not in known_groups]
+        in_groups = (*in_groups, *(_sampled(record, share) for record in others))
+        return records, replace(grouped or GroupReport((), None, ()), records=in_groups)
 
     @cached_property
     def _exact(self) -> dict[tuple[str, str], Record]:
@@ -185,12 +188,16 @@ class Whole:
             return record
         values, mass = points
         plain = math.sqrt(float(mass @ np.square(values))) / record.n
-        wider = max(record.standard_error / plain, 1.0) if plain > 0.0 else 1.0
+        assert self.units is not None
+        freedom = float(self.units[0].max())
+        student = float(special.stdtrit(max(freedom, 1.0), 0.975)) / REACH
+        wider = student * max(record.standard_error / plain, 1.0) if plain > 0.0 else 1.0
+        null = 0.0 if math.isnan(record.null) else record.null
         return replace(
-            _widened(record, wider),
-            standard_error=record.standard_error,
-            lower=record.lower,
-            upper=record.upper,
+            record,
+            p=float(2.0 * special.stdtr(freedom, -abs(record.value) / record.standard_error)),
+            null_lower=null - wider * (null - record.null_lower),
+            null_upper=null + wider * (record.null_upper - null),
         )
 
     def rows_of(

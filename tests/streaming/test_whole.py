@@ -1,0 +1,114 @@
+"""Numbers by parts are those of all rows at once."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from howsure.report.assessment import Assessment
+from streaming.tables import at_once, by_parts, normal_table, state_of
+
+TABLE = normal_table(2_400)
+NUMBERS = ("value", "standard_error", "lower", "upper", "n", "p")
+
+
+def compared(parts: Assessment, whole: Assessment, tolerance: float = 1e-9) -> dict[str, int]:
+    """Hold all exact records against those of all rows; how many there are of each way."""
+    found = {(r.metric, str(r.coverage), r.group): r for r in parts.records}
+    count = {"rows": 0, "histogram": 0, "sample": 0}
+    for record in whole.records:
+        other = found[record.metric, str(record.coverage), record.group]
+        count[other.exact] += 1
+        if math.isnan(record.value) or other.exact == "sample":
+            assert math.isnan(record.value) <= math.isnan(other.value)
+            continue
+        size = max(abs(record.value), np.nan_to_num(record.standard_error), 1e-6)
+        if other.exact == "rows":
+            for name in NUMBERS:
+                one, two = getattr(record, name), getattr(other, name)
+                near = abs(one - two) <= tolerance * max(size, abs(one))
+                assert near or (math.isnan(one) and math.isnan(two)), (record, other, name)
+        elif record.units != "p-value":
+            assert abs(record.value - other.value) <= 1.6e-5, (record, other)
+    return count
+
+
+def test_plain_rows() -> None:
+    count = compared(by_parts(state_of(TABLE, [500, 1_000])), at_once(TABLE))
+    assert count["rows"] > 300
+    assert count["histogram"] >= 7
+
+
+def test_frequency_weights() -> None:
+    compared(by_parts(state_of(TABLE, [500], most=10_000, weights="weight")), at_once(TABLE, weights="weight"))
+
+
+def test_clusters() -> None:
+    parts = by_parts(state_of(TABLE, [500, 1_000], most=2_400, cluster="house"))
+    compared(parts, at_once(TABLE, cluster="house"))
+
+
+def test_importance_weights_have_exact_values_and_near_errors() -> None:
+    rng = np.random.default_rng(5)
+    table = TABLE.append_column("importance_weight", pa.array(rng.gamma(3.0, size=2_400)))
+    whole = at_once(table, weights="importance_weight")
+    parts = by_parts(state_of(table, [900], weights="importance_weight"))
+    found = {(r.metric, str(r.coverage), r.group): r for r in parts.records}
+    for record in whole.records:
+        other = found[record.metric, str(record.coverage), record.group]
+        if other.exact != "rows" or math.isnan(record.value):
+            continue
+        assert other.value == pytest.approx(record.value, rel=1e-9, abs=1e-9)
+        if record.standard_error > 0:
+            assert other.standard_error == pytest.approx(record.standard_error, rel=0.15)
+        assert "clusters" not in other.reason
+
+
+def test_the_same_findings() -> None:
+    parts, whole = by_parts(state_of(TABLE, [500], most=2_400)), at_once(TABLE)
+    assert [(f.id, f.state) for f in parts.findings] == [(f.id, f.state) for f in whole.findings]
+
+
+def test_an_infinite_score() -> None:
+    y = TABLE["y"].to_numpy().copy()
+    y[17] = 1e99
+    table = TABLE.set_column(0, "y", pa.array(y))
+    whole, parts = at_once(table), by_parts(state_of(table, [10]))
+    for name in ("log_score", "crps"):
+        one, two = (
+            next(r for r in each.records if r.metric == name and not r.group)
+            for each in (whole, parts)
+        )
+        assert one.value == pytest.approx(two.value, rel=1e-9)
+
+
+def test_what_a_sample_adds_is_said() -> None:
+    parts = by_parts(state_of(TABLE, most=1_000))
+    record = next(r for r in parts.records if r.metric == "kendall_tau")
+    assert record.exact == "sample"
+    assert record.n == 1_000
+    assert record.added_error == pytest.approx(record.standard_error * math.sqrt(7 / 12))
+    told = next(r for r in parts.records if r.metric == "miscalibration_area")
+    assert (told.exact, told.added_error) == ("histogram", 2.0**-16)
+    assert parts.facts["Rows"] == "2,400"
+
+
+def test_time_makes_batches_where_rows_depend() -> None:
+    rng = np.random.default_rng(8)
+    noise = np.zeros(2_400)
+    shock = rng.normal(size=2_400)
+    for place in range(1, 2_400):
+        noise[place] = 0.95 * noise[place - 1] + math.sqrt(1 - 0.95**2) * shock[place]
+    table = TABLE.set_column(0, "y", pa.array(TABLE["mean"].to_numpy() + noise))
+    table = table.set_column(9, "day", pa.array(np.arange(2_400)))
+    parts = by_parts(state_of(table, [900], most=2_400, time="day"))
+    whole = at_once(table, time="day")
+    one, two = (
+        next(r for r in each.records if r.metric == "mae" and not r.group)
+        for each in (whole, parts)
+    )
+    assert two.value == pytest.approx(one.value, rel=1e-9)
+    assert two.standard_error == pytest.approx(one.standard_error, rel=0.35)
