@@ -27,6 +27,8 @@ from streaming.test_engine import TESTS, done, names, squares, wait
 
 distributed = needs("distributed")
 
+pytestmark = pytest.mark.slow
+
 DASK = [sys.executable, "-m", "dask"]
 SCHEDULER = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
 ALONE = ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
@@ -162,7 +164,7 @@ def test_workers_may_come_late(cluster: Cluster) -> None:
     told: list[str] = []
 
     def come(stage: str, *_: int) -> None:
-        if "waiting for workers of tcp://" in stage and not told:
+        if "waiting for workers of tcp://" in stage and len(told) == 1:
             cluster.worker()
         told.append(stage)
 

@@ -146,23 +146,27 @@ class TestProcesses:
 
 INTERRUPTED = """
 import sys
+import time
 from pathlib import Path
 from howsure.streaming.engine import done_in_order
 from howsure.streaming.kept import Kept
 from streaming.pieces import logged
 
-marks, jobs = Path(sys.argv[1]), int(sys.argv[2])
+marks, jobs, where = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 items = [(n, marks, 0.0 if n < 2 else 1000.0) for n in range(9)]
 names = [f"{n:032x}" for n in range(9)]
 with Kept.of("run", resume=False) as kept:
     for table in done_in_order(logged, items, identities=names, jobs=jobs, resume=kept.folder):
-        pass
+        if table["number"][0].as_py() == where:
+            time.sleep(1000)
 """
 
 
-@pytest.mark.parametrize(("jobs", "how"), [(1, "INT"), (2, "INT"), (2, "KILL")])
+@pytest.mark.parametrize(
+    ("jobs", "where", "how"), [(1, 9, "INT"), (2, 9, "INT"), (2, 1, "INT"), (2, 9, "KILL")]
+)
 def test_an_interrupt_leaves_what_is_whole_and_no_child(
-    jobs: int, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jobs: int, where: int, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     marks = tmp_path / "marks"
@@ -171,7 +175,7 @@ def test_an_interrupt_leaves_what_is_whole_and_no_child(
     # a shell in the background has its children ignore Ctrl-C, and so may whoever starts the tests
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, str(marks), str(jobs)],
+        [sys.executable, "-c", INTERRUPTED, str(marks), str(jobs), str(where)],
         env={**os.environ, "PYTHONPATH": path},
         stderr=subprocess.PIPE,
         text=True,

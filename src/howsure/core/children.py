@@ -48,7 +48,7 @@ class Child:
     def send(self, function: Callable[..., Any], *given: Any) -> None:
         """Have a function called; a process that is dead is heard of by `word`."""
         packed = pickle.dumps((function, given))
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # broken, or closed
             pickle.dump(packed, _pipe(self.process.stdin))
             _pipe(self.process.stdin).flush()
 

@@ -13,10 +13,12 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeVar, final
 from uuid import uuid4
 
@@ -105,7 +107,7 @@ def _done(
             yield unpacked(_kept_or_done(piece, resume, _here))
         return
     place = _Processes(jobs) if jobs is not None else _Cluster(scheduler, stage)
-    threads = ThreadPoolExecutor(place.out, thread_name_prefix="howsure-piece")
+    threads = _Threads(min(place.out, len(pieces)))
     window, left = deque[Future[bytes]](), iter(pieces)
     try:
         while True:
@@ -116,7 +118,7 @@ def _done(
             yield unpacked(_waited(window.popleft(), place))
     finally:
         place.stop()
-        threads.shutdown(wait=True, cancel_futures=True)
+        threads.join()
         place.close()
 
 
@@ -129,6 +131,41 @@ def _kept_or_done(piece: _Piece, resume: Path | None, do: Callable[[_Piece], byt
         stream = do(piece)
         keep(resume, piece.identity, stream)
     return stream
+
+
+@final
+class _Threads:
+    """Threads that wait for pieces; a program that ends with a generator left open ends them too.
+
+    Those of `concurrent.futures` it would wait for, and so for the pieces in hand.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._calls = SimpleQueue[tuple[Future[bytes], Callable[[], bytes]] | None]()
+        self._all = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
+        for thread in self._all:
+            thread.start()
+
+    def submit(self, call: Callable[..., bytes], *given: Any) -> Future[bytes]:
+        """Have a call made by one of the threads."""
+        future = Future[bytes]()
+        self._calls.put((future, partial(call, *given)))
+        return future
+
+    def join(self) -> None:
+        """Wait until all calls have ended."""
+        for _ in self._all:
+            self._calls.put(None)
+        for thread in self._all:
+            thread.join()
+
+    def _run(self) -> None:
+        while (asked := self._calls.get()) is not None:
+            future, call = asked
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - raised where the result is asked
+                future.set_exception(error)
 
 
 def _waited(future: Future[bytes], place: _Place) -> bytes:

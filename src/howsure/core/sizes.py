@@ -1,0 +1,27 @@
+"""Sizes of memory as people write them."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Final
+
+from howsure.core.errors import InputError
+
+_SIZE: Final = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+
+
+def as_bytes(size: str | int) -> int:
+    """How many bytes a size of ``--memory`` is: GB are 10^9, GiB 2^30, and a bare number bytes.
+
+    >>> as_bytes("1.5 GB"), as_bytes("1GiB"), as_bytes(2048)
+    (1500000000, 1073741824, 2048)
+    """
+    found = None if isinstance(size, bool) else _SIZE.fullmatch(str(size))
+    if found is not None:
+        number, letter, binary = found[1], found[2].lower(), found[3]
+        power = " kmgt".index(letter or " ")
+        wanted = int(Fraction(number) * (1024 if binary else 1000) ** power)
+        if wanted > 0 and (power or not binary):
+            return wanted
+    raise InputError(f"--memory must be a size such as 500MB, 2GB or 1.5GiB, got {size!r}")
