@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 
 import numpy as np
 
-from howsure.core.errors import InputError
 from howsure.core.records import Record
 
 MISSING = "–"
@@ -179,20 +177,3 @@ def listed(parts: Iterable[str], most: int | None = None) -> str:
     if most is not None and len(known) > most:
         known = [*known[:most], f"{len(known) - most} more"]
     return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))
-
-
-_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-
-
-def as_bytes(text: str | int, argument: str = "memory") -> int:
-    """A number of bytes from what people write of it.
-
-    >>> as_bytes("2GB"), as_bytes("1.5 GiB"), as_bytes(10**9)
-    (2000000000, 1610612736, 1000000000)
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", str(text).lower())
-    size = 0.0 if found is None else float(found[1]) * (_BYTES | _BINARY)[found[2] or ""]
-    if not 0 < size < 2**60:
-        raise InputError(f"{argument} must be a size such as 2GB or 500MB, got {text!r}")
-    return int(size)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
-from howsure.core.formats import as_bytes
+from howsure.core.sizes import as_bytes
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded, load
 from howsure.inputs.building import Crossing
