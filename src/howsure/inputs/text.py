@@ -11,8 +11,8 @@ import codecs
 import queue
 import re
 import weakref
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
@@ -22,7 +22,14 @@ import pyarrow.csv as pacsv
 
 from howsure.core.errors import InputError
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts, refusing
+from howsure.inputs.source import (
+    COMPRESSION,
+    MISSING_WORDS,
+    Source,
+    name_parts,
+    refusing,
+    regrouped,
+)
 
 BLOCK: Final = 1 << 20
 LARGE_BLOCK: Final = 16 << 20  # the longest row that can be read
@@ -101,6 +108,74 @@ class TextFile(Source):
     def whole(self) -> pa.Table:
         """Every column as text, an empty cell as an empty one."""
         return self.read(dict.fromkeys(self.names, "text"))
+
+    def batches(self, rows: int) -> Iterator[pa.Table]:
+        """Every column as text, so many rows at a time."""
+        with refusing(self.title):
+            yield from regrouped(self._blocks(), rows)
+
+    def _blocks(self) -> Iterator[pa.Table]:
+        """The rows by blocks of the file, each one checked as `read` does."""
+        broken: list[bool] = []
+        held: pa.Table | None = None  # may be the last, whose last row is none of the file
+        with closing(self._streamed(broken)) as blocks:
+            for block in blocks:
+                if broken:
+                    break
+                if held is not None:
+                    yield held
+                held = block
+        if any(broken):
+            raise InputError(f"{self.title}: a quote is opened and never closed")
+        if broken:
+            self._explain_ragged()
+        if held is None or held.column(0)[-1].as_py() != LAST_CELL:
+            raise InputError(f"{self.title}: a quote is opened in its last rows and never closed")
+        if held.num_rows > 1:
+            yield held.slice(0, held.num_rows - 1)
+
+    def _streamed(self, broken: list[bool]) -> Generator[pa.Table, None, None]:
+        """Blocks with a last row of our own; `broken` gets a member for each row that is none.
+
+        What is lent to Arrow is watched as in `_parsed`, until the last block has gone or the
+        caller has.
+        """
+        lent = _Lent()
+        door = self._door(self._delimiter.join([LAST_CELL] * len(self.names)))
+        stream = lent.watched(_Stream(lambda size: lent.watched(memoryview(door.read(size)))))
+        handler = lent.watched(partial(_skip, lambda row: broken.append(LAST_CELL in row.text)))
+        reader: Any = None
+        try:
+            reader = pacsv.open_csv(
+                stream,
+                read_options=pacsv.ReadOptions(block_size=LARGE_BLOCK),
+                parse_options=self._parsing(handler),
+                convert_options=pacsv.ConvertOptions(
+                    column_types=dict.fromkeys(self.names, pa.string()), check_utf8=False
+                ),
+            )
+            while True:
+                try:
+                    block = pa.Table.from_batches([reader.read_next_batch()])
+                except StopIteration:
+                    break
+                if block.num_rows:
+                    yield block
+        except pa.ArrowException:
+            if door.trouble is None:
+                raise
+        finally:
+            reader = None
+            door.over = True
+            del stream, handler
+            lent.wait()
+        if door.trouble is not None:
+            raise door.trouble
+
+    def _parsing(self, handler: Callable[[Any], str]) -> pacsv.ParseOptions:
+        return pacsv.ParseOptions(
+            delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=handler
+        )
 
     def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
         kept = list(kinds) or [self.names[0]]
@@ -182,26 +257,15 @@ class TextFile(Source):
         process. So all that they are lent is watched, and nothing leaves here before they have let
         go of it. No frame of Python's may hold what is lent, for an error keeps its frames.
         """
-        lent: list[weakref.ref[Any]] = []
-        gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-        def watched(one: Lent) -> Lent:
-            # A method in C runs whole before its thread lets another run, unlike Python's code.
-            lent.append(weakref.ref(one, gone.put))
-            return one
-
+        lent = _Lent()
         door = self._door(last_row)
-        stream = watched(_Stream(lambda size: watched(memoryview(door.read(size)))))
-        handler = watched(partial(_skip, on_broken))
+        stream = lent.watched(_Stream(lambda size: lent.watched(memoryview(door.read(size)))))
+        handler = lent.watched(partial(_skip, on_broken))
         try:
             made = parser(
                 stream,
                 read_options=reading,
-                parse_options=pacsv.ParseOptions(
-                    delimiter=self._delimiter,
-                    newlines_in_values=True,
-                    invalid_row_handler=handler,
-                ),
+                parse_options=self._parsing(handler),
                 convert_options=converting,
             )
             result = made if parser is pacsv.read_csv else made.schema
@@ -212,9 +276,7 @@ class TextFile(Source):
             made = None
             door.over = True
             del stream, handler
-            with suppress(queue.Empty):
-                for _ in lent:  # which may still grow, by blocks, until the stream is gone
-                    gone.get(timeout=_PATIENCE)
+            lent.wait()
         if door.trouble is not None:
             raise door.trouble
         return result
@@ -232,6 +294,26 @@ class TextFile(Source):
 def _skip(on_broken: Callable[[Any], None], row: Any) -> str:
     on_broken(row)
     return "skip"
+
+
+class _Lent:
+    """What threads of Arrow were lent, until they have let go of it."""
+
+    def __init__(self) -> None:
+        self._lent: list[weakref.ref[Any]] = []
+        self._gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def watched(self, one: Lent) -> Lent:
+        """The same, watched from now on."""
+        # A method in C runs whole before its thread lets another run, unlike Python's code.
+        self._lent.append(weakref.ref(one, self._gone.put))
+        return one
+
+    def wait(self) -> None:
+        """Return when all that was lent has come back."""
+        with suppress(queue.Empty):
+            for _ in self._lent:  # which may still grow, by blocks, until the stream is gone
+                self._gone.get(timeout=_PATIENCE)
 
 
 class _Stream:
