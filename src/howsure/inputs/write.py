@@ -53,7 +53,7 @@ def write_table(
         table = source.read(dict.fromkeys(source.names, "any"))
     with replacing(file) as temporary, _refusing(file):
         if ending in PARQUET_ENDINGS:
-            pq.write_table(table, temporary, write_page_checksum=True)
+            pq.write_table(table, temporary, **_parquet_options(table.schema))
         elif ending in ARROW_ENDINGS:
             feather.write_feather(table, os.fspath(temporary))
         else:
@@ -79,8 +79,9 @@ def appending(
 
         def begin(table: pa.Table) -> Any:
             if ending in PARQUET_ENDINGS:
+                options = _parquet_options(table.schema)
                 return open_files.enter_context(
-                    pq.ParquetWriter(path, table.schema, write_page_checksum=True)
+                    pq.ParquetWriter(path, table.schema, **options)
                 ).write_table
             if ending in ARROW_ENDINGS:
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -101,6 +102,12 @@ def appending(
                 writer(table)
 
         yield append
+
+
+def _parquet_options(schema: pa.Schema) -> dict[str, Any]:
+    """Checksums, and no dictionary of fractions: hardly two are equal, and it takes long."""
+    coded = [field.name for field in schema if not pa.types.is_floating(field.type)]
+    return {"write_page_checksum": True, "use_dictionary": coded}
 
 
 def _mark(ending: str, decimal: str) -> str:

@@ -424,12 +424,34 @@ def _as(table: pa.Table, schema: pa.Schema, part: Part, first: Part) -> pa.Table
             f"{part.path} must have the columns of {first.path} to stand in one file with it, got "
             f"columns {' and '.join(said)}; a folder as output has a file for each"
         )
+    made = table.select(schema.names)
     try:
-        return table.select(schema.names).cast(schema)
+        unlike = [
+            f"{wanted.name!r} of {held.type}, not {wanted.type}"
+            for held, wanted in zip(made.schema, schema, strict=True)
+            if _family(held.type) not in (_family(wanted.type), "nothing")
+        ]
+        if unlike:
+            raise pa.ArrowInvalid(", ".join(unlike))
+        return made.cast(schema)
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"{part.path} must have columns of the types that those of {first.path} have: {error}"
+            f"{part.path} must have columns of the types that those of {first.path} have, to stand "
+            f"in one file with it, got {error}"
         ) from error
+
+
+def _family(kind: pa.DataType) -> str:
+    """What values of a type are, however long they are stored."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind):
+        return "nothing"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "numbers"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    return "moments" if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else str(kind)
 
 
 def summed(notes: Iterable[Iterable[str]]) -> list[str]:
