@@ -115,7 +115,8 @@ def _arrow_rows(path: Path) -> tuple[int, bool]:
         try:
             reader = pa.ipc.open_file(file)
         except pa.ArrowInvalid:  # a stream, which tells of no number
-            return file.size() // 16, False
+            columns = len(pa.ipc.open_stream(file).schema)
+            return file.size() // (8 * max(columns, 1)), False
         count = range(reader.num_record_batches)
         return sum(reader.get_batch(place).num_rows for place in count), True
 
