@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import compute as pc
 from pyarrow import parquet
 
 import howsure
@@ -116,9 +117,7 @@ def test_every_form_of_file_is_read_and_written(name: str, out: str, tmp_path: P
     asked = options("distributions", "inputs")
     whole = howsure.recalibrate(tmp_path / name, held, **asked)
     whole.save(tmp_path / f"whole_{out}", csv_safe=True)
-    recalibrate_files(
-        tmp_path / name, held, tmp_path / out, batch_rows=11, csv_safe=True, **asked
-    )
+    recalibrate_files(tmp_path / name, held, tmp_path / out, batch_rows=11, csv_safe=True, **asked)
     same(*(open_table(tmp_path / each).whole() for each in (out, f"whole_{out}")))
 
 
@@ -216,9 +215,42 @@ def test_a_folder_becomes_one_file_or_a_folder(tmp_path: Path) -> None:
     same(pa.concat_tables(parquet.read_table(path) for path in done.files), whole)
     with pytest.raises(InputError, match="must be another file than the inputs"):
         recalibrate_files(tmp_path / "new", held, tmp_path / "new", method="scale")
+    files = [tmp_path / "new" / part / "part.parquet" for part in "ab"]
     with pytest.raises(InputError, match="parts must have different names in a folder"):
-        files = [tmp_path / "new" / part / "part.parquet" for part in "ab"]
         recalibrate_files(files, held, tmp_path / "out", method="scale")
+
+
+def test_what_folders_say_is_a_column(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    table = pa.table(new)
+    for site in ("1", "south"):
+        part = table.filter(pc.equal(table["site"], site)).drop_columns(["site"])
+        folder = tmp_path / "new" / f"site={site}"
+        folder.mkdir(parents=True)
+        write_table(part, folder / "part.csv")
+    asked: dict[str, Any] = {"method": "group", "by": "site"}
+    whole = howsure.recalibrate(table.filter(pc.not_equal(table["site"], "2")), held, **asked)
+    recalibrate_files(tmp_path / "new", held, tmp_path / "out.parquet", **asked)
+    made = parquet.read_table(tmp_path / "out.parquet")
+    names = ["site", "day", "recalibrated_mean", "recalibrated_sd"]
+    order = [("site", "ascending"), ("day", "ascending")]
+    same(
+        made.select(names).cast(whole.table.select(names).schema),
+        whole.table.select(names).sort_by(order),
+    )
+    done = recalibrate_files(tmp_path / "new", held, tmp_path / "out", **asked)
+    assert done.files[0] == tmp_path / "out" / "site=1" / "part.csv"
+    assert "site" not in open_table(done.files[0]).names
+
+
+def test_rows_at_an_address(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    held, new = held_and_new("distributions")
+    write_table(new, tmp_path / "new.parquet")
+    with fsspec.open("memory://recalibrated/new.parquet", "wb") as file:
+        file.write((tmp_path / "new.parquet").read_bytes())
+    done = recalibrate_files("memory://recalibrated/*.parquet", held, tmp_path / "out.csv")
+    assert done.served == N
 
 
 def test_parts_of_other_columns_are_refused_by_name(tmp_path: Path) -> None:
@@ -235,9 +267,9 @@ def test_parts_of_other_columns_are_refused_by_name(tmp_path: Path) -> None:
     write_table({**new, "more": new["id"]}, tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet must have the columns of .* with 'more'"):
         recalibrate_files(both, held, tmp_path / "out.parquet", method="scale")
-    with pytest.raises(InputError, match="holds no file of a table"):
+    with pytest.raises(InputError, match="the folder holds no files"):
         recalibrate_files(_folder(tmp_path / "empty"), held, tmp_path / "o.csv")
-    with pytest.raises(InputError, match="no file of a table has such a name"):
+    with pytest.raises(InputError, match="no file matches"):
         recalibrate_files(tmp_path / "*.csv", held, tmp_path / "o.csv")
     with pytest.raises(InputError, match=r"gone\.csv: there is no such file"):
         recalibrate_files(tmp_path / "gone.csv", held, tmp_path / "o.csv")

@@ -413,7 +413,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 @reads_tables
 def recalibrate(
     file: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="FILE",
             help="Table of new predictions; y is optional. Or a folder, or a quoted pattern such "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ ALL = "all"
 
 @one_thread()
 def run(
-    file: Path,
+    file: str | os.PathLike[str],
     calibration: Path,
     output: Path | None,
     method: str | None,
@@ -68,7 +69,7 @@ def run(
 
     Parameters
     ----------
-    file, calibration, output : Path
+    file, calibration, output : path
         The table of new rows, the held-out table or a kept recalibration, and where the new table
         goes; a comparison need not be written. A folder or a pattern of files, and a file with
         too many rows to be held, are served part by part.
@@ -110,8 +111,8 @@ def run(
     outputs = [path for path in (None if cut else output, keep) if path is not None]
     if output is not None and not cut:
         (comparison_form if comparing else table_form)(output)
-    files = [part.path for part in parts_of(file)] if cut else [file]
-    check_outputs(outputs, [*files, calibration])
+    files = [part.path for part in parts_of(file)] if cut else [os.fspath(file)]
+    check_outputs(outputs, [*map(Path, files), calibration])
     if keep is not None:
         check_place(keep)
     reading: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import COMPRESSION, Source, name_parts, quoted, refusing, regrouped
+from howsure.inputs.source import COMPRESSION, Source, name_parts, quoted, refusing
 from howsure.inputs.text import TextFile
 
 TEXT_ENDINGS: Final = (".csv", ".tsv")
@@ -58,7 +58,7 @@ def open_table(
             raise InputError(f"{title}: a regular file is needed")
         ending, packed = table_form(path)
         handle = pa.OSFile(os.fspath(file))
-        _check_sign(handle.read(8), title, ending, packed)
+        check_sign(handle.read(8), title, ending, packed)
         if ending in TEXT_ENDINGS:
             return TextFile(file, handle, encoding, decimal)
         return (ParquetTable if ending in PARQUET_ENDINGS else ArrowTable)(file, handle)
@@ -89,18 +89,6 @@ class ParquetTable(Source):
     def whole(self) -> pa.Table:
         """Every column."""
         return self._columns([], None)
-
-    def batches(self, rows: int) -> Iterator[pa.Table]:
-        """Every column, so many rows at a time; a row group leaves the disk page by page."""
-
-        def read() -> Iterator[pa.Table]:
-            with pq.ParquetFile(self._file, page_checksum_verification=True) as parts:
-                for batch in parts.iter_batches(rows):
-                    batch.validate(full=True)
-                    yield pa.Table.from_batches([batch], self._schema)
-
-        with refusing(self.title):
-            yield from regrouped(read(), rows)
 
     def _columns(self, texts: list[str], names: list[str] | None) -> pa.Table:
         with (
@@ -135,22 +123,6 @@ class ArrowTable(Source):
     def whole(self) -> pa.Table:
         """Every column."""
         return self._columns(None)
-
-    def batches(self, rows: int) -> Iterator[pa.Table]:
-        """Every column, so many rows at a time."""
-
-        def read() -> Iterator[pa.Table]:
-            with self._open() as reader:
-                if hasattr(reader, "num_record_batches"):
-                    found = (reader.get_batch(at) for at in range(reader.num_record_batches))
-                else:
-                    found = iter(reader)
-                for batch in found:
-                    batch.validate(full=True)
-                    yield pa.Table.from_batches([batch], self._schema)
-
-        with refusing(self.title):
-            yield from regrouped(read(), rows)
 
     def _columns(self, options: Any) -> pa.Table:
         with refusing(self.title), self._open(options) as reader:
@@ -191,7 +163,7 @@ def some_rows(table: pa.Table, title: str) -> pa.Table:
     return table
 
 
-def _check_sign(start: bytes, title: str, ending: str, packed: str) -> None:
+def check_sign(start: bytes, title: str, ending: str, packed: str) -> None:
     """Raise `InputError` where the first bytes are those of another kind of file."""
     if not start:
         raise InputError(f"{title}: the file is empty")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
@@ -16,6 +17,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.weights import Weights
 from howsure.inputs.assigned import Roles
+from howsure.inputs.batches import counted
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.classes import MisfitError, without_classes
@@ -79,10 +81,13 @@ def load_new(
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
-    part: bool = False,
+    first_row: int | None = None,
     **columns: Unpack[Columns],
 ) -> NewRows:
-    """Read one table of predictions that need no y; of a part of one, y and gaps are not told."""
+    """Read one table of predictions that need no y.
+
+    Of a part of one, whose first row has the number `first_row`, neither y nor gaps are told.
+    """
     if isinstance(source, list | tuple):
         raise InputError(f"one table of new rows is needed, got {len(source)}")
     table = next(sources(source, encoding, decimal))
@@ -109,32 +114,36 @@ def load_new(
         kept = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
         return replace(kept, columns={**kept.columns, **asked})
 
-    try:
-        cells = read_cells(table, needed(roles))
-    except MisfitError as error:
-        plain: Any = without_classes(columns)
+    with _counted(first_row):
         try:
-            roles = _roles(table, plain, by, tuple(features), vectors)
-        except InputError:
-            raise InputError(str(error)) from None
-        cells = read_cells(table, needed(roles))
-    cells = _check_content(cells, features, table)
-    cells.check_finite()
+            cells = read_cells(table, needed(roles))
+        except MisfitError as error:
+            plain: Any = without_classes(columns)
+            try:
+                roles = _roles(table, plain, by, tuple(features), vectors)
+            except InputError:
+                raise InputError(str(error)) from None
+            cells = read_cells(table, needed(roles))
+        cells = _check_content(cells, features, table)
+        cells.check_finite()
     models = split_models(cells)
     if len(models) != 1:
         raise InputError(
             f"{table.title} must hold one model to be recalibrated, got "
             f"{listed(part.model for part in models) or 'none'}"
         )
-    gaps = gaps_of([cells], missing)
+    with _counted(first_row):
+        gaps = gaps_of([cells], missing)
     kept = kept_rows([cells], gaps)
-    (y, weights), notes = ((None, None), ()) if part else _outcomes(table, roles, kept)
+    whole = first_row is None
+    (y, weights), notes = _outcomes(table, roles, kept) if whole else ((None, None), ())
     beside = None if y is None else _beside(table, roles, kept)
     cells = replace(cells.take(kept), model=models[0].model or "model")
-    evalset = _built(cells, y, beside, crossing)
+    with _counted(first_row, cells.places):
+        evalset = _built(cells, y, beside, crossing)
     if weights is not None:
         evalset = replace(evalset, weights=weights)
-    if not part:
+    if whole:
         notes = (*notes, *gap_notes(int(kept.sum()), len(kept), gaps))
     return NewRows(
         evalset=evalset,
@@ -147,6 +156,19 @@ def load_new(
         gaps=gaps,
         notes=(*cells.notes, *notes, *crossing_notes([evalset])),
     )
+
+
+def _counted(first_row: int | None, places: IntArray | None = None) -> AbstractContextManager[None]:
+    """Tell rows of a part by their numbers in its file, where it has a first row."""
+    if first_row is None:
+        return nullcontext()
+
+    def number(row: int) -> int:
+        if places is None or row >= len(places):
+            return first_row + row
+        return first_row + int(places[row])
+
+    return counted(number)
 
 
 def gap_notes(served: int, n: int, gaps: Mapping[str, int]) -> tuple[str, ...]:

@@ -62,10 +62,6 @@ class Source(ABC):
     def whole(self) -> pa.Table:
         """Every column with its cells as they are; those of text files are text."""
 
-    def batches(self, rows: int) -> Iterator[pa.Table]:
-        """What `whole` gives, so many rows at a time; one batch at least."""
-        yield from regrouped([self.whole()], rows)
-
     def check_names(self) -> None:
         """Raise `InputError` where a column name repeats; columns without a name may."""
         repeated = [name for name, count in Counter(self.names).items() if count > 1 and name]
@@ -73,22 +69,6 @@ class Source(ABC):
             raise InputError(
                 f"{self.title}: column names must differ, got more than one {listed(repeated)}"
             )
-
-
-def regrouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The rows of tables one after the other, so many at a time; fewer at the end alone."""
-    held: list[pa.Table] = []
-    count = 0
-    for table in tables:
-        held.append(table)
-        count += table.num_rows
-        while count >= rows:
-            joined = pa.concat_tables(held)
-            yield joined.slice(0, rows)
-            count -= rows
-            held = [joined.slice(rows)] if count else []
-    if count:
-        yield pa.concat_tables(held)
 
 
 def name_parts(path: Path) -> tuple[str, str, str]:

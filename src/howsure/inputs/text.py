@@ -11,8 +11,8 @@ import codecs
 import queue
 import re
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
@@ -22,14 +22,7 @@ import pyarrow.csv as pacsv
 
 from howsure.core.errors import InputError
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import (
-    COMPRESSION,
-    MISSING_WORDS,
-    Source,
-    name_parts,
-    refusing,
-    regrouped,
-)
+from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts, refusing
 
 BLOCK: Final = 1 << 20
 LARGE_BLOCK: Final = 16 << 20  # the longest row that can be read
@@ -60,11 +53,16 @@ class TextFile(Source):
     from_text = True
 
     def __init__(
-        self, path: Path, file: pa.NativeFile, encoding: str | None = None, decimal: str = "."
+        self,
+        path: Path,
+        file: pa.NativeFile,
+        encoding: str | None = None,
+        decimal: str = ".",
+        title: str = "",
     ) -> None:
         if decimal not in (".", ","):
             raise InputError(f"decimal must be '.' or ',', got {decimal!r}")
-        self.title = str(path)
+        self.title = title or str(path)
         self.folder = path.parent
         self.decimal = decimal
         self._file = file
@@ -105,109 +103,43 @@ class TextFile(Source):
             except pa.ArrowInvalid:
                 return self._read(kinds, pa.string(), LARGE_BLOCK)
 
+    def batches(self, kinds: Mapping[str, Kind]) -> Generator[pa.RecordBatch]:
+        """The rows of `read` block by block, so that a file of any size takes little room.
+
+        A column that may hold numbers or labels comes as text: its first block binds none later.
+        What no plain reading takes is read again from the start, as `read` does.
+        """
+        given = 0
+        with refusing(self.title):
+            try:
+                for block in self._blocks(kinds, pa.float64(), BLOCK):
+                    given += block.num_rows
+                    yield block
+            except pa.ArrowInvalid:
+                for block in self._blocks(kinds, pa.string(), LARGE_BLOCK):
+                    fresh = block.slice(min(given, block.num_rows))
+                    given -= block.num_rows - fresh.num_rows
+                    if fresh.num_rows:
+                        yield fresh
+
     def whole(self) -> pa.Table:
         """Every column as text, an empty cell as an empty one."""
         return self.read(dict.fromkeys(self.names, "text"))
 
-    def batches(self, rows: int) -> Iterator[pa.Table]:
-        """Every column as text, so many rows at a time."""
-        with refusing(self.title):
-            yield from regrouped(self._blocks(), rows)
-
-    def _blocks(self) -> Iterator[pa.Table]:
-        """The rows by blocks of the file, each one checked as `read` does."""
-        broken: list[bool] = []
-        held: pa.Table | None = None  # may be the last, whose last row is none of the file
-        with closing(self._streamed(broken)) as blocks:
-            for block in blocks:
-                if broken:
-                    break
-                if held is not None:
-                    yield held
-                held = block
-        if any(broken):
-            raise InputError(f"{self.title}: a quote is opened and never closed")
-        if broken:
-            self._explain_ragged()
-        if held is None or held.column(0)[-1].as_py() != LAST_CELL:
-            raise InputError(f"{self.title}: a quote is opened in its last rows and never closed")
-        if held.num_rows > 1:
-            yield held.slice(0, held.num_rows - 1)
-
-    def _streamed(self, broken: list[bool]) -> Generator[pa.Table, None, None]:
-        """Blocks with a last row of our own; `broken` gets a member for each row that is none.
-
-        What is lent to Arrow is watched as in `_parsed`, until the last block has gone or the
-        caller has.
-        """
-        lent = _Lent()
-        door = self._door(self._delimiter.join([LAST_CELL] * len(self.names)))
-        stream = lent.watched(_Stream(lambda size: lent.watched(memoryview(door.read(size)))))
-        handler = lent.watched(partial(_skip, lambda row: broken.append(LAST_CELL in row.text)))
-        reader: Any = None
-        try:
-            reader = pacsv.open_csv(
-                stream,
-                read_options=pacsv.ReadOptions(block_size=LARGE_BLOCK),
-                parse_options=self._parsing(handler),
-                convert_options=pacsv.ConvertOptions(
-                    column_types=dict.fromkeys(self.names, pa.string()), check_utf8=False
-                ),
-            )
-            while True:
-                try:
-                    block = pa.Table.from_batches([reader.read_next_batch()])
-                except StopIteration:
-                    break
-                if block.num_rows:
-                    yield block
-        except pa.ArrowException:
-            if door.trouble is None:
-                raise
-        finally:
-            reader = None
-            door.over = True
-            del stream, handler
-            lent.wait()
-        if door.trouble is not None:
-            raise door.trouble
-
-    def _parsing(self, handler: Callable[[Any], str]) -> pacsv.ParseOptions:
-        return pacsv.ParseOptions(
-            delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=handler
-        )
-
     def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
-        kept = list(kinds) or [self.names[0]]
-        types = {
-            "number": number,
-            "vector": number,
-            "label": pa.dictionary(pa.int32(), pa.string()),
-            "key": pa.dictionary(pa.int32(), pa.string()),
-        }
-        options = pacsv.ConvertOptions(
-            include_columns=kept,
-            column_types={
-                name: types.get(kind, pa.string()) for name, kind in kinds.items() if kind != "any"
-            },
-            null_values=list(MISSING_WORDS),
-            decimal_point=self.decimal,
-            check_utf8=False,
-        )
         broken: list[bool] = []
-        last = self._delimiter.join([LAST_CELL] * len(self.names))
         table = self._parsed(
             pacsv.read_csv,
             pacsv.ReadOptions(block_size=block),
-            options,
+            self._converting(kinds, number, None),
             lambda row: broken.append(LAST_CELL in row.text),
-            last_row=last,
+            last_row=self._last_row(),
         )
         if any(broken):
             raise InputError(f"{self.title}: a quote is opened and never closed")
         if broken:
             self._explain_ragged()
-        if str(table.column(0)[-1].as_py()) not in (LAST_CELL, str(float(LAST_CELL))):
+        if not _is_last(table.column(0)):
             raise InputError(
                 f"{self.title}: a quote is opened in row {table.num_rows - 1} "
                 "(rows count from 0) and never closed"
@@ -250,36 +182,113 @@ class TextFile(Source):
         on_broken: Callable[[Any], None],
         last_row: str = "",
     ) -> Any:
-        """The table that Arrow makes of the text, or the schema if it is to be opened alone.
-
-        Arrow's threads read ahead, and may do so or hold a block when its call has come back; one
-        that calls into an interpreter that is gone, be it to give a block back, aborts the
-        process. So all that they are lent is watched, and nothing leaves here before they have let
-        go of it. No frame of Python's may hold what is lent, for an error keeps its frames.
-        """
-        lent = _Lent()
-        door = self._door(last_row)
-        stream = lent.watched(_Stream(lambda size: lent.watched(memoryview(door.read(size)))))
-        handler = lent.watched(partial(_skip, on_broken))
+        """The table that Arrow makes of the text, or the schema if it is to be opened alone."""
+        loan = _Loan(self._door(last_row), on_broken)
+        made = None
         try:
             made = parser(
-                stream,
+                loan.stream(),
                 read_options=reading,
-                parse_options=self._parsing(handler),
+                parse_options=self._parsing(loan),
                 convert_options=converting,
             )
             result = made if parser is pacsv.read_csv else made.schema
         except pa.ArrowException:
-            if door.trouble is None:
+            if loan.door.trouble is None:
                 raise
         finally:
             made = None
-            door.over = True
-            del stream, handler
-            lent.wait()
-        if door.trouble is not None:
-            raise door.trouble
+            loan.end()
+        if loan.door.trouble is not None:
+            raise loan.door.trouble
         return result
+
+    def _blocks(
+        self, kinds: Mapping[str, Kind], number: pa.DataType, block: int
+    ) -> Generator[pa.RecordBatch]:
+        """Rows in order; a block is given once the next one is found to be whole."""
+        broken: list[Any] = []
+        loan = _Loan(self._door(self._last_row()), broken.append)
+        reader = held = None
+        rows = 0
+        try:
+            reader = pacsv.open_csv(
+                loan.stream(),
+                read_options=pacsv.ReadOptions(block_size=block, use_threads=False),
+                parse_options=self._parsing(loan),
+                convert_options=self._converting(kinds, number, pa.string()),
+            )
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    break
+                if loan.door.trouble is not None or broken:
+                    break
+                if batch.num_rows == 0:
+                    continue
+                if held is not None:
+                    rows += held.num_rows
+                    yield held
+                held = batch
+        except pa.ArrowException:
+            if loan.door.trouble is None and not broken:
+                raise
+        finally:
+            reader = None
+            loan.end()
+        if loan.door.trouble is not None:
+            raise loan.door.trouble
+        self._check_end(broken, held, rows)
+        if held is not None and held.num_rows > 1:
+            yield held.slice(0, held.num_rows - 1)
+
+    def _check_end(self, broken: Sequence[Any], end: pa.RecordBatch | None, before: int) -> None:
+        """Raise `InputError` for a row of other cells than the header's, or an open quote."""
+        if any(LAST_CELL in row.text for row in broken):
+            raise InputError(f"{self.title}: a quote is opened and never closed")
+        if broken:
+            first = broken[0]
+            raise InputError(
+                f"{self.title}: every row must have {first.expected_columns} cells as the header "
+                f"has, got {first.actual_columns} in row {first.number - 2}, counting from 0"
+            )
+        if end is None or not _is_last(end.column(0)):
+            rows = before + (0 if end is None else end.num_rows)
+            raise InputError(
+                f"{self.title}: a quote is opened in row {rows - 1} (rows count from 0) and never "
+                "closed"
+            )
+
+    def _parsing(self, loan: _Loan) -> pacsv.ParseOptions:
+        return pacsv.ParseOptions(
+            delimiter=self._delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=loan.handler(),
+        )
+
+    def _converting(
+        self, kinds: Mapping[str, Kind], number: pa.DataType, unknown: pa.DataType | None
+    ) -> pacsv.ConvertOptions:
+        """As what Arrow reads the columns; Arrow looks at the cells of those of an unknown type."""
+        types = {
+            "number": number,
+            "vector": number,
+            "label": pa.dictionary(pa.int32(), pa.string()),
+            "key": pa.dictionary(pa.int32(), pa.string()),
+            "any": unknown,
+        }
+        told = {name: types.get(kind, pa.string()) for name, kind in kinds.items()}
+        return pacsv.ConvertOptions(
+            include_columns=list(kinds) or [self.names[0]],
+            column_types={name: kind for name, kind in told.items() if kind is not None},
+            null_values=list(MISSING_WORDS),
+            decimal_point=self.decimal,
+            check_utf8=False,
+        )
+
+    def _last_row(self) -> str:
+        return self._delimiter.join([LAST_CELL] * len(self.names))
 
     def _door(self, last_row: str = "") -> Door:
         """The text from its start."""
@@ -291,29 +300,51 @@ class TextFile(Source):
         return Door(stream, self.title, self._encoding, last_row)
 
 
-def _skip(on_broken: Callable[[Any], None], row: Any) -> str:
-    on_broken(row)
-    return "skip"
+class _Loan:
+    """What Arrow's threads are lent while they read, and the wait until they have let go of it.
 
+    The threads read ahead, and may do so or hold a block when a call of Arrow has come back; one
+    that calls into an interpreter that is gone, be it to give a block back, aborts the process. So
+    all that they are lent is watched, and no reading ends before they have let go of it. No frame
+    of Python's may hold what is lent, for an error keeps its frames.
+    """
 
-class _Lent:
-    """What threads of Arrow were lent, until they have let go of it."""
-
-    def __init__(self) -> None:
+    def __init__(self, door: Door, on_broken: Callable[[Any], None]) -> None:
+        self.door = door
+        self._on_broken = on_broken
         self._lent: list[weakref.ref[Any]] = []
         self._gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def watched(self, one: Lent) -> Lent:
-        """The same, watched from now on."""
+    def stream(self) -> _Stream:
+        """What to read from."""
+        door, watched = self.door, self._watched
+        return watched(_Stream(lambda size: watched(memoryview(door.read(size)))))
+
+    def handler(self) -> Callable[[Any], str]:
+        """What to call for a row of too many cells or too few."""
+        return self._watched(partial(_skip, self._on_broken))
+
+    def end(self) -> None:
+        """Wait until all is given back."""
+        self.door.over = True
+        with suppress(queue.Empty):
+            for _ in self._lent:  # which may still grow, by blocks, until the stream is gone
+                self._gone.get(timeout=_PATIENCE)
+
+    def _watched(self, one: Lent) -> Lent:
         # A method in C runs whole before its thread lets another run, unlike Python's code.
         self._lent.append(weakref.ref(one, self._gone.put))
         return one
 
-    def wait(self) -> None:
-        """Return when all that was lent has come back."""
-        with suppress(queue.Empty):
-            for _ in self._lent:  # which may still grow, by blocks, until the stream is gone
-                self._gone.get(timeout=_PATIENCE)
+
+def _is_last(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether a column ends with the cell that the door adds."""
+    return str(column[-1].as_py()) in (LAST_CELL, str(float(LAST_CELL)))
+
+
+def _skip(on_broken: Callable[[Any], None], row: Any) -> str:
+    on_broken(row)
+    return "skip"
 
 
 class _Stream:

@@ -23,17 +23,15 @@ from howsure.inputs.building import Crossing
 from howsure.inputs.files import TEXT_ENDINGS, table_form
 from howsure.inputs.new import as_types, gap_notes, number_types
 from howsure.inputs.new_parts import (
-    ROWS,
     Batch,
+    NewReading,
     Part,
-    Reading,
     Served,
-    are_text,
     batches,
     parts_of,
-    rows_in,
     targets,
 )
+from howsure.inputs.pieces import BATCH_ROWS
 from howsure.inputs.roles import Columns
 from howsure.inputs.source import listed
 from howsure.inputs.tables import Missing, NoneKeptError
@@ -105,7 +103,7 @@ def recalibrate_files(
     encoding: str | None = None,
     decimal: str = ".",
     csv_safe: bool = False,
-    batch_rows: int = ROWS,
+    batch_rows: int = BATCH_ROWS,
     **columns: Any,
 ) -> RecalibratedFiles:
     """Correct predictions in files of any size, some rows at a time, and write them.
@@ -194,7 +192,7 @@ def recalibrate_parts(
     *,
     reading: Mapping[str, Any],
     csv_safe: bool = False,
-    batch_rows: int = ROWS,
+    batch_rows: int = BATCH_ROWS,
     **options: Any,
 ) -> RecalibratedFiles:
     """Do the work of `recalibrate_files`; `options` go to `recalibrate_tables`."""
@@ -209,14 +207,14 @@ def recalibrate_parts(
     needs = {"by": mend.by, "like": mend.features, "vectors": mend.embedding}
     work = _Work(
         first=first,
-        reading=Reading(needs=needs, columns=columns, options=reading, rows=batch_rows),
+        reading=NewReading(needs=needs, columns=columns, options=reading, rows=batch_rows),
         total=_total(parts),
     )
     with ExitStack() as stack:
         stack.enter_context(new_folders(path.parent for path in plan))
         for target, held in plan.items():
             temporary = stack.enter_context(replacing(target))
-            work.write(held, target, temporary, csv_safe=csv_safe)
+            work.write(held, target, temporary, alone=target != output, csv_safe=csv_safe)
     return RecalibratedFiles(
         files=tuple(plan),
         n=work.n,
@@ -229,7 +227,7 @@ def recalibrate_parts(
 
 def _check_plan(plan: Mapping[Path, Sequence[Part]], parts: Sequence[Part], other: Any) -> None:
     """Refuse outputs that cannot be written, or that would replace what is read, before work."""
-    read = {os.path.realpath(part.path): part.path for part in parts}
+    read = {os.path.realpath(part.path): Path(part.path) for part in parts}
     if isinstance(other, str | os.PathLike):
         read[os.path.realpath(other)] = Path(other)
     for path in plan:
@@ -253,7 +251,7 @@ def _first(
     """The first batch with a prediction, recalibrated by what it takes to serve all."""
     refused: NoneKeptError | None = None
     for part in parts:
-        for batch in batches(part.path, reading, rows):
+        for batch in batches(part, reading, rows):
             tell("learning")
             try:
                 return recalibrate_tables(batch, calibration, columns, reading=reading, **options)
@@ -309,8 +307,8 @@ def _lasting(first: Recalibration) -> list[str]:
 
 def _total(parts: Sequence[Part]) -> int:
     """Rows of all parts; 0 where some do not tell."""
-    found = [rows_in(part.path) for part in parts]
-    return sum(count for count, _ in found) if all(exact for _, exact in found) else 0
+    found = [part.rows for part in parts]
+    return sum(found) if all(found) else 0
 
 
 @final
@@ -319,7 +317,7 @@ class _Work:
     """Rows served one batch after the other, and what is to be told of them."""
 
     first: Recalibration
-    reading: Reading
+    reading: NewReading
     total: int
     n: int = 0
     served: int = 0
@@ -329,19 +327,24 @@ class _Work:
     kinds: tuple[str, ...] = ()
 
     def write(
-        self, parts: Sequence[Part], target: Path, temporary: Path, *, csv_safe: bool
+        self, parts: Sequence[Part], target: Path, temporary: Path, *, alone: bool, csv_safe: bool
     ) -> None:
-        """Serve the rows of some parts into one file."""
+        """Serve the rows of some parts into one file.
+
+        What folders say of a part is a column of the file, unless the file stands `alone` for its
+        part, in a folder of the same name.
+        """
         form = table_form(target)
-        text = are_text(parts)
+        text = all(part.is_text for part in parts)
         as_text = text and form[0] in TEXT_ENDINGS
         mark = self.reading.options["decimal"] if as_text else "."
         types = self._types(parts) if text and not as_text else {}
         with appending(temporary, form, csv_safe=csv_safe, bare=as_text, decimal=mark) as append:
             schema: pa.Schema | None = None
             for part in parts:
-                for table in self._tables(part):
+                for batch, table in self._tables(part):
                     made = as_types(table, types, self.reading.options["decimal"])
+                    made = made.drop_columns(batch.told) if alone else made
                     schema = schema or made.schema
                     append(_as(made, schema, part, parts[0]))
 
@@ -364,7 +367,7 @@ class _Work:
     def _types(self, parts: Sequence[Part]) -> dict[int, pa.DataType]:
         """The columns of text files that are numbers in all of them, the new ones among them."""
         tell("looking at columns of text")
-        found = (batch.table for part in parts for batch in self.reading.batches(part))
+        found = (batch.whole() for part in parts for batch in self.reading.batches(part))
         types = number_types(found, self.reading.options["decimal"])
         width = len(next(self.reading.batches(parts[0])).names)
         for place, values in enumerate(self.first.predictions.values()):
@@ -372,19 +375,18 @@ class _Work:
                 types[width + place] = pa.float64()
         return types
 
-    def _tables(self, part: Part) -> Iterator[pa.Table]:
-        before = 0
+    def _tables(self, part: Part) -> Iterator[tuple[Batch, pa.Table]]:
+        """The rows of a part, as they are and recalibrated."""
         for batch in self.reading.batches(part):
-            served = self.reading.served(batch, before)
+            served = self.reading.served(batch)
             table = self._recalibrated(served)
             count = 0 if served.rows is None else served.rows.evalset.n
-            before += count
-            self.n += batch.table.num_rows
+            self.n += batch.n
             self.served += count
             for name, gone in served.gaps.items():
                 self.gaps[name] = self.gaps.get(name, 0) + gone
             tell("recalibrating rows", self.n, self.total)
-            yield table
+            yield batch, table
 
     def _recalibrated(self, served: Served) -> pa.Table:
         mend, rows = self.first.mend, served.rows
@@ -401,7 +403,7 @@ class _Work:
     def _without(self, batch: Batch) -> pa.Table:
         """Rows of which none has a prediction, beside empty cells."""
         made = self.first.whole().schema
-        table = batch.table
+        table = batch.whole()
         for place in range(len(made) - len(self.first.predictions), len(made)):
             added = made.field(place)
             table = table.append_column(added.name, pa.nulls(len(table), added.type))

@@ -1,0 +1,531 @@
+"""A table of any size, cut into pieces that are read by record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Final, Unpack
+
+import narwhals.dependencies as known
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from howsure.core.convert import check_whole
+from howsure.core.errors import InputError, within
+from howsure.inputs.assigned import ColumnUse, Roles, explain_models
+from howsure.inputs.batches import Batch as Batch
+from howsure.inputs.batches import Reading as Reading
+from howsure.inputs.batches import forms_of, regrouped, several_models
+from howsure.inputs.building import Crossing
+from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.columns import assign_models
+from howsure.inputs.long import is_long
+from howsure.inputs.parts import (
+    ArrowPiece,
+    FragmentPiece,
+    FramePiece,
+    ParquetPiece,
+    StreamPiece,
+    TextPiece,
+    arrow_reader,
+    identity_of,
+)
+from howsure.inputs.parts import Piece as Piece
+from howsure.inputs.places import Place, is_address, is_folder, is_pattern, places
+from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
+from howsure.inputs.source import Source, name_parts, quoted, refusing
+from howsure.inputs.stacked import check_unstacked
+from howsure.inputs.streams import is_lazy, stream_of
+from howsure.inputs.tables import Missing, as_wide, read_told
+
+BATCH_ROWS: Final = 131_072
+PIECE_ROWS: Final = 1_048_576
+_START: Final = 1 << 16
+_THREADS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A table of any size, in pieces.
+
+    Attributes
+    ----------
+    title : str
+        What to call the whole.
+    pieces : tuple of Piece
+        Its rows in order; one piece of what yields its rows once.
+    again : bool
+        Whether they may be read again, and by other processes.
+    rows : int, optional
+        How many rows there are, where that is known without reading them.
+    reading : Reading
+        How to read each.
+    explanation : tuple of ColumnUse
+        How each column is read.
+    notes : tuple of str
+        What the reader of a result should know.
+    time_range : (float, float), optional
+        The least and the greatest time, in the unit that evaluation sets hold it in, where the
+        statistics of Parquet files tell.
+    """
+
+    title: str
+    pieces: tuple[Piece, ...]
+    again: bool
+    rows: int | None
+    reading: Reading
+    explanation: tuple[ColumnUse, ...]
+    notes: tuple[str, ...] = ()
+    time_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How large a table is, as far as that is told without reading it.
+
+    Attributes
+    ----------
+    rows : int, optional
+        Its rows: as metadata says or, for text, as its size and its first rows suggest.
+    parts : bool
+        Whether it can be read in parts alone: a folder, a pattern, an address, or what yields its
+        rows some at a time.
+    """
+
+    rows: int | None
+    parts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Pieces that were found, before any role is decided."""
+
+    title: str
+    model: str
+    pieces: tuple[Piece, ...]
+    again: bool = True
+    footers: tuple[pq.FileMetaData, ...] = ()
+
+
+def cut(
+    source: Any,
+    *,
+    missing: Missing = "error",
+    crossing: Crossing = "error",
+    encoding: str | None = None,
+    decimal: str = ".",
+    batch_rows: int = BATCH_ROWS,
+    piece_rows: int = PIECE_ROWS,
+    **columns: Unpack[Columns],
+) -> Cut:
+    """Cut a table into pieces, and decide how each is read.
+
+    What names of columns tell is decided from the first file, what content tells from its first
+    rows; all others must then hold the same.
+
+    Parameters
+    ----------
+    source : path, address, or what yields Arrow batches
+        A file as `howsure.inputs.load` takes it, a folder of such files (``key=value`` in names of
+        folders becomes a column), a pattern such as ``'preds/*.parquet'``, any of these at an
+        address that fsspec knows; what has ``__arrow_c_stream__``, an iterable of record batches
+        or data frames, a dataset of pyarrow, a lazy frame of Polars, a data frame of dask, a Ray
+        dataset.
+    missing, crossing, encoding, decimal, **columns
+        As `howsure.inputs.load` takes them.
+    batch_rows : int
+        Rows of a batch, at most.
+    piece_rows : int
+        Rows of a piece of a file that can be cut, at most, unless a row group holds more.
+
+    Returns
+    -------
+    Cut
+
+    Raises
+    ------
+    InputError
+        If there is no such table, its columns cannot be told apart, or it must be read whole: long
+        tables, models in one column, a column to encode.
+
+    Examples
+    --------
+    >>> rows = {"y": [1.0, 2.0], "lower_90": [0.0, 1.0], "upper_90": [2.0, 3.0]}
+    >>> held = cut(iter([pa.table(rows)]))
+    >>> [batch.rows for piece in held.pieces for batch in piece.batches(held.reading)]
+    [2]
+    """
+    for name, value, others in (
+        ("missing", missing, ("error", "drop")),
+        ("crossing", crossing, ("error", "sort")),
+    ):
+        if value not in others:
+            raise InputError(f"{name} must be {others[0]!r} or {others[1]!r}, got {value!r}")
+    check_whole(batch_rows, "batch_rows")
+    check_whole(piece_rows, "piece_rows")
+    plan = _planned(source, encoding, decimal, piece_rows)
+    head = _head(plan, batch_rows)
+    parts, notes = _decided(head, columns)
+    roles = [part.roles for part in parts]
+    frozen = [_frozen(held) for held in roles]
+    model = parts[0].one("model")
+    reading = Reading(
+        roles=frozen[0],
+        models=tuple(frozen),
+        names=tuple(held.model or plan.model or "model" for held in frozen),
+        forms=forms_of(parts),
+        classes=parts[0].labels,
+        named="" if model is None else str(model.labels[0]),
+        missing=missing,
+        crossing=crossing,
+        encoding=encoding,
+        decimal=decimal,
+        batch_rows=batch_rows,
+    )
+    if reading.named:
+        reading = replace(reading, names=(reading.named,))
+    counts = [piece.rows for piece in plan.pieces]
+    time = reading.roles.one("time")
+    return Cut(
+        title=plan.title,
+        pieces=plan.pieces,
+        again=plan.again,
+        rows=None if None in counts else sum(count or 0 for count in counts),
+        reading=reading,
+        explanation=explain_models(head.names, roles, plan.title),
+        notes=notes,
+        time_range=None if time is None else _time_range(plan.footers, time, reading.moments),
+    )
+
+
+def extent(source: Any) -> Extent:
+    """How large a table is, told cheaply; nothing is refused that `load` would read or refuse."""
+    one = source[0] if isinstance(source, list | tuple) and len(source) == 1 else source
+    if isinstance(one, str | PathLike):
+        path = fspath(one)
+        if is_address(path) or is_pattern(path) or is_folder(path):
+            return Extent(None, parts=True)
+        try:
+            return Extent(_rows_of(places(path)[1][0]), parts=False)
+        except InputError:
+            return Extent(None, parts=False)
+    return Extent(None, parts=isinstance(one, ds.Dataset) or is_lazy(one))
+
+
+def is_huge(source: Any, past: int) -> bool:
+    """Whether a table is to be read in parts: it has more rows, or cannot be read else."""
+    found = extent(source)
+    return found.parts or (found.rows or 0) > past
+
+
+def _planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> _Plan:
+    """The pieces of whatever is given."""
+    if isinstance(source, list | tuple) and len(source) == 1:
+        (source,) = source
+    if isinstance(source, str | PathLike):
+        return _planned_files(fspath(source), encoding, decimal, piece_rows)
+    if isinstance(source, list | tuple) and any(isinstance(s, str | PathLike) for s in source):
+        raise InputError(
+            f"several tables ({len(source)}) are several models, which are not read in parts: give "
+            "a folder or a quoted pattern such as 'preds/*.parquet' where they are parts of one "
+            "table, or put the models beside one another in one"
+        )
+    if isinstance(source, ds.FileSystemDataset):
+        pieces = _fragments(source)
+        if pieces:
+            return _Plan("the dataset", "", pieces)
+    if isinstance(source, ds.Dataset):
+        source = source.scanner().to_reader()
+    if known.is_dask_dataframe(source):
+        count = source.npartitions
+        frames = [
+            FramePiece(title=f"partition {place} of the table", frame=source.partitions[place])
+            for place in range(count)
+        ]
+        return _Plan(f"the table ({count:,} partitions)", "", tuple(frames))
+    stream = stream_of(source)
+    return _Plan(stream.title, "", (StreamPiece(title=stream.title, stream=stream),), again=False)
+
+
+def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> _Plan:
+    title, found = places(path)
+    footers: list[pq.FileMetaData] = []
+    pieces: list[Piece] = []
+    if found[0].form == "parquet":
+        with ThreadPoolExecutor(min(_THREADS, len(found))) as pool:
+            footers = list(pool.map(_footer, found))
+        for place, footer in zip(found, footers, strict=True):
+            groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+            pieces += _cut_file(ParquetPiece, place, groups, piece_rows)
+    elif found[0].form == "arrow":
+        for place in found:
+            pieces += _cut_arrow(place, piece_rows)
+    else:
+        for place in found:
+            pieces.append(
+                TextPiece(
+                    title=place.path,
+                    place=place,
+                    identity=identity_of(place, None),
+                    encoding=encoding,
+                    decimal=decimal,
+                )
+            )
+    if not pieces:
+        what = "the table holds" if len(found) == 1 else "the files hold"
+        raise InputError(f"{title}: {what} columns but no rows")
+    shared = found[0].path.partition("://")[0] != "memory"  # which no other process sees
+    return _Plan(title, _model_of(path), tuple(pieces), shared, tuple(footers))
+
+
+def _model_of(path: str) -> str:
+    """What to call the model: the file without endings, or the last folder without wildcards."""
+    if is_pattern(path) or is_folder(path):
+        whole = [part for part in Path(path).parts if not is_pattern(part) and "=" not in part]
+        return whole[-1].strip("./\\") if whole else ""
+    return name_parts(Path(path))[0]
+
+
+def _footer(place: Place) -> pq.FileMetaData:
+    with refusing(place.path), place.open() as handle:
+        return pq.read_metadata(handle)
+
+
+def _cut_file(
+    kind: type[ParquetPiece] | type[ArrowPiece],
+    place: Place,
+    counts: Sequence[int],
+    piece_rows: int,
+) -> Iterator[Piece]:
+    """Pieces of a file whose groups hold so many rows; groups without rows are left out."""
+    starts = [0, *accumulate(counts)]
+    taken: list[list[int]] = []
+    size = 0
+    for group, count in enumerate(counts):
+        if not count:
+            continue
+        if not taken or size + count > piece_rows:
+            taken.append([])
+            size = 0
+        taken[-1].append(group)
+        size += count
+    word = "row groups" if kind is ParquetPiece else "batches"
+    for groups in taken:
+        part = f", {word} {groups[0]} to {groups[-1]}" if len(taken) > 1 else ""
+        held = tuple(groups)
+        yield kind(
+            title=f"{place.path}{part}",
+            place=place,
+            rows=sum(counts[group] for group in groups),
+            first_row=starts[groups[0]],
+            groups=held,
+            identity=identity_of(place, held),
+        )
+
+
+def _cut_arrow(place: Place, piece_rows: int) -> Iterator[Piece]:
+    """Pieces of an Arrow file; a stream, and a file far away, are one each."""
+    with refusing(place.path), place.open() as handle:
+        counts = None if place.remote else arrow_counts(handle)
+    if counts is not None:
+        yield from _cut_file(ArrowPiece, place, counts, piece_rows)
+        return
+    yield ArrowPiece(title=place.path, place=place, identity=identity_of(place, None))
+
+
+def arrow_counts(handle: pa.NativeFile) -> list[int] | None:
+    """The rows of each batch of an Arrow file, from its narrowest column; None of a stream."""
+    reader = arrow_reader(handle)
+    if not hasattr(reader, "num_record_batches"):
+        return None
+
+    def width(place: int) -> int:
+        kind = reader.schema.field(place).type
+        return kind.bit_width if pa.types.is_primitive(kind) else 1 << 20
+
+    if len(reader.schema):
+        reader = arrow_reader(handle, [min(range(len(reader.schema)), key=width)])
+    return [reader.get_batch(place).num_rows for place in range(reader.num_record_batches)]
+
+
+def _fragments(dataset: ds.FileSystemDataset) -> tuple[Piece, ...]:
+    """A piece for each file of a dataset; none where it was filtered, which forbids that."""
+    try:
+        found = list(dataset.get_fragments())
+    except ValueError:
+        return ()
+    pieces: list[Piece] = []
+    for one in found:
+        info = one.filesystem.get_file_info(one.path)
+        place = Place(one.path, info.size or 0, str(info.mtime_ns))
+        rows = one.count_rows() if isinstance(one, ds.ParquetFileFragment) else None
+        if rows != 0:
+            pieces.append(
+                FragmentPiece(
+                    title=one.path,
+                    fragment=one,
+                    schema=dataset.schema,
+                    rows=rows,
+                    identity=identity_of(place, None),
+                )
+            )
+    return tuple(pieces)
+
+
+class _Head(Source):
+    """The first rows of a table, any columns of which can be read."""
+
+    def __init__(self, piece: Piece, names: tuple[str, ...], first: pa.Table | int) -> None:
+        self.title = piece.file
+        self.names = names
+        self.from_text = piece.from_text
+        self.decimal = getattr(piece, "decimal", ".")
+        self.notes = piece.notes()
+        self._piece = piece
+        self._first = first
+        self.check_names()
+
+    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+        """The named columns."""
+        if isinstance(self._first, int):
+            return _begin(self._piece, kinds, self._first)
+        return self._first.select(list(kinds))
+
+    def whole(self) -> pa.Table:
+        """Every column as text, or as it is."""
+        return self.read(dict.fromkeys(self.names, "key"))
+
+
+def _head(plan: _Plan, rows: int) -> _Head:
+    """The first rows of the first piece that holds any."""
+    for piece in plan.pieces:
+        names = piece.names()
+        if isinstance(piece, StreamPiece):
+            table = piece.stream.head(rows)
+            return _Head(piece, names, table)
+        if names and _begin(piece, {names[0]: "key"}, rows) is not None:
+            return _Head(piece, names, rows)
+    what = "the table holds" if len(plan.pieces) == 1 else "the parts hold"
+    raise InputError(f"{plan.title}: {what} columns but no rows")
+
+
+def _begin(piece: Piece, kinds: Mapping[str, Kind], rows: int) -> pa.Table | None:
+    """The first rows of a piece; None where it holds none."""
+    with closing(piece.tables(kinds, rows)) as tables:
+        return next(regrouped(tables, rows), None)
+
+
+def _decided(head: _Head, said: Columns) -> tuple[list[Cells], tuple[str, ...]]:
+    """The first rows of each model, with the roles that names and content give the columns."""
+    with within(head.title):
+        models = assign_models(head.names, said)
+    parts = []
+    for roles in models:
+        _check_roles(head.title, roles)
+        cells = read_told(head, roles, said)
+        if roles.long:
+            if is_long(cells):
+                raise InputError(_long(head.title, roles))
+            cells = read_cells(head, as_wide(head, roles, said))
+        held = cells.one("model")
+        if held is not None and len(held.labels) != 1:
+            raise InputError(several_models(head.title, cells.roles, held.labels.tolist()))
+        if said.get("quantile_level" if cells.roles["model"] else "model") is None:
+            check_unstacked(head, cells)
+        parts.append(cells)
+    notes = dict.fromkeys(note for cells in parts for note in cells.notes)
+    if parts[0].roles["image"]:
+        notes[f"{head.title}: images are not shown of a table that is read in parts"] = None
+    return parts, tuple(notes)
+
+
+def _check_roles(title: str, roles: Roles) -> None:
+    """Raise `InputError` for what only a table in memory may hold."""
+    if roles.encoder is not None:
+        raise InputError(
+            f"{title}: a column cannot be encoded in a table that is read in parts: encode it "
+            "first, and give the columns of the embedding (embedding=, --embedding)"
+        )
+
+
+def _long(title: str, roles: Roles) -> str:
+    role = next(role for role in LONG if roles[role])
+    return (
+        f"{title}: a table that is read in parts must hold a row for each case, and "
+        f"{quoted(roles[role][0])} makes this a long table, with a row for each level or draw: "
+        f"make it wide first, or pass {role}='' ({BY_NAME[role].option} \"\") where it is none"
+    )
+
+
+def _frozen(roles: Roles) -> Roles:
+    """The roles with nothing that content may change."""
+    kept = roles.only(lambda role: role.name != "image")
+    return replace(kept, guessed=roles.guessed & {"ease"})
+
+
+def _rows_of(place: Place) -> int | None:
+    """The rows of a file near by, as its metadata say or its first bytes suggest."""
+    if place.form == "parquet":
+        return int(_footer(place).num_rows)
+    with refusing(place.path), place.open() as handle:
+        if place.form == "arrow":
+            counts = arrow_counts(handle)
+            return None if counts is None else sum(counts)
+        packed = name_parts(Path(place.path))[2]
+        if packed:
+            return None
+        start = handle.read(_START)
+        lines = start.count(b"\n")
+        return round(place.size * lines / len(start)) if lines else None
+
+
+def _time_range(
+    footers: Sequence[pq.FileMetaData], name: str, moments: str | None
+) -> tuple[float, float] | None:
+    """The least and the greatest time that statistics of all row groups tell."""
+    ends: list[float] = []
+    for footer in footers:
+        names = [footer.schema.column(place).path for place in range(footer.num_columns)]
+        if name not in names:
+            return None
+        place = names.index(name)
+        scale = _scale(footer.schema.column(place), moments)
+        for group in range(footer.num_row_groups):
+            column = footer.row_group(group).column(place)
+            held = column.statistics
+            if footer.row_group(group).num_rows == 0:
+                continue
+            if scale is None or held is None or not held.has_min_max:
+                return None
+            ends += [float(held.min_raw) * scale, float(held.max_raw) * scale]
+    return (min(ends), max(ends)) if ends else None
+
+
+_SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def _scale(column: Any, moments: str | None) -> float | None:
+    """What the raw numbers of a column are times, in the unit of moments; None if unknown."""
+    kind = column.logical_type.type
+    if column.physical_type not in ("INT32", "INT64", "FLOAT", "DOUBLE"):
+        return None
+    if moments is None:
+        return 1.0 if kind in ("NONE", "INT") else None
+    if moments not in _SECONDS:
+        return None
+    if kind == "DATE":
+        return 86_400 / _SECONDS[moments]
+    if kind != "TIMESTAMP":
+        return None
+    unit = str(column.logical_type)
+    found = next((short for word, short in _UNITS.items() if word in unit), None)
+    return None if found is None else _SECONDS[found] / _SECONDS[moments]
+
+
+_UNITS: Final = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
