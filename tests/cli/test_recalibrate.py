@@ -16,7 +16,7 @@ from howsure.cli.main import app
 from howsure.cli.options import ReadOptions
 from howsure.cli.recalibrate import run
 from howsure.core.errors import InputError
-from howsure.inputs import load, open_table, write_table
+from howsure.inputs import load, new_parts, open_table, write_table
 from howsure.verdict import mends
 from howsure.verdict.mends import Advice, Trials
 
@@ -225,6 +225,44 @@ def test_rows_without_a_prediction_are_refused_or_kept(served: Path) -> None:
         in shown
     )
     assert Path("out.csv").read_text(encoding="utf-8").splitlines()[2] == "008,,1,,"
+
+
+def test_a_file_of_many_rows_is_served_part_by_part(
+    served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_table(open_table(served / "held.csv").whole(), served / "held.parquet")
+    for name in ("new.csv", "held.csv", "held.parquet"):
+        whole = invoked(f"{name} --calibration held.csv -o one.csv --keep one.json")
+        with monkeypatch.context() as patched:
+            patched.setattr(new_parts, "PAST", 199)
+            parts = invoked(f"{name} --calibration held.csv -o two.csv --keep two.json")
+        assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
+        assert Path("one.json").read_bytes() == Path("two.json").read_bytes()
+        assert parts.splitlines()[0] == whole.splitlines()[0]
+        assert "200 rows recalibrated\nwritten: two.csv\nwritten: two.json" in parts
+        told = "To see the effect on rows read in parts: howsure assess two.csv"
+        assert (told in parts) == name.startswith("held")
+
+
+def test_a_folder_and_a_pattern_are_served(served: Path) -> None:
+    table = csv.read_csv("new.csv")
+    Path("new").mkdir()
+    for name, start in (("a.csv", 0), ("b.csv", 120)):
+        csv.write_csv(table.slice(start, 120 if start == 0 else 80), Path("new") / name)
+    invoked("new.csv --calibration held.csv -o one.csv")
+    whole = csv.read_csv("one.csv")
+    for given in ("new", "new/", "new/*.csv"):
+        shown = invoked(f"{given} --calibration held.csv -o two.csv")
+        assert "200 rows recalibrated\nwritten: two.csv" in shown
+        assert csv.read_csv("two.csv").equals(whole)
+        shown = invoked(f"{given} --calibration held.csv -o out/")
+        assert "written: out (2 files)" in shown
+        made = [csv.read_csv(Path("out") / name) for name in ("a.csv", "b.csv")]
+        assert pa.concat_tables(made).equals(whole)
+    invoked("new.csv --calibration held.csv -o out")
+    assert csv.read_csv("out/new.csv").equals(whole)
+    with pytest.raises(InputError, match="another file than the inputs"):
+        invoked("new --calibration held.csv -o new")
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,12 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 @reads_tables
 def recalibrate(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Table of new predictions; y is optional.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Table of new predictions; y is optional. Or a folder, or a quoted pattern such "
+            "as 'preds/*.parquet'.",
+        ),
     ],
     calibration: Annotated[
         Path,
@@ -472,7 +477,8 @@ def recalibrate(
             "-o",
             "--output",
             metavar="FILE",
-            help="File for the recalibrated table, or for the comparison.",
+            help="File for the recalibrated table, or for the comparison. A folder gets a file "
+            "for each of several, of the same name.",
             rich_help_panel=_OUTPUT,
         ),
     ] = None,

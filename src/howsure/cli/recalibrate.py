@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from howsure.core.progress import listening
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs.files import table_form
+from howsure.inputs.new_parts import is_large, parts_of
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
@@ -38,6 +40,7 @@ from howsure.report.recalibrate import (
     recalibrate_tables,
     rows_to_compare,
 )
+from howsure.report.recalibrate_parts import RecalibratedFiles, recalibrate_parts
 
 ALL = "all"
 """The methods of a comparison that names none."""
@@ -45,7 +48,7 @@ ALL = "all"
 
 @one_thread()
 def run(
-    file: Path,
+    file: str | os.PathLike[str],
     calibration: Path,
     output: Path | None,
     method: str | None,
@@ -66,9 +69,10 @@ def run(
 
     Parameters
     ----------
-    file, calibration, output : Path
+    file, calibration, output : path
         The table of new rows, the held-out table or a kept recalibration, and where the new table
-        goes; a comparison need not be written.
+        goes; a comparison need not be written. A folder or a pattern of files, and a file with
+        too many rows to be held, are served part by part.
     method, too_few, rank, delta, by, since
         As in `howsure.recalibrate`; a comparison takes several methods with commas between.
     seed : int
@@ -103,10 +107,12 @@ def run(
         check_method(method or ("group" if asked else None), asked)
         if output is None:
             raise InputError("-o must name the file of the new table, got nothing")
-    outputs = [path for path in (output, keep) if path is not None]
-    if output is not None:
+    cut = not comparing and output is not None and (output.is_dir() or is_large(file))
+    outputs = [path for path in (None if cut else output, keep) if path is not None]
+    if output is not None and not cut:
         (comparison_form if comparing else table_form)(output)
-    check_outputs(outputs, [file, calibration])
+    files = [part.path for part in parts_of(file)] if cut else [os.fspath(file)]
+    check_outputs(outputs, [*map(Path, files), calibration])
     if keep is not None:
         check_place(keep)
     reading: dict[str, Any] = {
@@ -133,24 +139,31 @@ def run(
         )
         return
     assert output is not None
+    shared |= {
+        "method": method,
+        "by": asked,
+        "since": since,
+        "seed": seed,
+        "reading": reading,
+        "coverage": target,
+        "levels": wanted_levels,
+    }
+    console = Console()
     with Stages() as stages, listening(stages):
-        done = recalibrate_tables(
-            file,
-            calibration,
-            read.columns,
-            method=method,
-            by=asked,
-            since=since,
-            seed=seed,
-            reading=reading,
-            coverage=target,
-            levels=wanted_levels,
-            **shared,
-        )
+        if cut:
+            served = recalibrate_parts(
+                file, calibration, output, read.columns, csv_safe=csv_safe, **shared
+            )
+        else:
+            done = recalibrate_tables(file, calibration, read.columns, **shared)
+    if cut:
+        if keep is not None:
+            served.mend.save(keep)
+        _tell_of_files(console, served, output, keep)
+        return
     done.save(output, csv_safe=csv_safe)
     if keep is not None:
         done.mend.save(keep)
-    console = Console()
     for line in done.lines():
         console.print(escape(line), highlight=False)
     if done.rows.labelled and done.recalibrators:
@@ -158,6 +171,24 @@ def run(
     console.print(f"{done.evalset.n:,} rows recalibrated", highlight=False)
     for path in outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def _tell_of_files(
+    console: Console, served: RecalibratedFiles, output: Path, keep: Path | None
+) -> None:
+    """Print what was done to rows that were served part by part."""
+    for line in served.lines():
+        console.print(escape(line), highlight=False)
+    if served.labelled:
+        words = f"To see the effect on rows read in parts: howsure assess {output}"
+        console.print(escape(words), highlight=False, soft_wrap=True)
+    console.print(f"{served.served:,} rows recalibrated", highlight=False)
+    count = len(served.files)
+    written = str(output) if count > 1 else str(served.files[0])
+    more = f" ({count:,} files)" if count > 1 else ""
+    console.print(f"written: {escape(written)}{more}", highlight=False, soft_wrap=True)
+    if keep is not None:
+        console.print(f"written: {escape(str(keep))}", highlight=False, soft_wrap=True)
 
 
 def _compared(method: str | None) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from howsure.core.errors import InputError
@@ -49,6 +49,27 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
                 pass
         except OSError as error:
             raise _refused(path, error) from error
+
+
+@contextmanager
+def new_folders(paths: Iterable[Path]) -> Iterator[None]:
+    """Make the folders that are not there; if the block fails, take back those that stay empty."""
+    made: list[Path] = []
+    try:
+        for path in paths:
+            missing = [each for each in (path, *path.parents) if not each.exists()]
+            for each in reversed(missing):
+                each.mkdir()
+                made.append(each)
+    except OSError as error:
+        raise _refused(path, error) from error
+    try:
+        yield
+    except BaseException:
+        for each in reversed(made):
+            with suppress(OSError):
+                each.rmdir()
+        raise
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -113,15 +113,10 @@ class Cells:
 def read_cells(source: Source, roles: Roles) -> Cells:
     """Read the columns that have roles; a guessed time that cannot be read loses its role."""
     classes = roles.classes
-    asked = {
-        ("label" if classes and role.name == "y" else role.kind, name): None
-        for role, name, _ in roles.uses()
-        if role.kind is not None
-    }
+    keys = asked_of(roles)
     if roles.long:
-        asked |= {("key", name): None for name in source.names}
-    keys = sorted(asked, key=lambda key: get_args(Kind).index(key[0]))
-    kinds = {name: kind for wanted in _LAST_WINS for kind, name in keys if kind == wanted}
+        keys = _in_order((*keys, *(("key", name) for name in source.names)))
+    kinds = kinds_of(keys)
     table = source.read(kinds)
     columns: dict[tuple[Kind, str], Any] = {}
     for kind, name in keys:
@@ -165,6 +160,24 @@ def read_cells(source: Source, roles: Roles) -> Cells:
         names=source.names,
         labels=labels,
     )
+
+
+def asked_of(roles: Roles) -> list[tuple[Kind, str]]:
+    """The columns that roles ask for, each with what it is read as."""
+    return _in_order(
+        ("label" if roles.classes and role.name == "y" else role.kind, name)
+        for role, name, _ in roles.uses()
+        if role.kind is not None
+    )
+
+
+def kinds_of(keys: Sequence[tuple[Kind, str]]) -> dict[str, Kind]:
+    """As what each column leaves its source."""
+    return {name: kind for wanted in _LAST_WINS for kind, name in keys if kind == wanted}
+
+
+def _in_order(keys: Iterable[tuple[Kind, str]]) -> list[tuple[Kind, str]]:
+    return sorted(dict.fromkeys(keys), key=lambda key: get_args(Kind).index(key[0]))
 
 
 def _classes(

@@ -58,7 +58,7 @@ def open_table(
             raise InputError(f"{title}: a regular file is needed")
         ending, packed = table_form(path)
         handle = pa.OSFile(os.fspath(file))
-        _check_sign(handle.read(8), title, ending, packed)
+        check_sign(handle.read(8), title, ending, packed)
         if ending in TEXT_ENDINGS:
             return TextFile(file, handle, encoding, decimal)
         return (ParquetTable if ending in PARQUET_ENDINGS else ArrowTable)(file, handle)
@@ -163,7 +163,7 @@ def some_rows(table: pa.Table, title: str) -> pa.Table:
     return table
 
 
-def _check_sign(start: bytes, title: str, ending: str, packed: str) -> None:
+def check_sign(start: bytes, title: str, ending: str, packed: str) -> None:
     """Raise `InputError` where the first bytes are those of another kind of file."""
     if not start:
         raise InputError(f"{title}: the file is empty")

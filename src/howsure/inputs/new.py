@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -16,6 +17,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.weights import Weights
 from howsure.inputs.assigned import Roles
+from howsure.inputs.batches import counted
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.classes import MisfitError, without_classes
@@ -24,7 +26,7 @@ from howsure.inputs.long import refuse_long, without_long
 from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import MISSING_WORDS, Source, listed, perhaps, quoted
 from howsure.inputs.tables import Missing, gaps_of, kept_rows, sources, split_models
-from howsure.inputs.values import Labels
+from howsure.inputs.values import Labels, labels
 from howsure.predictions import EvalSet
 
 _Y = "\0y"  # the name of a column that no file holds
@@ -50,6 +52,8 @@ class NewRows:
         Whether the cells of the table are text, as in a text file.
     decimal : str
         The decimal mark of numbers that are text.
+    gaps : mapping of str to int
+        In how many rows each column misses a cell.
     notes : tuple of str
         What the reader of a result should know.
     """
@@ -61,6 +65,7 @@ class NewRows:
     table: pa.Table | None = None
     is_text: bool = False
     decimal: str = "."
+    gaps: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     __repr__ = brief_repr
@@ -76,9 +81,13 @@ def load_new(
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
+    first_row: int | None = None,
     **columns: Unpack[Columns],
 ) -> NewRows:
-    """Read one table of predictions that need no y."""
+    """Read one table of predictions that need no y.
+
+    Of a part of one, whose first row has the number `first_row`, neither y nor gaps are told.
+    """
     if isinstance(source, list | tuple):
         raise InputError(f"one table of new rows is needed, got {len(source)}")
     table = next(sources(source, encoding, decimal))
@@ -105,38 +114,37 @@ def load_new(
         kept = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
         return replace(kept, columns={**kept.columns, **asked})
 
-    try:
-        cells = read_cells(table, needed(roles))
-    except MisfitError as error:
-        plain: Any = without_classes(columns)
+    with _counted(first_row):
         try:
-            roles = _roles(table, plain, by, tuple(features), vectors)
-        except InputError:
-            raise InputError(str(error)) from None
-        cells = read_cells(table, needed(roles))
-    _check_content(cells, features)
-    cells.check_finite()
+            cells = read_cells(table, needed(roles))
+        except MisfitError as error:
+            plain: Any = without_classes(columns)
+            try:
+                roles = _roles(table, plain, by, tuple(features), vectors)
+            except InputError:
+                raise InputError(str(error)) from None
+            cells = read_cells(table, needed(roles))
+        cells = _check_content(cells, features, table)
+        cells.check_finite()
     models = split_models(cells)
     if len(models) != 1:
         raise InputError(
             f"{table.title} must hold one model to be recalibrated, got "
             f"{listed(part.model for part in models) or 'none'}"
         )
-    gaps = gaps_of([cells], missing)
+    with _counted(first_row):
+        gaps = gaps_of([cells], missing)
     kept = kept_rows([cells], gaps)
-    (y, weights), notes = _outcomes(table, roles, kept)
+    whole = first_row is None
+    (y, weights), notes = _outcomes(table, roles, kept) if whole else ((None, None), ())
     beside = None if y is None else _beside(table, roles, kept)
     cells = replace(cells.take(kept), model=models[0].model or "model")
-    evalset = _built(cells, y, beside, crossing)
+    with _counted(first_row, cells.places):
+        evalset = _built(cells, y, beside, crossing)
     if weights is not None:
         evalset = replace(evalset, weights=weights)
-    if not kept.all():
-        said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
-        notes = (
-            *notes,
-            f"{int((~kept).sum()):,} of {len(kept):,} rows stay without a recalibrated "
-            f"prediction, as a cell is missing ({said}).",
-        )
+    if whole:
+        notes = (*notes, *gap_notes(int(kept.sum()), len(kept), gaps))
     return NewRows(
         evalset=evalset,
         labelled=y is not None,
@@ -145,7 +153,32 @@ def load_new(
         table=table.whole(),
         is_text=table.from_text,
         decimal=table.decimal,
+        gaps=gaps,
         notes=(*cells.notes, *notes, *crossing_notes([evalset])),
+    )
+
+
+def _counted(first_row: int | None, places: IntArray | None = None) -> AbstractContextManager[None]:
+    """Tell rows of a part by their numbers in its file, where it has a first row."""
+    if first_row is None:
+        return nullcontext()
+
+    def number(row: int) -> int:
+        if places is None or row >= len(places):
+            return first_row + row
+        return first_row + int(places[row])
+
+    return counted(number)
+
+
+def gap_notes(served: int, n: int, gaps: Mapping[str, int]) -> tuple[str, ...]:
+    """What to say of rows that miss a cell."""
+    if served == n:
+        return ()
+    said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
+    return (
+        f"{n - served:,} of {n:,} rows stay without a recalibrated prediction, as a cell is "
+        f"missing ({said}).",
     )
 
 
@@ -178,14 +211,19 @@ def _names(given: Any) -> list[str]:
     return given.split(",") if isinstance(given, str) else list(given or ())
 
 
-def _check_content(cells: Cells, features: Mapping[str, str]) -> None:
+def _check_content(cells: Cells, features: Mapping[str, str], table: Source) -> Cells:
+    """The cells, if each feature holds what is wanted; text that could be numbers may be labels."""
+    columns = dict(cells.columns)
     for name, wanted in features.items():
-        held = "label" if isinstance(cells.columns["any", name], Labels) else "number"
-        if held != wanted:
+        held = "label" if isinstance(columns["any", name], Labels) else "number"
+        if held == "number" and wanted == "label" and table.from_text:
+            columns["any", name] = labels(table.read({name: "text"})[name], name)
+        elif held != wanted:
             raise InputError(
                 f"{cells.title}: column {quoted(name)} must hold {wanted}s as in the calibration "
                 f"table, got {held}s"
             )
+    return replace(cells, columns=columns)
 
 
 def _outcomes(
@@ -242,20 +280,59 @@ def _built(cells: Cells, y: FloatArray | None, beside: Cells | None, crossing: C
 
 def typed(table: pa.Table, decimal: str) -> pa.Table:
     """A table of text with its columns of plain numbers as numbers; names such as 007 stay."""
-    return pa.table([_typed(column, decimal) for column in table.columns], names=table.column_names)
+    return as_types(table, number_types([table], decimal), decimal)
 
 
-def _typed(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
-    if not pa.types.is_string(column.type):
-        return column
-    words = pa.array(MISSING_WORDS)
-    held = pc.if_else(pc.is_in(column, value_set=words), pa.scalar(None, pa.string()), column)
+def number_types(tables: Iterable[pa.Table], decimal: str) -> dict[int, pa.DataType]:
+    """The types of those columns of text, by place, that hold plain numbers in all tables."""
     mark = re.escape(decimal)
-    pattern = rf"^-?(0|[1-9][0-9]*)({mark}[0-9]+)?([eE][+-]?[0-9]+)?$"
-    if not pc.all(pc.match_substring_regex(held, pattern)).as_py():
-        return column
-    whole = pc.all(pc.match_substring_regex(held, r"^-?[0-9]+$")).as_py()
+    plain = rf"^-?(0|[1-9][0-9]*)({mark}[0-9]+)?([eE][+-]?[0-9]+)?$"
+    numbers: dict[int, bool] = {}
+    wholes: dict[int, bool] = {}
+    fits: dict[tuple[int, pa.DataType], bool] = {}
+    for table in tables:
+        for place, column in enumerate(table.columns):
+            if not pa.types.is_string(column.type) or not numbers.get(place, True):
+                continue
+            held = _without_words(column)
+            if held.null_count == len(held):
+                continue
+            numbers[place] = _all_match(held, plain)
+            if numbers[place]:
+                wholes[place] = wholes.get(place, True) and _all_match(held, r"^-?[0-9]+$")
+                for kind in (pa.int64(), pa.float64()) if wholes[place] else (pa.float64(),):
+                    known = fits.get((place, kind), True)
+                    fits[place, kind] = known and _casts(held, kind, decimal)
+    found = {
+        place: pa.int64() if wholes[place] else pa.float64()
+        for place, number in numbers.items()
+        if number
+    }
+    return {place: kind for place, kind in found.items() if fits[place, kind]}
+
+
+def as_types(table: pa.Table, types: Mapping[int, pa.DataType], decimal: str) -> pa.Table:
+    """A table of text with the columns at some places as numbers."""
+    for place, kind in types.items():
+        column = table.column(place)
+        if pa.types.is_string(column.type):
+            held = pc.replace_substring(_without_words(column), decimal, ".").cast(kind)
+            table = table.set_column(place, table.column_names[place], held)
+    return table
+
+
+def _without_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    missing = pc.is_in(column, value_set=pa.array(MISSING_WORDS))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), column)
+
+
+def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
+
+
+def _casts(column: pa.ChunkedArray, kind: pa.DataType, decimal: str) -> bool:
     try:
-        return pc.replace_substring(held, decimal, ".").cast(pa.int64() if whole else pa.float64())
+        pc.replace_substring(column, decimal, ".").cast(kind)
     except pa.ArrowInvalid:
-        return column
+        return False
+    return True

@@ -1,503 +1,116 @@
-"""A table of any size in pieces, each read by batches of rows that become evaluation sets.
-
-A table is a file, a folder or a pattern of files (with hive partitions), on a disk or at an address
-that fsspec knows, or whatever yields Arrow batches. What columns mean is decided once, by the
-names and the first rows; every other part is read alike, by names, whatever their order.
-"""
+"""A table of any size, cut into pieces that are read by record batches."""
 
 from __future__ import annotations
 
-import glob
-import hashlib
-import os
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Final, Unpack, final
+from typing import Any, Final, Unpack
 
-import narwhals as nw
-import numpy as np
-import numpy.typing as npt
+import narwhals.dependencies as known
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from howsure.core.errors import InputError
-from howsure.core.optional import require
-from howsure.inputs.assigned import ColumnUse, LawColumns, Roles, explain_models
-from howsure.inputs.building import Crossing, build
+from howsure.core.convert import check_whole
+from howsure.core.errors import InputError, within
+from howsure.inputs.assigned import ColumnUse, Roles, explain_models
+from howsure.inputs.batches import Batch as Batch
+from howsure.inputs.batches import Reading as Reading
+from howsure.inputs.batches import forms_of, regrouped, several_models
+from howsure.inputs.building import Crossing
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.columns import assign_models
-from howsure.inputs.files import ARROW_ENDINGS, PARQUET_ENDINGS, check_flat, table_form
-from howsure.inputs.frames import FrameTable, is_frame
-from howsure.inputs.roles import Columns, Kind
-from howsure.inputs.source import Source, listed, quoted, refusing
+from howsure.inputs.long import is_long
+from howsure.inputs.parts import (
+    ArrowPiece,
+    FragmentPiece,
+    FramePiece,
+    ParquetPiece,
+    StreamPiece,
+    TextPiece,
+    arrow_reader,
+    identity_of,
+)
+from howsure.inputs.parts import Piece as Piece
+from howsure.inputs.places import Place, is_address, is_folder, is_pattern, places
+from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
+from howsure.inputs.source import Source, name_parts, quoted, refusing
 from howsure.inputs.stacked import check_unstacked
-from howsure.inputs.tables import Missing, gaps_of, in_one_order, kept_rows, read_told
-from howsure.inputs.text import TextFile
-from howsure.predictions import EvalSet
+from howsure.inputs.streams import is_lazy, stream_of
+from howsure.inputs.tables import Missing, as_wide, read_told
 
-BATCH: Final = 32_768
-"""Rows that are looked at together."""
-PIECE: Final = 1_048_576
-"""Rows that are one piece of work, about."""
-HUGE: Final = 2_000_000
-"""Rows past which a table is read by pieces."""
-ROW: Final = "howsure_row"
-"""The column of a batch that says where each row stands in its file."""
-FILE: Final = "howsure_file"
-"""And the one that says in which, of several."""
-_PLAIN: Final = ("missing", "crossing", "encoding", "decimal", "from_text", "name")
-_LISTS: Final = ("coverages", "levels", "labels")
-_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+BATCH_ROWS: Final = 131_072
+PIECE_ROWS: Final = 1_048_576
+_START: Final = 1 << 16
+_THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Some rows of a table.
-
-    Attributes
-    ----------
-    evalsets : tuple of EvalSet
-        One a model, on the same rows; none where no row is left.
-    table : pyarrow.Table
-        The same rows, in the columns that have roles.
-    rows : int
-        Rows read, dropped ones included.
-    dropped : int
-        Rows left out because a cell is missing.
-    dropped_by : mapping of str to int
-        By column, in how many rows its cell is missing.
-    """
-
-    evalsets: tuple[EvalSet, ...]
-    table: pa.Table
-    rows: int
-    dropped: int = 0
-    dropped_by: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How every part of a table is read.
-
-    Attributes
-    ----------
-    models : tuple of Roles
-        The columns' roles, for each model.
-    missing, crossing, encoding, decimal
-        As in `howsure.load`.
-    from_text : bool
-        Whether cells are text, so that ``1`` may be a number or a label.
-    name : str
-        What the model is called where no column says so.
-    many : bool
-        Whether rows come from several files.
-    """
-
-    models: tuple[Roles, ...]
-    missing: Missing = "error"
-    crossing: Crossing = "error"
-    encoding: str | None = None
-    decimal: str = "."
-    from_text: bool = False
-    name: str = ""
-    many: bool = False
-
-    @property
-    def kinds(self) -> dict[str, Kind]:
-        """The columns that are read, each with what it is read as."""
-        asked = _Asked(())
-        for roles in self.models:
-            asked.note(roles)
-        return asked.kinds
-
-    def told(self) -> dict[str, Any]:
-        """It as plain values, the same for tables that are read alike."""
-        own = {name: getattr(self, name) for name in _PLAIN}
-        models = [
-            {
-                "columns": {name: list(held) for name, held in roles.columns.items() if held},
-                "law": None if roles.law is None else [roles.law.name, dict(roles.law.parameters)],
-                **{name: list(getattr(roles, name)) for name in _LISTS},
-                "weights_kind": roles.weights_kind,
-                "model": roles.model,
-            }
-            for roles in self.models
-        ]
-        return {**own, "models": models}
-
-    @classmethod
-    def from_told(cls, facts: Mapping[str, Any]) -> Reading:
-        """What `told` made plain."""
-        models = tuple(
-            Roles(
-                columns={name: tuple(held) for name, held in one["columns"].items()},
-                law=None if one["law"] is None else LawColumns(*one["law"]),
-                coverages=tuple(one["coverages"]),
-                levels=tuple(one["levels"]),
-                labels=tuple(one["labels"]),
-                weights_kind=one["weights_kind"],
-                model=one["model"],
-            )
-            for one in facts["models"]
-        )
-        return cls(models=models, **{name: facts[name] for name in _PLAIN})
-
-    def build(self, table: pa.Table, title: str, first: int = 0) -> Batch:
-        """The evaluation sets of some rows, whose first one has this number in its file."""
-        names = [name for name in table.column_names if name not in (ROW, FILE)]
-        source = _Rows(table.select(names), title, self.from_text, self.decimal)
-        with _counted_from(first):
-            parts = [
-                replace(cells, model=roles.model or self.name or "model")
-                for roles in self.models
-                for cells in (read_cells(source, roles),)
-            ]
-            for cells in parts:
-                cells.check_finite()
-            gaps = gaps_of(parts, self.missing)
-            parts = in_one_order(parts)
-            rows = table.num_rows
-            if gaps:
-                if not any_left(parts):
-                    return Batch((), table.slice(0, 0), rows, rows, gaps)
-                kept = kept_rows(parts, gaps)
-                parts = [part.take(kept) for part in parts]
-                table = table.filter(pa.array(kept))
-            parts = [_placed(part, first) for part in parts]
-            made = build(parts, crossing=self.crossing)
-        own = table.select([*names, *(n for n in (ROW, FILE) if n in table.column_names)])
-        return Batch(made, own, rows, rows - table.num_rows, gaps)
-
-    def sets(self, table: pa.Table, title: str) -> tuple[EvalSet, ...]:
-        """The evaluation sets of chosen rows, which bear their places as names."""
-        made = self.build(table, title).evalsets
-        if any(roles["rows"] for roles in self.models) or ROW not in table.column_names:
-            return made
-        names: npt.NDArray[Any] = table[ROW].to_numpy()
-        if FILE in table.column_names:
-            files = table[FILE].to_pylist()
-            told = [f"{file}:{row}" for file, row in zip(files, names.tolist(), strict=True)]
-            names = np.array(told, dtype=object)
-        return tuple(replace(held, rows=names) for held in made)
-
-
-def any_left(parts: Sequence[Cells]) -> bool:
-    """Whether some row misses nothing."""
-    kept = np.ones(parts[0].n, dtype=np.bool_)
-    for part in parts:
-        for gone in part.missing().values():
-            kept &= ~gone
-    return bool(kept.any())
-
-
-def _placed(part: Cells, first: int) -> Cells:
-    return replace(part, places=part.places + first) if first else part
-
-
-@contextmanager
-def _counted_from(first: int) -> Iterator[None]:
-    """Number the rows in messages as their file does."""
-    try:
-        yield
-    except InputError as error:
-        if not first:
-            raise
-        moved = re.sub(
-            r"\brow (\d[\d,]*)", lambda m: f"row {int(m[1].replace(',', '')) + first}", str(error)
-        )
-        raise type(error)(moved) from error
-
-
-@final
-class _Asked(Source):
-    """A table without rows that notes which columns are asked for, and as what."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
-        self.kinds: dict[str, Kind] = {}
-
-    def note(self, roles: Roles) -> None:
-        for role, name, _ in roles.uses():
-            if role.kind is not None:
-                label = roles.classes and role.name == "y"
-                self.kinds.setdefault(name, "label" if label else role.kind)
-
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
-        raise NotImplementedError
-
-    def whole(self) -> pa.Table:
-        raise NotImplementedError
-
-
-@final
-class _Rows(Source):
-    """Rows of a table that are in memory already."""
-
-    def __init__(self, table: pa.Table, title: str, from_text: bool, decimal: str) -> None:
-        self.title = title
-        self.names = tuple(table.column_names)
-        self.from_text = from_text
-        self.decimal = decimal
-        self._table = table
-
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
-        check_flat(self._table.schema, kinds, self.title)
-        return self._table.select(list(kinds))
-
-    def whole(self) -> pa.Table:
-        return self._table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece(ABC):
-    """A part of a table that is one piece of work.
-
-    Attributes
-    ----------
-    path : str
-        Its file, or address.
-    title : str
-        What to call it in messages.
-    rows : int, optional
-        How many it has, where that is known.
-    first : int
-        The number of its first row in its file.
-    partition : tuple of (str, str)
-        Columns that the names of its folders give, with their values.
-    identity : str
-        A hash of what it reads; empty where it cannot be read again.
-    """
-
-    path: str
-    title: str
-    rows: int | None = None
-    first: int = 0
-    partition: tuple[tuple[str, Any], ...] = ()
-    identity: str = ""
-
-    @abstractmethod
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[pa.Table]:
-        """Its rows in these columns, about so many at a time."""
-
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """The names of its columns, those of its folders too."""
-
-    def span_of(self, column: str) -> tuple[float, float] | None:
-        """The least and the greatest value of a column, if the file says so."""
-        return None
-
-    def tables_of(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[pa.Table]:
-        """Its rows in these columns, some of which its folders give."""
-        given = {name for name, _ in self.partition}
-        own: dict[str, Kind] = {name: kind for name, kind in kinds.items() if name not in given}
-        for table in self.tables(own, rows):
-            for name, value in self.partition:
-                if name in kinds:
-                    table = table.append_column(name, _constant(value, table.num_rows))
-            yield table.select(list(kinds))
-
-    def batches(self, reading: Reading, rows: int = BATCH) -> Iterator[Batch]:
-        """Its rows as evaluation sets."""
-        first = self.first
-        with refusing(self.title):
-            for held in self.tables_of(reading.kinds, rows):
-                if not held.num_rows:
-                    continue
-                at = pa.array(np.arange(first, first + held.num_rows))
-                held = held.append_column(ROW, at)
-                if reading.many:
-                    held = held.append_column(FILE, _constant(self.path, held.num_rows))
-                yield reading.build(held, self.title, first)
-                first += held.num_rows
-
-
-def _constant(value: Any, n: int) -> pa.Array:
-    if not isinstance(value, str):
-        return pa.array(np.full(n, value))
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int32)), pa.array([value]))
-
-
-def _lacking(kinds: Mapping[str, Kind], names: Sequence[str], title: str) -> None:
-    """Refuse a part that lacks a column of the first one."""
-    gone = [name for name in kinds if name not in names]
-    if gone:
-        raise InputError(
-            f"{title}: every part must have the columns of the first, got none called "
-            f"{listed(gone)}; it has {listed(names)}"
-        )
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetPiece(Piece):
-    """Row groups of a Parquet file."""
-
-    groups: tuple[int, ...] = ()
-
-    def names(self) -> tuple[str, ...]:
-        with opened(self.path) as file, refusing(self.title), pq.ParquetFile(file) as held:
-            return (*held.schema_arrow.names, *(name for name, _ in self.partition))
-
-    def span_of(self, column: str) -> tuple[float, float] | None:
-        with opened(self.path) as file, refusing(self.title), pq.ParquetFile(file) as held:
-            places = [
-                k
-                for k in range(held.metadata.num_columns)
-                if held.metadata.schema.column(k).path == column
-            ]
-            found = [
-                held.metadata.row_group(group).column(place).statistics
-                for group in self.groups
-                for place in places
-            ]
-        if not found or any(each is None or not each.has_min_max for each in found):
-            return None
-        ends = np.array([[each.min, each.max] for each in found])
-        if ends.dtype.kind in "OM":
-            ends = ends.astype("datetime64[us]").astype(np.int64) / 1e6
-        return (float(ends.min()), float(ends.max())) if ends.dtype.kind in "biuf" else None
-
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[pa.Table]:
-        with opened(self.path) as file:
-            with refusing(self.title), pq.ParquetFile(file) as held:
-                schema = held.schema_arrow
-                _lacking(kinds, schema.names, self.title)
-                texts = [
-                    name
-                    for name, kind in kinds.items()
-                    if kind == "label" and pa.types.is_string(schema.field(name).type)
-                ]
-            with (
-                refusing(self.title),
-                pq.ParquetFile(
-                    file, read_dictionary=texts, page_checksum_verification=True
-                ) as held,
-            ):
-                found = held.iter_batches(
-                    rows, row_groups=list(self.groups), columns=list(kinds), use_threads=False
-                )
-                for batch in found:
-                    batch.validate(full=True)
-                    yield pa.Table.from_batches([batch])
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrowPiece(Piece):
-    """Record batches of an Arrow file, or a whole Arrow stream."""
-
-    numbers: tuple[int, ...] | None = None
-
-    def names(self) -> tuple[str, ...]:
-        with opened(self.path) as file, refusing(self.title):
-            reader = (pa.ipc.open_stream if self.numbers is None else pa.ipc.open_file)(file)
-            return (*reader.schema.names, *(name for name, _ in self.partition))
-
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[pa.Table]:
-        with opened(self.path) as file, refusing(self.title):
-            if self.numbers is None:
-                reader = pa.ipc.open_stream(file)
-                parts: Iterator[pa.RecordBatch] = iter(reader)
-            else:
-                reader = pa.ipc.open_file(file)
-                parts = (reader.get_batch(number) for number in self.numbers)
-            _lacking(kinds, reader.schema.names, self.title)
-            for part in parts:
-                part.validate(full=True)
-                yield from _sliced(pa.Table.from_batches([part.select(list(kinds))]), rows)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextPiece(Piece):
-    """A delimited text file."""
-
-    encoding: str | None = None
-    decimal: str = "."
-
-    def names(self) -> tuple[str, ...]:
-        with opened(self.path) as file:
-            held = TextFile(Path(self.path), file, self.encoding, self.decimal)
-        return (*held.names, *(name for name, _ in self.partition))
-
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[pa.Table]:
-        with opened(self.path) as file:
-            held = TextFile(Path(self.path), file, self.encoding, self.decimal)
-            _lacking(kinds, held.names, self.title)
-            for table in held.blocks(kinds):
-                yield from _sliced(table, rows)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given(Piece):
-    """Whatever yields tables, once."""
-
-    source: Callable[[], Iterator[Any]]
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(_as_table(next(self.source()), self.title).column_names)
-
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[pa.Table]:
-        for table in self.source():
-            held = _as_table(table, self.title)
-            _lacking(kinds, held.column_names, self.title)
-            yield from _sliced(held.select(list(kinds) or held.column_names), rows)
-
-
-def _as_table(given: Any, title: str) -> pa.Table:
-    if isinstance(given, pa.Table):
-        return given
-    if isinstance(given, pa.RecordBatch):
-        return pa.Table.from_batches([given])
-    return FrameTable(given, title).whole()
-
-
-def _sliced(table: pa.Table, rows: int) -> Iterator[pa.Table]:
-    for start in range(0, table.num_rows, rows):
-        yield table.slice(start, rows)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A table in pieces.
+    """A table of any size, in pieces.
 
     Attributes
     ----------
     title : str
-        What to call it.
+        What to call the whole.
     pieces : tuple of Piece
-        In order.
-    reading : Reading
-        How each is read.
-    rows : int, optional
-        Their rows, where that is known.
+        Its rows in order; one piece of what yields its rows once.
     again : bool
-        Whether pieces may be read again, and by other processes.
-    first : tuple of EvalSet
-        Of the first rows.
+        Whether they may be read again, and by other processes.
+    rows : int, optional
+        How many rows there are, where that is known without reading them.
+    reading : Reading
+        How to read each.
     explanation : tuple of ColumnUse
         How each column is read.
     notes : tuple of str
         What the reader of a result should know.
-    time_range : tuple of float, optional
-        The first and the last time, dates in seconds, where the files say so.
+    time_range : (float, float), optional
+        The least and the greatest time, in the unit that evaluation sets hold it in, where the
+        statistics of Parquet files tell.
     """
 
     title: str
     pieces: tuple[Piece, ...]
-    reading: Reading
-    rows: int | None
     again: bool
-    first: tuple[EvalSet, ...]
-    explanation: tuple[ColumnUse, ...] = ()
+    rows: int | None
+    reading: Reading
+    explanation: tuple[ColumnUse, ...]
     notes: tuple[str, ...] = ()
     time_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How large a table is, as far as that is told without reading it.
+
+    Attributes
+    ----------
+    rows : int, optional
+        Its rows: as metadata says or, for text, as its size and its first rows suggest.
+    parts : bool
+        Whether it can be read in parts alone: a folder, a pattern, an address, or what yields its
+        rows some at a time.
+    """
+
+    rows: int | None
+    parts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Pieces that were found, before any role is decided."""
+
+    title: str
+    model: str
+    pieces: tuple[Piece, ...]
+    again: bool = True
+    footers: tuple[pq.FileMetaData, ...] = ()
 
 
 def cut(
@@ -507,312 +120,412 @@ def cut(
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
+    batch_rows: int = BATCH_ROWS,
+    piece_rows: int = PIECE_ROWS,
     **columns: Unpack[Columns],
 ) -> Cut:
-    """Cut a table into pieces, and decide how all of them are read; arguments as in `load`."""
-    if isinstance(source, str | os.PathLike):
-        files = list_files(os.fspath(source))
-        title = files[0].path if len(files) == 1 else f"{os.fspath(source)} ({len(files):,} files)"
-        pieces = tuple(piece for file in files for piece in _pieces_of(file, encoding, decimal))
-        again = True
-    else:
-        title, again = "the table", False
-        pieces = (Given(path=title, title=title, source=_yielding(source)),)
-    known = [piece for piece in pieces if piece.rows != 0]
-    if not known:
-        raise InputError(f"{title}: the table holds columns but no rows")
-    if not again:
-        (whole,) = known
-        ahead = _Ahead(whole)
-        known, pieces = [ahead.peeked()], (ahead.rest(),)
-    reading, first, uses, notes = _decided(
-        known[0],
-        Reading(
-            models=(),
-            missing=missing,
-            crossing=crossing,
-            encoding=encoding,
-            decimal=decimal,
-            from_text=isinstance(known[0], TextPiece),
-            many=len({piece.path for piece in pieces}) > 1,
-        ),
-        columns,
-    )
-    counts = [piece.rows for piece in pieces]
-    return Cut(
-        title=title,
-        pieces=pieces,
-        reading=reading,
-        rows=None if None in counts else sum(count or 0 for count in counts),
-        again=again,
-        first=first,
-        explanation=uses,
-        notes=notes,
-        time_range=_time_range(pieces, reading),
-    )
+    """Cut a table into pieces, and decide how each is read.
 
+    What names of columns tell is decided from the first file, what content tells from its first
+    rows; all others must then hold the same.
 
-def _decided(
-    piece: Piece, reading: Reading, said: Columns
-) -> tuple[Reading, tuple[EvalSet, ...], tuple[ColumnUse, ...], tuple[str, ...]]:
-    """How a table is read, by the names of its columns and its first rows."""
-    names = piece.names()
-    models = assign_models(names, said)
-    if any(roles.long for roles in models):
-        raise InputError(
-            f"{piece.title}: a long table, with a row for each part of a prediction, cannot be "
-            "read by pieces: make it wide, a column for each level or draw, or name its columns"
-        )
-    if any(roles["model"] for roles in models):
-        column = models[0].one("model") or ""
-        raise InputError(
-            f"{piece.title}: a table is read by pieces for one model, or several in columns of "
-            f'their own, got the model column {quoted(column)}; --model "" leaves it out'
-        )
-    if any(roles["encode"] or roles["image"] for roles in models):
-        raise InputError(f"{piece.title}: texts and images cannot be encoded by pieces")
-    if len(models) == 1 and not models[0].model:
-        reading = replace(reading, name=_stem(piece.path) if not reading.many else "")
-    kinds = replace(reading, models=tuple(models)).kinds
-    table = next((t for t in piece.tables_of(kinds, BATCH) if t.num_rows), None)
-    if table is None:
-        raise InputError(f"{piece.title}: the table holds columns but no rows")
-    source = _Rows(table, piece.title, reading.from_text, reading.decimal)
-    cells = [read_told(source, roles, said) for roles in models]
-    for each in cells:
-        if said.get("model") is None:
-            check_unstacked(source, each)
-    reading = replace(reading, models=tuple(each.roles for each in cells))
-    first = reading.build(table, piece.title, piece.first).evalsets
-    if not first:
-        raise InputError(f"{piece.title}: a row without missing cells is needed, got none at first")
-    uses = explain_models(names, reading.models, piece.title)
-    notes = dict.fromkeys(note for each in cells for note in each.notes)
-    return reading, first, uses, tuple(notes)
+    Parameters
+    ----------
+    source : path, address, or what yields Arrow batches
+        A file as `howsure.inputs.load` takes it, a folder of such files (``key=value`` in names of
+        folders becomes a column), a pattern such as ``'preds/*.parquet'``, any of these at an
+        address that fsspec knows; what has ``__arrow_c_stream__``, an iterable of record batches
+        or data frames, a dataset of pyarrow, a lazy frame of Polars, a data frame of dask, a Ray
+        dataset.
+    missing, crossing, encoding, decimal, **columns
+        As `howsure.inputs.load` takes them.
+    batch_rows : int
+        Rows of a batch, at most.
+    piece_rows : int
+        Rows of a piece of a file that can be cut, at most, unless a row group holds more.
 
+    Returns
+    -------
+    Cut
 
-def _stem(path: str) -> str:
-    return Path(path).name.split(".")[0]
+    Raises
+    ------
+    InputError
+        If there is no such table, its columns cannot be told apart, or it must be read whole: long
+        tables, models in one column, a column to encode.
 
-
-def _time_range(pieces: Sequence[Piece], reading: Reading) -> tuple[float, float] | None:
-    """The first and the last time, by what Parquet files state of their columns."""
-    column = reading.models[0].one("time")
-    spans = [piece.span_of(column) for piece in pieces] if column else [None]
-    if None in spans:
-        return None
-    lows, highs = zip(*(span for span in spans if span is not None), strict=True)
-    return min(lows), max(highs)
-
-
-@final
-class _Ahead:
-    """A source that is read once: its first table is looked at, and comes again."""
-
-    def __init__(self, piece: Piece) -> None:
-        self._piece = piece
-        self._tables = piece.tables({}, BATCH)
-        self._first = next(self._tables, None)
-
-    def peeked(self) -> Piece:
-        """The first table alone."""
-        held = [] if self._first is None else [self._first]
-        return Given(path=self._piece.path, title=self._piece.title, source=lambda: iter(held))
-
-    def rest(self) -> Piece:
-        """All tables, the first one too."""
-
-        def every() -> Iterator[pa.Table]:
-            if self._first is not None:
-                yield self._first
-            yield from self._tables
-
-        return Given(path=self._piece.path, title=self._piece.title, source=every)
-
-
-def is_stream(source: Any) -> bool:
-    """Whether a source yields tables, and is none itself."""
-    if isinstance(source, str | os.PathLike | Mapping | list | tuple):
-        return False
-    return not nw.dependencies.is_into_dataframe(source) and _streams(source) is not None
-
-
-def _yielding(source: Any) -> Callable[[], Iterator[Any]]:
-    """What yields the tables of a source that is no file."""
-    found = _streams(source)
-    if found is None:
-        raise InputError(
-            "a table must be a file, a folder, a data frame or yield Arrow batches, got "
-            f"{type(source).__name__}"
-        )
-    return found
-
-
-def _streams(source: Any) -> Callable[[], Iterator[Any]] | None:
-    """How a source yields tables: Arrow's stream, or the way of its library."""
-    if hasattr(source, "iter_batches"):  # Ray
-        return lambda: iter(source.iter_batches(batch_format="pyarrow", batch_size=BATCH))
-    if hasattr(source, "collect_batches"):  # a lazy frame of Polars
-        return lambda: iter(source.collect_batches(chunk_size=BATCH))
-    if hasattr(source, "to_delayed") and hasattr(source, "partitions"):  # Dask
-        return lambda: (part.compute() for part in source.partitions)
-    if hasattr(source, "to_batches") and not is_frame(source):  # a dataset of Arrow
-        return lambda: iter(source.to_batches(batch_size=BATCH))
-    if hasattr(source, "__arrow_c_stream__"):
-        return lambda: iter(pa.RecordBatchReader.from_stream(source))
-    return (lambda: source) if isinstance(source, Iterator) else None
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file of a table, with its size, when it changed, and what its folders say."""
-
-    path: str
-    size: int
-    changed: str
-    partition: tuple[tuple[str, Any], ...] = ()
-
-
-def is_address(path: str) -> bool:
-    """Whether a path is an address that fsspec may know."""
-    return "://" in path
-
-
-def list_files(source: str) -> list[_File]:
-    """The files of a table: one, or those of a folder or a pattern, in the order of their names.
-
-    Names that begin with a dot or an underscore are left out in folders, as others do.
+    Examples
+    --------
+    >>> rows = {"y": [1.0, 2.0], "lower_90": [0.0, 1.0], "upper_90": [2.0, 3.0]}
+    >>> held = cut(iter([pa.table(rows)]))
+    >>> [batch.rows for piece in held.pieces for batch in piece.batches(held.reading)]
+    [2]
     """
-    find = _found_at_address if is_address(source) else _found_on_disk
-    files, root = find(source)
-    if not files:
-        raise InputError(f"{source}: no file of a table is there")
-    for file in files:
-        table_form(file.path)
-    endings = {table_form(file.path)[0] for file in files}
-    groups = [set(PARQUET_ENDINGS), set(ARROW_ENDINGS), {".csv", ".tsv"}]
-    if sum(bool(endings & group) for group in groups) > 1:
-        raise InputError(f"{source}: files must be of one kind, got {listed(sorted(endings))}")
-    return [replace(file, partition=_partition(file.path, root)) for file in files]
+    for name, value, others in (
+        ("missing", missing, ("error", "drop")),
+        ("crossing", crossing, ("error", "sort")),
+    ):
+        if value not in others:
+            raise InputError(f"{name} must be {others[0]!r} or {others[1]!r}, got {value!r}")
+    check_whole(batch_rows, "batch_rows")
+    check_whole(piece_rows, "piece_rows")
+    plan = _planned(source, encoding, decimal, piece_rows)
+    head = _head(plan, batch_rows)
+    parts, notes = _decided(head, columns)
+    roles = [part.roles for part in parts]
+    frozen = [_frozen(held) for held in roles]
+    model = parts[0].one("model")
+    reading = Reading(
+        roles=frozen[0],
+        models=tuple(frozen),
+        names=tuple(held.model or plan.model or "model" for held in frozen),
+        forms=forms_of(parts),
+        classes=parts[0].labels,
+        named="" if model is None else str(model.labels[0]),
+        missing=missing,
+        crossing=crossing,
+        encoding=encoding,
+        decimal=decimal,
+        batch_rows=batch_rows,
+    )
+    if reading.named:
+        reading = replace(reading, names=(reading.named,))
+    counts = [piece.rows for piece in plan.pieces]
+    time = reading.roles.one("time")
+    return Cut(
+        title=plan.title,
+        pieces=plan.pieces,
+        again=plan.again,
+        rows=None if None in counts else sum(count or 0 for count in counts),
+        reading=reading,
+        explanation=explain_models(head.names, roles, plan.title),
+        notes=notes,
+        time_range=None if time is None else _time_range(plan.footers, time, reading.moments),
+    )
 
 
-def _found_on_disk(source: str) -> tuple[list[_File], str]:
-    path = Path(source).expanduser()
-    if path.is_dir():
-        names = [each for each in path.rglob("*") if each.is_file() and not _hidden(each, path)]
-        root = str(path)
-    elif path.exists() or not glob.has_magic(source):
-        if not path.exists():
-            raise InputError(f"{source}: there is no such file")
-        names, root = [path], str(path.parent)
-    else:
-        names = [Path(each) for each in glob.glob(str(path), recursive=True)]
-        names = [each for each in names if each.is_file()]
-        root = source[: re.search(r"[*?\[]", source).start()]  # type: ignore[union-attr]
-    stats = [(str(each), each.stat()) for each in sorted(names)]
-    return [_File(name, stat.st_size, str(stat.st_mtime_ns)) for name, stat in stats], root
+def extent(source: Any) -> Extent:
+    """How large a table is, told cheaply; nothing is refused that `load` would read or refuse."""
+    one = source[0] if isinstance(source, list | tuple) and len(source) == 1 else source
+    if isinstance(one, str | PathLike):
+        path = fspath(one)
+        if is_address(path) or is_pattern(path) or is_folder(path):
+            return Extent(None, parts=True)
+        try:
+            return Extent(_rows_of(places(path)[1][0]), parts=False)
+        except InputError:
+            return Extent(None, parts=False)
+    return Extent(None, parts=isinstance(one, ds.Dataset) or is_lazy(one))
 
 
-def _found_at_address(source: str) -> tuple[list[_File], str]:
-    core = require("fsspec.core", extra="cluster")
-    with refusing(source):
-        system, path = core.url_to_fs(source)
-        if system.isdir(path):
-            names = [n for n in system.find(path) if not _hidden(Path(n), Path(path))]
-        elif glob.has_magic(path):
-            names = [name for name in system.glob(path) if system.isfile(name)]
-        else:
-            names = [path] if system.exists(path) else []
-        facts = [(name, system.info(name)) for name in sorted(names)]
-    return [
-        _File(
-            system.unstrip_protocol(name),
-            int(info.get("size") or 0),
-            str(info.get("ETag") or info.get("mtime") or info.get("created") or ""),
+def is_huge(source: Any, past: int) -> bool:
+    """Whether a table is to be read in parts: it has more rows, or cannot be read else."""
+    found = extent(source)
+    return found.parts or (found.rows or 0) > past
+
+
+def _planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> _Plan:
+    """The pieces of whatever is given."""
+    if isinstance(source, list | tuple) and len(source) == 1:
+        (source,) = source
+    if isinstance(source, str | PathLike):
+        return _planned_files(fspath(source), encoding, decimal, piece_rows)
+    if isinstance(source, list | tuple) and any(isinstance(s, str | PathLike) for s in source):
+        raise InputError(
+            f"several tables ({len(source)}) are several models, which are not read in parts: give "
+            "a folder or a quoted pattern such as 'preds/*.parquet' where they are parts of one "
+            "table, or put the models beside one another in one"
         )
-        for name, info in facts
-    ], str(path)
+    if isinstance(source, ds.FileSystemDataset):
+        pieces = _fragments(source)
+        if pieces:
+            return _Plan("the dataset", "", pieces)
+    if isinstance(source, ds.Dataset):
+        source = source.scanner().to_reader()
+    if known.is_dask_dataframe(source):
+        count = source.npartitions
+        frames = [
+            FramePiece(title=f"partition {place} of the table", frame=source.partitions[place])
+            for place in range(count)
+        ]
+        return _Plan(f"the table ({count:,} partitions)", "", tuple(frames))
+    stream = stream_of(source)
+    return _Plan(stream.title, "", (StreamPiece(title=stream.title, stream=stream),), again=False)
 
 
-def _hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.relative_to(root).parts)
-
-
-def _partition(path: str, root: str) -> tuple[tuple[str, Any], ...]:
-    """The columns that folders called ``name=value`` give."""
-    held = []
-    inner = path[len(root) :] if path.startswith(root) else path
-    for part in Path(inner).parts[:-1]:
-        name, equals, value = part.partition("=")
-        if equals and name:
-            number = re.fullmatch(r"-?\d{1,15}", value)
-            held.append((name, int(value) if number else "" if value == _NULL else value))
-    return tuple(held)
-
-
-@contextmanager
-def opened(path: str) -> Iterator[pa.NativeFile]:
-    """A file for reading, wherever it lies."""
-    if not is_address(path):
-        with refusing(path), pa.OSFile(path) as file:
-            yield file
-        return
-    core = require("fsspec.core", extra="cluster")
-    with refusing(path):
-        system, inner = core.url_to_fs(path)
-        with system.open(inner, "rb") as handle, pa.PythonFile(handle, mode="r") as file:
-            yield file
-
-
-def _pieces_of(file: _File, encoding: str | None, decimal: str) -> Iterator[Piece]:
-    """The pieces of one file."""
-    ending, _ = table_form(file.path)
-    told: dict[str, Any] = {"path": file.path, "partition": file.partition}
-
-    def identity(*part: object) -> str:
-        return hashlib.sha256(repr((file, *part)).encode()).hexdigest()
-
-    if ending in PARQUET_ENDINGS:
-        with opened(file.path) as handle, refusing(file.path), pq.ParquetFile(handle) as held:
-            sizes = [held.metadata.row_group(k).num_rows for k in range(held.num_row_groups)]
-        first = 0
-        for groups in _together(sizes):
-            rows = sum(sizes[k] for k in groups)
-            yield ParquetPiece(
-                **told,
-                title=file.path,
-                rows=rows,
-                first=first,
-                groups=tuple(groups),
-                identity=identity(tuple(groups)),
+def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> _Plan:
+    title, found = places(path)
+    footers: list[pq.FileMetaData] = []
+    pieces: list[Piece] = []
+    if found[0].form == "parquet":
+        with ThreadPoolExecutor(min(_THREADS, len(found))) as pool:
+            footers = list(pool.map(_footer, found))
+        for place, footer in zip(found, footers, strict=True):
+            groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+            pieces += _cut_file(ParquetPiece, place, groups, piece_rows)
+    elif found[0].form == "arrow":
+        for place in found:
+            pieces += _cut_arrow(place, piece_rows)
+    else:
+        for place in found:
+            pieces.append(
+                TextPiece(
+                    title=place.path,
+                    place=place,
+                    identity=identity_of(place, None),
+                    encoding=encoding,
+                    decimal=decimal,
+                )
             )
-            first += rows
-    elif ending in ARROW_ENDINGS:
-        with opened(file.path) as handle, refusing(file.path):
-            whole = handle.read(6) == b"ARROW1"
-            handle.seek(0)
-            numbers = range(pa.ipc.open_file(handle).num_record_batches) if whole else None
-        yield ArrowPiece(
-            **told,
-            title=file.path,
-            numbers=None if numbers is None else tuple(numbers),
-            identity=identity(),
-        )
-    else:
-        yield TextPiece(
-            **told, title=file.path, encoding=encoding, decimal=decimal, identity=identity()
+    if not pieces:
+        what = "the table holds" if len(found) == 1 else "the files hold"
+        raise InputError(f"{title}: {what} columns but no rows")
+    shared = found[0].path.partition("://")[0] != "memory"  # which no other process sees
+    return _Plan(title, _model_of(path), tuple(pieces), shared, tuple(footers))
+
+
+def _model_of(path: str) -> str:
+    """What to call the model: the file without endings, or the last folder without wildcards."""
+    if is_pattern(path) or is_folder(path):
+        whole = [part for part in Path(path).parts if not is_pattern(part) and "=" not in part]
+        return whole[-1].strip("./\\") if whole else ""
+    return name_parts(Path(path))[0]
+
+
+def _footer(place: Place) -> pq.FileMetaData:
+    with refusing(place.path), place.open() as handle:
+        return pq.read_metadata(handle)
+
+
+def _cut_file(
+    kind: type[ParquetPiece] | type[ArrowPiece],
+    place: Place,
+    counts: Sequence[int],
+    piece_rows: int,
+) -> Iterator[Piece]:
+    """Pieces of a file whose groups hold so many rows; groups without rows are left out."""
+    starts = [0, *accumulate(counts)]
+    taken: list[list[int]] = []
+    size = 0
+    for group, count in enumerate(counts):
+        if not count:
+            continue
+        if not taken or size + count > piece_rows:
+            taken.append([])
+            size = 0
+        taken[-1].append(group)
+        size += count
+    word = "row groups" if kind is ParquetPiece else "batches"
+    for groups in taken:
+        part = f", {word} {groups[0]} to {groups[-1]}" if len(taken) > 1 else ""
+        held = tuple(groups)
+        yield kind(
+            title=f"{place.path}{part}",
+            place=place,
+            rows=sum(counts[group] for group in groups),
+            first_row=starts[groups[0]],
+            groups=held,
+            identity=identity_of(place, held),
         )
 
 
-def _together(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Row groups in pieces of at least so many rows; an empty file is one without any."""
-    held: list[int] = []
-    total = 0
-    for place, size in enumerate(sizes):
-        held.append(place)
-        total += size
-        if total >= PIECE:
-            yield held
-            held, total = [], 0
-    if held or not sizes:
-        yield held
+def _cut_arrow(place: Place, piece_rows: int) -> Iterator[Piece]:
+    """Pieces of an Arrow file; a stream, and a file far away, are one each."""
+    with refusing(place.path), place.open() as handle:
+        counts = None if place.remote else arrow_counts(handle)
+    if counts is not None:
+        yield from _cut_file(ArrowPiece, place, counts, piece_rows)
+        return
+    yield ArrowPiece(title=place.path, place=place, identity=identity_of(place, None))
+
+
+def arrow_counts(handle: pa.NativeFile) -> list[int] | None:
+    """The rows of each batch of an Arrow file, from its narrowest column; None of a stream."""
+    reader = arrow_reader(handle)
+    if not hasattr(reader, "num_record_batches"):
+        return None
+
+    def width(place: int) -> int:
+        kind = reader.schema.field(place).type
+        return kind.bit_width if pa.types.is_primitive(kind) else 1 << 20
+
+    if len(reader.schema):
+        reader = arrow_reader(handle, [min(range(len(reader.schema)), key=width)])
+    return [reader.get_batch(place).num_rows for place in range(reader.num_record_batches)]
+
+
+def _fragments(dataset: ds.FileSystemDataset) -> tuple[Piece, ...]:
+    """A piece for each file of a dataset; none where it was filtered, which forbids that."""
+    try:
+        found = list(dataset.get_fragments())
+    except ValueError:
+        return ()
+    pieces: list[Piece] = []
+    for one in found:
+        info = one.filesystem.get_file_info(one.path)
+        place = Place(one.path, info.size or 0, str(info.mtime_ns))
+        rows = one.count_rows() if isinstance(one, ds.ParquetFileFragment) else None
+        if rows != 0:
+            pieces.append(
+                FragmentPiece(
+                    title=one.path,
+                    fragment=one,
+                    schema=dataset.schema,
+                    rows=rows,
+                    identity=identity_of(place, None),
+                )
+            )
+    return tuple(pieces)
+
+
+class _Head(Source):
+    """The first rows of a table, any columns of which can be read."""
+
+    def __init__(self, piece: Piece, names: tuple[str, ...], first: pa.Table | int) -> None:
+        self.title = piece.file
+        self.names = names
+        self.from_text = piece.from_text
+        self.decimal = getattr(piece, "decimal", ".")
+        self.notes = piece.notes()
+        self._piece = piece
+        self._first = first
+        self.check_names()
+
+    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+        """The named columns."""
+        if isinstance(self._first, int):
+            return _begin(self._piece, kinds, self._first)
+        return self._first.select(list(kinds))
+
+    def whole(self) -> pa.Table:
+        """Every column as text, or as it is."""
+        return self.read(dict.fromkeys(self.names, "key"))
+
+
+def _head(plan: _Plan, rows: int) -> _Head:
+    """The first rows of the first piece that holds any."""
+    for piece in plan.pieces:
+        names = piece.names()
+        if isinstance(piece, StreamPiece):
+            table = piece.stream.head(rows)
+            return _Head(piece, names, table)
+        if names and _begin(piece, {names[0]: "key"}, rows) is not None:
+            return _Head(piece, names, rows)
+    what = "the table holds" if len(plan.pieces) == 1 else "the parts hold"
+    raise InputError(f"{plan.title}: {what} columns but no rows")
+
+
+def _begin(piece: Piece, kinds: Mapping[str, Kind], rows: int) -> pa.Table | None:
+    """The first rows of a piece; None where it holds none."""
+    with closing(piece.tables(kinds, rows)) as tables:
+        return next(regrouped(tables, rows), None)
+
+
+def _decided(head: _Head, said: Columns) -> tuple[list[Cells], tuple[str, ...]]:
+    """The first rows of each model, with the roles that names and content give the columns."""
+    with within(head.title):
+        models = assign_models(head.names, said)
+    parts = []
+    for roles in models:
+        _check_roles(head.title, roles)
+        cells = read_told(head, roles, said)
+        if roles.long:
+            if is_long(cells):
+                raise InputError(_long(head.title, roles))
+            cells = read_cells(head, as_wide(head, roles, said))
+        held = cells.one("model")
+        if held is not None and len(held.labels) != 1:
+            raise InputError(several_models(head.title, cells.roles, held.labels.tolist()))
+        if said.get("quantile_level" if cells.roles["model"] else "model") is None:
+            check_unstacked(head, cells)
+        parts.append(cells)
+    notes = dict.fromkeys(note for cells in parts for note in cells.notes)
+    if parts[0].roles["image"]:
+        notes[f"{head.title}: images are not shown of a table that is read in parts"] = None
+    return parts, tuple(notes)
+
+
+def _check_roles(title: str, roles: Roles) -> None:
+    """Raise `InputError` for what only a table in memory may hold."""
+    if roles.encoder is not None:
+        raise InputError(
+            f"{title}: a column cannot be encoded in a table that is read in parts: encode it "
+            "first, and give the columns of the embedding (embedding=, --embedding)"
+        )
+
+
+def _long(title: str, roles: Roles) -> str:
+    role = next(role for role in LONG if roles[role])
+    return (
+        f"{title}: a table that is read in parts must hold a row for each case, and "
+        f"{quoted(roles[role][0])} makes this a long table, with a row for each level or draw: "
+        f"make it wide first, or pass {role}='' ({BY_NAME[role].option} \"\") where it is none"
+    )
+
+
+def _frozen(roles: Roles) -> Roles:
+    """The roles with nothing that content may change."""
+    kept = roles.only(lambda role: role.name != "image")
+    return replace(kept, guessed=roles.guessed & {"ease"})
+
+
+def _rows_of(place: Place) -> int | None:
+    """The rows of a file near by, as its metadata say or its first bytes suggest."""
+    if place.form == "parquet":
+        return int(_footer(place).num_rows)
+    with refusing(place.path), place.open() as handle:
+        if place.form == "arrow":
+            counts = arrow_counts(handle)
+            return None if counts is None else sum(counts)
+        packed = name_parts(Path(place.path))[2]
+        if packed:
+            return None
+        start = handle.read(_START)
+        lines = start.count(b"\n")
+        return round(place.size * lines / len(start)) if lines else None
+
+
+def _time_range(
+    footers: Sequence[pq.FileMetaData], name: str, moments: str | None
+) -> tuple[float, float] | None:
+    """The least and the greatest time that statistics of all row groups tell."""
+    ends: list[float] = []
+    for footer in footers:
+        names = [footer.schema.column(place).path for place in range(footer.num_columns)]
+        if name not in names:
+            return None
+        place = names.index(name)
+        scale = _scale(footer.schema.column(place), moments)
+        for group in range(footer.num_row_groups):
+            column = footer.row_group(group).column(place)
+            held = column.statistics
+            if footer.row_group(group).num_rows == 0:
+                continue
+            if scale is None or held is None or not held.has_min_max:
+                return None
+            ends += [float(held.min_raw) * scale, float(held.max_raw) * scale]
+    return (min(ends), max(ends)) if ends else None
+
+
+_SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def _scale(column: Any, moments: str | None) -> float | None:
+    """What the raw numbers of a column are times, in the unit of moments; None if unknown."""
+    kind = column.logical_type.type
+    if column.physical_type not in ("INT32", "INT64", "FLOAT", "DOUBLE"):
+        return None
+    if moments is None:
+        return 1.0 if kind in ("NONE", "INT") else None
+    if moments not in _SECONDS:
+        return None
+    if kind == "DATE":
+        return 86_400 / _SECONDS[moments]
+    if kind != "TIMESTAMP":
+        return None
+    unit = str(column.logical_type)
+    found = next((short for word, short in _UNITS.items() if word in unit), None)
+    return None if found is None else _SECONDS[found] / _SECONDS[moments]
+
+
+_UNITS: Final = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}

@@ -34,6 +34,14 @@ from howsure.predictions import EvalSet
 Missing = Literal["error", "drop"]
 
 
+class NoneKeptError(InputError):
+    """Every row of a table misses a cell; `gaps` counts them by column."""
+
+    def __init__(self, message: str, gaps: Mapping[str, int]) -> None:
+        super().__init__(message)
+        self.gaps = gaps
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """Evaluation sets, with what is known of their rows besides.
@@ -267,7 +275,9 @@ def sources(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
         raise InputError("a table is needed, got none")
     for number, item in enumerate(many, 1):
         title = "the table" if len(many) == 1 else f"table {number}"
-        if isinstance(item, str | os.PathLike):
+        if isinstance(item, Source):
+            yield item
+        elif isinstance(item, str | os.PathLike):
             yield open_table(item, encoding=encoding, decimal=decimal)
         elif isinstance(item, Mapping):
             yield MappingTable(item, title)
@@ -442,7 +452,7 @@ def kept_rows(parts: Sequence[Cells], gaps: Mapping[str, int]) -> npt.NDArray[np
             kept &= ~gone
     if not kept.any():
         said = ", ".join(f"{count} cells miss in {quoted(name)}" for name, count in gaps.items())
-        raise InputError(f"a row without missing cells is needed, got none: {said}")
+        raise NoneKeptError(f"a row without missing cells is needed, got none: {said}", gaps)
     return kept
 
 

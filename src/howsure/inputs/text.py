@@ -11,8 +11,8 @@ import codecs
 import queue
 import re
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
@@ -26,7 +26,6 @@ from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts
 
 BLOCK: Final = 1 << 20
 LARGE_BLOCK: Final = 16 << 20  # the longest row that can be read
-_STREAMED: Final = 8 << 20  # a block of a text that is read block by block
 LONGEST_LINE: Final = 16_000_000  # bytes; less than a large block, so that none hides a longer one
 LAST_CELL: Final = "-1234567890123456789e-300"
 _DELIMITERS: Final = (",", ";", "\t", "|")
@@ -54,11 +53,16 @@ class TextFile(Source):
     from_text = True
 
     def __init__(
-        self, path: Path, file: pa.NativeFile, encoding: str | None = None, decimal: str = "."
+        self,
+        path: Path,
+        file: pa.NativeFile,
+        encoding: str | None = None,
+        decimal: str = ".",
+        title: str = "",
     ) -> None:
         if decimal not in (".", ","):
             raise InputError(f"decimal must be '.' or ',', got {decimal!r}")
-        self.title = str(path)
+        self.title = title or str(path)
         self.folder = path.parent
         self.decimal = decimal
         self._file = file
@@ -99,70 +103,43 @@ class TextFile(Source):
             except pa.ArrowInvalid:
                 return self._read(kinds, pa.string(), LARGE_BLOCK)
 
+    def batches(self, kinds: Mapping[str, Kind]) -> Generator[pa.RecordBatch]:
+        """The rows of `read` block by block, so that a file of any size takes little room.
+
+        A column that may hold numbers or labels comes as text: its first block binds none later.
+        What no plain reading takes is read again from the start, as `read` does.
+        """
+        given = 0
+        with refusing(self.title):
+            try:
+                for block in self._blocks(kinds, pa.float64(), BLOCK):
+                    given += block.num_rows
+                    yield block
+            except pa.ArrowInvalid:
+                for block in self._blocks(kinds, pa.string(), LARGE_BLOCK):
+                    fresh = block.slice(min(given, block.num_rows))
+                    given -= block.num_rows - fresh.num_rows
+                    if fresh.num_rows:
+                        yield fresh
+
     def whole(self) -> pa.Table:
         """Every column as text, an empty cell as an empty one."""
         return self.read(dict.fromkeys(self.names, "text"))
 
-    def blocks(self, kinds: Mapping[str, Kind]) -> Iterator[pa.Table]:
-        """The named columns, block by block."""
-        given = 0
-        try:
-            for table in self._blocks(kinds, pa.float64(), _STREAMED):
-                given += table.num_rows
-                yield table
-        except pa.ArrowInvalid:  # a cell is no number, or a row is long: which, is seen in text
-            seen = 0
-            with refusing(self.title):
-                for table in self._blocks(kinds, pa.string(), LARGE_BLOCK):
-                    new = table.slice(max(given - seen, 0))
-                    seen += table.num_rows
-                    if new.num_rows:
-                        yield new
-
-    def _blocks(
-        self, kinds: Mapping[str, Kind], number: pa.DataType, block: int
-    ) -> Iterator[pa.Table]:
-        broken: list[bool] = []
-        last = self._delimiter.join([LAST_CELL] * len(self.names))
-        held: pa.Table | None = None
-        with self._lent(
-            pacsv.open_csv,
-            pacsv.ReadOptions(block_size=block),
-            self._converting(kinds, number),
-            lambda row: broken.append(LAST_CELL in row.text),
-            last_row=last,
-        ) as reader:
-            try:
-                for batch in reader:
-                    if held is not None and batch.num_rows:
-                        yield held
-                    held = pa.Table.from_batches([batch]) if batch.num_rows else held
-            finally:
-                del reader
-        if any(broken):
-            raise InputError(f"{self.title}: a quote is opened and never closed")
-        if broken:
-            self._explain_ragged()
-        assert held is not None
-        if str(held.column(0)[-1].as_py()) not in (LAST_CELL, str(float(LAST_CELL))):
-            raise InputError(f"{self.title}: a quote is opened and never closed")
-        yield held.slice(0, held.num_rows - 1)
-
     def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
         broken: list[bool] = []
-        last = self._delimiter.join([LAST_CELL] * len(self.names))
         table = self._parsed(
             pacsv.read_csv,
             pacsv.ReadOptions(block_size=block),
-            self._converting(kinds, number),
+            self._converting(kinds, number, None),
             lambda row: broken.append(LAST_CELL in row.text),
-            last_row=last,
+            last_row=self._last_row(),
         )
         if any(broken):
             raise InputError(f"{self.title}: a quote is opened and never closed")
         if broken:
             self._explain_ragged()
-        if str(table.column(0)[-1].as_py()) not in (LAST_CELL, str(float(LAST_CELL))):
+        if not _is_last(table.column(0)):
             raise InputError(
                 f"{self.title}: a quote is opened in row {table.num_rows - 1} "
                 "(rows count from 0) and never closed"
@@ -170,25 +147,6 @@ class TextFile(Source):
         if table.num_rows == 1:
             raise InputError(f"{self.title}: the file holds column names but no rows")
         return table.slice(0, table.num_rows - 1)
-
-    def _converting(self, kinds: Mapping[str, Kind], number: pa.DataType) -> pacsv.ConvertOptions:
-        """How cells are read."""
-        kept = list(kinds) or [self.names[0]]
-        types = {
-            "number": number,
-            "vector": number,
-            "label": pa.dictionary(pa.int32(), pa.string()),
-            "key": pa.dictionary(pa.int32(), pa.string()),
-        }
-        return pacsv.ConvertOptions(
-            include_columns=kept,
-            column_types={
-                name: types.get(kind, pa.string()) for name, kind in kinds.items() if kind != "any"
-            },
-            null_values=list(MISSING_WORDS),
-            decimal_point=self.decimal,
-            check_utf8=False,
-        )
 
     def _explain_ragged(self) -> None:
         """Read again in order, for the reader of the first time does not number the rows."""
@@ -225,65 +183,112 @@ class TextFile(Source):
         last_row: str = "",
     ) -> Any:
         """The table that Arrow makes of the text, or the schema if it is to be opened alone."""
-        with self._lent(parser, reading, converting, on_broken, last_row) as made:
-            result = made if parser is pacsv.read_csv else made.schema
-            del made
-        return result
-
-    @contextmanager
-    def _lent(
-        self,
-        parser: Callable[..., Any],
-        reading: pacsv.ReadOptions,
-        converting: pacsv.ConvertOptions,
-        on_broken: Callable[[Any], None],
-        last_row: str = "",
-    ) -> Iterator[Any]:
-        """What a parser of Arrow's makes of the text, for a while.
-
-        Arrow's threads read ahead, and may do so or hold a block when its call has come back; one
-        that calls into an interpreter that is gone, be it to give a block back, aborts the
-        process. So all that they are lent is watched, and nothing leaves here before they have let
-        go of it. No frame of Python's may hold what is lent, for an error keeps its frames.
-        """
-        lent: list[weakref.ref[Any]] = []
-        gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-        def watched(one: Lent) -> Lent:
-            # A method in C runs whole before its thread lets another run, unlike Python's code.
-            lent.append(weakref.ref(one, gone.put))
-            return one
-
-        door = self._door(last_row)
-        stream = watched(_Stream(lambda size: watched(memoryview(door.read(size)))))
-        handler = watched(partial(_skip, on_broken))
+        loan = _Loan(self._door(last_row), on_broken)
         made = None
         try:
             made = parser(
-                stream,
+                loan.stream(),
                 read_options=reading,
-                parse_options=pacsv.ParseOptions(
-                    delimiter=self._delimiter,
-                    newlines_in_values=True,
-                    invalid_row_handler=handler,
-                ),
+                parse_options=self._parsing(loan),
                 convert_options=converting,
             )
-            yield made
+            result = made if parser is pacsv.read_csv else made.schema
         except pa.ArrowException:
-            if door.trouble is None:
+            if loan.door.trouble is None:
                 raise
         finally:
-            if isinstance(made, pacsv.CSVStreamingReader):
-                made.close()
             made = None
-            door.over = True
-            del stream, handler
-            with suppress(queue.Empty):
-                for _ in lent:  # which may still grow, by blocks, until the stream is gone
-                    gone.get(timeout=_PATIENCE)
-        if door.trouble is not None:
-            raise door.trouble
+            loan.end()
+        if loan.door.trouble is not None:
+            raise loan.door.trouble
+        return result
+
+    def _blocks(
+        self, kinds: Mapping[str, Kind], number: pa.DataType, block: int
+    ) -> Generator[pa.RecordBatch]:
+        """Rows in order; a block is given once the next one is found to be whole."""
+        broken: list[Any] = []
+        loan = _Loan(self._door(self._last_row()), broken.append)
+        reader = held = None
+        rows = 0
+        try:
+            reader = pacsv.open_csv(
+                loan.stream(),
+                read_options=pacsv.ReadOptions(block_size=block, use_threads=False),
+                parse_options=self._parsing(loan),
+                convert_options=self._converting(kinds, number, pa.string()),
+            )
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    break
+                if loan.door.trouble is not None or broken:
+                    break
+                if batch.num_rows == 0:
+                    continue
+                if held is not None:
+                    rows += held.num_rows
+                    yield held
+                held = batch
+        except pa.ArrowException:
+            if loan.door.trouble is None and not broken:
+                raise
+        finally:
+            reader = None
+            loan.end()
+        if loan.door.trouble is not None:
+            raise loan.door.trouble
+        self._check_end(broken, held, rows)
+        if held is not None and held.num_rows > 1:
+            yield held.slice(0, held.num_rows - 1)
+
+    def _check_end(self, broken: Sequence[Any], end: pa.RecordBatch | None, before: int) -> None:
+        """Raise `InputError` for a row of other cells than the header's, or an open quote."""
+        if any(LAST_CELL in row.text for row in broken):
+            raise InputError(f"{self.title}: a quote is opened and never closed")
+        if broken:
+            first = broken[0]
+            raise InputError(
+                f"{self.title}: every row must have {first.expected_columns} cells as the header "
+                f"has, got {first.actual_columns} in row {first.number - 2}, counting from 0"
+            )
+        if end is None or not _is_last(end.column(0)):
+            rows = before + (0 if end is None else end.num_rows)
+            raise InputError(
+                f"{self.title}: a quote is opened in row {rows - 1} (rows count from 0) and never "
+                "closed"
+            )
+
+    def _parsing(self, loan: _Loan) -> pacsv.ParseOptions:
+        return pacsv.ParseOptions(
+            delimiter=self._delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=loan.handler(),
+        )
+
+    def _converting(
+        self, kinds: Mapping[str, Kind], number: pa.DataType, unknown: pa.DataType | None
+    ) -> pacsv.ConvertOptions:
+        """As what Arrow reads the columns; Arrow looks at the cells of those of an unknown type."""
+        types = {
+            "number": number,
+            "vector": number,
+            "label": pa.dictionary(pa.int32(), pa.string()),
+            "key": pa.dictionary(pa.int32(), pa.string()),
+            "any": unknown,
+        }
+        told = {name: types.get(kind, pa.string()) for name, kind in kinds.items()}
+        return pacsv.ConvertOptions(
+            include_columns=list(kinds) or [self.names[0]],
+            column_types={name: kind for name, kind in told.items() if kind is not None},
+            null_values=list(MISSING_WORDS),
+            decimal_point=self.decimal,
+            check_utf8=False,
+        )
+
+    def _last_row(self) -> str:
+        return self._delimiter.join([LAST_CELL] * len(self.names))
 
     def _door(self, last_row: str = "") -> Door:
         """The text from its start."""
@@ -293,6 +298,48 @@ class TextFile(Source):
             kept = pa.PythonFile(_Kept(stream), mode="r")
             stream = pa.CompressedInputStream(kept, COMPRESSION[self._packed])
         return Door(stream, self.title, self._encoding, last_row)
+
+
+class _Loan:
+    """What Arrow's threads are lent while they read, and the wait until they have let go of it.
+
+    The threads read ahead, and may do so or hold a block when a call of Arrow has come back; one
+    that calls into an interpreter that is gone, be it to give a block back, aborts the process. So
+    all that they are lent is watched, and no reading ends before they have let go of it. No frame
+    of Python's may hold what is lent, for an error keeps its frames.
+    """
+
+    def __init__(self, door: Door, on_broken: Callable[[Any], None]) -> None:
+        self.door = door
+        self._on_broken = on_broken
+        self._lent: list[weakref.ref[Any]] = []
+        self._gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def stream(self) -> _Stream:
+        """What to read from."""
+        door, watched = self.door, self._watched
+        return watched(_Stream(lambda size: watched(memoryview(door.read(size)))))
+
+    def handler(self) -> Callable[[Any], str]:
+        """What to call for a row of too many cells or too few."""
+        return self._watched(partial(_skip, self._on_broken))
+
+    def end(self) -> None:
+        """Wait until all is given back."""
+        self.door.over = True
+        with suppress(queue.Empty):
+            for _ in self._lent:  # which may still grow, by blocks, until the stream is gone
+                self._gone.get(timeout=_PATIENCE)
+
+    def _watched(self, one: Lent) -> Lent:
+        # A method in C runs whole before its thread lets another run, unlike Python's code.
+        self._lent.append(weakref.ref(one, self._gone.put))
+        return one
+
+
+def _is_last(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether a column ends with the cell that the door adds."""
+    return str(column[-1].as_py()) in (LAST_CELL, str(float(LAST_CELL)))
 
 
 def _skip(on_broken: Callable[[Any], None], row: Any) -> str:

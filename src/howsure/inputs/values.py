@@ -109,12 +109,14 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
         column = _plain(column).dictionary_encode()
     coded = column.unify_dictionaries().combine_chunks()
     codes = pc.fill_null(coded.indices.cast(pa.int64()), -1).to_numpy()
-    used = np.bincount(codes + 1, minlength=len(coded.dictionary) + 1)[1:].astype(np.bool_)
-    found = coded.dictionary.to_pylist()
+    used = np.flatnonzero(np.bincount(codes + 1, minlength=len(coded.dictionary) + 1)[1:])
+    every = coded.dictionary
+    if pa.types.is_string_view(every.type):  # of which Arrow takes no part
+        every = every.cast(pa.large_string())
     place: dict[Any, int] = {}
-    moved = np.full(len(found) + 1, -1)
-    for code in np.flatnonzero(used).tolist():
-        value = _label(found[code], name)
+    moved = np.full(len(every) + 1, -1)
+    for code, found in zip(used.tolist(), every.take(used).to_pylist(), strict=True):
+        value = _label(found, name)
         if value is not None:
             moved[code] = place.setdefault(value, len(place))
     return Labels(moved[codes], _label_array(list(place), name, from_text=from_text))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,43 +51,115 @@ def write_table(
     if not isinstance(table, pa.Table):
         source = MappingTable(table)
         table = source.read(dict.fromkeys(source.names, "any"))
-    with replacing(file) as temporary:
-        try:
+    with replacing(file) as temporary, _refusing(file):
+        if ending in PARQUET_ENDINGS:
+            pq.write_table(table, temporary, **_parquet_options(table.schema))
+        elif ending in ARROW_ENDINGS:
+            feather.write_feather(table, os.fspath(temporary))
+        else:
+            with (
+                _text_stream(temporary, compression) as stream,
+                _lines(table, stream, _mark(ending, decimal), csv_safe, bare) as write,
+            ):
+                write(table)
+
+
+@contextmanager
+def appending(
+    path: Path, form: tuple[str, str], *, csv_safe: bool = False, bare: bool = False, decimal: str
+) -> Iterator[Callable[[pa.Table], None]]:
+    """Lend a function that writes tables of one schema one after the other to a file of a form.
+
+    The file is as `write_table` makes it of all rows at once, but for its chunks, and for a
+    dictionary, which in an Arrow file is written out: there its labels must be known at the start.
+    """
+    ending, compression = form
+    writer: Any = None
+    with ExitStack() as open_files:
+
+        def begin(table: pa.Table) -> Any:
             if ending in PARQUET_ENDINGS:
-                pq.write_table(table, temporary, write_page_checksum=True)
-            elif ending in ARROW_ENDINGS:
-                feather.write_feather(table, os.fspath(temporary))
-            else:
-                mark = "\t" if ending == ".tsv" else ";" if decimal == "," else ","
-                _write_text(table, temporary, COMPRESSION.get(compression), mark, csv_safe, bare)
-        except (pa.ArrowException, ValueError, TypeError) as error:
-            raise InputError(f"{str(file)!r} cannot be written: {error}") from error
+                options = _parquet_options(table.schema)
+                return open_files.enter_context(
+                    pq.ParquetWriter(path, table.schema, **options)
+                ).write_table
+            if ending in ARROW_ENDINGS:
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                file = os.fspath(path)
+                return open_files.enter_context(
+                    pa.ipc.new_file(file, table.schema, options=options)
+                ).write_table
+            stream = open_files.enter_context(_text_stream(path, compression))
+            lines = _lines(table, stream, _mark(ending, decimal), csv_safe, bare)
+            return open_files.enter_context(lines)
+
+        def append(table: pa.Table) -> None:
+            nonlocal writer
+            if ending in ARROW_ENDINGS:
+                table = _written_out(table)
+            with _refusing(path):
+                writer = writer or begin(table)
+                writer(table)
+
+        yield append
 
 
-def _write_text(
-    table: pa.Table,
-    path: Path,
-    compression: str | None,
-    mark: str,
-    csv_safe: bool,
-    bare: bool,
-) -> None:
-    plain = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
-    names = table.column_names
-    if csv_safe:
-        plain = [_safe(column) for column in plain]
-        names = [unformulaic(name) for name in names]
-    with pa.output_stream(os.fspath(path), compression=compression) as stream:
-        if not bare:
-            options = pacsv.WriteOptions(delimiter=mark)
-            pacsv.write_csv(pa.table(plain, names=names), stream, options)
-            return
-        stream.write(_bare_lines([pa.array([name]) for name in names], mark, ",;\t|"))
-        for batch in pa.table(plain, names=names).to_batches(_BATCH):
+def _parquet_options(schema: pa.Schema) -> dict[str, Any]:
+    """Checksums, and no dictionary of fractions: hardly two are equal, and it takes long."""
+    coded = [field.name for field in schema if not pa.types.is_floating(field.type)]
+    return {"write_page_checksum": True, "use_dictionary": coded}
+
+
+def _mark(ending: str, decimal: str) -> str:
+    return "\t" if ending == ".tsv" else ";" if decimal == "," else ","
+
+
+def _text_stream(path: Path, compression: str) -> Any:
+    return pa.output_stream(os.fspath(path), compression=COMPRESSION.get(compression))
+
+
+@contextmanager
+def _lines(
+    first: pa.Table, stream: Any, mark: str, csv_safe: bool, bare: bool
+) -> Iterator[Callable[[pa.Table], None]]:
+    """Write the names of the first table, and lend what writes the rows of all."""
+
+    def plain(table: pa.Table) -> pa.Table:
+        made = _written_out(table)
+        if not csv_safe:
+            return made
+        names = [unformulaic(name) for name in table.column_names]
+        return pa.table([_safe(column) for column in made.columns], names=names)
+
+    def bare_rows(table: pa.Table) -> None:
+        for batch in plain(table).to_batches(_BATCH):
             stream.write(_bare_lines(batch.columns, mark))
+
+    start = plain(first.slice(0, 0))
+    if bare:
+        stream.write(_bare_lines([pa.array([name]) for name in start.column_names], mark, ",;\t|"))
+        yield bare_rows
+        return
+    options = pacsv.WriteOptions(delimiter=mark)
+    with pacsv.CSVWriter(stream, start.schema, write_options=options) as writer:
+        yield lambda table: writer.write_table(plain(table))
+
+
+def _written_out(table: pa.Table) -> pa.Table:
+    """The table without dictionaries."""
+    for place, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            name = table.column_names[place]
+            table = table.set_column(place, name, column.cast(column.type.value_type))
+    return table
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InputError(f"{str(path)!r} cannot be written: {error}") from error
 
 
 def _bare_lines(columns: Sequence[pa.Array], mark: str, marks: str = "") -> bytes:

@@ -90,6 +90,11 @@ class Recalibrator(ABC):
     notes: tuple[str, ...] = ()
     fitted_to: str = ""
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether a row's prediction is the same whatever rows stand beside it."""
+        return True
+
     @abstractmethod
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """The recalibrated prediction of these rows, and notes on them. Reads no y."""

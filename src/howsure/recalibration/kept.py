@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -64,6 +64,18 @@ class Scale:
                 made.append(cls(kind=kind, center=center, reach=high - low, spread=width))
         return tuple(made)
 
+    @classmethod
+    def among(cls, scales: Sequence[Scale]) -> tuple[Self, ...]:
+        """Of each kind the medians of the scales of parts, near enough to tell units apart."""
+        made = []
+        for kind in dict.fromkeys(scale.kind for scale in scales):
+            parts = np.array([(s.center, s.reach, s.spread) for s in scales if s.kind == kind])
+            center, reach, _ = np.median(parts, axis=0).tolist()
+            known = parts[~np.isnan(parts[:, 2]), 2]
+            spread = float(np.median(known)) if len(known) else math.nan
+            made.append(cls(kind=kind, center=center, reach=reach, spread=spread))
+        return tuple(made)
+
     def unlike(self, other: Scale) -> bool:
         """Whether predictions differ by more than new rows of the same units could."""
         near = self.reach + (0.0 if math.isnan(self.spread) else self.spread)
@@ -93,6 +105,8 @@ class Mend(FittedMethods):
         Where the predictions of the calibration rows lay.
     sentence : str
         Why these methods.
+    facts : tuple of str
+        What to know of the rows that were learnt from, such as how many of how many they are.
     source : str
         The file that it was read from.
 
@@ -115,22 +129,29 @@ class Mend(FittedMethods):
     embedding: tuple[str, ...] = ()
     scales: tuple[Scale, ...] = ()
     sentence: str = ""
+    facts: tuple[str, ...] = ()
     source: str = field(default="", compare=False)
 
     __repr__ = brief_repr
 
-    def apply(self, rows: EvalSet) -> Recalibrated:
-        """Rows with their predictions recalibrated. Reads no y.
+    @property
+    def by_rows(self) -> bool:
+        """Whether rows can be served part by part, with the same result."""
+        return all(one.by_rows for one in self.recalibrators)
+
+    def apply(self, rows: EvalSet, notes: Sequence[str] | None = None) -> Recalibrated:
+        """Rows with their predictions recalibrated, with given notes or its own. Reads no y.
 
         Raises
         ------
         InputError
             If the rows do not hold what the calibration rows held.
         """
+        told = self.notes(rows) if notes is None else tuple(notes)
         if not self.recalibrators:
-            return Recalibrated(evalset=rows, recalibrators=(), notes=self.notes(rows))
+            return Recalibrated(evalset=rows, recalibrators=(), notes=told)
         try:
-            made = applied(self.recalibrators, rows, self.notes(rows))
+            made = applied(self.recalibrators, rows, told)
         except HowsureError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -140,19 +161,23 @@ class Mend(FittedMethods):
         return made
 
     def notes(self, rows: EvalSet) -> tuple[str, ...]:
-        """What to say where rows are unlike those that were learnt from."""
+        """What to say of what was learnt, and where rows are unlike those it was learnt from."""
+        return self.notes_on(kinds_of(rows), Scale.of(rows))
+
+    def notes_on(self, kinds: Sequence[str], scales: Sequence[Scale]) -> tuple[str, ...]:
+        """The notes on rows that hold these kinds of prediction, on these scales."""
         known = {scale.kind: scale for scale in self.scales}
         told = [
             f"The {now.kind} of the new rows are on another scale than those of the calibration "
             f"rows (typically {now.center:.4g}, there {known[now.kind].center:.4g}): "
             "check the units."
-            for now in Scale.of(rows)
+            for now in scales
             if now.kind in known and known[now.kind].unlike(now)
         ]
-        extra = [kind for kind in kinds_of(rows) if self.recalibrators and kind not in self.methods]
+        extra = [kind for kind in kinds if self.recalibrators and kind not in self.methods]
         if extra:
             told.append(f"Nothing was learnt for {', '.join(extra)}, which are left out.")
-        return tuple(told)
+        return (*self.facts, *told)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON, whole or not at all; numbers are exact.
@@ -305,6 +330,8 @@ def _told(value: Any) -> Any:
     if _known().get(name) is type(value):
         held = {each.name: _told(getattr(value, each.name)) for each in fields(value) if each.init}
         held.pop("source", None)
+        if not held.get("facts", True):  # which older versions do not know
+            del held["facts"]
         return {name: held}
     raise InputError(f"what is kept must be numbers, text and fitted methods, got {name}")
 

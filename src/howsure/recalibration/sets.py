@@ -318,6 +318,11 @@ class SetRecalibrator(Recalibrator):
     ends: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
     seed: int = 0
 
+    @property
+    def by_rows(self) -> bool:
+        """Not where rows of equal content get draws of their own."""
+        return self.score is None or not self.score.random
+
     def transform(self, evalset: EvalSet) -> tuple[LabelSets, tuple[str, ...]]:
         """Sets by the thresholds or the temperature; with the latter, of tempered probabilities."""
         held = belief_of(evalset, LabelSets)

@@ -60,6 +60,36 @@ _SET: Final = "label_set"  # what the name of a column of label sets begins with
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """Calibration rows, all of them or some of too many, and what to know of them.
+
+    Attributes
+    ----------
+    rows : EvalSet
+        The rows to learn from.
+    vectors : tuple of str
+        The columns of their embedding.
+    notes : tuple of str
+        What the reader must know of how they were read.
+    facts : tuple of str
+        What goes with the fit wherever it is kept, such as `fitted_on` tells.
+    """
+
+    rows: EvalSet
+    vectors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
+
+
+def fitted_on(rows: int, of: int) -> tuple[str, ...]:
+    """What to say where some of all calibration rows teach; nothing where all do."""
+    return (f"Fitted on {rows:,} of {of:,} calibration rows.",) if rows < of else ()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recalibration:
     """New rows with recalibrated predictions, and how they came about.
 
@@ -102,7 +132,7 @@ class Recalibration:
     @property
     def table(self) -> pa.Table:
         """Every column of the new table, and the recalibrated predictions after them."""
-        return typed(self._whole(), self.rows.decimal) if self.rows.is_text else self._whole()
+        return typed(self.whole(), self.rows.decimal) if self.rows.is_text else self.whole()
 
     @property
     def recalibrators(self) -> tuple[Recalibrator, ...]:
@@ -135,18 +165,13 @@ class Recalibration:
         from howsure.inputs.write import write_table
 
         as_text = self.rows.is_text and table_form(path)[0] in TEXT_ENDINGS
-        table = self._whole() if as_text else self.table
+        table = self.whole() if as_text else self.table
         mark = self.rows.decimal if as_text else "."
         write_table(table, path, csv_safe=csv_safe, bare=as_text, decimal=mark)
 
     def lines(self) -> tuple[str, ...]:
         """What was done, in words: why, how, what it guarantees, and what else to know."""
-        told = [self.sentence] if self.sentence else []
-        for one in self.recalibrators:
-            numbers = ", ".join(_numbers(one.parameters))
-            learnt = f" ({numbers})" if numbers else ""
-            told.append(f"{one.belief}: {one.method}{learnt}. {one.guarantee}")
-        return (*told, *(f"note: {note}" for note in self.notes))
+        return lines_of(self.mend, self.notes)
 
     def __str__(self) -> str:
         return "\n".join((*self.lines(), f"{self.evalset.n:,} rows recalibrated."))
@@ -158,7 +183,7 @@ class Recalibration:
     def _n(self) -> int:
         return self.rows.n
 
-    def _whole(self) -> pa.Table:
+    def whole(self) -> pa.Table:
         """The table with cells as they are, those of a text file as text."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -185,6 +210,16 @@ class Recalibration:
                 column = text
             table = table.append_column(name, column)
         return table
+
+
+def lines_of(mend: Mend, notes: Sequence[str]) -> tuple[str, ...]:
+    """Why, how, what it guarantees, and what else to know, in words."""
+    told = [mend.sentence] if mend.sentence else []
+    for one in mend.recalibrators:
+        numbers = ", ".join(_numbers(one.parameters))
+        learnt = f" ({numbers})" if numbers else ""
+        told.append(f"{one.belief}: {one.method}{learnt}. {one.guarantee}")
+    return (*told, *(f"note: {note}" for note in notes))
 
 
 def _numbers(learnt: Sequence[Learnt]) -> list[str]:
@@ -342,7 +377,8 @@ def recalibrate_tables(
         )
     method = method or ("group" if asked else None)
     check_method(method, asked)
-    held, vectors, told = _held_out(calibration, asked, columns, reading)
+    teaching = _held_out(calibration, asked, columns, reading)
+    held, vectors = teaching.rows, teaching.vectors
     sentence = ""
     if method == BEST:
         advice = _advised(held if since is None else since_rows(held, since), seed)
@@ -351,7 +387,7 @@ def recalibrate_tables(
     if alone and method is not None:
         held = suited(held, method)
     needed = (asked or tuple(held.groups)) if method == "group" else ()
-    mend = Mend(by=needed, scales=Scale.of(held), sentence=sentence)
+    mend = Mend(by=needed, scales=Scale.of(held), sentence=sentence, facts=teaching.facts)
     if method in EASED:
         mend = replace(mend, features={ease_column(held): "number"})
     elif method == "inputs" and held.features:
@@ -376,7 +412,7 @@ def recalibrate_tables(
             options["since"] = since
         done = fitted_and_applied(rows.evalset, held, method=method, seed=seed, **options)
         mend = replace(mend, recalibrators=done.recalibrators)
-    notes = (*told, *rows.notes, *mend.notes(rows.evalset), *done.notes)
+    notes = (*teaching.notes, *rows.notes, *mend.notes(rows.evalset), *done.notes)
     return Recalibration(
         rows=rows,
         evalset=done.evalset,
@@ -395,7 +431,7 @@ def rows_to_compare(
     reading: Mapping[str, Any],
 ) -> tuple[EvalSet, EvalSet]:
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
-    held, _, _ = _held_out(calibration, by, columns, reading)
+    held = _held_out(calibration, by, columns, reading).rows
     held = held if since is None else since_rows(held, since)
     rows = _rows(new, Mend(by=tuple(by)), columns, reading)
     if not rows.labelled:
@@ -443,11 +479,13 @@ def kept_mend(calibration: Any) -> Mend | None:
 
 def _held_out(
     source: Any, by: Sequence[str], columns: Columns, reading: Mapping[str, Any]
-) -> tuple[EvalSet, tuple[str, ...], tuple[str, ...]]:
-    """The calibration rows, the columns of their embedding, and notes on them."""
+) -> HeldOut:
+    """The calibration rows, and what to know of them."""
     if isinstance(source, EvalSet):
-        _check_groups(source, by)
-        return source, (), ()
+        source = HeldOut(rows=source)
+    if isinstance(source, HeldOut):
+        _check_groups(source.rows, by)
+        return source
     if not isinstance(source, Loaded):
         if by:
             table = next(sources(source, reading["encoding"], reading["decimal"]))
@@ -475,7 +513,9 @@ def _held_out(
     (held,) = source.evalsets
     _check_groups(held, by)
     told = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
-    return held, source.roles["embedding"], (told,) if source.dropped else ()
+    return HeldOut(
+        rows=held, vectors=source.roles["embedding"], notes=(told,) if source.dropped else ()
+    )
 
 
 def _check_groups(held: EvalSet, by: Sequence[str]) -> None:

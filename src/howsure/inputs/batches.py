@@ -1,0 +1,364 @@
+"""Rows of a table too large to hold, some at a time: what was decided once, and what each gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from howsure.core.arrays import IntArray
+from howsure.core.errors import InputError
+from howsure.inputs import values
+from howsure.inputs.assigned import Roles
+from howsure.inputs.building import Crossing, build
+from howsure.inputs.cells import Cells, asked_of, kinds_of, read_cells
+from howsure.inputs.classes import moved
+from howsure.inputs.files import check_flat
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import Source, listed, perhaps, quoted
+from howsure.inputs.tables import Missing, gaps_of
+from howsure.inputs.values import Labels
+from howsure.predictions import EvalSet
+
+_ROW: Final = re.compile(r"(?<=\brow )\d+(?=[\s,;:)]|$)")
+_WORDS: Final = {"i": "whole numbers", "f": "numbers", "b": "true or false", "O": "text"}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows of a table.
+
+    Attributes
+    ----------
+    evalsets : tuple of EvalSet
+        One a model, on the same rows; none where every row was dropped or has no weight. Rows
+        without names are called by their numbers in the file.
+    rows : int
+        Rows read, dropped ones included.
+    dropped : int
+        Rows left out because a cell was missing.
+    dropped_by : mapping of str to int
+        For each column, in how many rows its cell was missing.
+    """
+
+    evalsets: tuple[EvalSet, ...]
+    rows: int
+    dropped: int = 0
+    dropped_by: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a column held in the rows that were read first: all others must hold the same."""
+
+    labels: bool
+    kind: str
+    width: int = 1
+
+    @classmethod
+    def of(cls, column: npt.NDArray[Any] | Labels) -> Self:
+        """The form of a column."""
+        if isinstance(column, Labels):
+            return cls(True, column.labels.dtype.kind)
+        kind = column.dtype.str if column.dtype.kind == "M" else column.dtype.kind
+        return cls(False, kind, column.shape[1] if column.ndim == 2 else 1)
+
+    def __str__(self) -> str:
+        if self.kind.startswith(("<M", "M")):
+            return "dates"
+        return _WORDS.get(self.kind, "text") + f" in lists of {self.width}" * (self.width > 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How to read rows of a table: decided once, from its column names and its first rows.
+
+    Attributes
+    ----------
+    roles : Roles
+        The columns' roles; where a row holds several models, those of the first.
+    models : tuple of Roles
+        The roles of each model.
+    names : tuple of str
+        The name of each model.
+    forms : mapping of (kind, str) to Form
+        What each column held in the first rows.
+    classes : tuple of str
+        The classes, where y is one.
+    named : str
+        What the column of the model's name holds, where there is one.
+    missing, crossing, encoding, decimal
+        As in `howsure.inputs.load`.
+    batch_rows : int
+        Rows of a batch, at most.
+    """
+
+    roles: Roles
+    models: tuple[Roles, ...]
+    names: tuple[str, ...]
+    forms: Mapping[tuple[Kind, str], Form] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    named: str = ""
+    missing: Missing = "error"
+    crossing: Crossing = "error"
+    encoding: str | None = None
+    decimal: str = "."
+    batch_rows: int = 131_072
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The columns to read, each with what it shall be read as."""
+        return kinds_of([key for roles in self.models for key in asked_of(roles)])
+
+    @property
+    def moments(self) -> str | None:
+        """The unit of times that are dates, as NumPy calls it; None where times are none."""
+        time = self.roles.one("time")
+        form = None if time is None else self.forms.get(("time", time))
+        if form is None or str(form) != "dates":
+            return None
+        return np.datetime_data(np.dtype(form.kind))[0]
+
+    def batch(self, table: pa.Table, title: str, first_row: int, *, from_text: bool) -> Batch:
+        """The evaluation sets of some rows, the first of which has this number in its file."""
+        source = Rows(table, title, from_text=from_text, decimal=self.decimal)
+        n = table.num_rows
+        with counted(lambda row: first_row + row):
+            parts = [self._cells(source, roles) for roles in self.models]
+            gone = {name: held for part in parts for name, held in part.missing().items()}
+            if gone and self.missing == "error":
+                gaps_of(parts, self.missing)
+        places = np.arange(n)
+        if gone:
+            places = np.flatnonzero(~np.logical_or.reduce(list(gone.values())))
+            parts = [part.take(places) for part in parts]
+        weights = parts[0].one("weights")
+        idle = len(places) == 0 or (weights is not None and not weights.any())
+        with counted(lambda row: first_row + int(places[row] if row < len(places) else row)):
+            made = () if idle else self._built(parts, first_row + places)
+        counts = {name: int(held.sum()) for name, held in gone.items()}
+        return Batch(made, n, n - len(places), counts)
+
+    def _cells(self, source: Rows, roles: Roles) -> Cells:
+        """The cells of one model, in the form of the first rows."""
+        cells = read_cells(source, roles)
+        cells.check_finite()
+        columns = {
+            key: as_first(column, self.forms[key], key[1], source) if key in self.forms else column
+            for key, column in cells.columns.items()
+        }
+        if cells.labels != self.classes:
+            key: tuple[Kind, str] = ("number", roles["y"][0])
+            strange = [label for label in cells.labels if label not in self.classes]
+            if strange:
+                raise InputError(
+                    f"{source.title}: the classes of a table that is read in parts must all come "
+                    f"in its first {self.batch_rows:,} rows ({listed(self.classes, 6)}), got "
+                    f"{listed(strange, 3)} later; columns of class probabilities name them all"
+                )
+            columns[key] = moved(cells.columns[key], cells.labels, self.classes)
+        self._check_model(cells)
+        return replace(cells, columns=columns, labels=self.classes)
+
+    def _check_model(self, cells: Cells) -> None:
+        held = cells.one("model")
+        if held is None:
+            return
+        others = [str(label) for label in held.labels.tolist() if str(label) != self.named]
+        if others:
+            raise InputError(several_models(cells.title, cells.roles, (self.named, *others)))
+
+    def _built(self, parts: Sequence[Cells], places: IntArray) -> tuple[EvalSet, ...]:
+        alone = np.arange(len(places))
+        named = [
+            replace(part, model=name, places=alone)
+            for part, name in zip(parts, self.names, strict=True)
+        ]
+        made = build(named, crossing=self.crossing)
+        if parts[0].roles["rows"]:
+            return made
+        return tuple(replace(held, rows=places[held.row_names()]) for held in made)
+
+
+class Rows(Source):
+    """Rows that were read, all of whose columns are at hand."""
+
+    def __init__(
+        self, table: pa.Table, title: str, *, from_text: bool = False, decimal: str = "."
+    ) -> None:
+        self.title = title
+        self.names = tuple(table.column_names)
+        self.from_text = from_text
+        self.decimal = decimal
+        self._table = table
+
+    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+        """The named columns."""
+        check_flat(self._table.schema, kinds, self.title)
+        return self._table.select(list(kinds))
+
+    def whole(self) -> pa.Table:
+        """Every column."""
+        return self._table
+
+
+def several_models(title: str, roles: Roles, names: Sequence[str]) -> str:
+    """Why models under one another are not read in parts, and what to do."""
+    return (
+        f"{title}: a table that is read in parts must hold the models beside one another, and the "
+        f"column {quoted(roles['model'][0])} names several ({listed(names, 3)}), whose rows may "
+        "lie in different parts: write a file for each, or the columns of all in one row, such as "
+        "a_lower and b_lower"
+    )
+
+
+def forms_of(parts: Sequence[Cells]) -> dict[tuple[Kind, str], Form]:
+    """What the columns hold that tell anything of it; names of rows may be of any form."""
+    return {
+        key: Form.of(column)
+        for part in parts
+        for key, column in part.columns.items()
+        if key[0] != "name" and not _is_void(column)
+    }
+
+
+def as_first(
+    column: npt.NDArray[Any] | Labels, form: Form, name: str, source: Rows
+) -> npt.NDArray[Any] | Labels:
+    """A column in the form that it had in the rows that were read first."""
+    found = Form.of(column)
+    if found == form:
+        return column
+    n = len(column.codes if isinstance(column, Labels) else column)
+    if _is_void(column):
+        return _void(form, n)
+    if form.labels and source.from_text and not isinstance(column, Labels):
+        column = values.labels(source.read({name: "label"})[name], name, from_text=True)
+        found = Form.of(column)
+    if isinstance(column, Labels) and form.labels:
+        same = _labels_as(column.labels, form.kind, from_text=source.from_text)
+        if same is not None:
+            return Labels(column.codes, same)
+    if not (isinstance(column, Labels) or form.labels):
+        if form.kind.startswith("<M") and found.kind.startswith("<M"):
+            return column.astype(form.kind)
+        if form.kind == "f" == found.kind and found.width != form.width:
+            raise InputError(
+                f"{source.title}: column {quoted(name)} must hold lists of {form.width} numbers as "
+                f"the first rows read do, got {found.width}"
+            )
+    where = _first_unlike(column, form)
+    text = "; a table in Parquet says what its columns hold" * source.from_text
+    raise InputError(
+        f"{source.title}: column {quoted(name)} must hold {form} as the rows that were read first "
+        f"do, got {found}{where}{text}"
+    )
+
+
+def _labels_as(labels: npt.NDArray[Any], kind: str, *, from_text: bool) -> npt.NDArray[Any] | None:
+    """Labels as those of another kind, if they are the same."""
+    found = labels.dtype.kind
+    if found == kind:
+        return labels
+    if kind == "O" and found == "i" and from_text:  # text that was whole numbers alone
+        made = np.empty(len(labels), dtype=object)
+        made[:] = [str(label) for label in labels.tolist()]
+        return made
+    if kind == "f" and found in "iu":
+        return labels.astype(np.float64)
+    if kind in "iu" and found in "iu":
+        return labels.astype(np.int64)
+    return None
+
+
+def _first_unlike(column: npt.NDArray[Any] | Labels, form: Form) -> str:
+    """Where the first label lies that is not of a form."""
+    if not isinstance(column, Labels):
+        return ""
+    wrong = [
+        code
+        for code, label in enumerate(column.labels.tolist())
+        if isinstance(label, str) == (form.kind != "O") and not _is_number(label)
+    ]
+    rows = np.isin(column.codes, wrong) if wrong else column.codes >= 0
+    row = int(np.argmax(rows))
+    return f" ({quoted(str(column.labels[column.codes[row]]))} at row {row})"
+
+
+def _is_number(label: object) -> bool:
+    try:
+        float(str(label))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_void(column: npt.NDArray[Any] | Labels) -> bool:
+    """Whether a column misses every cell, so that it tells nothing of what it holds."""
+    return bool(values.absent(column).all())
+
+
+def _void(form: Form, n: int) -> npt.NDArray[Any] | Labels:
+    """A column of a form that misses every cell."""
+    if form.labels:
+        return Labels(np.full(n, -1), np.empty(0, dtype=object))
+    if form.kind.startswith("<M"):
+        return np.full(n, np.datetime64("NaT"), dtype=form.kind)
+    return np.full((n, form.width) if form.width > 1 else n, np.nan)
+
+
+@contextmanager
+def counted(place: Callable[[int], int]) -> Iterator[None]:
+    """Tell the rows of an error's message by their numbers in the file."""
+    try:
+        yield
+    except InputError as error:
+        told = _ROW.sub(lambda found: str(place(int(found[0]))), str(error))
+        told = told.replace("; rows counted after the dropped ones", "")
+        raise InputError(told) from error
+
+
+def regrouped(parts: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of so many, the last one aside; those of other types apart."""
+    held: list[pa.Table] = []
+    count = 0
+    for part in parts:
+        if held and not part.schema.equals(held[0].schema):
+            yield pa.concat_tables(held)
+            held, count = [], 0
+        while part.num_rows:
+            head = part.slice(0, rows - count)
+            held.append(head)
+            count += head.num_rows
+            part = part.slice(head.num_rows)
+            if count == rows:
+                yield pa.concat_tables(held)
+                held, count = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def projected(table: pa.Table, names: Iterable[str], title: str) -> pa.Table:
+    """The named columns, in any order; an error where the table lacks one."""
+    wanted = list(names)
+    check_names(table.column_names, wanted, title)
+    return table.select(wanted)
+
+
+def check_names(held: Sequence[str], wanted: Iterable[str], title: str) -> None:
+    """Raise `InputError` where a part of a table lacks a column, or has one twice."""
+    for name in wanted:
+        count = list(held).count(name)
+        if count == 0:
+            raise InputError(
+                f"{title}: every part must hold the columns that are used, got none called "
+                f"{quoted(name)}{perhaps(name, held)}"
+            )
+        if count > 1:
+            raise InputError(f"{title}: column names must differ, got more than one {quoted(name)}")

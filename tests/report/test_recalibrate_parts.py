@@ -1,0 +1,333 @@
+"""Rows recalibrated part by part are those recalibrated at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import compute as pc
+from pyarrow import parquet
+
+import howsure
+from howsure.core.errors import InputError
+from howsure.core.progress import listening
+from howsure.inputs import load, open_table, write_table
+from howsure.inputs import write as writing
+from howsure.recalibration import METHODS, load_mend
+from howsure.report.recalibrate import HeldOut, fitted_on
+from howsure.report.recalibrate_parts import recalibrate_files, summed
+
+N = 83
+KINDS: dict[str, tuple[str, ...]] = {
+    "intervals": ("lower_90", "upper_90"),
+    "point": ("point",),
+    "distributions": ("mean", "sd"),
+    "quantiles": ("q0.05", "q0.5", "q0.95"),
+    "samples": tuple(f"s_{place}" for place in range(21)),
+    "label_sets": ("p_cat", "p_cow", "p_dog"),
+}
+BESIDE = ("id", "site", "age", "ease", "day")
+METHODS_OF = [(kind, method) for kind in KINDS for method in METHODS[kind.replace("_", " ")]]
+
+
+def rows(n: int, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    mean, sd = rng.normal(size=n), np.exp(rng.uniform(-0.5, 0.5, n))
+    shares = rng.dirichlet(np.ones(3), n)
+    shares[1::9] = shares[0]  # rows of equal content
+    y = mean + 2 * sd * rng.normal(size=n)
+    quantiles = {f"q{level}": mean + at * sd for level, at in ((0.05, -1), (0.5, 0), (0.95, 1))}
+    samples = (mean + sd * rng.normal(size=(21, n))).tolist()
+    return {
+        "id": [f"{row:03d}" for row in range(n)],
+        "site": rng.choice(["1", "2", "south"], n),
+        "age": rng.uniform(size=n),
+        "ease": rng.uniform(size=n),
+        "day": np.arange(n),
+        "y": y,
+        "class": rng.choice(["cat", "cow", "dog"], n),
+        "lower_90": mean - sd,
+        "upper_90": mean + sd,
+        "point": mean,
+        "mean": mean,
+        "sd": sd,
+        **quantiles,
+        **dict(zip(KINDS["samples"], samples, strict=True)),
+        **dict(zip(KINDS["label_sets"], shares.T, strict=True)),
+    }
+
+
+def held_and_new(kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    found = []
+    for n, seed in ((400, 0), (N, 1)):
+        every = rows(n, seed)
+        every["y"] = every["class"] if kind == "label_sets" else every["y"]
+        found.append({name: every[name] for name in (*BESIDE, "y", *KINDS[kind])})
+    del found[1]["y"]
+    return found[0], found[1]
+
+
+def options(kind: str, method: str) -> dict[str, Any]:
+    asked: dict[str, Any] = {"method": method, "groups": "site", "features": "age,site"}
+    asked |= {"time": "day", "ease": "ease", "coverage": 0.9}
+    if method == "group":
+        asked["by"] = "site"
+    return asked
+
+
+def same(one: pa.Table, other: pa.Table) -> None:
+    assert one.column_names == other.column_names
+    for name in one.column_names:
+        assert one[name].type == other[name].type, name
+        if pa.types.is_floating(one[name].type):
+            found, wanted = (each[name].to_numpy() for each in (one, other))
+            np.testing.assert_allclose(found, wanted, rtol=1e-13)
+        else:
+            assert one[name].to_pylist() == other[name].to_pylist(), name
+
+
+@pytest.mark.parametrize(("kind", "method"), METHODS_OF)
+def test_every_method_gives_what_it_gives_at_once(kind: str, method: str, tmp_path: Path) -> None:
+    held, new = held_and_new(kind)
+    asked = options(kind, method)
+    write_table(new, tmp_path / "new.parquet")
+    whole = howsure.recalibrate(tmp_path / "new.parquet", held, **asked)
+    for size in (1, 7, N - 1, N) if method in ("group", "lac") else (13,):
+        done = recalibrate_files(
+            tmp_path / "new.parquet", held, tmp_path / "out.parquet", batch_rows=size, **asked
+        )
+        same(parquet.read_table(tmp_path / "out.parquet"), whole.table)
+        assert done.n == done.served == N
+        assert set(done.notes) - set(whole.notes) <= {n for n in done.notes if "at once" in n}
+        assert set(whole.notes) <= set(done.notes)
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.tsv.gz", "new.parquet", "new.arrow"])
+@pytest.mark.parametrize("out", ["out.csv", "out.tsv.zst", "out.parquet", "out.feather"])
+def test_every_form_of_file_is_read_and_written(name: str, out: str, tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    new["when"] = [None, "NA", *["007"] * (N - 2)]
+    new["size"] = [None] * 40 + list(range(N - 40))
+    new["note"] = ['a "b"\nc, d', *["=1"] * (N - 1)]
+    write_table(new, tmp_path / name)
+    asked = options("distributions", "inputs")
+    whole = howsure.recalibrate(tmp_path / name, held, **asked)
+    whole.save(tmp_path / f"whole_{out}", csv_safe=True)
+    recalibrate_files(tmp_path / name, held, tmp_path / out, batch_rows=11, csv_safe=True, **asked)
+    same(*(open_table(tmp_path / each).whole() for each in (out, f"whole_{out}")))
+
+
+def test_numbers_with_a_decimal_comma(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    lines = [f"{row};{m!s};1".replace(".", ",") for row, m in enumerate(new["mean"])]
+    (tmp_path / "new.csv").write_text("\n".join(["id;mean;sd", *lines]), encoding="utf-8")
+    for out in ("out.csv", "out.parquet"):
+        whole = howsure.recalibrate(tmp_path / "new.csv", held, method="scale", decimal=",")
+        whole.save(tmp_path / f"whole_{out}")
+        recalibrate_files(
+            tmp_path / "new.csv",
+            held,
+            tmp_path / out,
+            method="scale",
+            decimal=",",
+            batch_rows=10,
+        )
+        same(*(open_table(tmp_path / each).whole() for each in (out, f"whole_{out}")))
+
+
+def test_rows_that_miss_a_cell_stay_and_are_counted(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    mean = new["mean"].astype(object)
+    mean[:20] = mean[50:53] = None
+    write_table({**new, "mean": mean}, tmp_path / "new.parquet")
+    asked = options("distributions", "scale") | {"missing": "drop"}
+    whole = howsure.recalibrate(tmp_path / "new.parquet", held, **asked)
+    done = recalibrate_files(
+        tmp_path / "new.parquet", held, tmp_path / "out.parquet", batch_rows=6, **asked
+    )
+    same(parquet.read_table(tmp_path / "out.parquet"), whole.table)
+    assert (done.n, done.served) == (N, N - 23)
+    assert set(done.notes) == set(whole.notes)
+    assert any("23 of 83 rows stay without" in note for note in done.notes)
+    write_table({**new, "mean": [None] * N}, tmp_path / "none.parquet")
+    with pytest.raises(InputError, match="a row without missing cells is needed, got none"):
+        recalibrate_files(tmp_path / "none.parquet", held, tmp_path / "o.parquet", **asked)
+
+
+def test_a_wrong_cell_is_told_by_its_row_in_the_file(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    for column, value, words in (
+        ("mean", np.nan, r"1 in 'mean' \(first at row 71\)"),
+        ("sd", -1.0, "row 71"),
+        ("mean", np.inf, "first at row 71"),
+    ):
+        broken = {**new, column: np.where(np.arange(N) == 71, value, new[column])}
+        write_table(broken, tmp_path / "new.parquet")
+        with pytest.raises(InputError, match=words):
+            recalibrate_files(
+                tmp_path / "new.parquet", held, tmp_path / "out.parquet", batch_rows=10
+            )
+        assert [path.name for path in tmp_path.iterdir()] == ["new.parquet"]
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError])
+def test_nothing_is_left_of_what_was_interrupted(
+    stop: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, new = held_and_new("distributions")
+    (tmp_path / "new").mkdir()
+    for name in ("a.csv", "b.csv"):
+        write_table(new, tmp_path / "new" / name)
+    bare, calls = writing._bare_lines, []
+
+    def broken(*given: Any) -> bytes:
+        calls.append(given)
+        if len(calls) > 15:
+            raise stop("no space left")
+        return bare(*given)
+
+    monkeypatch.setattr(writing, "_bare_lines", broken)
+    with pytest.raises((KeyboardInterrupt, InputError)):
+        recalibrate_files(tmp_path / "new", held, tmp_path / "out" / "deep", batch_rows=9)
+    assert {path.name for path in tmp_path.rglob("*")} == {"new", "a.csv", "b.csv"}
+
+
+def test_a_folder_becomes_one_file_or_a_folder(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    table = pa.table(new)
+    for name, start in (("b/part.parquet", 30), ("a/part.parquet", 0), ("a/_marker.parquet", 0)):
+        (tmp_path / "new" / name).parent.mkdir(parents=True, exist_ok=True)
+        write_table(table.slice(start, 30 if start == 0 else N), tmp_path / "new" / name)
+    whole = howsure.recalibrate(new, held, method="scale").table
+    for given in (
+        tmp_path / "new",
+        str(tmp_path / "new" / "*" / "p*.parquet"),
+        [tmp_path / "new" / part / "part.parquet" for part in "ab"],
+    ):
+        recalibrate_files(given, held, tmp_path / "out.parquet", method="scale", batch_rows=17)
+        same(parquet.read_table(tmp_path / "out.parquet"), whole)
+    done = recalibrate_files(tmp_path / "new", held, tmp_path / "out", method="scale")
+    assert done.files == tuple(tmp_path / "out" / part / "part.parquet" for part in "ab")
+    same(pa.concat_tables(parquet.read_table(path) for path in done.files), whole)
+    with pytest.raises(InputError, match="must be another file than the inputs"):
+        recalibrate_files(tmp_path / "new", held, tmp_path / "new", method="scale")
+    files = [tmp_path / "new" / part / "part.parquet" for part in "ab"]
+    with pytest.raises(InputError, match="parts must have different names in a folder"):
+        recalibrate_files(files, held, tmp_path / "out", method="scale")
+
+
+def test_what_folders_say_is_a_column(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    table = pa.table(new)
+    for site in ("1", "south"):
+        part = table.filter(pc.equal(table["site"], site)).drop_columns(["site"])
+        folder = tmp_path / "new" / f"site={site}"
+        folder.mkdir(parents=True)
+        write_table(part, folder / "part.csv")
+    asked: dict[str, Any] = {"method": "group", "by": "site"}
+    whole = howsure.recalibrate(table.filter(pc.not_equal(table["site"], "2")), held, **asked)
+    recalibrate_files(tmp_path / "new", held, tmp_path / "out.parquet", **asked)
+    made = parquet.read_table(tmp_path / "out.parquet")
+    names = ["site", "day", "recalibrated_mean", "recalibrated_sd"]
+    order = [("site", "ascending"), ("day", "ascending")]
+    same(
+        made.select(names).cast(whole.table.select(names).schema),
+        whole.table.select(names).sort_by(order),
+    )
+    done = recalibrate_files(tmp_path / "new", held, tmp_path / "out", **asked)
+    assert done.files[0] == tmp_path / "out" / "site=1" / "part.csv"
+    assert "site" not in open_table(done.files[0]).names
+
+
+def test_rows_at_an_address(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    held, new = held_and_new("distributions")
+    write_table(new, tmp_path / "new.parquet")
+    with fsspec.open("memory://recalibrated/new.parquet", "wb") as file:
+        file.write((tmp_path / "new.parquet").read_bytes())
+    done = recalibrate_files("memory://recalibrated/*.parquet", held, tmp_path / "out.csv")
+    assert done.served == N
+
+
+def test_parts_of_other_columns_are_refused_by_name(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    write_table(new, tmp_path / "a.parquet")
+    write_table(dict(reversed(new.items())), tmp_path / "b.parquet")
+    both = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    recalibrate_files(both, held, tmp_path / "out.parquet", method="scale")
+    made = parquet.read_table(tmp_path / "out.parquet")
+    assert made.slice(0, N).equals(made.slice(N))
+    write_table({**new, "day": new["id"]}, tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"b\.parquet must have columns of the types"):
+        recalibrate_files(both, held, tmp_path / "out.parquet", method="scale")
+    write_table({**new, "more": new["id"]}, tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"b\.parquet must have the columns of .* with 'more'"):
+        recalibrate_files(both, held, tmp_path / "out.parquet", method="scale")
+    with pytest.raises(InputError, match="the folder holds no files"):
+        recalibrate_files(_folder(tmp_path / "empty"), held, tmp_path / "o.csv")
+    with pytest.raises(InputError, match="no file matches"):
+        recalibrate_files(tmp_path / "*.csv", held, tmp_path / "o.csv")
+    with pytest.raises(InputError, match=r"gone\.csv: there is no such file"):
+        recalibrate_files(tmp_path / "gone.csv", held, tmp_path / "o.csv")
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def test_draws_that_tell_equal_rows_apart_need_all_rows(tmp_path: Path) -> None:
+    held, new = held_and_new("label_sets")
+    write_table(new, tmp_path / "a.csv")
+    write_table(new, tmp_path / "b.csv")
+    done = recalibrate_files(tmp_path / "a.csv", held, tmp_path / "o.csv", method="aps")
+    assert "All rows were held at once" in str(done)
+    with pytest.raises(InputError, match="must be in one file, got 2 files"):
+        recalibrate_files(tmp_path / "[ab].csv", held, tmp_path / "o.csv", method="aps")
+
+
+def test_a_sample_of_calibration_rows_is_told_and_kept(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    (evalset,) = load(held).evalsets
+    write_table(new, tmp_path / "new.csv")
+    facts = fitted_on(evalset.n, 100_000)
+    teaching = HeldOut(rows=evalset, facts=facts)
+    done = recalibrate_files(tmp_path / "new.csv", teaching, tmp_path / "o.csv", method="scale")
+    assert "note: Fitted on 400 of 100,000 calibration rows." in done.lines()
+    assert facts[0] in howsure.recalibrate(new, teaching, method="scale").notes
+    done.mend.save(tmp_path / "mend.json")
+    kept = load_mend(tmp_path / "mend.json")
+    assert kept.facts == facts
+    again = recalibrate_files(tmp_path / "new.csv", kept, tmp_path / "two.csv")
+    assert facts[0] in again.notes
+    assert (tmp_path / "o.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+    assert fitted_on(400, 400) == ()
+
+
+def test_other_units_are_told_once(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    write_table({**new, "mean": 1e6 + 1e3 * new["mean"]}, tmp_path / "new.csv")
+    done = recalibrate_files(tmp_path / "new.csv", held, tmp_path / "o.csv", batch_rows=10)
+    assert len([note for note in done.notes if "another scale" in note]) == 1
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    write_table(new, tmp_path / "new.parquet")
+    heard: list[tuple[str, int, int]] = []
+    with listening(lambda *told: heard.append(told)):
+        recalibrate_files(tmp_path / "new.parquet", held, tmp_path / "o.csv", batch_rows=40)
+    served = [told[1:] for told in heard if told[0] == "recalibrating rows"]
+    assert served == [(40, N), (80, N), (N, N)]
+
+
+def test_counts_in_notes_add_up() -> None:
+    told = [["1 row of groups is new.", "Plain."], ["1,002 rows of groups is new.", "Plain."]]
+    assert summed(told) == ["Plain.", "1,003 rows of groups is new."]
+    many = summed([[f"note {place}" for place in range(30)]])
+    assert len(many) == 21
+    assert re.search("10 more notes", many[-1])
