@@ -397,6 +397,38 @@ def test_labels_of_text_keep_the_form_of_the_first_rows(tmp_path: Path) -> None:
     ]
     features = batches(cut(tmp_path / "t.csv", batch_rows=2, features="group", groups=""))
     assert features[1].evalsets[0].features["group"].tolist() == ["1", "2"]
+    (tmp_path / "t.csv").write_text("y,pred,x\n" + "".join(reversed(lines[:-1])))
+    with pytest.raises(
+        InputError, match=r"'x' must hold numbers .* got text \('a' at row 4\); a ta"
+    ):
+        batches(cut(tmp_path / "t.csv", batch_rows=2))
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(
+    rows=st.lists(st.sampled_from(["1,a", "2.5,b", " 7 ,a", '3,"c\nd"', "4,", "x,y"]), min_size=1),
+    marks=st.lists(st.tuples(st.integers(0, 300), st.sampled_from(['"', ",", "\n", "\0"]))),
+    block=st.integers(60, 200),
+)
+def test_text_is_read_as_load_reads_it(
+    rows: list[str], marks: list[tuple[int, str]], block: int, tmp_path_factory: Any
+) -> None:
+    """Wherever blocks end, and whatever is wrong."""
+    path = tmp_path_factory.mktemp("text") / "t.csv"
+    content = "y,group,pred\n" + "".join(f"{row},1\n" for row in rows)
+    for place, mark in marks[:2]:
+        content = content[:place] + mark + content[place:]
+    path.write_bytes(content.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("howsure.inputs.text.BLOCK", block)
+        try:
+            whole = load(path, missing="drop").evalsets[0]
+        except InputError as error:
+            if "a row without missing cells is needed" not in str(error):
+                with pytest.raises(InputError):
+                    batches(cut(path, missing="drop"))
+            return
+        same(cut(path, missing="drop"), whole)
 
 
 def test_the_delimiter_and_the_decimal_mark(tmp_path: Path) -> None:
@@ -437,6 +469,25 @@ def test_a_guessed_time_that_cannot_be_read_is_none_for_all_parts(tmp_path: Path
     assert [one.evalsets[0].time for one in batches(held)] == [None, None]
     (use,) = (one for one in held.explanation if one.column == "time")
     assert use.note == "cells that are neither numbers nor ISO dates"
+
+
+def test_series_are_counted_in_several_parts(tmp_path: Path) -> None:
+    """Where they lie one after another, the first rows hold few of all."""
+    days = pa.array(np.arange("2024-01-01", "2024-02-10", dtype="M8[D]"))
+    for number in range(12):
+        series = pa.array([f"series {number}"] * 40)
+        table = made(40, number).append_column("unique_id", series).append_column("ds", days)
+        pq.write_table(table, tmp_path / f"{number:02}.parquet")
+    held = cut(tmp_path)
+    assert held.reading.roles["cluster"] == ("unique_id",)
+    found = batches(held)[3].evalsets[0].cluster
+    assert found is not None
+    assert found.labels.tolist() == ["series 3"]
+    for number in range(4, 12):
+        (tmp_path / f"{number:02}.parquet").unlink()
+    few = cut(tmp_path)
+    assert not few.reading.roles["cluster"]
+    assert {one.evalsets[0].cluster for one in batches(few)} == {None}
 
 
 def test_names_of_rows(tmp_path: Path) -> None:
@@ -537,8 +588,12 @@ class TestExtent:
         rows = extent(text(tmp_path / "t.csv", 80_000, {})).rows
         assert rows is not None
         assert abs(rows / 80_000 - 1) < 0.1
+        (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+        packed = extent(tmp_path / "t.csv.gz").rows
+        assert packed is not None
+        assert abs(packed / 80_000 - 1) < 0.2
         (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"y,pred\n1,2\n"))
-        assert extent(tmp_path / "t.csv.gz").rows is None
+        assert extent(tmp_path / "t.csv.gz").rows == 2
         assert not any(extent(tmp_path / f"t{e}").parts for e in (".parquet", ".csv", ".csv.gz"))
 
     def test_what_parts_alone_can_be_read_of(self, tmp_path: Path) -> None:
@@ -622,10 +677,12 @@ class TestStreams:
 
     def test_duckdb(self) -> None:
         duckdb = pytest.importorskip("duckdb", reason="duckdb is in no extra")
-        table = made()
-        assert table.num_rows
-        self.check(duckdb.sql("select * from table"))
+        rows = made()
+        self.check(duckdb.sql("select * from rows"))
+        odd = duckdb.sql('select y, mean as "pred ""a""" from rows')
+        assert batches(cut(odd, point='pred "a"'))[0].rows == rows.num_rows
 
+    @pytest.mark.filterwarnings("ignore")  # of Ray's own
     def test_ray(self) -> None:
         data = pytest.importorskip("ray.data", reason="ray is in no extra")
         self.check(data.from_arrow(made()))
@@ -643,6 +700,8 @@ class TestAddresses:
                 pq.write_table(made(100, number), file)
         with files.open("/texts/t.csv", "wb") as file:
             file.write(b"y,pred\n1,2\n3,4\n")
+        with files.open("/texts/t.csv.gz", "wb") as file:
+            file.write(gzip.compress(b"y,pred\n1,2\n3,4\n"))
         yield "memory://preds"
         for name in ("/preds", "/texts"):
             files.rm(name, recursive=True)
@@ -659,8 +718,9 @@ class TestAddresses:
         held = cut(f"{folder}/year=1/t.parquet")
         assert held.rows == 100
         assert batches(held)[0].evalsets[0].model == "t"
-        (found,) = batches(cut("memory://texts/t.csv"))
-        assert found.evalsets[0].y.tolist() == [1.0, 3.0]
+        for ending in ("", ".gz"):
+            (found,) = batches(cut(f"memory://texts/t.csv{ending}"))
+            assert found.evalsets[0].y.tolist() == [1.0, 3.0]
 
     def test_what_is_not_there(self, folder: str) -> None:
         with pytest.raises(InputError, match="memory://none: there is no such file"):

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
+from howsure.inputs import values
 from howsure.inputs.assigned import ColumnUse, Roles, explain_models
 from howsure.inputs.batches import Batch as Batch
 from howsure.inputs.batches import Reading as Reading
@@ -25,7 +26,9 @@ from howsure.inputs.batches import forms_of, regrouped, several_models
 from howsure.inputs.building import Crossing
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.columns import assign_models
+from howsure.inputs.families import FEWEST_SERIES, KEYS
 from howsure.inputs.long import is_long
+from howsure.inputs.names import normal_form
 from howsure.inputs.parts import (
     ArrowPiece,
     FragmentPiece,
@@ -39,7 +42,7 @@ from howsure.inputs.parts import (
 from howsure.inputs.parts import Piece as Piece
 from howsure.inputs.places import Place, is_address, is_folder, is_pattern, places
 from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
-from howsure.inputs.source import Source, name_parts, quoted, refusing
+from howsure.inputs.source import COMPRESSION, Source, name_parts, quoted, refusing
 from howsure.inputs.stacked import check_unstacked
 from howsure.inputs.streams import is_lazy, stream_of
 from howsure.inputs.tables import Missing, as_wide, read_told
@@ -48,6 +51,8 @@ BATCH_ROWS: Final = 131_072
 PIECE_ROWS: Final = 1_048_576
 _START: Final = 1 << 16
 _THREADS: Final = 16
+_LOOKS: Final = 20  # pieces that are looked at to count series
+_SAMPLE: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +177,7 @@ def cut(
     plan = _planned(source, encoding, decimal, piece_rows)
     head = _head(plan, batch_rows)
     parts, notes = _decided(head, columns)
+    parts = [_with_series(part, plan.pieces, batch_rows) for part in parts]
     roles = [part.roles for part in parts]
     frozen = [_frozen(held) for held in roles]
     model = parts[0].one("model")
@@ -445,6 +451,30 @@ def _decided(head: _Head, said: Columns) -> tuple[list[Cells], tuple[str, ...]]:
     return parts, tuple(notes)
 
 
+def _with_series(cells: Cells, pieces: Sequence[Piece], rows: int) -> Cells:
+    """The first rows, with the series as clusters if those of some other pieces are many enough.
+
+    Where series lie one after another, the first rows hold a few of all alone.
+    """
+    name = next((name for name in cells.roles.notes if normal_form(name) == KEYS[0]), None)
+    if name is None or name in cells.roles["cluster"] or isinstance(pieces[0], StreamPiece):
+        return cells
+    step = max(len(pieces) // _LOOKS, 1)
+    found: set[Any] = set()
+    for piece in pieces[::step]:
+        table = _begin(piece, {name: "label"}, rows)
+        if table is not None:
+            labels = values.labels(table[name], name, from_text=piece.from_text)
+            found.update(map(str, labels.labels.tolist()))
+        if len(found) >= FEWEST_SERIES:
+            roles = cells.roles
+            groups = tuple(group for group in roles["groups"] if group != name)
+            held = {**roles.columns, "groups": groups, "cluster": (name,)}
+            notes = {key: note for key, note in roles.notes.items() if key != name}
+            return replace(cells, roles=replace(roles, columns=held, notes=notes))
+    return cells
+
+
 def _check_roles(title: str, roles: Roles) -> None:
     """Raise `InputError` for what only a table in memory may hold."""
     if roles.encoder is not None:
@@ -478,11 +508,14 @@ def _rows_of(place: Place) -> int | None:
             counts = arrow_counts(handle)
             return None if counts is None else sum(counts)
         packed = name_parts(Path(place.path))[2]
-        if packed:
-            return None
-        start = handle.read(_START)
-        lines = start.count(b"\n")
-        return round(place.size * lines / len(start)) if lines else None
+        if not packed:
+            start = handle.read(_START)
+            lines = start.count(b"\n")
+            return round(place.size * lines / len(start)) if lines else None
+        unpacked = pa.CompressedInputStream(handle, COMPRESSION[packed])
+        start = unpacked.read(_SAMPLE)
+        share = 1.0 if len(start) < _SAMPLE else handle.tell() / place.size
+        return round(int(start.count(b"\n")) / share)
 
 
 def _time_range(

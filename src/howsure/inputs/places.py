@@ -130,7 +130,7 @@ def _listed_near(source: str) -> tuple[str | None, list[Place]]:
         return source, [_near(path) for path in _below(source)]
     base = _fixed(source)
     found: list[Place] = []
-    for path in glob.glob(source, recursive=True):
+    for path in dict.fromkeys(glob.glob(source, recursive=True)):
         inner = _below(path) if os.path.isdir(path) and "**" not in source else [path]
         found += [_near(one) for one in inner if os.path.isfile(one)]
     return base, found
@@ -166,6 +166,9 @@ def _listed_far(url: str) -> tuple[str | None, list[Place]]:
         files.invalidate_cache()
         if _WILD.search(url):
             found = files.glob(root, detail=True)
+            if "**" not in root:
+                for folder in [path for path, info in found.items() if info["type"] != "file"]:
+                    found |= files.find(folder, detail=True)
             base = _fixed(files.unstrip_protocol(root))
         elif files.isfile(root):
             info = files.info(root)
