@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from howsure.report.conformal import conformal as conformal
     from howsure.report.model import assess_model as assess_model
     from howsure.report.recalibrate import recalibrate as recalibrate
+    from howsure.report.recalibrate_parts import recalibrate_files as recalibrate_files
 
 _HOMES = {
     "core.errors": "HowsureError",
@@ -36,6 +37,7 @@ _HOMES = {
     "report.conformal": "conformal",
     "report.model": "assess_model",
     "report.recalibrate": "recalibrate",
+    "report.recalibrate_parts": "recalibrate_files",
 }
 
 _WITHIN = {"cli", "core", "stats"}

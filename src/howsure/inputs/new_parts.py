@@ -22,7 +22,6 @@ from howsure.inputs.pieces import BATCH_ROWS, is_huge
 from howsure.inputs.places import Place, is_folder, places
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.source import listed, refusing
-from howsure.inputs.tables import NoneKeptError
 
 PAST: Final = 2_000_000
 """Rows past which a table is read some rows at a time."""
@@ -145,8 +144,10 @@ def batches(part: Part, options: Mapping[str, Any], rows: int = BATCH_ROWS) -> I
     """The rows of a file as they are, so many at a time."""
     piece = part.piece(options)
     names = piece.names()
-    own = replace(piece, place=replace(part.place, partition=())).names()
-    told = tuple(name for name in names if name not in own)
+    told: tuple[str, ...] = ()
+    if part.place.partition:
+        own = replace(piece, place=replace(part.place, partition=())).names()
+        told = tuple(name for name in names if name not in own)
     opened = _Opened(piece, options["decimal"], piece.notes(), told)
     kinds: dict[str, Kind] = dict.fromkeys(names, "text" if part.is_text else "key")
     start = 0
@@ -156,28 +157,6 @@ def batches(part: Part, options: Mapping[str, Any], rows: int = BATCH_ROWS) -> I
             start += table.num_rows
     if not start:
         raise InputError(f"{part.path}: the table holds columns but no rows")
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """Rows of a batch that have their prediction, or none that does.
-
-    Attributes
-    ----------
-    batch : Batch
-        All rows.
-    rows : NewRows, optional
-        Those with a prediction; None if every row misses a cell.
-    gaps : mapping of str to int
-        In how many rows each column misses a cell.
-    """
-
-    batch: Batch
-    rows: NewRows | None
-    gaps: Mapping[str, int]
-
-    __repr__ = brief_repr
 
 
 @final
@@ -208,12 +187,6 @@ class NewReading:
         """The rows of a file as they are."""
         return batches(part, self.options, self.rows)
 
-    def served(self, batch: Batch) -> Served:
+    def rows_of(self, batch: Batch) -> NewRows:
         """The predictions of a batch. A message on a row counts from the start of the file."""
-        try:
-            rows = load_new(
-                batch, first_row=batch.start, **self.needs, **self.options, **self.columns
-            )
-        except NoneKeptError as error:
-            return Served(batch=batch, rows=None, gaps=error.gaps)
-        return Served(batch=batch, rows=rows, gaps=rows.gaps)
+        return load_new(batch, first_row=batch.start, **self.needs, **self.options, **self.columns)

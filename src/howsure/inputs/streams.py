@@ -95,14 +95,16 @@ class PolarsFrame(Stream):
     def head(self, rows: int) -> pa.Table:
         """What Polars takes for the first rows."""
         with refusals(self.title):
-            return pa.table(self._frame.head(rows).collect(engine="streaming"))
+            return pa.table(self._frame.head(rows).collect())
 
     def tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
-        """The batches of Polars' streaming engine."""
+        """The batches of Polars' streaming engine; before Polars 1.34, all rows at once."""
         with refusals(self.title):
-            yield from map(
-                pa.table, self._frame.select(names).collect_batches(chunk_size=rows, lazy=True)
-            )
+            frame = self._frame.select(names)
+            if hasattr(frame, "collect_batches"):
+                yield from map(pa.table, frame.collect_batches(chunk_size=rows, lazy=True))
+            else:
+                yield pa.table(frame.collect())
 
 
 @final

@@ -21,13 +21,11 @@ from howsure.core.progress import tell
 from howsure.core.threads import one_thread
 from howsure.inputs.building import Crossing
 from howsure.inputs.files import TEXT_ENDINGS, table_form
-from howsure.inputs.new import as_types, gap_notes, number_types
+from howsure.inputs.new import NewRows, as_types, gap_notes, number_types
 from howsure.inputs.new_parts import (
     Batch,
     NewReading,
     Part,
-    Served,
-    batches,
     parts_of,
     targets,
 )
@@ -199,7 +197,8 @@ def recalibrate_parts(
     check_whole(batch_rows, "batch_rows", 1)
     parts = parts_of(new)
     plan = targets(parts, output)
-    _check_plan(plan, parts, calibration)
+    alone = output not in plan
+    _check_plan(plan, parts, calibration, alone=alone)
     first = _first(parts, calibration, columns, reading, batch_rows, options)
     mend = first.mend
     if not mend.by_rows:
@@ -211,10 +210,11 @@ def recalibrate_parts(
         total=_total(parts),
     )
     with ExitStack() as stack:
-        stack.enter_context(new_folders(path.parent for path in plan))
+        if alone:
+            stack.enter_context(new_folders(path.parent for path in plan))
         for target, held in plan.items():
             temporary = stack.enter_context(replacing(target))
-            work.write(held, target, temporary, alone=target != output, csv_safe=csv_safe)
+            work.write(held, target, temporary, alone=alone, csv_safe=csv_safe)
     return RecalibratedFiles(
         files=tuple(plan),
         n=work.n,
@@ -225,7 +225,9 @@ def recalibrate_parts(
     )
 
 
-def _check_plan(plan: Mapping[Path, Sequence[Part]], parts: Sequence[Part], other: Any) -> None:
+def _check_plan(
+    plan: Mapping[Path, Sequence[Part]], parts: Sequence[Part], other: Any, *, alone: bool
+) -> None:
     """Refuse outputs that cannot be written, or that would replace what is read, before work."""
     read = {os.path.realpath(part.path): Path(part.path) for part in parts}
     if isinstance(other, str | os.PathLike):
@@ -234,10 +236,9 @@ def _check_plan(plan: Mapping[Path, Sequence[Part]], parts: Sequence[Part], othe
         taken = read.get(os.path.realpath(path))
         if taken is not None:
             check_outputs([path], [taken])
-    folders = {path.parent for path in plan}
-    for folder in folders:
-        if folder.is_dir():
-            check_outputs([next(path for path in plan if path.parent == folder)])
+    for folder, path in {path.parent: path for path in plan}.items():
+        if folder.is_dir() or not alone:  # others are made, each for its files
+            check_outputs([path])
 
 
 def _first(
@@ -249,11 +250,13 @@ def _first(
     options: Mapping[str, Any],
 ) -> Recalibration:
     """The first batch with a prediction, recalibrated by what it takes to serve all."""
+    look = NewReading(needs={}, columns=columns, options=reading, rows=rows)
     refused: NoneKeptError | None = None
     for part in parts:
-        for batch in batches(part, reading, rows):
+        for batch in look.batches(part):
             tell("learning")
             try:
+                look.rows_of(batch)  # which counts rows from the start of the file
                 return recalibrate_tables(batch, calibration, columns, reading=reading, **options)
             except NoneKeptError as error:
                 refused = error
@@ -378,20 +381,21 @@ class _Work:
     def _tables(self, part: Part) -> Iterator[tuple[Batch, pa.Table]]:
         """The rows of a part, as they are and recalibrated."""
         for batch in self.reading.batches(part):
-            served = self.reading.served(batch)
-            table = self._recalibrated(served)
-            count = 0 if served.rows is None else served.rows.evalset.n
+            gaps: Mapping[str, int]
+            try:
+                rows = self.reading.rows_of(batch)
+                table, gaps = self._recalibrated(rows), rows.gaps
+                self.served += rows.evalset.n
+            except NoneKeptError as error:
+                table, gaps = self._without(batch), error.gaps
             self.n += batch.n
-            self.served += count
-            for name, gone in served.gaps.items():
+            for name, gone in gaps.items():
                 self.gaps[name] = self.gaps.get(name, 0) + gone
             tell("recalibrating rows", self.n, self.total)
             yield batch, table
 
-    def _recalibrated(self, served: Served) -> pa.Table:
-        mend, rows = self.first.mend, served.rows
-        if rows is None:
-            return self._without(served.batch)
+    def _recalibrated(self, rows: NewRows) -> pa.Table:
+        mend = self.first.mend
         done = mend.apply(rows.evalset, ())
         self.told.append((*rows.notes, *(n for n in done.notes if n not in self._fit_notes)))
         self.scales += Scale.of(rows.evalset)
