@@ -43,7 +43,10 @@ def test_plain_rows() -> None:
 
 
 def test_frequency_weights() -> None:
-    compared(by_parts(state_of(TABLE, [500], most=10_000, weights="weight")), at_once(TABLE, weights="weight"))
+    compared(
+        by_parts(state_of(TABLE, [500], most=10_000, weights="weight")),
+        at_once(TABLE, weights="weight"),
+    )
 
 
 def test_clusters() -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
-from howsure.inputs.assigned import Roles
+from howsure.inputs.assigned import LawColumns, Roles
 from howsure.inputs.building import Crossing, build
 from howsure.inputs.cells import Cells, asked_of, kinds_of, read_cells
 from howsure.inputs.classes import moved
@@ -27,6 +27,7 @@ from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
 _ROW: Final = re.compile(r"(?<=\brow )\d+(?=[\s,;:)]|$)")
+_PLAIN: Final = ("named", "missing", "crossing", "encoding", "decimal", "batch_rows")
 _WORDS: Final = {"i": "whole numbers", "f": "numbers", "b": "true or false", "O": "text"}
 
 
@@ -41,6 +42,8 @@ class Batch:
         without names are called by their numbers in the file.
     rows : int
         Rows read, dropped ones included.
+    table : pyarrow.Table
+        The rows of the sets as they were read.
     dropped : int
         Rows left out because a cell was missing.
     dropped_by : mapping of str to int
@@ -49,6 +52,7 @@ class Batch:
 
     evalsets: tuple[EvalSet, ...]
     rows: int
+    table: pa.Table
     dropped: int = 0
     dropped_by: Mapping[str, int] = field(default_factory=dict)
 
@@ -143,7 +147,33 @@ class Reading:
         with counted(lambda row: first_row + int(places[row] if row < len(places) else row)):
             made = () if idle else self._built(parts, first_row + places)
         counts = {name: int(held.sum()) for name, held in gone.items()}
-        return Batch(made, n, n - len(places), counts)
+        if made and made[0].n < len(places):  # rows of weight 0 are in no set
+            places = places[weights > 0]
+        kept = table if len(places) == n else table.take(pa.array(places))
+        return Batch(made, n, kept, n - len(places), counts)
+
+    def told(self) -> dict[str, Any]:
+        """It as plain values; tables that are read alike say the same."""
+        return {
+            **{name: getattr(self, name) for name in _PLAIN},
+            "names": list(self.names),
+            "classes": list(self.classes),
+            "forms": [[*key, f.labels, f.kind, f.width] for key, f in self.forms.items()],
+            "models": [_roles_told(roles) for roles in self.models],
+        }
+
+    @classmethod
+    def from_told(cls, facts: Mapping[str, Any]) -> Self:
+        """What `told` made plain."""
+        models = tuple(map(_roles_from, facts["models"]))
+        return cls(
+            roles=models[0],
+            models=models,
+            names=tuple(facts["names"]),
+            classes=tuple(facts["classes"]),
+            forms={(kind, name): Form(*form) for kind, name, *form in facts["forms"]},
+            **{name: facts[name] for name in _PLAIN},
+        )
 
     def _cells(self, source: Rows, roles: Roles) -> Cells:
         """The cells of one model, in the form of the first rows."""
@@ -184,6 +214,30 @@ class Reading:
         if parts[0].roles["rows"]:
             return made
         return tuple(replace(held, rows=places[held.row_names()]) for held in made)
+
+
+def _roles_told(roles: Roles) -> dict[str, Any]:
+    return {
+        "columns": {name: list(held) for name, held in roles.columns.items() if held},
+        "coverages": list(roles.coverages),
+        "levels": list(roles.levels),
+        "labels": list(roles.labels),
+        "law": None if roles.law is None else [roles.law.name, dict(roles.law.parameters)],
+        "weights_kind": roles.weights_kind,
+        "model": roles.model,
+    }
+
+
+def _roles_from(facts: Mapping[str, Any]) -> Roles:
+    return Roles(
+        columns={name: tuple(held) for name, held in facts["columns"].items()},
+        coverages=tuple(facts["coverages"]),
+        levels=tuple(facts["levels"]),
+        labels=tuple(facts["labels"]),
+        law=None if facts["law"] is None else LawColumns(*facts["law"]),
+        weights_kind=facts["weights_kind"],
+        model=facts["model"],
+    )
 
 
 class Rows(Source):

@@ -19,8 +19,8 @@ from howsure.inputs.classes import label_text
 from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
 from howsure.inputs.given import Given, check_row_order, read_given
-from howsure.inputs.pieces import is_stream
 from howsure.inputs.source import listed
+from howsure.inputs.streams import is_lazy
 from howsure.predictions import EvalSet, LabelSets
 from howsure.streaming import Resources, load_parts
 
@@ -33,7 +33,7 @@ ROWS: Final = (
 
 def is_table(value: object) -> bool:
     """Whether a value is a table, the path of one, several paths, or what `load` returned."""
-    if isinstance(value, (str, os.PathLike, Mapping, Loaded)) or is_stream(value):
+    if isinstance(value, (str, os.PathLike, Mapping, Loaded)) or is_lazy(value):
         return True
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(item, (str, os.PathLike)) for item in value)

@@ -17,12 +17,13 @@ from howsure.core.errors import InputError, within
 from howsure.core.records import Table
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
-from howsure.inputs import Loaded, load
+from howsure.inputs import Loaded
 from howsure.inputs.building import Crossing
 from howsure.inputs.classes import set_coverage
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.names import normal_form
 from howsure.inputs.new import NewRows, load_new, typed
+from howsure.inputs.pieces import is_huge
 from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import listed, no_column, quoted
 from howsure.inputs.tables import Missing, sources
@@ -44,6 +45,7 @@ from howsure.recalibration.ease import ease_column
 from howsure.recalibration.kept import Scale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.door import columns_of
+from howsure.streaming.load import HUGE, load_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -488,13 +490,14 @@ def _held_out(
         return source
     if not isinstance(source, Loaded):
         if by:
-            table = next(sources(source, reading["encoding"], reading["decimal"]))
-            for name in by:
-                if name not in table.names:
-                    raise InputError(no_column(name, table.names, "by", table.title))
+            if not is_huge(source, HUGE):
+                table = next(sources(source, reading["encoding"], reading["decimal"]))
+                for name in by:
+                    if name not in table.names:
+                        raise InputError(no_column(name, table.names, "by", table.title))
             columns = {**columns, "groups": columns_of(columns.get("groups"), *by)}
         with within("calibration"):
-            source = load(source, **reading, **columns)
+            source = load_parts(source, **reading, **columns)
     if len(source.evalsets) != 1:
         names = ", ".join(held.model for held in source.evalsets)
         raise InputError(f"calibration must hold one model, got {names}")
@@ -514,7 +517,10 @@ def _held_out(
     _check_groups(held, by)
     told = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
     return HeldOut(
-        rows=held, vectors=source.roles["embedding"], notes=(told,) if source.dropped else ()
+        rows=held,
+        vectors=source.roles["embedding"],
+        notes=(told,) if source.dropped else (),
+        facts=fitted_on(held.n, source.totals[0].n) if source.totals else (),
     )
 
 

@@ -197,6 +197,7 @@ def spread_of(
 _LIFT = 1.25
 """The skewness of few terms falls short of that of their law: a fifth of that of χ²₁ at n = 100."""
 _LIFT_SQUARES = 1.5
+_ROOT = -1.0 + 1e-11
 
 
 def skewed_ends(
@@ -216,7 +217,8 @@ def skewed_ends(
 
     def times(side: float) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.maximum(k * (side * z - k / 6.0), -1.0)
+            inner = k * (side * z - k / 6.0)
+            inner = np.where(inner < _ROOT, -1.0, inner)  # cut, but for rounding
             found = 3.0 / k * np.expm1(np.log1p(inner) / 3.0)
         near = side * z - k / 6.0  # its series, where the quotient would lose digits
         near = near * (1.0 - k * near / 3.0 * (1.0 - 5.0 * k * near / 9.0))

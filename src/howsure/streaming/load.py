@@ -4,41 +4,36 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Self, Unpack, final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.sizes import as_bytes
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded, load
+from howsure.inputs.batches import Batch, Reading
 from howsure.inputs.building import Crossing
-from howsure.inputs.files import ARROW_ENDINGS, PARQUET_ENDINGS, table_form
-from howsure.inputs.pieces import (
-    BATCH,
-    HUGE,
-    Cut,
-    Given,
-    Reading,
-    cut,
-    is_address,
-    is_stream,
-    opened,
-)
-from howsure.inputs.roles import Columns
+from howsure.inputs.parts import Piece
+from howsure.inputs.pieces import Cut, cut, extent, is_huge
+from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.tables import Missing
+from howsure.predictions import EvalSet
 from howsure.streaming.kept import Kept
 from howsure.streaming.sample import ROWS, written_out
-from howsure.streaming.scan import scan_table
+from howsure.streaming.scan import FILE, ROW, scan_table
 from howsure.streaming.state import State
 
-_MAGIC: Final = re.compile(r"[*?\[]")
+HUGE: Final = 2_000_000
+"""Rows past which a table is read by parts."""
+BATCH: Final = 32_768
+"""Rows that are looked at together: what is made of so many stays near the processor."""
 _ROW_BYTES: Final = 1_000
 """Memory that a row takes where all are assessed at once, about."""
 _BASE: Final = 600 << 20
@@ -174,16 +169,14 @@ def load_parts(
         "decimal": decimal,
         **columns,
     }
-    if state is None and not _is_large(source, resources):
+    if state is None and not is_huge(source, resources.rows):
         return load(source, **options)
-    found = cut(source, **options)
-    if state is None and not found.again:
+    found = cut(source, batch_rows=BATCH, **options)
+    if state is None and (not found.again or _rows_of(found) <= resources.rows):
         few, found = _begun(found, resources.rows)
         if few is not None:
-            return load(few, **options)
-    elif state is None and _rows_of(found) <= resources.rows:
-        return _whole(found)
-    key = repr((os.fspath(source) if found.again else "", found.reading.told(), seed, tuple(at)))
+            return _whole(found, few)
+    key = repr((found.title, found.reading.told(), seed, tuple(at)))
     with Kept.of(key, resume=resources.resume) as kept:
         made = scan_table(
             found,
@@ -213,7 +206,7 @@ def loaded_state(state: State) -> Loaded:
     """
     reading = Reading.from_told(state.reading)
     sample = state.sample.ranked()
-    sets = reading.sets(sample.table, "the sample")
+    sets = _sets(reading, sample.table, from_text=state.reading["from_text"])
     if sets[0].weights is not None and sets[0].weights.kind == "frequency":
         weights = Weights(sample.taken)
         sets = tuple(replace(held, weights=weights) for held in sets)
@@ -226,86 +219,73 @@ def loaded_state(state: State) -> Loaded:
     )
 
 
-def _is_large(source: Any, resources: Resources) -> bool:
-    """Whether a source may be too large to be read at once, or is more than a table."""
-    if is_stream(source):
-        return True
-    if not isinstance(source, str | os.PathLike):
-        return False
-    path = os.fspath(source)
-    if is_address(path) or os.path.isdir(path):
-        return True
-    if not os.path.exists(path):
-        return _MAGIC.search(path) is not None
-    return _rows_about(path) > resources.rows
-
-
-def _rows_about(path: str) -> float:
-    """How many rows a file has, or about."""
-    try:
-        ending, packed = table_form(path)
-        if ending in PARQUET_ENDINGS:
-            with opened(path) as file, pq.ParquetFile(file) as held:
-                return float(held.metadata.num_rows)
-        size = os.path.getsize(path)
-        if ending in ARROW_ENDINGS:
-            with opened(path) as file:
-                whole = file.read(6) == b"ARROW1"
-                file.seek(0)
-                reader = (pa.ipc.open_file if whole else pa.ipc.open_stream)(file)
-                width = max(8 * len(reader.schema.names), 1)
-            return size / width
-        with open(path, "rb") as text:
-            head = text.read(1 << 16)
-        lines = max(head.count(b"\n"), 1)
-        return size * (5.0 if packed else 1.0) * lines / max(len(head), 1)
-    except (InputError, OSError, pa.ArrowException):
-        return 0.0  # what is wrong with it is told by who reads it
+def _sets(reading: Reading, table: pa.Table, *, from_text: bool) -> tuple[EvalSet, ...]:
+    """The evaluation sets of chosen rows, which are called by their places."""
+    names = [name for name in table.column_names if name not in (ROW, FILE)]
+    made = reading.batch(table.select(names), "the table", 0, from_text=from_text).evalsets
+    if ROW not in table.column_names:
+        return made
+    rows: npt.NDArray[Any] = table[ROW].to_numpy()
+    if FILE in table.column_names:
+        told = zip(table[FILE].to_pylist(), rows.tolist(), strict=True)
+        rows = np.array([f"{file}:{row}" for file, row in told], dtype=object)
+    return tuple(replace(held, rows=rows) for held in made)
 
 
 def _rows_of(found: Cut) -> float:
-    """How many rows the files of a table have, or about; of an address unknown."""
+    """How many rows a table has, or about; infinitely many where nothing tells."""
     if found.rows is not None:
         return found.rows
-    paths = {piece.path for piece in found.pieces}
-    return math.inf if any(map(is_address, paths)) else sum(map(_rows_about, paths))
+    known = [extent(file).rows for file in {piece.file for piece in found.pieces}]
+    return math.inf if None in known else sum(rows or 0 for rows in known)
 
 
-def _begun(found: Cut, most: int) -> tuple[pa.Table | None, Cut]:
-    """All rows of what is read once, if these are few; else the cut, which has lost none."""
-    (piece,) = found.pieces
-    tables = piece.tables({}, BATCH)
+@final
+class _Again(Piece):
+    """A piece whose first rows were read, and come again."""
+
+    def __init__(self, piece: Piece, first: deque[pa.Table], rest: Iterator[pa.Table]) -> None:
+        self.title, self.identity = piece.title, ""
+        self.rows = self.first_row = None
+        self._piece, self._first, self._rest = piece, first, rest
+
+    def names(self) -> tuple[str, ...]:
+        return self._piece.names()
+
+    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+        while self._first:
+            yield self._first.popleft()
+        yield from self._rest
+
+
+def _begun(found: Cut, most: int) -> tuple[list[Batch] | None, Cut]:
+    """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
+    batches: list[Batch] = []
     kept: deque[pa.Table] = deque()
     n = 0
-    for table in tables:
-        kept.append(table)
-        n += table.num_rows
-        if n > most:
-            break
-    else:
-        return pa.concat_tables(kept, promote_options="permissive"), found
-
-    def every() -> Iterator[pa.Table]:
-        while kept:
-            yield kept.popleft()
-        yield from tables
-
-    whole = Given(path=piece.path, title=piece.title, source=every)
-    return None, replace(found, pieces=(whole,))
+    for piece in found.pieces:
+        tables = piece.tables(found.reading.kinds, BATCH)
+        for table in tables:
+            kept.append(table)
+            n += table.num_rows
+            if n > most:
+                again = found.pieces if found.again else (_Again(piece, kept, tables),)
+                return None, replace(found, pieces=again)
+        batches += _Again(piece, kept, iter(())).batches(found.reading)
+    return batches, found
 
 
-def _whole(found: Cut) -> Loaded:
+def _whole(found: Cut, batches: Sequence[Batch]) -> Loaded:
     """All rows of a table in parts."""
-    reading = found.reading
-    batches = [batch for piece in found.pieces for batch in piece.batches(reading)]
-    table = pa.concat_tables(
-        [written_out(batch.table) for batch in batches], promote_options="permissive"
-    )
-    gaps = Counter[str]()
+    reading, gaps = found.reading, Counter[str]()
     for batch in batches:
         gaps.update(batch.dropped_by)
+    held = [written_out(batch.table) for batch in batches if batch.evalsets]
+    if not held:
+        raise InputError(f"{found.title}: a row without missing cells is needed, got none")
+    table = pa.concat_tables(held, promote_options="permissive")
     return Loaded(
-        evalsets=reading.sets(table, found.title),
+        evalsets=_sets(reading, table, from_text=found.pieces[0].from_text),
         explanation=found.explanation,
         dropped=sum(batch.dropped for batch in batches),
         dropped_by=dict(gaps),

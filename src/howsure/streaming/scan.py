@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from howsure.core.errors import InputError
 from howsure.core.progress import tell
-from howsure.inputs.pieces import Cut, Piece, Reading
+from howsure.inputs.batches import Batch, Reading
+from howsure.inputs.parts import Piece
+from howsure.inputs.pieces import Cut
 from howsure.metrics.view import choose_coverages
+from howsure.predictions import EvalSet
 from howsure.streaming.engine import done_in_order
 from howsure.streaming.sample import ROWS, Sample, first_bound
 from howsure.streaming.state import State
 from howsure.streaming.totals import Totals
 
+ROW = "howsure_row"
+"""The column of a sample that says where each row stands in its file."""
+FILE = "howsure_file"
+"""And the one that says in which, of several."""
 BLOCKS = 4096
 """Blocks that the time from the first row to the last is cut into, about."""
 
@@ -34,11 +44,13 @@ class Task:
     most: int
     block: float
     bound: float
+    many: bool = False
 
-    def told(self) -> dict[str, Any]:
+    def told(self, from_text: bool = False) -> dict[str, Any]:
         """What states must share to be merged."""
         return {
             **self.reading.told(),
+            "from_text": from_text,
             "coverages": list(self.coverages),
             "seed": self.seed,
             "sample": self.most,
@@ -47,25 +59,37 @@ class Task:
     def states(self, piece: Piece) -> Iterator[State]:
         """The state of each batch."""
         for batch in piece.batches(self.reading):
-            if not batch.evalsets or batch.evalsets[0].n == 0:
-                continue
-            yield State(
-                models=tuple(
-                    Totals.of(held, self.coverages, self.block) for held in batch.evalsets
-                ),
-                sample=Sample.of(
-                    batch.table,
-                    batch.evalsets,
-                    most=self.most,
-                    seed=self.seed,
-                    block=self.block,
-                    bound=self.bound,
-                ),
-                rows=batch.rows,
-                dropped=batch.dropped,
-                dropped_by=batch.dropped_by,
-                reading=self.told(),
-            )
+            if batch.evalsets:
+                yield self.state(batch, piece)
+
+    def state(self, batch: Batch, piece: Piece) -> State:
+        """The state of some rows."""
+        return State(
+            models=tuple(Totals.of(held, self.coverages, self.block) for held in batch.evalsets),
+            sample=Sample.of(
+                self._named(batch, piece),
+                batch.evalsets,
+                most=self.most,
+                seed=self.seed,
+                block=self.block,
+                bound=self.bound,
+            ),
+            rows=batch.rows,
+            dropped=batch.dropped,
+            dropped_by=batch.dropped_by,
+            reading=self.told(piece.from_text),
+        )
+
+    def _named(self, batch: Batch, piece: Piece) -> pa.Table:
+        """The rows of a batch with their places, where nothing else names them."""
+        if self.reading.roles["rows"]:
+            return batch.table
+        held = batch.table.append_column(ROW, pa.array(batch.evalsets[0].row_names()))
+        if not self.many:
+            return held
+        codes = pa.array(np.zeros(held.num_rows, dtype=np.int32))
+        name = pa.array([os.path.basename(piece.file)])
+        return held.append_column(FILE, pa.DictionaryArray.from_arrays(codes, name))
 
     def __call__(self, piece: Piece) -> pa.Table:
         """The state of a piece, as a table; an empty one of a piece without rows."""
@@ -92,42 +116,54 @@ def scan_table(
     InputError
         If a piece cannot be read, or no row is left.
     """
-    if not coverages:
-        coverages = choose_coverages(cut.first[0])
-    task = Task(
-        reading=cut.reading,
-        coverages=tuple(coverages),
-        seed=seed,
-        most=most,
-        block=block_width(cut.time_range),
-        bound=first_bound(most, cut.rows),
-    )
+    spans = cut.time_range, cut.reading.moments
+    many = len({piece.file for piece in cut.pieces}) > 1
+
+    def task_for(first: Sequence[EvalSet]) -> Task:
+        return Task(
+            reading=cut.reading,
+            coverages=tuple(coverages) or choose_coverages(first[0]),
+            seed=seed,
+            most=most,
+            block=block_width(*spans),
+            bound=first_bound(most, cut.rows),
+            many=many,
+        )
+
     merged: list[State] = []
-    if cut.again:
-        pieces = list(cut.pieces)
+    if not cut.again:  # only this process can read it
+        task, done = None, 0
+        for piece in cut.pieces:
+            for batch in piece.batches(cut.reading):
+                done += batch.rows
+                tell("rows", done, cut.rows or 0)
+                if batch.evalsets:
+                    task = task or task_for(batch.evalsets)
+                    _fold(merged, task.state(batch, piece))
+    else:
+        first = next(
+            (b.evalsets for p in cut.pieces for b in p.batches(cut.reading) if b.evalsets), None
+        )
+        if first is None:
+            raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
+        task = task_for(first)
         told = repr((task.told(), task.block, task.bound))
         tables = done_in_order(
             task,
-            pieces,
-            identities=[_identity(piece.identity, told) for piece in pieces],
+            cut.pieces,
+            identities=[_identity(piece.identity, told) for piece in cut.pieces],
             jobs=jobs,
             scheduler=scheduler,
             resume=resume,
             stage="rows",
-            sizes=[piece.rows or 1 for piece in pieces],
+            sizes=[piece.rows or 1 for piece in cut.pieces],
         )
-        for table in tables:
-            if table.num_columns:
-                _fold(merged, State.from_arrow(table))
-    else:
-        done = 0
-        for piece in cut.pieces:
-            for state in task.states(piece):  # which only this process can read
-                done += state.rows
-                tell("rows", done, cut.rows or 0)
-                _fold(merged, state)
+        with closing(tables):
+            for table in tables:
+                if table.num_columns:
+                    _fold(merged, State.from_arrow(table))
     if not merged:
-        raise InputError(f"{cut.title}: the table holds columns but no rows")
+        raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
     return merged[0] if len(merged) == 1 else merged[0].merged(*merged[1:])
 
 
@@ -138,11 +174,17 @@ def _fold(merged: list[State], state: State) -> None:
         merged[:] = [merged[0].merged(*merged[1:])]
 
 
-def block_width(span: tuple[float, float] | None) -> float:
-    """The width of blocks of time: a power of two, so that those of other tables fit into it."""
+def block_width(span: tuple[float, float] | None, unit: str | None = None) -> float:
+    """The width of blocks of time: a power of two, so that those of other tables fit into it.
+
+    `unit` is that of dates; blocks of dates are in seconds.
+    """
     if span is None or not span[1] > span[0]:
         return 1.0
-    return float(2.0 ** round(math.log2((span[1] - span[0]) / BLOCKS)))
+    length = (span[1] - span[0]) / BLOCKS
+    if unit is not None:
+        length *= float(np.array(1, f"m8[{unit}]") / np.array(1, "m8[s]"))
+    return float(2.0 ** round(math.log2(length)))
 
 
 def _identity(piece: str, told: str) -> str:

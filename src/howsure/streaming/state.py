@@ -205,7 +205,7 @@ def _under_one_name(states: Sequence[State]) -> tuple[State, ...]:
         replace(
             state,
             models=(replace(state.models[0], model="model"),),
-            reading={**state.reading, "name": "model"},
+            reading={**state.reading, "names": ["model"]},
         )
         for state in states
     )

@@ -108,10 +108,10 @@ class Whole:
         records = [known.get(_name(record), record) for record in self.sample.records]
         return replace(self.sample, records=tuple(records))
 
-    def told(self, sampled: Sequence[Record] = ()) -> tuple[tuple[Record, ...], GroupReport | None]:
+    def told(self, sampled: Sequence[Record] = ()) -> tuple[tuple[Record, ...], GroupReport]:
         """The sample's records, those of all rows in place of them where there are some; groups.
 
-        None instead of groups where the sample tells them; `sampled` is what it tells.
+        `sampled` is what the sample tells of groups; without a table, so is the report of these.
         """
         exact = self._exact
         known = {**exact, **self._by_histogram()}
@@ -187,7 +187,9 @@ class Whole:
         if math.isnan(record.p) or not record.standard_error > 0.0:
             return record
         values, mass = points
-        plain = math.sqrt(float(mass @ np.square(values))) / record.n
+        central = float(mass @ np.square(values)) / record.n
+        plain = math.sqrt(central / record.n)
+        error = record.standard_error * math.sqrt(1.0 + record.value**2 / central)  # about 0
         assert self.units is not None
         freedom = float(self.units[0].max())
         student = float(special.stdtrit(max(freedom, 1.0), 0.975)) / REACH
@@ -195,7 +197,7 @@ class Whole:
         null = 0.0 if math.isnan(record.null) else record.null
         return replace(
             record,
-            p=float(2.0 * special.stdtr(freedom, -abs(record.value) / record.standard_error)),
+            p=float(2.0 * special.stdtr(freedom, -abs(record.value) / error)),
             null_lower=null - wider * (null - record.null_lower),
             null_upper=null + wider * (record.null_upper - null),
         )
