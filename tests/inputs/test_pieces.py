@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.inputs import load, write_table
+from howsure.inputs.batches import with_numbers
 from howsure.inputs.pieces import Batch, Cut, cut, extent, is_huge
 from howsure.predictions import EvalSet
 
@@ -384,6 +385,12 @@ def test_a_number_that_only_care_reads_changes_no_row(tmp_path: Path) -> None:
     path = text(tmp_path / "t.csv", 80_000, {FAR: " 7.25 ,1,2,x"})
     held = cut(path, batch_rows=9_999, groups="site")
     same(held, load(path, groups="site").evalsets[0])
+    kinds = held.reading.kinds
+    found = [
+        with_numbers(table, kinds, ".").schema.field("y").type
+        for table in held.pieces[0].tables(kinds, 9_999)
+    ]
+    assert set(found) == {pa.float64()}
 
 
 def test_labels_of_text_keep_the_form_of_the_first_rows(tmp_path: Path) -> None:

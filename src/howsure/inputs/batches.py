@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -376,6 +376,20 @@ def counted(place: Callable[[int], int]) -> Iterator[None]:
         told = _ROW.sub(lambda found: str(place(int(found[0]))), str(error))
         told = told.replace("; rows counted after the dropped ones", "")
         raise InputError(told) from error
+
+
+def with_numbers(table: pa.Table, kinds: Mapping[str, Kind], decimal: str) -> pa.Table:
+    """The table with numbers where text holds some, so that all parts are of one type.
+
+    What is no number stays text: whoever reads it tells in which row.
+    """
+    for place, column in enumerate(table.schema):
+        if kinds[column.name] != "number" or not pa.types.is_string(column.type):
+            continue
+        with suppress(InputError):
+            found = values.numbers(table[column.name], column.name, decimal=decimal)
+            table = table.set_column(place, column.name, pa.array(found))
+    return table
 
 
 def regrouped(parts: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

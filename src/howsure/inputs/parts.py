@@ -16,7 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howsure.inputs.batches import Batch, Reading, check_names, projected, regrouped
+from howsure.inputs.batches import (
+    Batch,
+    Reading,
+    check_names,
+    projected,
+    regrouped,
+    with_numbers,
+)
 from howsure.inputs.files import check_flat
 from howsure.inputs.frames import FrameTable
 from howsure.inputs.places import Place, refusals
@@ -81,8 +88,10 @@ class Piece(ABC):
             Naming the file, and the row counted in it, where a cell is not what its role needs.
         """
         row = self.first_row or 0
-        with closing(self.tables(reading.kinds, reading.batch_rows)) as tables:
-            for table in regrouped(tables, reading.batch_rows):
+        kinds = reading.kinds
+        with closing(self.tables(kinds, reading.batch_rows)) as tables:
+            plain = (with_numbers(table, kinds, reading.decimal) for table in tables)
+            for table in regrouped(plain, reading.batch_rows):
                 yield reading.batch(table, self.file, row, from_text=self.from_text)
                 row += table.num_rows
 
