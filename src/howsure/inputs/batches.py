@@ -27,7 +27,7 @@ from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
 _ROW: Final = re.compile(r"(?<=\brow )\d+(?=[\s,;:)]|$)")
-_PLAIN: Final = ("named", "missing", "crossing", "encoding", "decimal", "batch_rows")
+_PLAIN: Final = ("named", "crossing", "decimal")
 _WORDS: Final = {"i": "whole numbers", "f": "numbers", "b": "true or false", "O": "text"}
 
 
@@ -224,6 +224,7 @@ def _roles_told(roles: Roles) -> dict[str, Any]:
         "labels": list(roles.labels),
         "law": None if roles.law is None else [roles.law.name, dict(roles.law.parameters)],
         "weights_kind": roles.weights_kind,
+        "guessed": sorted(roles.guessed),
         "model": roles.model,
     }
 
@@ -236,6 +237,7 @@ def _roles_from(facts: Mapping[str, Any]) -> Roles:
         labels=tuple(facts["labels"]),
         law=None if facts["law"] is None else LawColumns(*facts["law"]),
         weights_kind=facts["weights_kind"],
+        guessed=frozenset(facts["guessed"]),
         model=facts["model"],
     )
 
