@@ -13,6 +13,7 @@ from pyarrow import compute as pc
 from pyarrow import parquet
 
 import howsure
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.progress import listening
 from howsure.inputs import load, open_table, write_table
@@ -174,6 +175,30 @@ def test_a_wrong_cell_is_told_by_its_row_in_the_file(tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.iterdir()] == ["new.parquet"]
 
 
+def test_a_wrong_cell_after_rows_without_predictions_is_told_by_its_row(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    row = np.arange(N)
+    mean = np.where(row < 25, np.nan, np.where(row == 31, np.inf, new["mean"]))
+    write_table({**new, "mean": mean}, tmp_path / "new.parquet")
+    with pytest.raises(InputError, match="first at row 31"):
+        recalibrate_files(
+            tmp_path / "new.parquet", held, tmp_path / "o.csv", batch_rows=10, missing="drop"
+        )
+    broken = {**new, "mean": np.where(row < 25, np.nan, new["mean"])}
+    write_table({**broken, "sd": np.where(row == 47, -1.0, new["sd"])}, tmp_path / "new.parquet")
+    with pytest.raises(InputError, match="row 47"):
+        recalibrate_files(
+            tmp_path / "new.parquet", held, tmp_path / "o.csv", batch_rows=30, missing="drop"
+        )
+
+
+def test_the_folder_of_one_file_must_exist(tmp_path: Path) -> None:
+    held, new = held_and_new("distributions")
+    write_table(new, tmp_path / "new.csv")
+    with pytest.raises(InputError, match="the folder of the output must exist"):
+        recalibrate_files(tmp_path / "new.csv", held, tmp_path / "gone" / "out.csv")
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError])
 def test_nothing_is_left_of_what_was_interrupted(
     stop: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -244,7 +269,7 @@ def test_what_folders_say_is_a_column(tmp_path: Path) -> None:
 
 
 def test_rows_at_an_address(tmp_path: Path) -> None:
-    fsspec = pytest.importorskip("fsspec")
+    fsspec = needs("fsspec")
     held, new = held_and_new("distributions")
     write_table(new, tmp_path / "new.parquet")
     with fsspec.open("memory://recalibrated/new.parquet", "wb") as file:
@@ -306,6 +331,8 @@ def test_a_sample_of_calibration_rows_is_told_and_kept(tmp_path: Path) -> None:
     assert facts[0] in again.notes
     assert (tmp_path / "o.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
     assert fitted_on(400, 400) == ()
+    howsure.recalibrate(new, evalset, method="scale").mend.save(tmp_path / "mend.json")
+    assert "facts" not in (tmp_path / "mend.json").read_text(encoding="utf-8")
 
 
 def test_other_units_are_told_once(tmp_path: Path) -> None:

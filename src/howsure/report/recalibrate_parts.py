@@ -278,6 +278,8 @@ def _whole(
     why = f"method {held!r} gives rows of equal content draws of their own"
     if len(parts) > 1:
         raise InputError(f"{why}, so new rows must be in one file, got {len(parts):,} files")
+    if parts[0].place.remote:
+        raise InputError(f"{why}, so new rows must be in a file at hand, got {parts[0].path}")
     (target,) = plan
     done = recalibrate_tables(
         parts[0].path,
