@@ -36,6 +36,11 @@ TOPICS = {
         "The kinds of prediction, and the evaluation set that joins them with y.",
     ),
     "inputs": Topic("howsure.inputs", "Tables", "Files and data frames become evaluation sets."),
+    "streaming": Topic(
+        "howsure.streaming",
+        "Tables larger than memory",
+        "Read by parts, on all cores or a Dask cluster; what parts keep can be merged.",
+    ),
     "metrics-coverage": Topic(
         "howsure.metrics",
         "Measures: coverage and width",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import os
 import pickle
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extras import needs
+from extras import absent, needs
 from howsure.core.errors import InputError
 from howsure.inputs import load, write_table
 from howsure.inputs.batches import with_numbers
@@ -683,7 +684,7 @@ class TestStreams:
         assert sum(one.rows for one in batches(pickle.loads(pickle.dumps(held)))) == N
 
     def test_duckdb(self) -> None:
-        duckdb = pytest.importorskip("duckdb", reason="duckdb is in no extra")
+        duckdb = needs("duckdb")
         rows = made()
         self.check(duckdb.sql("select * from rows"))
         odd = duckdb.sql('select y, mean as "pred ""a""" from rows')
@@ -691,8 +692,9 @@ class TestStreams:
 
     @pytest.mark.filterwarnings("ignore")  # of Ray's own
     def test_ray(self) -> None:
-        data = pytest.importorskip("ray.data", reason="ray is in no extra")
-        self.check(data.from_arrow(made()))
+        if importlib.util.find_spec("ray") is None:
+            absent("", "ray is not installed (it is in no extra)")
+        self.check(importlib.import_module("ray.data").from_arrow(made()))
 
 
 class TestAddresses:

@@ -1,0 +1,91 @@
+"""Tables by parts from the command line: assess, check, states and merge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from howsure.cli.main import app
+from streaming.tables import normal_table
+
+TABLE = normal_table(3_000).select(["y", "mean", "sd", "site"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "preds").mkdir()
+    for number in range(3):
+        parquet.write_table(
+            TABLE.slice(1_000 * number, 1_000), tmp_path / "preds" / f"{number}.parquet"
+        )
+    return tmp_path
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    found = CliRunner().invoke(app, [str(each) for each in arguments])
+    return found.exit_code, found.output + str(found.exception or "")
+
+
+def test_the_same_command_for_one_file_and_for_many(folder: Path) -> None:
+    one = folder / "one.parquet"
+    parquet.write_table(TABLE, one)
+    told = []
+    for source in (one, folder / "preds", folder / "preds" / "*.parquet"):
+        out = folder / "out.json"
+        flags = ["--groups", "site", "--memory", "1MB", "--jobs", 1, "--no-trials", "--quiet"]
+        code, output = run("assess", source, *flags, "-o", out)
+        assert code == 0, output
+        records = json.loads(out.read_text())["records"]
+        told.append(
+            {(r["metric"], r["group"]): r["value"] for r in records if r["exact"] == "rows"}
+        )
+        out.unlink()
+    assert len(told[0]) > 60
+    for other in told[1:]:
+        assert other.keys() == told[0].keys()
+        for key, value in told[0].items():
+            assert other[key] == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+def test_check_by_parts(folder: Path) -> None:
+    flags = ["--memory", "1MB", "--jobs", 1, "--groups", "site", "--by", "site"]
+    code, output = run("check", folder / "preds", *flags, "--min-coverage", 0.85)
+    assert code == 1
+    assert "site=c: empirical_coverage" in output
+    whole = run(
+        "check", folder / "preds", "--groups", "site", "--by", "site", "--min-coverage", 0.85
+    )
+    shown = [line for line in output.splitlines() if "empirical_coverage" in line]
+    assert shown == [line for line in whole[1].splitlines() if "empirical_coverage" in line]
+
+
+def test_merge(folder: Path) -> None:
+    states = []
+    for number in range(3):
+        states.append(folder / f"{number}.arrow")
+        source = folder / "preds" / f"{number}.parquet"
+        flags = ["--groups", "site", "--no-trials", "--quiet", "-o", folder / f"{number}.json"]
+        code, output = run("assess", source, *flags, "--state", states[-1])
+        assert code == 0, output
+    out, kept = folder / "week.json", folder / "week.arrow"
+    code, output = run("merge", *states, "--no-trials", "-o", out, "--state", kept)
+    assert code == 0, output
+    assert f"written: {kept}" in output.replace("\n", "")
+    assert json.loads(out.read_text())["facts"]["Rows"] == "3,000"
+    code, again = run("merge", kept, "--no-trials")
+    assert code == 0
+    assert again.split("Key numbers")[0].strip() in output
+
+
+def test_what_cannot_be(folder: Path) -> None:
+    one = folder / "preds" / "0.parquet"
+    code, told = run("assess", one, one, "--memory", "1GB")
+    assert code != 0
+    assert "several tables are read whole" in told
+    assert "--memory must be a size" in run("assess", one, "--memory", "lots")[1]
+    assert "contradict" in run("assess", one, "--jobs", 2, "--scheduler", "tcp://x:1")[1]
+    assert run("assess", folder / "none*.parquet")[0] != 0
