@@ -234,7 +234,7 @@ def test_a_file_of_many_rows_is_served_part_by_part(
     for name in ("new.csv", "held.csv", "held.parquet"):
         whole = invoked(f"{name} --calibration held.csv -o one.csv --keep one.json")
         with monkeypatch.context() as patched:
-            patched.setattr(new_parts, "PAST", 199)
+            patched.setattr(new_parts, "HUGE", 199)
             parts = invoked(f"{name} --calibration held.csv -o two.csv --keep two.json")
         assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
         assert Path("one.json").read_bytes() == Path("two.json").read_bytes()

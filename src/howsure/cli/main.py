@@ -84,7 +84,9 @@ _FINDINGS = "Findings"
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE", help="Tables of predictions. Each further table is another model."
+        metavar="FILE",
+        help="Table of predictions: a file, a folder, a quoted pattern or an address. Each further "
+        "one is another model.",
     ),
 ]
 Confidence = Annotated[

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any, Final, final
+from typing import Any, final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,13 +18,10 @@ from howsure.inputs.batches import Rows, regrouped
 from howsure.inputs.files import TEXT_ENDINGS, table_form
 from howsure.inputs.new import NewRows, load_new
 from howsure.inputs.parts import ArrowPiece, FilePiece, ParquetPiece, TextPiece
-from howsure.inputs.pieces import BATCH_ROWS, is_huge
+from howsure.inputs.pieces import BATCH_ROWS, HUGE, is_huge
 from howsure.inputs.places import Place, is_folder, places
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.source import listed, refusing
-
-PAST: Final = 2_000_000
-"""Rows past which a table is read some rows at a time."""
 
 
 @final
@@ -74,7 +71,7 @@ class Part:
 
 def is_large(source: str | os.PathLike[str]) -> bool:
     """Whether new rows are read some at a time: they are many, or not in one file at hand."""
-    return is_huge(source, PAST)
+    return is_huge(source, HUGE)
 
 
 def parts_of(source: Any) -> tuple[Part, ...]:

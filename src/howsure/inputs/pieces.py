@@ -47,6 +47,8 @@ from howsure.inputs.stacked import check_unstacked
 from howsure.inputs.streams import is_lazy, stream_of
 from howsure.inputs.tables import Missing, as_wide, read_told
 
+HUGE: Final = 2_000_000
+"""Rows past which a table is read in parts, where nothing else is said."""
 BATCH_ROWS: Final = 131_072
 PIECE_ROWS: Final = 1_048_576
 _START: Final = 1 << 16

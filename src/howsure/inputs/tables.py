@@ -32,6 +32,8 @@ from howsure.inputs.values import Labels, absent
 from howsure.predictions import EvalSet
 
 Missing = Literal["error", "drop"]
+SAMPLE = "Sample"
+"""The fact that says how many rows a sample has."""
 
 
 class NoneKeptError(InputError):
@@ -90,7 +92,7 @@ class Loaded:
         if self.totals:
             rows, few = self.totals[0].n, self.evalsets[0].n
             facts["Rows"] = f"{rows:,}"
-            facts["Sample"] = f"{few:,} rows, for what sums over all rows do not tell"
+            facts[SAMPLE] = f"{few:,} of {rows:,} rows, for what sums over all do not tell"
         if self.dropped:
             facts["Dropped rows"] = f"{self.dropped:,}"
         if self.notes:

@@ -390,6 +390,8 @@ def assess_sets(
             tell(f"curves of {name}", 2 * len(done) + place, 3 * len(evalsets))
             curves.extend(curves_of(found, confidence=confidence))
             worst = attempt(f"worst rows of {name}", partial(worst_rows, found), lambda _: None)
+            if totals and worst is not None:
+                worst = replace(worst, notes=f"{worst.notes} They are of the sample.")
             made = (by_group[place], *tables_of(found), worst)
             tables.extend(table for table in made if table is not None)
         drawn, reasons = attempt(

@@ -23,7 +23,7 @@ from howsure.inputs.classes import set_coverage
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.names import normal_form
 from howsure.inputs.new import NewRows, load_new, typed
-from howsure.inputs.pieces import is_huge
+from howsure.inputs.pieces import HUGE, is_huge
 from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import listed, no_column, quoted
 from howsure.inputs.tables import Missing, sources
@@ -45,7 +45,7 @@ from howsure.recalibration.ease import ease_column
 from howsure.recalibration.kept import Scale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.door import columns_of
-from howsure.streaming.load import HUGE, load_parts
+from howsure.streaming.load import load_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa

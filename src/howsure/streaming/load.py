@@ -21,7 +21,7 @@ from howsure.inputs import Loaded, load
 from howsure.inputs.batches import Batch, Reading
 from howsure.inputs.building import Crossing
 from howsure.inputs.parts import Piece
-from howsure.inputs.pieces import Cut, cut, extent, is_huge
+from howsure.inputs.pieces import HUGE, Cut, cut, extent, is_huge
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.tables import Missing
 from howsure.predictions import EvalSet
@@ -30,8 +30,6 @@ from howsure.streaming.sample import ROWS, written_out
 from howsure.streaming.scan import FILE, ROW, scan_table
 from howsure.streaming.state import State
 
-HUGE: Final = 2_000_000
-"""Rows past which a table is read by parts."""
 BATCH: Final = 32_768
 """Rows that are looked at together: what is made of so many stays near the processor."""
 _ROW_BYTES: Final = 1_000
