@@ -676,9 +676,9 @@ class TestStreams:
             cut(frame.lazy().select("absent"))
 
     def test_dask(self) -> None:
-        needs("dask")
+        needs("distributed")
         needs("pandas")
-        frames = needs("dask.dataframe")
+        frames = importlib.import_module("dask.dataframe")
         frame = frames.from_pandas(made().to_pandas(), npartitions=4)
         held = self.check(frame, again=True, title="the table (4 partitions)")
         assert sum(one.rows for one in batches(pickle.loads(pickle.dumps(held)))) == N

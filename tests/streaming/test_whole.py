@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from howsure.core.formats import details
 from howsure.report.assessment import Assessment
 from streaming.tables import at_once, by_parts, normal_table, state_of
 
@@ -97,6 +98,8 @@ def test_what_a_sample_adds_is_said() -> None:
     told = next(r for r in parts.records if r.metric == "miscalibration_area")
     assert (told.exact, told.added_error) == ("histogram", 2.0**-16)
     assert parts.facts["Rows"] == "2,400"
+    assert details(record).endswith("of a sample of 1,000 rows")
+    assert details(told).endswith("of a histogram of all rows")
 
 
 def test_time_makes_batches_where_rows_depend() -> None:

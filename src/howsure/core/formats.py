@@ -137,6 +137,10 @@ def details(record: Record) -> str:
         parts.append(f"{name.replace('_', ' ')} {shown}")
     if math.isfinite(record.p) and record.units != "p-value":
         parts.append(f"p {number(record.p)}")
+    if record.exact == "sample":
+        parts.append(f"of a sample of {record.n:,.0f} rows")
+    elif record.exact == "histogram":
+        parts.append("of a histogram of all rows")
     return " · ".join(parts)
 
 

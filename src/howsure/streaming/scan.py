@@ -30,7 +30,7 @@ ROW = "howsure_row"
 """The column of a sample that says where each row stands in its file."""
 FILE = "howsure_file"
 """And the one that says in which, of several."""
-BLOCKS = 4096
+BLOCKS = 2**16
 """Blocks that the time from the first row to the last is cut into, about."""
 
 
@@ -93,10 +93,16 @@ class Task:
 
     def __call__(self, piece: Piece) -> pa.Table:
         """The state of a piece, as a table; an empty one of a piece without rows."""
-        found: State | None = None
+        waiting: list[tuple[int, State]] = []
         for state in self.states(piece):
-            found = state if found is None else found.merged(state)
-        return pa.table({}) if found is None else found.to_arrow()
+            size = 1  # equals are merged, as in a tree, so that no large state is merged often
+            while waiting and waiting[-1][0] == size:
+                state, size = waiting.pop()[1].merged(state), 2 * size
+            waiting.append((size, state))
+        if not waiting:
+            return pa.table({})
+        held = [state for _, state in waiting]
+        return held[0].merged(*held[1:]).to_arrow()
 
 
 def scan_table(

@@ -33,8 +33,8 @@ PIT_CELLS = 2**16
 """Cells of the histogram of the PIT."""
 MOST_CELLS = 100_000
 """Cells of all group columns together, past which the column with the most labels leaves them."""
-MOST_UNITS = 2**18
-"""Units (clusters, blocks of time) in cells, past which units are bundled."""
+MOST_UNITS = 2**16
+"""Units (clusters, blocks of time), alone or in cells, past which they are bundled."""
 BUNDLES = 1024
 """Bundles of rows of importance weights, whose spread tells the error."""
 CLAIMED = "claimed"
@@ -249,18 +249,23 @@ class Units:
         units, unit = np.unique(self.key, return_inverse=True)
         sizes = [len(units), int(self.cell.max(initial=0)) + 1]
         pairs, pair = _distinct([unit, self.cell], sizes, len(unit))
-        sums = np.zeros((len(pairs), self.sums.shape[1]))
-        np.add.at(sums, pair, self.sums)
+        order = np.argsort(pair, kind="stable")
+        starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
+        sums = np.add.reduceat(self.sums[order], starts, axis=0)
         mass = np.bincount(pair, weights=self.mass, minlength=len(pairs)).astype(np.float64)
         return replace(self, key=units[pairs[:, 0]], cell=pairs[:, 1], mass=mass, sums=sums)
 
     def bundled(self) -> Units:
         """In so coarse units that there are not too many."""
-        held = self
-        while len(held.key) > MOST_UNITS:
-            width = 2.0 * held.width if held.by == "time" else held.width - 1.0
-            held = held.coarser(width).joined()
-        return held
+        if len(self.key) <= MOST_UNITS:
+            return self
+        low, high = 0, 62  # by how many bits keys are shortened: the fewest that suffice
+        while low < high:
+            bits = (low + high) // 2
+            entries = (self.key >> bits) * (int(self.cell.max()) + 1) + self.cell
+            low, high = (low, bits) if len(np.unique(entries)) <= MOST_UNITS else (bits + 1, high)
+        width = self.width * 2.0**low if self.by == "time" else self.width - low
+        return self.coarser(width).joined()
 
 
 def unit_keys(evalset: EvalSet, block: float) -> tuple[str, float, IntArray] | None:
@@ -325,7 +330,9 @@ class Totals:
     claims : mapping of str to Joint
         What rows claim at a coverage: least and most of misses below, above and on both sides.
     units : Units, optional
-        Where rows depend, or have importance weights.
+        Where rows depend, or have importance weights; of all cells together.
+    crossed : Units, optional
+        The same cell by cell, where there are several.
     pit : ndarray of float, optional
         Weights in each cell of the histogram of the PIT; None where there is no PIT.
     among : ndarray of float, optional
@@ -345,6 +352,7 @@ class Totals:
     joints: Mapping[str, Joint]
     claims: Mapping[str, Joint]
     units: Units | None
+    crossed: Units | None
     pit: FloatArray | None
     among: FloatArray | None
 
@@ -393,11 +401,13 @@ class Totals:
             columns.append(np.ascontiguousarray(told["covered"][:, 0]))
         cells, place = Cells.of(evalset.groups, evalset.n)
         found = unit_keys(evalset, block)
-        units = None
+        units = crossed = None
         if found is not None:
             by, width, unit = found
             every = [*columns, *(each for own in rows.values() for each in own)]
-            units = Units.of(by, width, unit, place, every, weights)
+            units = Units.of(by, width, unit, np.zeros_like(place), every, weights)
+            if len(cells.codes) > 1 and by != "rows":
+                crossed = Units.of(by, width, unit, place, columns, weights)
         return cls(
             model=evalset.model,
             n=evalset.n,
@@ -412,6 +422,7 @@ class Totals:
             joints=joints,
             claims=claims,
             units=units,
+            crossed=crossed,
             pit=_histogram(view, weights),
             among=_among(view, weights),
         )
@@ -422,9 +433,14 @@ class Totals:
         reasons = {**other.reasons, **self.reasons}
         one, two = self.without(reasons), other.without(reasons)
         cells, here, there = one.cells.merged(two.cells)
+        none = np.zeros(1, dtype=np.int64)
+        crossed = None
+        if one.units is not None and len(cells.codes) > 1 and one.units.by != "rows":
+            first, second = one.by_cell(), two.by_cell()
+            crossed = first.merged(second, here, there)
         units = None
         if one.units is not None and two.units is not None:
-            units = one.units.merged(two.units, here, there)
+            units = one.units.merged(two.units, none, none)
         size = len(cells.codes)
         return replace(
             one,
@@ -441,9 +457,17 @@ class Totals:
                 if name in two.claims
             },
             units=units,
+            crossed=crossed,
             pit=None if one.pit is None or two.pit is None else one.pit + two.pit,
             among=None if one.among is None or two.among is None else one.among + two.among,
         )
+
+    def by_cell(self) -> Units:
+        """The sums within units cell by cell, those of means alone."""
+        if self.crossed is not None:
+            return self.crossed
+        assert self.units is not None
+        return replace(self.units, sums=self.units.sums[:, : len(self.keys)])
 
     def part(self, column: str, label: str) -> Totals | None:
         """Of the rows of one group, by its name; None where cells do not tell them apart."""
@@ -453,8 +477,9 @@ class Totals:
         kept = np.array([str(each) == label for each in self.cells.labels[place]])
         cells = np.flatnonzero(kept[self.cells.codes[:, place]])
         moments = self.moments
-        units = self.units
-        if units is not None:
+        units = None
+        if self.units is not None and self.units.by != "rows":
+            units = self.by_cell()
             entries = np.isin(units.cell, cells)
             units = replace(
                 units,
@@ -476,6 +501,7 @@ class Totals:
             joints={},
             claims={},
             units=units,
+            crossed=None,
             pit=None,
             among=None,
         )
@@ -497,12 +523,16 @@ class Totals:
                 columns += [] if name in gone else range(start, stop)
                 start = stop
             units = replace(units, sums=units.sums[:, columns])
+        crossed = self.crossed
+        if crossed is not None:
+            crossed = replace(crossed, sums=crossed.sums[:, kept])
         return replace(
             self,
             keys=tuple(self.keys[place] for place in kept),
             moments=moments,
             joints={name: joint for name, joint in self.joints.items() if name not in gone},
             units=units,
+            crossed=crossed,
         )
 
 

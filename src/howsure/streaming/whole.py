@@ -35,12 +35,12 @@ from howsure.metrics.recording import record_of
 from howsure.metrics.serial import MOST_UNITS, Dependence, batches_for, batches_of
 from howsure.metrics.sums import SUMS
 from howsure.metrics.view import View
-from howsure.predictions import Distribution, EvalSet
+from howsure.predictions import Distribution, EvalSet, Quantiles
 from howsure.predictions.laws import NormalLaw
 from howsure.stats.binomial import shift_shares
 from howsure.stats.estimate import Estimate
 from howsure.stats.moments import Moments
-from howsure.streaming.totals import CLAIMED, PIT_CELLS, Key, Totals, answering
+from howsure.streaming.totals import CLAIMED, PIT_CELLS, Key, Totals, Units, answering
 from howsure.verdict.nulls import with_nulls
 
 _SIDES = ("below", "above", "missed")
@@ -88,9 +88,9 @@ class Whole:
     @cached_property
     def units(self) -> tuple[IntArray, str] | None:
         """The unit of each entry of the totals' units, and what units are; None of plain rows."""
-        held = self.totals.units
-        if held is None:
-            return None
+        return None if self.totals.units is None else self._coded(self.totals.units)
+
+    def _coded(self, held: Units) -> tuple[IntArray, str] | None:
         codes: IntArray = np.unique(held.key, return_inverse=True)[1].astype(np.int64)
         if held.by != "time":
             return codes, held.by
@@ -99,6 +99,15 @@ class Whole:
             return None
         count = batches_for(replace(found, n=self.n))
         return batches_of(codes, held.mass, min(count, MOST_UNITS)), "time"
+
+    @cached_property
+    def _by_cell(self) -> tuple[Units, IntArray] | None:
+        """Entries by unit and cell, and the unit of each; None of plain rows."""
+        if self.units is None or self._importance:
+            return None
+        held = self.totals.by_cell()
+        coded = self._coded(held)
+        return None if coded is None else (held, coded[0])
 
     # Records of all rows.
 
@@ -206,11 +215,15 @@ class Whole:
         self, key: Key, place: int, held: Moments | None = None
     ) -> tuple[EvalSet, FloatArray]:
         """Weighted rows that stand for all in the mean of a column, and their scores."""
-        if self.units is not None:
+        if self.units is not None and held is not None:
             own = self.totals.units
             assert own is not None
             values = own.sums[:, place] / own.mass
-            return self._rows(values, own.mass, self.units[0], own.cell), values
+            return self._rows(values, own.mass, self.units[0]), values
+        if self._by_cell is not None:
+            own, codes = self._by_cell
+            values = own.sums[:, place] / own.mass
+            return self._rows(values, own.mass, codes, own.cell), values
         moments = self.totals.moments if held is None else held
         if _is_share(key.metric):
             hits = moments.mean[:, place] * moments.mass
@@ -285,7 +298,7 @@ class Whole:
         """The cells of the PIT's histogram as weighted rows, evaluated."""
         counts = self.totals.pit
         if counts is None:
-            return None
+            return self._between_quantiles()
         kept = np.flatnonzero(counts > 0.0)
         pit = (kept + 0.5) / PIT_CELLS
         weights = Weights(counts[kept] * (self.n / self.totals.mass))
@@ -305,6 +318,23 @@ class Whole:
             rows, metrics=names, confidence=self.confidence, seed=self.seed, given=given
         )
 
+    def _between_quantiles(self) -> Evaluation | None:
+        """The rows between any two quantiles of a table of quantiles, as weighted rows."""
+        counts, table = self.totals.among, self.sample.view.held(Quantiles)
+        if counts is None or table is None:
+            return None
+        place = np.flatnonzero(counts > 0.0).astype(np.float64)
+        weights = Weights(counts[counts > 0.0] * (self.n / self.totals.mass))
+        rows = EvalSet(y=place, weights=weights, model=self.totals.model)
+        edges = np.tile(np.arange(len(table.levels)) + 0.5, (len(place), 1))
+        return evaluate(
+            rows,
+            metrics=["calibration_error"],
+            confidence=self.confidence,
+            seed=self.seed,
+            given={"y": place, "quantiles": edges, "levels": table.levels},
+        )
+
     def _by_histogram(self) -> dict[tuple[str, str], Record]:
         if self._pit is None:
             return {}
@@ -317,11 +347,12 @@ class Whole:
                 continue
             if _name(record) in wider:
                 record = replace(_widened(record, wider[_name(record)]), reason=mine.reason)
+            cells = self.totals.pit is not None
             found[_name(record)] = replace(
                 record,
                 source=mine.source,
-                exact="histogram",
-                added_error=1.0 / PIT_CELLS,
+                exact="histogram" if cells else "rows",
+                added_error=1.0 / PIT_CELLS if cells else 0.0,
                 n=self.n,
             )
         return found
@@ -398,8 +429,9 @@ class Whole:
     def _of_cells(self, rows: EvalSet, column: int) -> FloatArray:
         """For each row that stands for others the mean of a column in its cell."""
         held = self.totals
-        if self.units is not None and held.units is not None:
-            return np.asarray(held.units.sums[:, column] / held.units.mass)
+        if self._by_cell is not None:
+            own = self._by_cell[0]
+            return np.asarray(own.sums[:, column] / own.mass)
         width = [len(labels) for labels in held.cells.labels]
         joint = np.zeros(rows.n, dtype=np.int64)
         order = np.zeros(len(held.cells.codes), dtype=np.int64)
