@@ -79,7 +79,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 def test_states_of_other_columns_are_refused() -> None:
     other = state_of(TABLE, groups="site")
-    with pytest.raises(InputError, match="must agree in (models|forms)"):
+    with pytest.raises(InputError, match=r"must agree in (models|forms)"):
         WHOLE.merged(other)
 
 
