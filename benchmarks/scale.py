@@ -131,7 +131,7 @@ def records_of(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
 def compare(whole: Path, parts: Path) -> None:
     """How far a report by parts is from one of all rows at once."""
     ours, theirs = records_of(parts), records_of(whole)
-    far = {"rows": 0.0, "histogram": 0.0, "sample": 0.0}
+    far = dict.fromkeys(("rows", "histogram", "sample"), (0.0, ""))
     count = dict.fromkeys(far, 0)
     for key, held in theirs.items():
         found, value = ours[key], held["value"]
@@ -148,16 +148,20 @@ def compare(whole: Path, parts: Path) -> None:
             ]
             off = max(off / size, *ends)
         if found["exact"] == "sample":
+            floor = (found["null"] or 0.0) - (held["null"] or 0.0)  # noise of fewer rows
+            off = abs(found["value"] - value - floor)
             off = off / found["standard_error"] if found["standard_error"] else 0.0
         if held["units"] == "p-value":
             continue
         count[found["exact"]] += 1
-        far[found["exact"]] = max(far[found["exact"]], off)
-    print(f"  exact ({count['rows']:,} records): at most {far['rows']:.1e} apart (bar 1e-9)")
-    print(
-        f"  histogram ({count['histogram']}): at most {far['histogram']:.1e} apart (stated 1.5e-5)"
-    )
-    print(f"  sample ({count['sample']}): at most {far['sample']:.2f} standard errors (bar 2)")
+        far[found["exact"]] = max(far[found["exact"]], (off, f"{key[0]} {key[2]}".strip()))
+    for way, bar, unit in (
+        ("rows", "bar 1e-9", "apart"),
+        ("histogram", "stated 1.5e-5", "apart"),
+        ("sample", "bar 2, of their departure from a perfect model's", "standard errors apart"),
+    ):
+        most, name = far[way]
+        print(f"  {way} ({count[way]:,} records): at most {most:.2g} {unit}, {name} ({bar})")
 
 
 def on_dask(path: Path, folder: Path, flags: list[str]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -534,11 +533,6 @@ class Totals:
             units=units,
             crossed=crossed,
         )
-
-
-def merged_totals(parts: Sequence[Totals]) -> Totals:
-    """Of the rows of all parts."""
-    return reduce(Totals.merged, parts)
 
 
 def measures(coverages: Sequence[float]) -> list[tuple[Metric, float]]:
