@@ -89,3 +89,10 @@ def test_what_cannot_be(folder: Path) -> None:
     assert "--memory must be a size" in run("assess", one, "--memory", "lots")[1]
     assert "contradict" in run("assess", one, "--jobs", 2, "--scheduler", "tcp://x:1")[1]
     assert run("assess", folder / "none*.parquet")[0] != 0
+
+
+def test_how_columns_of_a_folder_are_read(folder: Path) -> None:
+    code, told = run("assess", folder / "preds", "--explain-input", "--groups", "site")
+    assert code == 0
+    assert "site" in told
+    assert "Recognised names" in told

@@ -150,3 +150,10 @@ def test_a_part_of_the_totals_is_a_group(folder: Path) -> None:
     rows = np.array(TABLE["site"].to_pylist()) == "c"
     assert part.n == rows.sum()
     assert held.totals[0].part("nowhere", "c") is None
+
+
+def test_what_only_this_process_can_read_is_given_to_no_cluster() -> None:
+    with pytest.raises(InputError, match="only this process can read it"):
+        load_parts(
+            iter([TABLE]), resources=Resources(memory=1_000_000, scheduler="tcp://nowhere:1")
+        )

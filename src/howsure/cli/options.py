@@ -159,9 +159,14 @@ class ReadOptions:
         return load(source, common_rows=self.common_rows, **told)
 
     def explain(self, source: Any) -> tuple[ColumnUse, ...]:
-        """How the columns would be read, from their names alone."""
+        """How the columns would be read, from their names alone; of parts, from the first rows."""
         from howsure.inputs import explain
+        from howsure.inputs.pieces import cut, extent
 
+        if isinstance(source, Path) and extent(address(source)).parts:
+            return cut(
+                address(source), encoding=self.encoding, decimal=self.decimal, **self.columns
+            ).explanation
         return explain(source, encoding=self.encoding, decimal=self.decimal, **self.columns)
 
 

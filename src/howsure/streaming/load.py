@@ -174,6 +174,11 @@ def load_parts(
         few, found = _begun(found, resources.rows)
         if few is not None:
             return _whole(found, few)
+    if not found.again and resources.scheduler is not None:
+        raise InputError(
+            f"{found.title}: only this process can read it, so it cannot be given to a scheduler: "
+            "name files, or an address, that its workers reach"
+        )
     key = repr((found.title, found.reading.told(), seed, tuple(at)))
     with Kept.of(key, resume=resources.resume) as kept:
         made = scan_table(
