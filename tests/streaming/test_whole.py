@@ -118,3 +118,21 @@ def test_time_makes_batches_where_rows_depend() -> None:
     )
     assert two.value == pytest.approx(one.value, rel=1e-9)
     assert two.standard_error == pytest.approx(one.standard_error, rel=0.35)
+
+
+def test_drift_of_coverage_is_told_by_blocks_of_all_rows() -> None:
+    n = 2_400
+    late = np.arange(n) >= 1_700
+    mean, sd = TABLE["mean"].to_numpy(), TABLE["sd"].to_numpy()
+    noise = np.random.default_rng(4).normal(size=n) * np.where(late, 1.8, 1.0)
+    table = TABLE.set_column(0, "y", pa.array(mean + sd * noise))
+    table = table.set_column(9, "day", pa.array(np.arange(n) // 3))
+    parts = by_parts(state_of(table, [1_100], most=300, time="day"))
+    whole = at_once(table, time="day")
+    one, two = (
+        next(r for r in each.records if r.metric == "coverage_drift") for each in (whole, parts)
+    )
+    assert two.exact == "rows"
+    assert two.value == pytest.approx(one.value, rel=1e-9)
+    assert two.p == pytest.approx(one.p, abs=1e-3)
+    assert two.options["when"] == one.options["when"]

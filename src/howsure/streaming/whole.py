@@ -19,7 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record
-from howsure.core.weights import Weights
+from howsure.core.weights import Weights, WeightsKind
 from howsure.metrics.calibration import view as calibration
 from howsure.metrics.calibration.components import (
     REACH,
@@ -85,6 +85,11 @@ class Whole:
         weights = self.sample.evalset.weights
         return weights is not None and weights.kind == "importance"
 
+    @property
+    def weights_kind(self) -> WeightsKind:
+        """What weights mean; plain rows are rows of frequency 1."""
+        return "importance" if self._importance else "frequency"
+
     @cached_property
     def units(self) -> tuple[IntArray, str] | None:
         """The unit of each entry of the totals' units, and what units are; None of plain rows."""
@@ -113,7 +118,7 @@ class Whole:
 
     def measured(self) -> Evaluation:
         """The sample's evaluation, with the records of all rows where there are some."""
-        known = {**self._exact, **self._by_histogram()}
+        known = {**self._exact, **self._by_histogram(), **self._by_block()}
         records = [known.get(_name(record), record) for record in self.sample.records]
         return replace(self.sample, records=tuple(records))
 
@@ -122,8 +127,7 @@ class Whole:
 
         `sampled` is what the sample tells of groups; without a table, so is the report of these.
         """
-        exact = self._exact
-        known = {**exact, **self._by_histogram()}
+        known = {**self._exact, **self._by_histogram(), **self._by_block()}
         grouped = self._groups()
         share = min(self.sample.evalset.n / max(self.totals.n, 1), 1.0)
         rest = [_sampled(r, share) for r in self.sample.records if _name(r) not in known]
@@ -253,7 +257,7 @@ class Whole:
         return EvalSet(
             y=values,
             groups=groups,
-            weights=Weights(mass, "importance" if self._importance else "frequency"),
+            weights=Weights(mass, self.weights_kind),
             cluster=named,
             model=self.totals.model,
         )
@@ -367,6 +371,50 @@ class Whole:
         own = {_name(record): record.standard_error for record in self.sample.records}
         ratios = {_name(r): own[_name(r)] / r.standard_error for r in plain.records}
         return {name: max(ratio, 1.0) for name, ratio in ratios.items() if math.isfinite(ratio)}
+
+    # Time.
+
+    def _by_block(self) -> dict[tuple[str, str], Record]:
+        """Drift of coverage, by the hits in each block of time."""
+        held, times = self.totals.units, self.sample.evalset.time
+        if held is None or held.by != "time" or times is None:
+            return {}
+        column = {str(each): place for place, each in enumerate(self.totals.keys)}
+        found = {}
+        for own in self.sample.records:
+            hits = column.get(str(Key("empirical_coverage", own.coverage)))
+            if own.metric != "coverage_drift" or hits is None:
+                continue
+            claimed = column.get(str(Key(CLAIMED, own.coverage)))
+            mass = np.concatenate([held.sums[:, hits], held.mass - held.sums[:, hits]])
+            kept = mass > 0.0
+            blocks, codes = np.unique(held.key, return_inverse=True)
+            starts: Any = blocks * held.width
+            if times.dtype.kind == "M":
+                starts = (starts * 1e6).astype("datetime64[us]")
+            place = np.tile(codes, 2)[kept]
+            given: dict[str, Any] = {
+                "covered": np.repeat([1.0, 0.0], len(codes))[kept],
+                "units_of_time": place,
+                "times": Categories(place, starts),
+            }
+            if claimed is not None:
+                given["claim"] = np.tile(held.sums[:, claimed] / held.mass, 2)[kept]
+            rows = EvalSet(
+                y=given["covered"],
+                weights=Weights(mass[kept], self.weights_kind),
+                model=self.totals.model,
+            )
+            (record,) = evaluate(
+                rows,
+                coverages=(own.coverage,),
+                metrics=["coverage_drift"],
+                confidence=self.confidence,
+                seed=self.seed,
+                given=given,
+            ).records
+            found[_name(own)] = replace(record, n=self.n, source=own.source)
+        return found
 
     def calibration_curves(self) -> list[Curve]:
         """The calibration curve and the PIT, of all rows."""
