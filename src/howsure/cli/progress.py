@@ -55,6 +55,7 @@ class Stages:
         self._lines = shown and not self._console.is_terminal
         self._after = after
         self._started = self._said = time.monotonic()
+        self._stage = ""
         self._bar: Progress | None = None
         if shown and not self._lines:
             late = [_Late(column, after) for column in (BarColumn(), MofNCompleteColumn())]
@@ -85,8 +86,14 @@ class Stages:
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Tell of a stage, steps done and steps in all; 0 where their number is not known."""
         if self._bar is not None:
+            fresh = stage != self._stage  # a stage that is soon over is seen too
+            self._stage = stage
             self._bar.update(
-                self._task, description=escape(stage), completed=done, total=total or None
+                self._task,
+                description=escape(stage),
+                completed=done,
+                total=total or None,
+                refresh=fresh,
             )
         elif self._lines:
             now = time.monotonic()

@@ -228,6 +228,10 @@ def extent(source: Any) -> Extent:
 
 def is_huge(source: Any, past: int) -> bool:
     """Whether a table is to be read in parts: it has more rows, or cannot be read else."""
+    if isinstance(source, str | PathLike) and not is_address(fspath(source)):
+        file = Path(source)
+        if file.is_file() and file.stat().st_size <= past:  # so few bytes are no more rows
+            return False
     found = extent(source)
     return found.parts or (found.rows or 0) > past
 

@@ -154,7 +154,7 @@ class RayDataset(Stream):
 
 def is_lazy(source: Any) -> bool:
     """Whether something is a table whose rows come when they are asked for."""
-    if known.is_into_dataframe(source):
+    if known.is_into_dataframe(source) or known.is_into_series(source):
         return False
     return (
         isinstance(source, Iterator)
