@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,9 +162,9 @@ class ReadOptions:
     def explain(self, source: Any) -> tuple[ColumnUse, ...]:
         """How the columns would be read, from their names alone; of parts, from the first rows."""
         from howsure.inputs import explain
-        from howsure.inputs.pieces import cut, extent
+        from howsure.inputs.pieces import cut, is_huge
 
-        if isinstance(source, Path) and extent(address(source)).parts:
+        if isinstance(source, Path) and is_huge(address(source), sys.maxsize):
             return cut(
                 address(source), encoding=self.encoding, decimal=self.decimal, **self.columns
             ).explanation
