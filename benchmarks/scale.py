@@ -148,8 +148,6 @@ def compare(whole: Path, parts: Path) -> None:
             ]
             off = max(off / size, *ends)
         if found["exact"] == "sample":
-            if held["target"] == 0.0:  # such a value has a floor of noise, which rows lower
-                off = abs(off - abs((found["null"] or 0.0) - (held["null"] or 0.0)))
             off = off / found["standard_error"] if found["standard_error"] else 0.0
         if held["units"] == "p-value":
             continue
