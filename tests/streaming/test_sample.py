@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from howsure.streaming.sample import Sample, copies_below
+from howsure.inputs import load
+from howsure.streaming.sample import Sample, copies_below, first_bound
 from streaming.tables import normal_table, state_of
 
 
@@ -72,3 +73,12 @@ def test_a_few_large_clusters_keep_some_rows_of_each() -> None:
     held = state_of(table, [5_000], most=2_000, cluster="house").sample
     assert held.table.num_rows == 2_000
     assert len(set(held.table["house"].to_pylist())) == 50
+
+
+def test_a_first_bound_leaves_no_cluster_out() -> None:
+    table = normal_table(2_000).select(["y", "mean", "sd", "site"])
+    held = load(table, cluster="site").evalsets
+    bound = first_bound(500, 10**9)
+    assert Sample.of(table, held, most=500, bound=bound).table.num_rows == 500
+    plain = load(table, groups="site").evalsets
+    assert Sample.of(table, plain, most=500, bound=bound).table.num_rows == 0

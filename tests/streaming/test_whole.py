@@ -24,7 +24,7 @@ def compared(parts: Assessment, whole: Assessment, tolerance: float = 1e-9) -> d
         other = found[record.metric, str(record.coverage), record.group]
         count[other.exact] += 1
         if math.isnan(record.value) or other.exact == "sample":
-            assert math.isnan(record.value) <= math.isnan(other.value)
+            assert math.isnan(record.value) == math.isnan(other.value), (record, other)
             continue
         size = max(abs(record.value), np.nan_to_num(record.standard_error), 1e-6)
         if other.exact == "rows":
@@ -98,6 +98,7 @@ def test_what_a_sample_adds_is_said() -> None:
     told = next(r for r in parts.records if r.metric == "miscalibration_area")
     assert (told.exact, told.added_error) == ("histogram", 2.0**-16)
     assert parts.facts["Rows"] == "2,400"
+    assert next(r for r in parts.records if r.metric == "set_size").exact == "rows"  # it has none
     assert details(record).endswith("of a sample of 1,000 rows")
     assert details(told).endswith("of a histogram of all rows")
 

@@ -85,8 +85,8 @@ class Sample:
         if weights is not None and weights.kind == "frequency":
             copies = weights.values
         whole = found is not None and found[0] != "rows"
-        bounds = (1.0, bound) if whole else (bound, 1.0)
-        held = cls(table, number, unit, copies, most, *bounds).within()
+        bound = 1.0 if whole else bound  # of a few clusters it might leave none
+        held = cls(table, number, unit, copies, most, bound, 1.0).within()
         return replace(held, table=written_out(held.table))
 
     @property

@@ -132,7 +132,7 @@ def scan_table(
             seed=seed,
             most=most,
             block=block_width(*spans),
-            bound=first_bound(most, cut.rows),
+            bound=first_bound(most, cut.rows if cut.reading.missing == "error" else None),
             many=many,
         )
 

@@ -513,6 +513,8 @@ def _is_share(name: str) -> bool:
 
 def _sampled(record: Record, share: float) -> Record:
     """A record of a sample that is this share of all rows, with what that adds to its error."""
+    if math.isnan(record.value):
+        return record
     added = record.standard_error * math.sqrt(1.0 - share)
     return replace(record, exact="sample", added_error=added)
 
