@@ -40,9 +40,8 @@ def test_the_same_command_for_one_file_and_for_many(folder: Path) -> None:
         code, output = run("assess", source, *flags, "-o", out)
         assert code == 0, output
         records = json.loads(out.read_text())["records"]
-        told.append(
-            {(r["metric"], r["group"]): r["value"] for r in records if r["exact"] == "rows"}
-        )
+        exact = [r for r in records if r["exact"] == "rows" and r["value"] is not None]
+        told.append({(r["metric"], r["group"]): r["value"] for r in exact})
         out.unlink()
     assert len(told[0]) > 60
     for other in told[1:]:
