@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import signal, special
+from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
@@ -86,6 +86,8 @@ class Copula:
         drawn = row_uniforms(seed, name, self.keys)
         x = self.scores(drawn)
         if self.serial:
+            from scipy import signal  # slow to load, and for dependent rows alone
+
             order = np.lexsort((self.keys, self.place))
             fresh = x[order] * math.sqrt(1.0 - self.rho**2)
             fresh[0] = x[order[0]]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
@@ -54,6 +54,8 @@ def noise_given_inputs(
     >>> found.details["where"], found.p < 1e-6
     ('age > 0.4985 and dose > 0.777', True)
     """
+    from scipy import stats  # half a second, and rarely asked for
+
     n = len(error)
     if n < FEWEST:
         raise UnanswerableError(f"two halves need at least {FEWEST} rows, got {n}")

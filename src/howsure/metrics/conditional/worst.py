@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, as_matrix, check_fraction
 from howsure.metrics.conditional.regions import Region, region_of, tree_nodes
@@ -157,6 +157,8 @@ def worst_region(
         found=float(hits[inside & learn].mean()),
         confidence=level,
     )
+    from scipy import stats  # half a second, and rarely asked for
+
     value, m = region.empirical_coverage, region.n
     signal = signals[name] - signals[name].mean()
     estimate = Estimate(
