@@ -164,13 +164,15 @@ def spread_of(
     mass = None if weights is None else weights.values
 
     def sums(values: FloatArray) -> FloatArray:
+        if size == 1 and cluster is None:  # a plain sum takes a third of the time
+            return np.asarray(np.sum(values, keepdims=True))
         return np.bincount(place, weights=values, minlength=size).astype(np.float64)
 
     equal = cluster is None and (weights is None or weights.kind == "frequency")
     with np.errstate(invalid="ignore", divide="ignore"):
         if equal:
             moved = np.square(psi) if mass is None else mass * np.square(psi)
-            total = np.bincount(place, weights=mass, minlength=size).astype(np.float64)
+            total = sums(np.ones(len(psi)) if mass is None else mass)
             squares, cubes, units = sums(moved), sums(moved * psi), total
             degrees = total - 1.0
             error = np.sqrt(squares / (total * (total - 1.0)))
