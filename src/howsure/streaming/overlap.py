@@ -134,7 +134,8 @@ def _common(states: Sequence[Contents]) -> tuple[str, ...]:
         if share >= _SAME and equals <= _EQUAL:
             raise InputError(
                 f"states must be of different rows to be merged, got {told} of the rows of "
-                f"{fewer.name} in {more.name} too"
+                f"{fewer.name} in {more.name} too; a column of times tells equal rows of different "
+                "days apart"
             )
         notes.append(
             f"{told} of the rows of {fewer.name} are equal to rows of {more.name}, and count twice"
