@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Final, Self
 
 import numpy as np
@@ -57,7 +56,7 @@ class ReadFile:
             path, modified = place.path, place.stamp
         else:
             folder, name = os.path.split(place.path)
-            path = os.path.join(_real(folder), name)
+            path = os.path.join(os.path.realpath(folder), name)
             path = os.path.realpath(path) if place.linked else path
             seconds = int(place.stamp) / 1e9
             modified = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
@@ -85,11 +84,6 @@ class ReadFile:
 def key_of(hashes: np.ndarray) -> str:
     """The key of rows with these hashes."""
     return f"{int(hashes.sum(dtype=np.uint64)):016x}"
-
-
-@lru_cache(maxsize=1024)
-def _real(folder: str) -> str:
-    return os.path.realpath(folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,9 +104,10 @@ class Cut:
         InputError
             If a file is no longer as it was when it was first looked at.
         """
-        held = {each.found: each for each in read}
+        whole = Manifest(files=tuple(read)).joined()
         if self.listing is None:
-            return Manifest(files=tuple(held.values()))
+            return whole
+        held = {each.found: each for each in whole.files}
         for place in self.listing.places:
             place.check_unchanged()
         files = (held.get(place.path) or ReadFile.of(place) for place in self.listing.places)

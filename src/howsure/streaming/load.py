@@ -20,7 +20,7 @@ from howsure.core.weights import Weights
 from howsure.inputs import Loaded, load
 from howsure.inputs.batches import Batch, Reading
 from howsure.inputs.building import Crossing
-from howsure.inputs.manifest import Manifest, ReadFile, key_of
+from howsure.inputs.manifest import ReadFile, key_of
 from howsure.inputs.parts import Piece
 from howsure.inputs.pieces import HUGE, Cut, cut, extent, is_huge
 from howsure.inputs.roles import Columns, Kind
@@ -293,7 +293,7 @@ def _whole(found: Cut, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
     for piece, batch in read:
         gaps.update(batch.dropped_by)
         key = key_of(content_hashes(batch.evalsets)) if batch.evalsets else ""
-        files.append(Manifest(files=(piece.read_file(batch.rows, key),)))
+        files.append(piece.read_file(batch.rows, key))
     held = [written_out(batch.table) for batch in batches if batch.evalsets]
     if not held:
         raise InputError(f"{found.title}: a row without missing cells is needed, got none")
@@ -305,5 +305,5 @@ def _whole(found: Cut, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
         dropped_by=dict(gaps),
         notes=found.notes,
         roles=reading.models[0],
-        manifest=found.manifest(Manifest().joined(*files).files),
+        manifest=found.manifest(files),
     )

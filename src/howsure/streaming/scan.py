@@ -19,7 +19,7 @@ import pyarrow as pa
 from howsure.core.errors import InputError
 from howsure.core.progress import tell
 from howsure.inputs.batches import Batch, Reading
-from howsure.inputs.manifest import Manifest, key_of
+from howsure.inputs.manifest import Manifest, ReadFile, key_of
 from howsure.inputs.parts import Piece
 from howsure.inputs.pieces import Cut
 from howsure.metrics.view import choose_coverages
@@ -106,7 +106,9 @@ class Task:
         if not waiting:
             return pa.table({}).replace_schema_metadata({_UNUSED: json.dumps(unused)})
         held = [state for _, state in waiting]
-        return unused.added(held[0].joined(*held[1:]), piece).to_arrow()
+        whole = unused.added(held[0].joined(*held[1:]))
+        read = Manifest(files=(piece.read_file(unused.rows, ""),))
+        return replace(whole, manifest=whole.manifest.joined(read)).to_arrow()
 
 
 _UNUSED: Final = "unused"
@@ -119,22 +121,18 @@ class _Unused(NamedTuple):
     dropped: int = 0
     dropped_by: dict[str, int] = {}  # noqa: RUF012 - never changed
 
-    def joined(self, batch: Batch) -> _Unused:
-        """With those of another batch."""
-        by = Counter(self.dropped_by) + Counter(batch.dropped_by)
-        return _Unused(self.rows + batch.rows, self.dropped + batch.dropped, dict(by))
+    def joined(self, other: Batch | _Unused) -> _Unused:
+        """With those of other batches."""
+        by = Counter(self.dropped_by) + Counter(other.dropped_by)
+        return _Unused(self.rows + other.rows, self.dropped + other.dropped, dict(by))
 
-    def added(self, state: State, piece: Piece) -> State:
-        """The state of a piece, or of pieces with this one, with these rows counted."""
-        if not self.rows:
-            return state
-        read = Manifest(files=(piece.read_file(self.rows, ""),))
+    def added(self, state: State) -> State:
+        """A state with these rows counted."""
         return replace(
             state,
             rows=state.rows + self.rows,
             dropped=state.dropped + self.dropped,
             dropped_by=dict(Counter(state.dropped_by) + Counter(self.dropped_by)),
-            manifest=state.manifest.joined(read),
         )
 
 
@@ -173,7 +171,18 @@ def scan_table(
         )
 
     merged: list[State] = []
-    unused: list[tuple[_Unused, Piece]] = []
+    read: list[ReadFile] = []
+    unused = _NOTHING
+
+    def take(state: State) -> None:
+        read.extend(state.manifest.files)  # put together at last, for they may be many
+        _fold(merged, replace(state, manifest=Manifest()))
+
+    def count(rows: _Unused, piece: Piece) -> None:
+        nonlocal unused
+        unused = unused.joined(rows)
+        read.append(piece.read_file(rows.rows, ""))
+
     if not cut.again:  # only this process can read it
         task, done = None, 0
         for piece in cut.pieces:
@@ -182,9 +191,9 @@ def scan_table(
                 tell("rows", done, cut.rows or 0)
                 if batch.evalsets:
                     task = task or task_for(batch.evalsets)
-                    _fold(merged, task.state(batch, piece))
+                    take(task.state(batch, piece))
                 else:
-                    unused.append((_NOTHING.joined(batch), piece))
+                    count(_NOTHING.joined(batch), piece)
     else:
         first = next(
             (b.evalsets for p in cut.pieces for b in p.batches(cut.reading) if b.evalsets), None
@@ -206,16 +215,13 @@ def scan_table(
         with closing(tables):
             for piece, table in zip(cut.pieces, tables, strict=True):
                 if table.num_columns:
-                    _fold(merged, State.from_arrow(table))
+                    take(State.from_arrow(table))
                 else:
-                    told = json.loads(table.schema.metadata[_UNUSED.encode()])
-                    unused.append((_Unused(*told), piece))
+                    count(_Unused(*json.loads(table.schema.metadata[_UNUSED.encode()])), piece)
     if not merged:
         raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
-    whole = merged[0].joined(*merged[1:])
-    for rows, piece in unused:
-        whole = rows.added(whole, piece)
-    return replace(whole, manifest=cut.manifest(whole.manifest.files))
+    whole = unused.added(merged[0].joined(*merged[1:]))
+    return replace(whole, manifest=cut.manifest(read))
 
 
 def place_names(reading: Reading) -> tuple[str, str]:
