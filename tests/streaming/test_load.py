@@ -258,3 +258,20 @@ def test_copies_among_the_parts_are_told(tmp_path: Path) -> None:
         f"2 files, 200 rows; {tmp_path}/p/0.parquet and {tmp_path}/p/copy.parquet hold the same "
         "rows, which count twice"
     )
+
+
+def test_a_few_rows_of_text_are_read_as_many_are(tmp_path: Path) -> None:
+    """Labels that are whole numbers; and what is wrong is told by its row in its file."""
+    (tmp_path / "p").mkdir()
+    for number in range(2):
+        table = normal_table(60, seed=number).select(["y", "mean", "sd", "hour"])
+        write_table(table, tmp_path / "p" / f"{number}.csv")
+    for state in (None, tmp_path / "s.arrow"):
+        loaded = load_parts(tmp_path / "p", state=state, resources=Resources(jobs=1), groups="hour")
+        assert loaded.evalsets[0].groups["hour"].labels.tolist() == [0, 1, 2]
+    y = np.zeros(40)
+    y[33] = np.nan
+    table = pa.table({"y": y, "mean": np.zeros(40), "sd": np.ones(40)})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=10)
+    with pytest.raises(InputError, match=r"t\.parquet: .*\(.*33\)|t\.parquet.*row 33"):
+        load_parts(f"{tmp_path}/t.par*")

@@ -252,8 +252,16 @@ class _Again(Piece):
 
     def __init__(self, piece: Piece, first: deque[pa.Table], rest: Iterator[pa.Table]) -> None:
         self.title, self.identity = piece.title, ""
-        self.rows = self.first_row = None
+        self.rows, self.first_row = None, piece.first_row
         self._piece, self._first, self._rest = piece, first, rest
+
+    @property
+    def file(self) -> str:
+        return self._piece.file
+
+    @property
+    def from_text(self) -> bool:
+        return self._piece.from_text
 
     def names(self) -> tuple[str, ...]:
         return self._piece.names()
