@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -262,3 +263,31 @@ def test_metadata_of_others_is_no_state(told: bytes) -> None:
     table = pa.table({"a": [1]}).replace_schema_metadata({"howsure": told})
     with pytest.raises(InputError, match="must be a state"):
         State.from_arrow(table)
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "s.arrow")
+    for path in (tmp_path / "s.arrow", tmp_path):
+        with pytest.raises(InputError, match="a regular file is needed"):
+            State.open(path)
+
+
+def test_a_file_with_damaged_bytes_is_refused(tmp_path: Path) -> None:
+    """Cut short, or a few bits flipped: some lie in what only fills up, and change nothing."""
+    path = tmp_path / "s.arrow"
+    state_of(normal_table(60), most=30).save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for trial in range(200):
+        held = bytearray(whole)
+        if trial % 2:
+            held = held[: rng.integers(len(held))]
+        for place in rng.integers(max(len(held) - 6_000, 0), len(held), 3) if len(held) else ():
+            held[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(held)
+        try:
+            State.open(path)
+        except InputError:
+            refused += 1
+    assert refused > 190

@@ -172,9 +172,9 @@ class State:
         InputError
             If it is no such table, is of a later version, or was changed since it was written.
         """
-        told = _told(table, title)
         with _damage(title):
-            return cls._from_told(table, told)
+            table.validate(full=True)
+            return cls._from_told(table, _told(table, title))
 
     @classmethod
     def _from_told(cls, table: pa.Table, told: Mapping[str, Any]) -> State:
@@ -221,6 +221,8 @@ class State:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> State:
         """Read what `save` wrote."""
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InputError(f"{path} cannot be read as a state: a regular file is needed")
         try:
             with pa.memory_map(os.fspath(path)) as file:
                 table = pa.ipc.open_file(file).read_all()
@@ -316,6 +318,8 @@ def _damage(title: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
+        if str(error).startswith(title):
+            raise
         raise type(error)(f"{title} is damaged: {error}") from error
     except (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
         raise InputError(
