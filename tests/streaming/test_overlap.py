@@ -213,6 +213,8 @@ def test_a_state_of_an_earlier_version_is_read_with_a_note(states: Path, tmp_pat
     old = State.open(path)
     (note,) = old.manifest.notes
     assert note.startswith("old.arrow was written by howsure 0.2.0, which kept no hash")
+    with pytest.raises(InputError, match="the same rows in a and in b"):
+        merged_states([old, State.open(path)], ["a", "b"])
     merged = old.merged(State.open(states / "1.arrow"))
     assert merged.rows == 2_000
     merged.save(tmp_path / "new.arrow")

@@ -15,6 +15,7 @@ from howsure.inputs.places import Place, listed_skipped
 
 _KEY: Final = 2**64
 FEWEST: Final = 10  # rows whose key tells them from others, even where they take few values
+_NOTES: Final = 3  # and what is noted of states that it tells of
 _MOST: Final = 10_000  # files that a report lists
 
 
@@ -136,7 +137,9 @@ class Manifest:
             f"{one.found} and {other.found} hold the same rows, which count twice"
             for one, other in list(self.equals())[:3]
         ]
-        return "; ".join((*told, *self.notes))
+        left = len(self.notes) - _NOTES
+        told += [*self.notes[:_NOTES], *[f"and {left:,} more such notes"] * (left > 0)]
+        return "; ".join(told)
 
     def equals(self) -> Iterator[tuple[ReadFile, ReadFile]]:
         """Files that hold the same rows as an earlier one."""
@@ -158,7 +161,8 @@ class Manifest:
             "rows": [each.rows for each in files],
             "key": [each.key for each in files],
         }
-        notes = [f"{path} was not read: {why}." for path, why in self.skipped[:_MOST]]
+        notes = [f"{note}." for note in self.notes]
+        notes += [f"{path} was not read: {why}." for path, why in self.skipped[:_MOST]]
         return Table(
             name="files",
             columns={name: np.array(values) for name, values in columns.items()},

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from howsure.core.arrays import IntArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray
@@ -74,6 +74,7 @@ class Contents:
     name: str
     files: tuple[ReadFile, ...]
     sketch: Sketch
+    numbers: FloatArray  # of the rows of its sample
 
 
 def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
@@ -86,6 +87,12 @@ def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
     """
     seen: dict[tuple[object, ...], tuple[int, ReadFile]] = {}
     for number, state in enumerate(states):
+        if not len(state.sketch.hashes) and len(state.numbers) >= FEWEST:  # of an earlier version
+            unknown = ReadFile(found=state.name)
+            sample = (np.sort(state.numbers).tobytes(),)
+            earlier, _ = seen.setdefault(sample, (number, unknown))
+            if earlier != number:
+                raise InputError(_twice(states[earlier].name, unknown, state.name, unknown))
         for file in state.files:
             for mark in _marks(file, state):
                 earlier, other = seen.setdefault(mark, (number, file))

@@ -283,6 +283,7 @@ def merged_states(states: Sequence[State], names: Sequence[str] = ()) -> State:
                 name=name,
                 files=state.manifest.files,
                 sketch=state.sketch,
+                numbers=state.sample.number,
             )
             for name, state in zip(names, states, strict=True)
         ]
