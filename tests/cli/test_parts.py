@@ -95,3 +95,75 @@ def test_how_columns_of_a_folder_are_read(folder: Path) -> None:
     assert code == 0
     assert "site" in told
     assert "Recognised names" in told
+
+
+def test_what_was_read_is_told(folder: Path) -> None:
+    """On the terminal and the page in a line, in JSON file by file; also by other commands."""
+    (folder / "preds" / "README.txt").write_text("three days")
+    (folder / "preds" / "latest.parquet").symlink_to("2.parquet")
+    line = "3 files, 3,000 rows; not read: README.txt (its ending is not that of a table), latest"
+    outs = [folder / f"out{ending}" for ending in (".json", ".md", ".html")]
+    flags = [flag for out in outs for flag in ("-o", out)]
+    state = folder / "s.arrow"
+    code, output = run(
+        "assess", folder / "preds", "--no-trials", "--jobs", 1, "--state", state, *flags
+    )
+    assert code == 0
+    assert f"Files: {line}" in " ".join(output.split())
+    told = json.loads(outs[0].read_text())
+    assert told["facts"]["Files"].startswith(line)
+    (files,) = (table["columns"] for table in told["tables"] if table["name"] == "files")
+    assert [Path(path).name for path in files["file"]] == [f"{day}.parquet" for day in range(3)]
+    assert files["rows"] == [1_000] * 3
+    assert files["bytes"] == [path.stat().st_size for path in sorted(folder.glob("preds/[0-9]*"))]
+    assert len(set(files["key"])) == 3
+    for out in outs[1:]:
+        assert "README.txt" in out.read_text()
+        assert files["key"][0] not in out.read_text()
+    merged = folder / "merged.json"
+    code, output = run("merge", state, "--no-trials", "--quiet", "-o", merged)
+    assert code == 0
+    assert json.loads(merged.read_text())["facts"]["Files"] == told["facts"]["Files"]
+    code, output = run("check", folder / "preds", "--min-coverage", 0.5)
+    assert code == 0
+    assert f"files: {line}" in " ".join(output.split())
+    code, output = run("check", folder / "preds", "--min-coverage", 0.5, "--json")
+    assert json.loads(output)["files"].startswith(line)
+    fixed = folder / "fixed"
+    fixed.mkdir()
+    code, output = run(
+        "recalibrate",
+        folder / "preds",
+        "--calibration",
+        folder / "preds" / "0.parquet",
+        "-o",
+        fixed,
+    )
+    assert code == 0, output
+    assert "not read: README.txt (its ending is not" in " ".join(output.split())
+    assert sorted(path.name for path in fixed.iterdir()) == [f"{day}.parquet" for day in range(3)]
+
+
+def test_states_of_the_same_rows_are_refused(folder: Path) -> None:
+    states = [folder / "week.arrow", folder / "0.arrow"]
+    for source, state in zip(("preds", "preds/0.parquet"), states, strict=True):
+        quiet = ("--no-trials", "--jobs", 1, "--state", state)
+        assert run("assess", folder / source, *quiet)[0] == 0
+    for given in ([states[1], states[1]], states):
+        code, output = run("merge", *given, "--no-trials")
+        assert code != 0
+        assert "states must be of different rows" in output
+        assert f"in {given[0]} and in {given[1]}" in output
+
+
+@pytest.mark.parametrize("command", ["assess", "check", "recalibrate"])
+def test_a_name_that_no_file_can_have(folder: Path, command: str) -> None:
+    more = {
+        "assess": [],
+        "check": ["--min-coverage", 0.8],
+        "recalibrate": ["--calibration", folder / "preds" / "0.parquet", "-o", folder / "x.csv"],
+    }
+    for ending in ("", ".csv", ".parquet"):
+        code, output = run(command, "x" * 5_000 + ending, *more[command])
+        assert code != 0
+        assert "cannot be read: File name too long" in output

@@ -327,17 +327,14 @@ def test_what_is_no_table(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "_SUCCESS").write_text("")
-    with pytest.raises(InputError, match="the folder holds no files, those whose names begin"):
+    with pytest.raises(InputError, match="the folder holds no files of a table; skipped: _SUCC"):
         cut(empty)
     with pytest.raises(InputError, match=r"\*\.parquet: no file matches"):
         cut(empty / "*.parquet")
     with pytest.raises(InputError, match="there is no such file"):
         cut(tmp_path / "none.parquet")
     folder = parts(tmp_path / "preds")
-    (folder / "notes.txt").write_text("y\n1\n")
-    with pytest.raises(InputError, match=r"notes\.txt: the ending must be one of"):
-        cut(folder)
-    (folder / "notes.txt").rename(folder / "notes.csv")
+    (folder / "notes.csv").write_text("y\n1\n")
     with pytest.raises(InputError, match=r"must be of one kind, got \.csv and parquet .*'.*/\*\."):
         cut(folder)
     (folder / "notes.csv").rename(folder / "part-3.parquet")
@@ -730,6 +727,33 @@ class TestAddresses:
         for ending in ("", ".gz"):
             (found,) = batches(cut(f"memory://texts/t.csv{ending}"))
             assert found.evalsets[0].y.tolist() == [1.0, 3.0]
+
+    def test_what_is_no_table_is_skipped_by_name(self, folder: str) -> None:
+        files = needs("fsspec").filesystem("memory")
+        for name in ("README.txt", "_SUCCESS", "_log/0.parquet"):
+            with files.open(f"/preds/{name}", "wb") as file:
+                file.write(b"no table")
+        for source in (folder, f"{folder}/**"):
+            listing = cut(source).listing
+            assert listing is not None
+            assert [(path.rpartition("preds/")[2], why[:8]) for path, why in listing.skipped] == [
+                ("README.txt", "its endi"),
+                ("_SUCCESS", "its name"),
+                ("_log/0.parquet", "its name"),
+            ]
+        with files.open("/preds/part.dat", "wb") as file:
+            file.write(b"\x00\x01")
+        with pytest.raises(InputError, match=r"part\.dat: the ending must be one of"):
+            cut(folder)
+
+    def test_a_part_that_grows_meanwhile_is_refused(self, folder: str) -> None:
+        held = cut("memory://texts/t.csv")
+        tables = held.pieces[0].tables(held.reading.kinds, 10)
+        next(tables)
+        with needs("fsspec").filesystem("memory").open("/texts/t.csv", "wb") as file:
+            file.write(b"y,pred\n1,2\n3,4\n5,6\n")
+        with pytest.raises(InputError, match=r"t\.csv: the file has changed"):
+            next(tables)
 
     def test_what_is_not_there(self, folder: str) -> None:
         with pytest.raises(InputError, match="memory://none: there is no such file"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,9 @@ import pytest
 from pyarrow import parquet
 
 import howsure
+from extras import needs
 from howsure.core.errors import InputError
+from howsure.inputs import write_table
 from howsure.streaming import Resources, State, load_parts, merged_states
 from streaming.tables import normal_table
 
@@ -157,3 +160,118 @@ def test_what_only_this_process_can_read_is_given_to_no_cluster() -> None:
         load_parts(
             iter([TABLE]), resources=Resources(memory=1_000_000, scheduler="tcp://nowhere:1")
         )
+
+
+def dated(seed: int, zone: str | None, n: int = 200) -> pa.Table:
+    times = np.arange(n).astype("M8[h]").astype("M8[us]")
+    table = normal_table(n, seed=seed).select(["y", "mean", "sd"])
+    return table.append_column("time", pa.array(times, pa.timestamp("us", zone)))
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_parts_in_several_zones_are_of_one_time(tmp_path: Path, state: bool) -> None:
+    (tmp_path / "p").mkdir()
+    for number, zone in enumerate(("Europe/Berlin", "UTC", "+05:30")):
+        parquet.write_table(dated(number, zone), tmp_path / "p" / f"{number}.parquet")
+    kept = tmp_path / "s.arrow" if state else None
+    loaded = load_parts(tmp_path / "p", state=kept, resources=Resources(jobs=1), time="time")
+    (held,) = loaded.evalsets
+    assert held.time is not None
+    assert sorted(held.time) == sorted(np.tile(np.arange(200).astype("M8[h]"), 3))
+
+
+@pytest.mark.parametrize("state", [False, True])
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+@pytest.mark.parametrize("first", ["UTC", None])
+def test_times_with_and_without_a_zone_are_refused(
+    tmp_path: Path, state: bool, ending: str, first: str | None
+) -> None:
+    (tmp_path / "p").mkdir()
+    for number, zone in enumerate((first, None if first else "Europe/Berlin")):
+        write_table(dated(number, zone), tmp_path / "p" / f"{number}{ending}")
+    kept = tmp_path / "s.arrow" if state else None
+    with pytest.raises(InputError, match=rf"1\{ending}: column 'time' must name a time zone in"):
+        load_parts(tmp_path / "p", state=kept, resources=Resources(jobs=1), time="time")
+
+
+def test_groups_whose_types_do_not_go_together_are_refused() -> None:
+    parts = [dated(0, "UTC"), dated(1, None)]
+    with pytest.raises(InputError, match="columns of types that go together"):
+        load_parts(iter(parts), groups="time", time="")
+
+
+@pytest.mark.parametrize("name", ["howsure_row", "howsure_file"])
+@pytest.mark.parametrize("role", ["features", "groups", "rows", "cluster"])
+@pytest.mark.parametrize("state", [False, True])
+def test_a_column_may_be_called_as_ours_are(
+    tmp_path: Path, name: str, role: Any, state: bool
+) -> None:
+    (tmp_path / "p").mkdir()
+    for number in range(2):
+        table = normal_table(200, seed=number).select(["y", "mean", "sd"])
+        table = table.append_column(name, pa.array(np.arange(200) + 200 * number))
+        parquet.write_table(table, tmp_path / "p" / f"{number}.parquet")
+    kept = tmp_path / "s.arrow" if state else None
+    roles: Any = {role: name}
+    loaded = load_parts(tmp_path / "p", state=kept, resources=Resources(jobs=1), **roles)
+    (held,) = loaded.evalsets
+    values = {
+        "features": lambda: held.features[name],
+        "groups": lambda: held.groups[name].values(),
+        "cluster": lambda: held.cluster.values(),
+        "rows": held.row_names,
+    }
+    assert sorted(values[role]()) == list(range(400))
+    if state and role != "rows":
+        assert set(held.row_names()) == {f"{k}.parquet:{row}" for k in (0, 1) for row in range(200)}
+
+
+def test_an_empty_relation_is_refused() -> None:
+    rows = needs("duckdb").sql("select 1.0 as y, 2.0 as mean, 1.0 as sd limit 0")
+    with pytest.raises(InputError, match="the table holds columns but no rows"):
+        load_parts(rows)
+
+
+def test_parts_that_miss_every_cell_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    for number in range(3):
+        table = normal_table(100, seed=number).select(["y", "mean", "sd"])
+        if number == 1:
+            table = table.set_column(0, "y", pa.nulls(100, pa.float64()))
+        parquet.write_table(table, tmp_path / "p" / f"{number}.parquet")
+    for state in (None, tmp_path / "s.arrow"):
+        loaded = load_parts(
+            tmp_path / "p", state=state, resources=Resources(jobs=1), missing="drop"
+        )
+        assert (loaded.dropped, loaded.dropped_by) == (100, {"y": 100})
+        assert [each.rows for each in loaded.manifest.files] == [100, 100, 100]
+        assert [bool(each.key) for each in loaded.manifest.files] == [True, False, True]
+    assert State.open(tmp_path / "s.arrow").rows == 300
+
+
+def test_copies_among_the_parts_are_told(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    for name in ("0", "copy"):
+        parquet.write_table(normal_table(100), tmp_path / "p" / f"{name}.parquet")
+    loaded = load_parts(tmp_path / "p")
+    assert loaded.facts["Files"] == (
+        f"2 files, 200 rows; {tmp_path}/p/0.parquet and {tmp_path}/p/copy.parquet hold the same "
+        "rows, which count twice"
+    )
+
+
+def test_a_few_rows_of_text_are_read_as_many_are(tmp_path: Path) -> None:
+    """Labels that are whole numbers; and what is wrong is told by its row in its file."""
+    (tmp_path / "p").mkdir()
+    for number in range(2):
+        table = normal_table(60, seed=number).select(["y", "mean", "sd", "hour"])
+        write_table(table, tmp_path / "p" / f"{number}.csv")
+    for state in (None, tmp_path / "s.arrow"):
+        loaded = load_parts(tmp_path / "p", state=state, resources=Resources(jobs=1), groups="hour")
+        assert loaded.evalsets[0].groups["hour"].labels.tolist() == [0, 1, 2]
+    y = np.zeros(40)
+    y[33] = np.nan
+    table = pa.table({"y": y, "mean": np.zeros(40), "sd": np.ones(40)})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=10)
+    with pytest.raises(InputError, match=r"t\.parquet: .*\(.*33\)|t\.parquet.*row 33"):
+        load_parts(f"{tmp_path}/t.par*")

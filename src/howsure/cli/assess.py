@@ -20,7 +20,7 @@ from howsure.core.files import check_outputs
 from howsure.core.progress import listening, tell
 from howsure.inputs import ColumnUse
 from howsure.inputs.roles import ROLES
-from howsure.inputs.tables import SAMPLE
+from howsure.inputs.tables import FILES, SAMPLE
 from howsure.metrics.catalogue import asked_for
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
@@ -30,7 +30,12 @@ from howsure.report.door import source_fact
 from howsure.report.short_forms import in_brief, sentences, states_beside
 from howsure.verdict.family import check_judging
 
-_CAUTIONS: dict[str, Tone] = {MISSING_IMAGES: "watch", WEIGHTS: "info", SAMPLE: "info"}
+_CAUTIONS: dict[str, Tone] = {
+    MISSING_IMAGES: "watch",
+    WEIGHTS: "info",
+    FILES: "info",
+    SAMPLE: "info",
+}
 """Facts that a reader of the verdict must know."""
 _LEFT_OUT = ("n", "Units")
 _DIRECTION = "Better"

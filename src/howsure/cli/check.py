@@ -18,6 +18,7 @@ from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.text import legible
 from howsure.inputs import Loaded
+from howsure.inputs.tables import FILES
 from howsure.report.check import Answer, Checked, Outcome, check
 from howsure.report.door import columns_of
 from howsure.report.limits import (
@@ -109,14 +110,16 @@ def run(
         check_outputs([told.junit], [*files, *([Path(source)] if source else [])])
     loaded = _load(files, rules, source, read, parts, seed)
     found = check(loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals)
+    files_told = loaded.facts.get(FILES, "")
     if told.junit is not None:
         atomic_write(told.junit, junit(found))
     if told.json:
-        text = json.dumps({**found.as_dict(), "source": source or None}, indent=2)
+        beside = {"files": files_told} if files_told else {}
+        text = json.dumps({**found.as_dict(), "source": source or None, **beside}, indent=2)
         for line in text.split("\n"):
             say(line.replace("\x7f", "\\u007f"))
     else:
-        _print(found, source)
+        _print(found, source, files_told)
     github = os.environ.get("GITHUB_ACTIONS") == "true" if told.github is None else told.github
     if github:
         for line in annotated(found):
@@ -146,15 +149,16 @@ def _load(
         raise InputError(f"{place} names columns of groups: {error}") from error
 
 
-def _print(found: Checked, source: str) -> None:
+def _print(found: Checked, source: str, files: str) -> None:
     """A line for each finding and each limit, and what follows from them."""
     console = Console()
 
     def line(sign: str, text: str) -> None:
         console.print(f"{sign}  {escape(text)}", highlight=False, soft_wrap=True)
 
-    if source:
-        console.print(f"limits: {escape(source)}", highlight=False, soft_wrap=True)
+    for name, said in (("limits", source), ("files", files)):
+        if said:
+            console.print(f"{name}: {escape(said)}", highlight=False, soft_wrap=True)
     for each in found.told:
         line(SIGNS["bad" if each.failed else _STATES.get(each.state, each.state)], each.sentence)
     line(SIGNS["bad" if found.status else "good"], found.summary)

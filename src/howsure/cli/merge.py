@@ -46,7 +46,7 @@ def run(
         for place, path in enumerate(files):
             tell("reading states", place, len(files))
             read.append(State.open(path))
-        merged = merged_states(read)
+        merged = merged_states(read, [str(path) for path in files])
         if state is not None:
             merged.save(state)
         result = assess_loaded(

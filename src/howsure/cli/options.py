@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable, Collection
@@ -231,7 +232,7 @@ class PartFlags:
 def address(path: Path) -> Path | str:
     """A path as it was typed, where it is an address such as s3://bucket/file."""
     typed = re.sub(r"^([a-z][a-z0-9+.-]+):/(?=[^/])", r"\1://", str(path))
-    return typed if "://" in typed and not path.exists() else path
+    return typed if "://" in typed and not os.path.exists(path) else path
 
 
 @dataclass(frozen=True)

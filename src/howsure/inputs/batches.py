@@ -101,6 +101,8 @@ class Reading:
         As in `howsure.inputs.load`.
     batch_rows : int
         Rows of a batch, at most.
+    zoned : bool, optional
+        Whether times name a time zone; None where that is not known.
     """
 
     roles: Roles
@@ -114,6 +116,7 @@ class Reading:
     encoding: str | None = None
     decimal: str = "."
     batch_rows: int = 131_072
+    zoned: bool | None = None
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -131,6 +134,7 @@ class Reading:
 
     def batch(self, table: pa.Table, title: str, first_row: int, *, from_text: bool) -> Batch:
         """The evaluation sets of some rows, the first of which has this number in its file."""
+        table = self._in_one_zone(table, title)
         source = Rows(table, title, from_text=from_text, decimal=self.decimal)
         n = table.num_rows
         with counted(lambda row: first_row + row):
@@ -174,6 +178,25 @@ class Reading:
             forms={(kind, name): Form(*form) for kind, name, *form in facts["forms"]},
             **{name: facts[name] for name in _PLAIN},
         )
+
+    def _in_one_zone(self, table: pa.Table, title: str) -> pa.Table:
+        """The rows with times of any zone in UTC; an error where some name one and others none."""
+        time = self.roles.one("time")
+        zoned = None if time is None else values.names_zone(table[time])
+        if time is None or zoned is None:
+            return table
+        if self.zoned is not None and zoned != self.zoned:
+            told = {True: "name one", False: "name none"}
+            raise InputError(
+                f"{title}: column {quoted(time)} must name a time zone in all parts or in none, "
+                f"got moments that {told[zoned]}, where the rows that were read first "
+                f"{told[self.zoned]}"
+            )
+        kind = table.schema.field(time).type
+        if not pa.types.is_timestamp(kind) or kind.tz in (None, "UTC"):
+            return table
+        moved = table[time].cast(pa.timestamp(kind.unit, "UTC"))
+        return table.set_column(table.column_names.index(time), time, moved)
 
     def _cells(self, source: Rows, roles: Roles) -> Cells:
         """The cells of one model, in the form of the first rows."""

@@ -84,10 +84,16 @@ def parts_of(source: Any) -> tuple[Part, ...]:
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"new rows must be in files, got {type(source).__name__}")
     path = os.fspath(source)
-    held = places(path)[1]
+    held = places(path).places
     above = [os.path.dirname(one.path) for one in held]
     base = path if is_folder(path) else os.path.commonpath(above)
     return tuple(Part(place=one, name=PurePath(os.path.relpath(one.path, base))) for one in held)
+
+
+def skipped_of(source: Any) -> tuple[tuple[str, str], ...]:
+    """What lies beside the files of `parts_of` and is not read, and why."""
+    many = source if isinstance(source, list | tuple) else [source]
+    return tuple(each for one in many for each in places(os.fspath(one)).skipped)
 
 
 def targets(parts: Sequence[Part], output: Path) -> dict[Path, list[Part]]:

@@ -26,6 +26,7 @@ from howsure.inputs.batches import (
 )
 from howsure.inputs.files import check_flat
 from howsure.inputs.frames import FrameTable
+from howsure.inputs.manifest import ReadFile
 from howsure.inputs.places import Place, refusals
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import refusing
@@ -79,6 +80,10 @@ class Piece(ABC):
     def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
         """Its rows in order, the named columns of them; about so many at a time."""
 
+    def read_file(self, rows: int, key: str) -> ReadFile:
+        """What so many of its rows, with this key, were read of."""
+        return ReadFile(found=self.title, rows=rows, key=key)
+
     def batches(self, reading: Reading) -> Generator[Batch]:
         """Its rows as evaluation sets, some at a time.
 
@@ -112,6 +117,10 @@ class FilePiece(Piece):
         """Its path or address."""
         return self.place.path
 
+    def read_file(self, rows: int, key: str) -> ReadFile:
+        """Its file."""
+        return ReadFile.of(self.place, rows, key)
+
     def all_names(self, own: Sequence[str]) -> tuple[str, ...]:
         """The columns of the file, and those that its folders say."""
         return (*own, *(key for key, _ in self.place.partition if key not in own))
@@ -120,6 +129,17 @@ class FilePiece(Piece):
         """Those of the asked columns that the file holds; an error where one is nowhere."""
         check_names(self.all_names(own), kinds, self.file)
         return {name: kind for name, kind in kinds.items() if name in own}
+
+    @final
+    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+        """Its rows; an error after the last where the file changed while it was read."""
+        with closing(self.raw_tables(kinds, rows)) as tables:
+            yield from tables
+        self.place.check_unchanged()
+
+    @abstractmethod
+    def raw_tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+        """Its rows, whatever happens to the file meanwhile."""
 
     def completed(self, rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> pa.Table:
         """The named columns, those that the folders say among them."""
@@ -140,7 +160,7 @@ class ParquetPiece(FilePiece):
         with refusing(self.file):
             return self.all_names(pq.read_schema(self.place.open()).names)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def raw_tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
         """Its rows; labels that are text come as codes."""
         with refusing(self.file), self.place.open() as handle:
             held = pq.read_metadata(handle)
@@ -176,7 +196,7 @@ class ArrowPiece(FilePiece):
         with refusing(self.file), arrow_reader(self.place.open()) as reader:
             return self.all_names(reader.schema.names)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def raw_tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
         """Its rows."""
         with refusing(self.file), self.place.open() as handle:
             schema = arrow_reader(handle).schema
@@ -210,7 +230,7 @@ class TextPiece(FilePiece):
         """Its delimiter and its encoding, where they are not the usual ones."""
         return self._opened().notes
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def raw_tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
         """Its rows."""
         opened = self._opened()
         own = self.own_kinds(opened.names, kinds)

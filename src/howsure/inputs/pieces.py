@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.columns import assign_models
 from howsure.inputs.families import FEWEST_SERIES, KEYS
 from howsure.inputs.long import is_long
+from howsure.inputs.manifest import Manifest, ReadFile
 from howsure.inputs.names import normal_form
 from howsure.inputs.parts import (
     ArrowPiece,
@@ -40,7 +42,7 @@ from howsure.inputs.parts import (
     identity_of,
 )
 from howsure.inputs.parts import Piece as Piece
-from howsure.inputs.places import Place, is_address, is_folder, is_pattern, places
+from howsure.inputs.places import Listing, Place, is_address, is_folder, is_pattern, places
 from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
 from howsure.inputs.source import COMPRESSION, Source, name_parts, quoted, refusing
 from howsure.inputs.stacked import check_unstacked
@@ -80,6 +82,8 @@ class Cut:
     time_range : (float, float), optional
         The least and the greatest time, in the unit that evaluation sets hold it in, where the
         statistics of Parquet files tell.
+    listing : Listing, optional
+        The files that the pieces are of, where they were listed.
     """
 
     title: str
@@ -90,6 +94,24 @@ class Cut:
     explanation: tuple[ColumnUse, ...]
     notes: tuple[str, ...] = ()
     time_range: tuple[float, float] | None = None
+    listing: Listing | None = None
+
+    def manifest(self, read: Iterable[ReadFile]) -> Manifest:
+        """What was read, in the order of the files: files without rows and what was skipped too.
+
+        Raises
+        ------
+        InputError
+            If a file is no longer as it was when it was first looked at.
+        """
+        whole = Manifest(files=tuple(read)).joined()
+        if self.listing is None:
+            return whole
+        held = {each.found: each for each in whole.files}
+        for place in self.listing.places:
+            place.check_unchanged()
+        files = (held.get(place.path) or ReadFile.of(place) for place in self.listing.places)
+        return Manifest(files=tuple(files), skipped=self.listing.skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +140,7 @@ class _Plan:
     pieces: tuple[Piece, ...]
     again: bool = True
     footers: tuple[pq.FileMetaData, ...] = ()
+    listing: Listing | None = None
 
 
 def cut(
@@ -200,6 +223,8 @@ def cut(
         reading = replace(reading, names=(reading.named,))
     counts = [piece.rows for piece in plan.pieces]
     time = reading.roles.one("time")
+    if time is not None:
+        reading = replace(reading, zoned=values.names_zone(head.read({time: "time"})[time]))
     return Cut(
         title=plan.title,
         pieces=plan.pieces,
@@ -209,6 +234,7 @@ def cut(
         explanation=explain_models(head.names, roles, plan.title),
         notes=notes,
         time_range=None if time is None else _time_range(plan.footers, time, reading.moments),
+        listing=plan.listing,
     )
 
 
@@ -220,7 +246,7 @@ def extent(source: Any) -> Extent:
         if is_address(path) or is_pattern(path) or is_folder(path):
             return Extent(None, parts=True)
         try:
-            return Extent(_rows_of(places(path)[1][0]), parts=False)
+            return Extent(_rows_of(places(path).places[0]), parts=False)
         except InputError:
             return Extent(None, parts=False)
     return Extent(None, parts=isinstance(one, ds.Dataset) or is_lazy(one))
@@ -228,10 +254,9 @@ def extent(source: Any) -> Extent:
 
 def is_huge(source: Any, past: int) -> bool:
     """Whether a table is to be read in parts: it has more rows, or cannot be read else."""
-    if isinstance(source, str | PathLike) and not is_address(fspath(source)):
-        file = Path(source)
-        if file.is_file() and file.stat().st_size <= past:  # so few bytes are no more rows
-            return False
+    near = isinstance(source, str | PathLike) and not is_address(fspath(source))
+    if near and os.path.isfile(source) and os.path.getsize(source) <= past:
+        return False  # a file holds no more rows than bytes
     found = extent(source)
     return found.parts or (found.rows or 0) > past
 
@@ -266,7 +291,8 @@ def _planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -
 
 
 def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> _Plan:
-    title, found = places(path)
+    listing = places(path)
+    title, found = listing.title, listing.places
     footers: list[pq.FileMetaData] = []
     pieces: list[Piece] = []
     if found[0].form == "parquet":
@@ -293,7 +319,7 @@ def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: in
         what = "the table holds" if len(found) == 1 else "the files hold"
         raise InputError(f"{title}: {what} columns but no rows")
     shared = found[0].path.partition("://")[0] != "memory"  # which no other process sees
-    return _Plan(title, _model_of(path), tuple(pieces), shared, tuple(footers))
+    return _Plan(title, _model_of(path), tuple(pieces), shared, tuple(footers), listing)
 
 
 def _model_of(path: str) -> str:
@@ -420,8 +446,9 @@ def _head(plan: _Plan, rows: int) -> _Head:
         names = piece.names()
         if isinstance(piece, StreamPiece):
             table = piece.stream.head(rows)
-            return _Head(piece, names, table)
-        if names and _begin(piece, {names[0]: "key"}, rows) is not None:
+            if table.num_rows:
+                return _Head(piece, names, table)
+        elif names and _begin(piece, {names[0]: "key"}, rows) is not None:
             return _Head(piece, names, rows)
     what = "the table holds" if len(plan.pieces) == 1 else "the parts hold"
     raise InputError(f"{plan.title}: {what} columns but no rows")

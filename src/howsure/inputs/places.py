@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import glob
+import errno
 import os
 import re
+import stat
+from codecs import getincrementaldecoder
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote
@@ -39,12 +43,15 @@ class Place:
         What changes when it does.
     partition : tuple of (str, str or number or None)
         What the names of its folders say, as columns.
+    linked : bool
+        Whether it, or a folder of the table that it lies in, is a link.
     """
 
     path: str
     size: int
     stamp: str
     partition: tuple[tuple[str, str | float | None], ...] = ()
+    linked: bool = False
 
     @property
     def remote(self) -> bool:
@@ -68,12 +75,28 @@ class Place:
                 handler = pa.fs.FSSpecHandler(files)
                 handle = pa.fs.PyFileSystem(handler).open_input_file(root)
         else:
-            if _near(self.path).stamp != self.stamp:
-                raise InputError(f"{self.path}: the file has changed since it was first looked at")
-            handle = pa.OSFile(self.path)
+            self.check_unchanged()
+            with refusals(self.path):
+                handle = pa.OSFile(self.path)
         check_sign(handle.read(8), self.path, ending, packed)
         handle.seek(0)
         return handle
+
+    def check_unchanged(self) -> None:
+        """Raise `InputError` where the file is no longer as it was when it was first looked at.
+
+        Stores of objects tell times in more than one way, so that of these only sizes are compared.
+        """
+        if self.remote:
+            files, root = _far(self.path)
+            with refusals(self.path):
+                files.invalidate_cache()
+                changed = int(files.info(root)["size"] or 0) != self.size
+        else:
+            held = _near(self.path)
+            changed = (held.size, held.stamp) != (self.size, self.stamp)
+        if changed:
+            raise InputError(f"{self.path}: the file has changed since it was first looked at")
 
 
 def is_address(path: str) -> bool:
@@ -91,19 +114,39 @@ def is_folder(path: str) -> bool:
     return not is_address(path) and os.path.isdir(path)
 
 
-def places(source: str) -> tuple[str, tuple[Place, ...]]:
-    """What to call the table, and its files in the order of their paths.
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a table.
 
-    Names that begin with a dot or an underscore are those of others in a folder: markers, and
-    files that are still being written.
+    Attributes
+    ----------
+    title : str
+        What to call the table.
+    places : tuple of Place
+        Its files, in the order of their paths.
+    skipped : tuple of (str, str)
+        What lies beside them and is not read, and why.
     """
-    base, found = _listed_far(source) if is_address(source) else _listed_near(source)
+
+    title: str
+    places: tuple[Place, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
+
+
+def places(source: str) -> Listing:
+    """The files of the table at a path, an address or a pattern, each of them once.
+
+    Links are followed. Names that begin with a dot or an underscore are those of others in a
+    folder (markers, and files that are still being written), and a text without the ending of a
+    table is none.
+    """
+    base, found, skipped = _listed_far(source) if is_address(source) else _listed_near(source)
     if base is None:
-        return source, (replace(found[0], partition=()),)
-    found = [place for place in found if not _is_hidden(place.path, base, source)]
+        return Listing(source, (replace(found[0], partition=()),))
     if not found:
-        what = "no file matches" if _WILD.search(source) else "the folder holds no files"
-        raise InputError(f"{source}: {what}, those whose names begin with '_' or '.' aside")
+        what = "no file matches" if _WILD.search(source) else "the folder holds no files of a table"
+        beside = f"; skipped: {listed_skipped(skipped)}" if skipped else ""
+        raise InputError(f"{source}: {what}{beside}")
     found = sorted(found, key=lambda place: place.path)
     forms: dict[str, str] = {}
     for place in found:
@@ -116,34 +159,222 @@ def places(source: str) -> tuple[str, tuple[Place, ...]]:
         )
     count = f"{len(found):,} file{'s' * (len(found) > 1)}"
     folder = "/" * (not _WILD.search(source) and not source.endswith("/"))
-    return f"{source}{folder} ({count})", tuple(_partitioned(found, base))
+    return Listing(
+        f"{source}{folder} ({count})", tuple(_partitioned(found, base)), tuple(sorted(skipped))
+    )
 
 
-def _listed_near(source: str) -> tuple[str | None, list[Place]]:
-    if not is_pattern(source):
-        if not os.path.exists(source):
-            raise InputError(f"{source}: there is no such file")
-        if not os.path.isdir(source):
-            if not os.path.isfile(source):
-                raise InputError(f"{source}: a regular file is needed")
-            return None, [_near(source)]
-        return source, [_near(path) for path in _below(source)]
-    base = _fixed(source)
-    found: list[Place] = []
-    for path in dict.fromkeys(glob.glob(source, recursive=True)):
-        inner = _below(path) if os.path.isdir(path) and "**" not in source else [path]
-        found += [_near(one) for one in inner if os.path.isfile(one)]
-    return base, found
+def listed_skipped(skipped: Sequence[tuple[str, str]], most: int = 3) -> str:
+    """What is not read and why; of many for one reason the first ones."""
+    reasons: dict[str, list[str]] = {}
+    for path, why in skipped:
+        reasons.setdefault(why, []).append(path)
+    told, left = [], len(skipped)
+    for why, paths in sorted(reasons.items(), key=lambda held: len(held[1]))[: 2 * most]:
+        more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
+        told.append(f"{', '.join(map(_short, paths[:most]))}{more} ({why})")
+        left -= len(paths)
+    return ", ".join(told) + (f" and {left:,} more" if left else "")
 
 
-def _below(folder: str) -> list[str]:
-    """All files in a folder, and in those within it."""
-    return [os.path.join(top, name) for top, _, names in os.walk(folder) for name in names]
+def _short(path: str) -> str:
+    """The last name of a path; a folder keeps its slash."""
+    name = os.path.basename(path.rstrip("/")) + "/" * path.endswith("/")
+    return name if len(name) <= 60 else f"{name[:57]}..."
 
 
-def _near(path: str) -> Place:
-    held = os.stat(path)
-    return Place(path, held.st_size, str(held.st_mtime_ns))
+_Found = tuple[str | None, list[Place], list[tuple[str, str]]]
+
+
+def _listed_near(source: str) -> _Found:
+    if is_pattern(source):
+        base = _fixed(source)
+        inner = tuple(filter(None, source[len(base) :].split("/")))
+        top = base or ("/" if source.startswith("/") else "")
+        walk = _Walk(inner)
+        if os.path.isdir(top or "."):
+            walk.through(top)
+        return base, *walk.files()
+    if not os.path.lexists(source):
+        raise InputError(f"{_brief(source)}: there is no such file")
+    held = _status(source)
+    if stat.S_ISDIR(held.st_mode):
+        walk = _Walk(_ALL)
+        walk.through(source)
+        return source, *walk.files()
+    if not stat.S_ISREG(held.st_mode):
+        raise InputError(f"{source}: a regular file is needed, got {_kind(held.st_mode)}")
+    return None, [_near(source, held)], []
+
+
+_ALL: Final = ("**",)
+_Key = tuple[int, int]
+
+
+class _Walk:
+    """A walk through a folder after a pattern; links come last, and nothing is found twice."""
+
+    def __init__(self, pattern: tuple[str, ...]) -> None:
+        self._pattern = pattern
+        self._hidden = {".", "_"} - {part[:1] for part in pattern}
+        self._found: list[tuple[bool, str, os.stat_result]] = []
+        self._skipped: list[tuple[str, str]] = []
+        self._folders: dict[tuple[_Key, frozenset[tuple[str, ...]]], str] = {}
+        self._links: deque[tuple[str, frozenset[tuple[str, ...]], tuple[_Key, ...]]] = deque()
+
+    def through(self, folder: str) -> None:
+        """Walk through a folder, then through those that links in it lead to."""
+        top = Path(os.path.realpath(folder or "."))
+        above = [_status(str(each)) for each in top.parents]
+        keys = tuple((held.st_dev, held.st_ino) for held in above)
+        self._enter(folder, frozenset([self._pattern]), keys, linked=False)
+        while self._links:
+            self._enter(*self._links.popleft(), linked=True)
+
+    def files(self) -> tuple[list[Place], list[tuple[str, str]]]:
+        """The files, each once, and what is skipped; of two ways to one file no link is taken."""
+        kept: dict[_Key, Place] = {}
+        for linked, path, held in sorted(self._found, key=lambda one: one[:2]):
+            key = (held.st_dev, held.st_ino)
+            if held.st_ino and key in kept:
+                self._skipped.append((path, f"the same file as {kept[key].path}"))
+            else:
+                kept[key if held.st_ino else (-1, len(kept))] = _near(path, held, linked=linked)
+        return list(kept.values()), self._skipped
+
+    def _enter(
+        self,
+        folder: str,
+        patterns: frozenset[tuple[str, ...]],
+        above: tuple[_Key, ...],
+        *,
+        linked: bool,
+    ) -> None:
+        held = _status(folder or ".")
+        key = (held.st_dev, held.st_ino)
+        if key in above:
+            raise InputError(f"{folder}: the link leads back to a folder that it lies in")
+        if (key, patterns) in self._folders:
+            self._skipped.append(
+                (f"{folder}/", f"the same folder as {self._folders[key, patterns]}")
+            )
+            return
+        self._folders[key, patterns] = folder
+        try:
+            names = sorted(os.listdir(folder or "."))
+        except OSError as error:
+            raise InputError(f"{folder} cannot be read: {error.strerror}") from error
+        for name in names:
+            self._see(os.path.join(folder, name), name, patterns, (*above, key), linked=linked)
+
+    def _see(
+        self,
+        path: str,
+        name: str,
+        patterns: frozenset[tuple[str, ...]],
+        above: tuple[_Key, ...],
+        *,
+        linked: bool,
+    ) -> None:
+        """Take one name of a folder in, if the pattern asks for it."""
+        asked, further = _matched(name, patterns)
+        if not (asked or further):
+            return
+        if name[:1] in self._hidden:
+            folder = os.path.isdir(path)
+            if asked or folder:
+                why = f"its name begins with {name[:1]!r}"
+                self._skipped.append((path + "/" * folder, why))
+            return
+        link = os.path.islink(path)
+        if link and not asked and "." in name and not os.path.exists(path):
+            return  # the name is that of a file, and of none that is asked for
+        held = _status(path)
+        if stat.S_ISDIR(held.st_mode):
+            inner = further | ({_ALL} if asked and "**" not in self._pattern else set())
+            if inner and link:
+                self._links.append((path, frozenset(inner), above))
+            elif inner:
+                self._enter(path, frozenset(inner), above, linked=linked)
+        elif not asked:
+            return
+        elif stat.S_ISREG(held.st_mode) and _has_form(path):
+            self._found.append((linked or link, path, held))
+        elif stat.S_ISREG(held.st_mode):
+            with open(path, "rb") as file:
+                self._skipped.append(_no_table(path, file.read(_LOOK)))
+        elif _has_form(path):
+            raise InputError(f"{path}: a regular file is needed, got {_kind(held.st_mode)}")
+        else:
+            self._skipped.append((path, f"{_kind(held.st_mode)} is no table"))
+
+
+def _matched(name: str, patterns: Iterable[tuple[str, ...]]) -> tuple[bool, set[tuple[str, ...]]]:
+    """Whether patterns ask for a name, and what they ask for in the folder of this name."""
+    asked, further = False, set[tuple[str, ...]]()
+    for pattern in patterns:
+        first, rest = pattern[0], pattern[1:]
+        if first == "**":
+            further.add(pattern)
+            found, more = _matched(name, [rest]) if rest else (True, set())
+            asked, further = asked or found, further | more
+        elif fnmatch(name, first):
+            asked = asked or not rest
+            further |= {rest} if rest else set()
+    return asked, further
+
+
+_LOOK: Final = 4096
+
+
+def _has_form(path: str) -> bool:
+    """Whether the ending is that of a table."""
+    try:
+        return bool(table_form(path))
+    except InputError:
+        return False
+
+
+def _no_table(path: str, start: bytes) -> tuple[str, str]:
+    """Why a text without the ending of a table is skipped; an error where it is no text."""
+    try:
+        getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        start = b"\0"
+    if b"\0" in start:  # it may hold rows
+        table_form(path)
+    return path, "its ending is not that of a table"
+
+
+def _status(path: str) -> os.stat_result:
+    """What is at the end of a path, links followed; an error that names a link to nothing."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InputError(f"{path}: the link leads in a circle") from error
+        if os.path.islink(path):
+            target = os.readlink(path)
+            raise InputError(
+                f"{path}: the link leads nowhere; {_brief(target)} is not there"
+            ) from error
+        raise InputError(f"{_brief(path)} cannot be read: {error.strerror}") from error
+
+
+def _kind(mode: int) -> str:
+    """What a file is that is not regular."""
+    kinds = {"a FIFO": stat.S_ISFIFO, "a socket": stat.S_ISSOCK, "a folder": stat.S_ISDIR}
+    return next((words for words, test in kinds.items() if test(mode)), "a device")
+
+
+def _brief(path: str) -> str:
+    """A path for a message, cut where it is long."""
+    return path if len(path) <= 300 else f"{path[:297]}..."
+
+
+def _near(path: str, held: os.stat_result | None = None, *, linked: bool = False) -> Place:
+    held = held or _status(path)
+    return Place(path, held.st_size, str(held.st_mtime_ns), linked=linked)
 
 
 def _far(url: str) -> tuple[Any, str]:
@@ -160,7 +391,7 @@ def _far(url: str) -> tuple[Any, str]:
     return files, root
 
 
-def _listed_far(url: str) -> tuple[str | None, list[Place]]:
+def _listed_far(url: str) -> _Found:
     files, root = _far(url)
     with refusals(url):
         files.invalidate_cache()
@@ -172,17 +403,28 @@ def _listed_far(url: str) -> tuple[str | None, list[Place]]:
             base = _fixed(files.unstrip_protocol(root))
         elif files.isfile(root):
             info = files.info(root)
-            return None, [Place(url, int(info["size"] or 0), _stamp(info))]
+            return None, [Place(url, int(info["size"] or 0), _stamp(info))], []
         elif files.isdir(root):
             found = files.find(root, detail=True)
             base = files.unstrip_protocol(root)
         else:
             raise InputError(f"{url}: there is no such file")
-        kept = [info for info in found.values() if info.get("type") == "file"]
-        return base, [
-            Place(files.unstrip_protocol(info["name"]), int(info["size"] or 0), _stamp(info))
-            for info in kept
-        ]
+        pattern = _inner(files.unstrip_protocol(root), base) if _WILD.search(url) else ()
+        asked = {part[:1] for part in pattern}
+        kept: list[Place] = []
+        skipped: list[tuple[str, str]] = []
+        for info in found.values():
+            if info.get("type") != "file":
+                continue
+            path = files.unstrip_protocol(info["name"])
+            marks = [part[0] for part in _inner(path, base) if part[0] in {".", "_"} - asked]
+            if marks:
+                skipped.append((path, f"its name begins with {marks[0]!r}"))
+            elif _has_form(path):
+                kept.append(Place(path, int(info["size"] or 0), _stamp(info)))
+            else:
+                skipped.append(_no_table(path, files.cat_file(info["name"], 0, _LOOK)))
+        return base, kept, skipped
 
 
 def _stamp(info: Mapping[str, Any]) -> str:
@@ -206,12 +448,6 @@ def _fixed(pattern: str) -> str:
     whole = pattern.split("/")
     first = next(place for place, part in enumerate(whole) if _WILD.search(part))
     return "/".join(whole[:first])
-
-
-def _is_hidden(path: str, base: str, source: str) -> bool:
-    """Whether a name below the folder begins with a mark that the pattern does not ask for."""
-    asked = {part[:1] for part in source.split("/")} & {".", "_"}
-    return any(part[:1] in {".", "_"} - asked for part in _inner(path, base))
 
 
 def _inner(path: str, base: str) -> tuple[str, ...]:

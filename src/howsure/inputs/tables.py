@@ -25,6 +25,8 @@ from howsure.inputs.encoding import embedded
 from howsure.inputs.files import open_table
 from howsure.inputs.frames import FrameTable, MappingTable
 from howsure.inputs.long import is_long, widened, without_long
+from howsure.inputs.manifest import Manifest
+from howsure.inputs.places import places
 from howsure.inputs.roles import LONG, ROLES, Columns, Kind
 from howsure.inputs.source import Source, listed, quoted
 from howsure.inputs.stacked import MOST_MODELS, check_unstacked
@@ -34,6 +36,8 @@ from howsure.predictions import EvalSet
 Missing = Literal["error", "drop"]
 SAMPLE = "Sample"
 """The fact that says how many rows a sample has."""
+FILES = "Files"
+"""The fact that says which files were read, and what lies beside them and was not."""
 
 
 class NoneKeptError(InputError):
@@ -71,6 +75,8 @@ class Loaded:
     totals : tuple
         What all rows of each model add up to (`howsure.streaming`), where those of the sets are a
         sample of them.
+    manifest : Manifest
+        The files that were read, where the table lies in several, or is read in parts.
     """
 
     evalsets: tuple[EvalSet, ...]
@@ -82,6 +88,7 @@ class Loaded:
     texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     images: npt.NDArray[Any] | None = None
     totals: tuple[Any, ...] = ()
+    manifest: Manifest = field(default_factory=Manifest)
 
     __repr__ = brief_repr
 
@@ -93,6 +100,8 @@ class Loaded:
             rows, few = self.totals[0].n, self.evalsets[0].n
             facts["Rows"] = f"{rows:,}"
             facts[SAMPLE] = f"{few:,} of {rows:,} rows, for what sums over all do not tell"
+        if told := self.manifest.fact():
+            facts[FILES] = told
         if self.dropped:
             facts["Dropped rows"] = f"{self.dropped:,}"
         if self.notes:
@@ -280,7 +289,10 @@ def sources(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
         if isinstance(item, Source):
             yield item
         elif isinstance(item, str | os.PathLike):
-            yield open_table(item, encoding=encoding, decimal=decimal)
+            opened = open_table(item, encoding=encoding, decimal=decimal)
+            (place,) = places(os.fspath(item)).places
+            yield opened
+            place.check_unchanged()
         elif isinstance(item, Mapping):
             yield MappingTable(item, title)
         else:

@@ -173,6 +173,19 @@ def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     return numbers(plain, name)
 
 
+def names_zone(column: pa.ChunkedArray) -> bool | None:
+    """Whether moments name a time zone, as the first of them tells; None where none is there."""
+    plain = _plain(column)
+    if pa.types.is_timestamp(plain.type):
+        return plain.type.tz is not None
+    if not _is_text(plain.type):
+        return None
+    first = _without_words(plain).drop_null().slice(0, 1)
+    if len(first) == 0 or _casts(first, pa.float64()):
+        return None
+    return not (_casts(first, pa.timestamp("us")) or _casts(first, pa.timestamp("ns")))
+
+
 def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as names of rows: whole numbers where nothing else comes, or text."""
     plain = _plain(column)

@@ -278,7 +278,7 @@ def assess_loaded(
     """
     if any(name.startswith(RECALIBRATED) for name in loaded.roles.by_column()):
         options["recalibration"] = {}
-    return assess_sets(
+    result = assess_sets(
         loaded.evalsets,
         beside=loaded.texts,
         images=loaded.images,
@@ -286,6 +286,8 @@ def assess_loaded(
         facts={**(facts or {}), **loaded.facts},
         **options,
     )
+    files = loaded.manifest
+    return replace(result, tables=(*result.tables, files.table())) if files.files else result
 
 
 @one_thread()

@@ -128,7 +128,9 @@ _TOPICS: Final = (
     _Topic(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
     _Topic(label="Others", title="What else there is", folded=True),
 )
-_UNLISTED: Final = ("cce_images", "cce_map", "cce_tree", "coverage", "intervals", "not_judged")
+_UNLISTED: Final = (
+    *("cce_images", "cce_map", "cce_tree", "coverage", "files", "intervals", "not_judged"),
+)
 """Tables that stand elsewhere: pictures, what is silent, and the data of figures."""
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -27,9 +27,11 @@ from howsure.inputs.new_parts import (
     NewReading,
     Part,
     parts_of,
+    skipped_of,
     targets,
 )
 from howsure.inputs.pieces import BATCH_ROWS
+from howsure.inputs.places import listed_skipped
 from howsure.inputs.roles import Columns
 from howsure.inputs.source import listed
 from howsure.inputs.tables import Missing, NoneKeptError
@@ -201,8 +203,11 @@ def recalibrate_parts(
     _check_plan(plan, parts, calibration, alone=alone)
     first = _first(parts, calibration, columns, reading, batch_rows, options)
     mend = first.mend
+    skipped = skipped_of(new)
+    beside = (f"not read: {listed_skipped(skipped)}",) if skipped else ()
     if not mend.by_rows:
-        return _whole(parts, plan, first, columns, reading, csv_safe=csv_safe)
+        whole = _whole(parts, plan, first, columns, reading, csv_safe=csv_safe)
+        return replace(whole, notes=(*whole.notes, *beside))
     needs = {"by": mend.by, "like": mend.features, "vectors": mend.embedding}
     work = _Work(
         first=first,
@@ -221,7 +226,7 @@ def recalibrate_parts(
         served=work.served,
         mend=mend,
         labelled=first.rows.labelled,
-        notes=work.notes(),
+        notes=(*work.notes(), *beside),
     )
 
 

@@ -50,7 +50,7 @@ _SENTENCES: Final = 6
 _GROUPS: Final = 6
 _TRIED: Final = 5
 _REST: Final = "The HTML and JSON forms of this report hold every number."
-_FACTS: Final = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
+_FACTS: Final = ("Source", "Files", "Rows", "Models", "Dropped rows", "Reading", "Notes")
 
 
 def in_brief(document: Document) -> Document:

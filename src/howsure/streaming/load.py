@@ -20,14 +20,15 @@ from howsure.core.weights import Weights
 from howsure.inputs import Loaded, load
 from howsure.inputs.batches import Batch, Reading
 from howsure.inputs.building import Crossing
+from howsure.inputs.manifest import ReadFile, key_of
 from howsure.inputs.parts import Piece
 from howsure.inputs.pieces import HUGE, Cut, cut, extent, is_huge
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.tables import Missing
 from howsure.predictions import EvalSet
 from howsure.streaming.kept import Kept
-from howsure.streaming.sample import ROWS, written_out
-from howsure.streaming.scan import FILE, ROW, scan_table
+from howsure.streaming.sample import ROWS, content_hashes, together, written_out
+from howsure.streaming.scan import place_names, scan_table
 from howsure.streaming.state import State
 
 BATCH: Final = 32_768
@@ -219,19 +220,21 @@ def loaded_state(state: State) -> Loaded:
         dropped_by=state.dropped_by,
         roles=reading.models[0],
         totals=state.models,
+        manifest=state.manifest,
     )
 
 
 def _sets(reading: Reading, table: pa.Table, *, from_text: bool) -> tuple[EvalSet, ...]:
     """The evaluation sets of chosen rows, which are called by their places."""
-    names = [name for name in table.column_names if name not in (ROW, FILE)]
+    row, file = place_names(reading)
+    names = [name for name in table.column_names if name not in (row, file)]
     made = reading.batch(table.select(names), "the table", 0, from_text=from_text).evalsets
-    if ROW not in table.column_names:
+    if row not in table.column_names:
         return made
-    rows: npt.NDArray[Any] = table[ROW].to_numpy()
-    if FILE in table.column_names:
-        told = zip(table[FILE].to_pylist(), rows.tolist(), strict=True)
-        rows = np.array([f"{file}:{row}" for file, row in told], dtype=object)
+    rows: npt.NDArray[Any] = table[row].to_numpy()
+    if file in table.column_names:
+        told = zip(table[file].to_pylist(), rows.tolist(), strict=True)
+        rows = np.array([f"{name}:{number}" for name, number in told], dtype=object)
     return tuple(replace(held, rows=rows) for held in made)
 
 
@@ -249,11 +252,22 @@ class _Again(Piece):
 
     def __init__(self, piece: Piece, first: deque[pa.Table], rest: Iterator[pa.Table]) -> None:
         self.title, self.identity = piece.title, ""
-        self.rows = self.first_row = None
+        self.rows, self.first_row = None, piece.first_row
         self._piece, self._first, self._rest = piece, first, rest
+
+    @property
+    def file(self) -> str:
+        return self._piece.file
+
+    @property
+    def from_text(self) -> bool:
+        return self._piece.from_text
 
     def names(self) -> tuple[str, ...]:
         return self._piece.names()
+
+    def read_file(self, rows: int, key: str) -> ReadFile:
+        return self._piece.read_file(rows, key)
 
     def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
         while self._first:
@@ -261,9 +275,9 @@ class _Again(Piece):
         yield from self._rest
 
 
-def _begun(found: Cut, most: int) -> tuple[list[Batch] | None, Cut]:
+def _begun(found: Cut, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Cut]:
     """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
-    batches: list[Batch] = []
+    batches: list[tuple[Piece, Batch]] = []
     kept: deque[pa.Table] = deque()
     n = 0
     for piece in found.pieces:
@@ -272,21 +286,26 @@ def _begun(found: Cut, most: int) -> tuple[list[Batch] | None, Cut]:
             kept.append(table)
             n += table.num_rows
             if n > most:
-                again = found.pieces if found.again else (_Again(piece, kept, tables),)
-                return None, replace(found, pieces=again)
-        batches += _Again(piece, kept, iter(())).batches(found.reading)
+                pieces = found.pieces if found.again else (_Again(piece, kept, tables),)
+                return None, replace(found, pieces=pieces)
+        again = _Again(piece, kept, iter(()))
+        batches += ((piece, batch) for batch in again.batches(found.reading))
     return batches, found
 
 
-def _whole(found: Cut, batches: Sequence[Batch]) -> Loaded:
+def _whole(found: Cut, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
     """All rows of a table in parts."""
     reading, gaps = found.reading, Counter[str]()
-    for batch in batches:
+    batches = [batch for _, batch in read]
+    files = []
+    for piece, batch in read:
         gaps.update(batch.dropped_by)
+        key = key_of(content_hashes(batch.evalsets)) if batch.evalsets else ""
+        files.append(piece.read_file(batch.rows, key))
     held = [written_out(batch.table) for batch in batches if batch.evalsets]
     if not held:
         raise InputError(f"{found.title}: a row without missing cells is needed, got none")
-    table = pa.concat_tables(held, promote_options="permissive")
+    table = together(held)
     return Loaded(
         evalsets=_sets(reading, table, from_text=found.pieces[0].from_text),
         explanation=found.explanation,
@@ -294,4 +313,5 @@ def _whole(found: Cut, batches: Sequence[Batch]) -> Loaded:
         dropped_by=dict(gaps),
         notes=found.notes,
         roles=reading.models[0],
+        manifest=found.manifest(files),
     )

@@ -21,6 +21,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
+from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
 from howsure.predictions import EvalSet
 from howsure.streaming.totals import hashed_labels, numbers_of_time, unit_keys
@@ -71,10 +72,16 @@ class Sample:
         seed: int = 0,
         block: float = 1.0,
         bound: float = 1.0,
+        hashes: KeyArray | None = None,
     ) -> Sample:
-        """Of some rows, one evaluation set a model; `bound` is a first one."""
+        """Of some rows, one evaluation set a model; `bound` is a first one.
+
+        `hashes` are those of `content_hashes`, where they are at hand.
+        """
         first = evalsets[0]
-        number = row_uniforms(seed, "sample", told_apart(evalsets))
+        if hashes is None:
+            hashes = content_hashes(evalsets)
+        number = row_uniforms(seed, "sample", told_apart(hashes))
         found = unit_keys(first, block)
         unit = np.zeros(first.n)
         if found is not None and found[0] != "rows":
@@ -99,7 +106,7 @@ class Sample:
         parts = (self, *others)
         bounds = min(p.bound for p in parts), min(p.unit_bound for p in parts)
         kept = [replace(part, bound=bounds[0], unit_bound=bounds[1]).cut() for part in parts]
-        table = pa.concat_tables([part.table for part in kept], promote_options="permissive")
+        table = together([part.table for part in kept])
         number, unit, copies = (
             np.concatenate([getattr(part, name) for part in kept])
             for name in ("number", "unit", "copies")
@@ -177,8 +184,8 @@ def first_bound(most: int, rows: int | None) -> float:
     return 1.0 if not rows else min(1.0, _ROOMY * (most + 6.0 * most**0.5) / rows)
 
 
-def told_apart(evalsets: Sequence[EvalSet]) -> KeyArray:
-    """Hashes of what rows hold, models apart, with labels as they are and equal rows told apart."""
+def content_hashes(evalsets: Sequence[EvalSet]) -> KeyArray:
+    """Hashes of what rows hold, with labels as they are, whatever part of a table they lie in."""
     first = evalsets[0]
     columns: list[npt.NDArray[Any]] = [first.y]
     columns += (_hashed(first.features[name]) for name in sorted(first.features))
@@ -196,12 +203,26 @@ def told_apart(evalsets: Sequence[EvalSet]) -> KeyArray:
     columns += [] if model.point is None else [model.point]
     for belief in sorted(model.beliefs, key=lambda each: each.kind):
         columns += belief.numbers().values()
-    hashes = row_hashes(*columns)
+    return row_hashes(*columns)
+
+
+def told_apart(hashes: KeyArray) -> KeyArray:
+    """The same hashes where all differ; else others, in which equal rows are told apart."""
     ranked = np.sort(hashes)
     if (ranked[1:] != ranked[:-1]).all():
         return hashes
     batch = np.full(len(hashes), _number(hashes.sum(keepdims=True))[0])
     return row_keys(_number(hashes), batch)
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all; an error where a column is of types that do not go together."""
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InputError(
+            f"all parts must hold columns of types that go together, got {error}"
+        ) from error
 
 
 def written_out(table: pa.Table) -> pa.Table:

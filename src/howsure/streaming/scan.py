@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,19 +19,17 @@ import pyarrow as pa
 from howsure.core.errors import InputError
 from howsure.core.progress import tell
 from howsure.inputs.batches import Batch, Reading
+from howsure.inputs.manifest import Manifest, ReadFile, key_of
 from howsure.inputs.parts import Piece
 from howsure.inputs.pieces import Cut
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
 from howsure.streaming.engine import done_in_order
-from howsure.streaming.sample import ROWS, Sample, first_bound
+from howsure.streaming.overlap import Sketch
+from howsure.streaming.sample import ROWS, Sample, content_hashes, first_bound
 from howsure.streaming.state import State
 from howsure.streaming.totals import Totals
 
-ROW = "howsure_row"
-"""The column of a sample that says where each row stands in its file."""
-FILE = "howsure_file"
-"""And the one that says in which, of several."""
 BLOCKS = 2**16
 """Blocks that the time from the first row to the last is cut into, about."""
 
@@ -56,14 +56,9 @@ class Task:
             "sample": self.most,
         }
 
-    def states(self, piece: Piece) -> Iterator[State]:
-        """The state of each batch."""
-        for batch in piece.batches(self.reading):
-            if batch.evalsets:
-                yield self.state(batch, piece)
-
     def state(self, batch: Batch, piece: Piece) -> State:
         """The state of some rows."""
+        hashes = content_hashes(batch.evalsets)
         return State(
             models=tuple(Totals.of(held, self.coverages, self.block) for held in batch.evalsets),
             sample=Sample.of(
@@ -73,7 +68,10 @@ class Task:
                 seed=self.seed,
                 block=self.block,
                 bound=self.bound,
+                hashes=hashes,
             ),
+            manifest=Manifest(files=(piece.read_file(batch.rows, key_of(hashes)),)),
+            sketch=Sketch.of(hashes),
             rows=batch.rows,
             dropped=batch.dropped,
             dropped_by=batch.dropped_by,
@@ -84,25 +82,61 @@ class Task:
         """The rows of a batch with their places, where nothing else names them."""
         if self.reading.roles["rows"]:
             return batch.table
-        held = batch.table.append_column(ROW, pa.array(batch.evalsets[0].row_names()))
+        row, file = place_names(self.reading)
+        held = batch.table.append_column(row, pa.array(batch.evalsets[0].row_names()))
         if not self.many:
             return held
         codes = pa.array(np.zeros(held.num_rows, dtype=np.int32))
         name = pa.array([os.path.basename(piece.file)])
-        return held.append_column(FILE, pa.DictionaryArray.from_arrays(codes, name))
+        return held.append_column(file, pa.DictionaryArray.from_arrays(codes, name))
 
     def __call__(self, piece: Piece) -> pa.Table:
-        """The state of a piece, as a table; an empty one of a piece without rows."""
+        """The state of a piece, as a table; one of no columns where no row is left."""
         waiting: list[tuple[int, State]] = []
-        for state in self.states(piece):
-            size = 1  # equals are merged, as in a tree, so that no large state is merged often
+        unused = _NOTHING
+        for batch in piece.batches(self.reading):
+            if not batch.evalsets:
+                unused = unused.joined(batch)
+                continue
+            state, size = self.state(batch, piece), 1
+            # equals are merged, as in a tree, so that no large state is merged often
             while waiting and waiting[-1][0] == size:
-                state, size = waiting.pop()[1].merged(state), 2 * size
+                state, size = waiting.pop()[1].joined(state), 2 * size
             waiting.append((size, state))
         if not waiting:
-            return pa.table({})
+            return pa.table({}).replace_schema_metadata({_UNUSED: json.dumps(unused)})
         held = [state for _, state in waiting]
-        return held[0].merged(*held[1:]).to_arrow()
+        whole = unused.added(held[0].joined(*held[1:]))
+        read = Manifest(files=(piece.read_file(unused.rows, ""),))
+        return replace(whole, manifest=whole.manifest.joined(read)).to_arrow()
+
+
+_UNUSED: Final = "unused"
+
+
+class _Unused(NamedTuple):
+    """Rows of batches that hold none to assess."""
+
+    rows: int = 0
+    dropped: int = 0
+    dropped_by: dict[str, int] = {}  # noqa: RUF012 - never changed
+
+    def joined(self, other: Batch | _Unused) -> _Unused:
+        """With those of other batches."""
+        by = Counter(self.dropped_by) + Counter(other.dropped_by)
+        return _Unused(self.rows + other.rows, self.dropped + other.dropped, dict(by))
+
+    def added(self, state: State) -> State:
+        """A state with these rows counted."""
+        return replace(
+            state,
+            rows=state.rows + self.rows,
+            dropped=state.dropped + self.dropped,
+            dropped_by=dict(Counter(state.dropped_by) + Counter(self.dropped_by)),
+        )
+
+
+_NOTHING: Final = _Unused()
 
 
 def scan_table(
@@ -137,6 +171,18 @@ def scan_table(
         )
 
     merged: list[State] = []
+    read: list[ReadFile] = []
+    unused = _NOTHING
+
+    def take(state: State) -> None:
+        read.extend(state.manifest.files)  # put together at last, for they may be many
+        _fold(merged, replace(state, manifest=Manifest()))
+
+    def count(rows: _Unused, piece: Piece) -> None:
+        nonlocal unused
+        unused = unused.joined(rows)
+        read.append(piece.read_file(rows.rows, ""))
+
     if not cut.again:  # only this process can read it
         task, done = None, 0
         for piece in cut.pieces:
@@ -145,7 +191,9 @@ def scan_table(
                 tell("rows", done, cut.rows or 0)
                 if batch.evalsets:
                     task = task or task_for(batch.evalsets)
-                    _fold(merged, task.state(batch, piece))
+                    take(task.state(batch, piece))
+                else:
+                    count(_NOTHING.joined(batch), piece)
     else:
         first = next(
             (b.evalsets for p in cut.pieces for b in p.batches(cut.reading) if b.evalsets), None
@@ -165,19 +213,30 @@ def scan_table(
             sizes=[piece.rows or 1 for piece in cut.pieces],
         )
         with closing(tables):
-            for table in tables:
+            for piece, table in zip(cut.pieces, tables, strict=True):
                 if table.num_columns:
-                    _fold(merged, State.from_arrow(table))
+                    take(State.from_arrow(table))
+                else:
+                    count(_Unused(*json.loads(table.schema.metadata[_UNUSED.encode()])), piece)
     if not merged:
         raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
-    return merged[0] if len(merged) == 1 else merged[0].merged(*merged[1:])
+    whole = unused.added(merged[0].joined(*merged[1:]))
+    return replace(whole, manifest=cut.manifest(read))
+
+
+def place_names(reading: Reading) -> tuple[str, str]:
+    """The columns of a sample for where a row stands in its file, and for which file that is."""
+    row, file = "howsure_row", "howsure_file"
+    while {row, file} & reading.kinds.keys():
+        row, file = f"{row}_", f"{file}_"
+    return row, file
 
 
 def _fold(merged: list[State], state: State) -> None:
     """Take a state in, and merge whenever a few wait: a sample is costly to merge."""
     merged.append(state)
     if len(merged) == 8:
-        merged[:] = [merged[0].merged(*merged[1:])]
+        merged[:] = [merged[0].joined(*merged[1:])]
 
 
 def block_width(span: tuple[float, float] | None, unit: str | None = None) -> float:

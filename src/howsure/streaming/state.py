@@ -7,14 +7,20 @@ its schema. States merge in any grouping; the state of a year is that of its day
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from hashlib import blake2b
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray
@@ -22,10 +28,17 @@ from howsure.core.brief import brief_repr
 from howsure.core.convert import packed, unpacked
 from howsure.core.errors import InputError
 from howsure.core.files import replacing
+from howsure.inputs.files import is_list
+from howsure.inputs.manifest import Manifest
+from howsure.streaming.overlap import Contents, Sketch, shared_rows
 from howsure.streaming.sample import Sample
 from howsure.streaming.totals import Totals
 
 _FORM = "howsure state 1"
+_NAME, _HASH = "howsure", "hash"
+"""Where the metadata stands in a table's schema, and in it the hash of the whole."""
+_LAST_WITHOUT = (0, 2, 0)
+"""The last version that wrote states without a hash."""
 _ROW = "row "
 """How the names of columns begin that hold the sample's rows."""
 
@@ -45,6 +58,8 @@ class _Facts:
     dropped: int
     dropped_by: dict[str, int]
     reading: dict[str, Any]
+    manifest: Manifest = field(default_factory=Manifest)
+    sketch: Sketch = field(default_factory=lambda: Sketch.of(np.empty(0, dtype=np.uint64)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,6 +80,10 @@ class State:
         By column, in how many rows its cell is missing.
     reading : mapping
         How the columns are read, and what else states must share to be merged.
+    manifest : Manifest
+        What was read.
+    sketch : Sketch
+        The least hashes of what rows hold: two states of the same rows share them.
     """
 
     models: tuple[Totals, ...]
@@ -73,11 +92,17 @@ class State:
     dropped: int = 0
     dropped_by: Mapping[str, int] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
+    manifest: Manifest = field(default_factory=Manifest)
+    sketch: Sketch = field(default_factory=lambda: Sketch.of(np.empty(0, dtype=np.uint64)))
 
     __repr__ = brief_repr
 
     def merged(self, *others: State) -> State:
-        """The state of the rows of all.
+        """The state of the rows of all, as `merged_states` gives it."""
+        return merged_states((self, *others))
+
+    def joined(self, *others: State) -> State:
+        """The state of the rows of all, where these are parts of one table.
 
         Raises
         ------
@@ -95,6 +120,8 @@ class State:
             rows=sum(part.rows for part in parts),
             dropped=sum(part.dropped for part in parts),
             dropped_by=dict(sum((Counter(part.dropped_by) for part in parts), Counter())),
+            manifest=self.manifest.joined(*(part.manifest for part in others)),
+            sketch=self.sketch.joined(*(part.sketch for part in others)),
         )
 
     def to_arrow(self) -> pa.Table:
@@ -113,6 +140,8 @@ class State:
                 dropped=self.dropped,
                 dropped_by=dict(self.dropped_by),
                 reading=dict(self.reading),
+                sketch=self.sketch,
+                manifest=self.manifest,
             )
         )
         columns = {name: pa.array(array.ravel()) for name, array in arrays.items()}
@@ -120,7 +149,7 @@ class State:
             columns[_ROW + name] = _whole(sample.table[name])
         told = {
             "form": _FORM,
-            "howsure": __version__,
+            _NAME: __version__,
             "facts": facts,
             "shapes": {name: array.shape for name, array in arrays.items()},
         }
@@ -130,7 +159,7 @@ class State:
         ]
         schema = pa.schema(
             [pa.field(name, each.type) for name, each in zip(columns, lists, strict=True)],
-            metadata={"howsure": json.dumps(told)},
+            metadata={_NAME: json.dumps(told)},
         )
         return pa.table(lists, schema=schema)
 
@@ -141,9 +170,15 @@ class State:
         Raises
         ------
         InputError
-            If it is no such table, or of another version.
+            If it is no such table, is of a later version, or was changed since it was written.
         """
-        told = _told(table, title)
+        with _damage(title):
+            table.validate(full=True)
+            return cls._from_told(table, _told(table, title))
+
+    @classmethod
+    def _from_told(cls, table: pa.Table, told: Mapping[str, Any]) -> State:
+        """The state of a table whose metadata is read."""
         lists = {name: _whole(table[name]) for name in table.column_names}
         values = {name: each.values for name, each in lists.items()}
         arrays = {
@@ -170,30 +205,91 @@ class State:
             dropped=facts.dropped,
             dropped_by=facts.dropped_by,
             reading=facts.reading,
+            manifest=facts.manifest,
+            sketch=facts.sketch,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state as an Arrow file, ``.arrow``."""
+        """Write the state as an Arrow file, ``.arrow``, with a hash of all that it holds."""
         table = self.to_arrow()
+        told = _metadata(table)
+        told[_HASH] = _hash_of(table, told)
+        table = table.replace_schema_metadata({_NAME: json.dumps(told)})
         with replacing(path) as file, pa.ipc.new_file(os.fspath(file), table.schema) as writer:
             writer.write_table(table)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> State:
         """Read what `save` wrote."""
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InputError(f"{path} cannot be read as a state: a regular file is needed")
         try:
             with pa.memory_map(os.fspath(path)) as file:
                 table = pa.ipc.open_file(file).read_all()
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{path} cannot be read as a state: {error}") from error
-        return cls.from_arrow(table, str(path))
+        from howsure.streaming.load import loaded_state  # which imports this module
+
+        state = cls.from_arrow(table, str(path))
+        told = _metadata(table)
+        if _HASH in told:
+            return state
+        if _version(told["howsure"]) > _LAST_WITHOUT:
+            raise InputError(f"{path} was changed since it was written: its hash is gone")
+        with _damage(str(path)):
+            state.joined(state)  # this and the next ask for all that it must hold
+            loaded_state(state)
+            if state._is_impossible():
+                raise InputError("it holds counts or weights below 0")
+        note = (
+            f"{os.path.basename(path)} was written by howsure {told['howsure']}, which kept no "
+            "hash: whether it was changed, or shares rows with others, is not known"
+        )
+        return replace(state, manifest=replace(state.manifest, notes=(note,)))
+
+    def _is_impossible(self) -> bool:
+        """Whether it holds what no rows add up to."""
+        counts: list[float] = [self.rows, self.dropped]
+        for held in self.models:
+            weights = (held.moments.mass, held.pit, held.among)
+            counts += [held.n, held.mass, held.squares]
+            counts += [float(each.min(initial=0.0)) for each in weights if each is not None]
+        return not all(math.isfinite(count) and count >= 0 for count in counts)
 
 
-def merged_states(states: Sequence[State]) -> State:
-    """The state of all parts, in their order."""
+def merged_states(states: Sequence[State], names: Sequence[str] = ()) -> State:
+    """The state of all parts, in their order.
+
+    Parameters
+    ----------
+    states : sequence of State
+        Of different rows.
+    names : sequence of str
+        What messages call each; ``state 1`` and so on, if omitted.
+
+    Raises
+    ------
+    InputError
+        If the states are of other columns, models or coverages, or share rows: the same state or
+        file twice, a copy of it, or a month beside one of its days.
+    """
     if not states:
         raise InputError("a state is needed, got none")
-    return states[0].merged(*states[1:])
+    names = names or [f"state {number}" for number in range(1, len(states) + 1)]
+    merged = states[0].joined(*states[1:])
+    notes = shared_rows(
+        [
+            Contents(
+                name=name,
+                files=state.manifest.files,
+                sketch=state.sketch,
+                numbers=state.sample.number,
+            )
+            for name, state in zip(names, states, strict=True)
+        ]
+    )
+    manifest = states[0].manifest.beside(*(state.manifest for state in states[1:]))
+    return replace(merged, manifest=replace(manifest, notes=(*manifest.notes, *notes)))
 
 
 def _under_one_name(states: Sequence[State]) -> tuple[State, ...]:
@@ -217,18 +313,79 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return held.chunk(0) if isinstance(held, pa.ChunkedArray) else held
 
 
-def _told(table: pa.Table, title: str) -> dict[str, Any]:
-    """What the schema's metadata says."""
-    found = (table.schema.metadata or {}).get(b"howsure")
+@contextmanager
+def _damage(title: str) -> Iterator[None]:
+    """Turn what is raised where a state lacks what it must hold into an `InputError`."""
     try:
-        told: dict[str, Any] = json.loads(found or "")
+        yield
+    except InputError as error:
+        if str(error).startswith(title):
+            raise
+        raise type(error)(f"{title} is damaged: {error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
+        raise InputError(
+            f"{title} is damaged: what it holds is not what a state needs "
+            f"({type(error).__name__}: {str(error)[:100]})"
+        ) from error
+
+
+def _metadata(table: pa.Table) -> dict[str, Any]:
+    """What the schema's metadata says; nothing where it is no state's."""
+    try:
+        told = json.loads((table.schema.metadata or {}).get(_NAME.encode(), b""))
     except ValueError:
-        told = {}
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _told(table: pa.Table, title: str) -> dict[str, Any]:
+    """What the schema's metadata says, checked."""
+    told = _metadata(table)
     if told.get("form") != _FORM:
         raise InputError(
             f"{title} must be a state that howsure assess --state wrote, got another table"
         )
+    wrote = told.get("howsure")
+    if not isinstance(wrote, str) or not _version(wrote):
+        raise InputError(f"{title} is damaged: it does not say which howsure wrote it")
+    if _version(wrote) > _version(__version__):
+        raise InputError(
+            f"{title} must be a state of howsure {__version__} or earlier, got one of {wrote}"
+        )
+    if _HASH in told and told[_HASH] != _hash_of(table, told):
+        raise InputError(f"{title} was changed since it was written: its hash is another")
     return told
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """The numbers that a version begins with."""
+    found = re.match(r"\d+(\.\d+)*", text)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def _hash_of(table: pa.Table, told: Mapping[str, Any]) -> str:
+    """A hash of all that a state's table holds, of the metadata what is not the hash itself."""
+    made = blake2b(digest_size=16)
+    held = {name: fact for name, fact in told.items() if name != _HASH}
+    made.update(json.dumps(held, sort_keys=True).encode())
+    for name in table.column_names:
+        made.update(name.encode())
+        _feed(made, _whole(table[name]))
+    return made.hexdigest()
+
+
+def _feed(made: blake2b, column: pa.Array) -> None:
+    """Hash what a column holds, however it lies in memory."""
+    kind = column.type
+    made.update(f"{kind} {len(column)} ".encode())
+    made.update(np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes())
+    if is_list(kind):
+        made.update(pc.list_value_length(column).fill_null(0).to_numpy().tobytes())
+        _feed(made, column.flatten())
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        made.update(column.fill_null(0).to_numpy().tobytes())
+    else:
+        made.update(json.dumps(column.to_pylist(), default=str).encode())
 
 
 def _check_alike(one: State, other: State) -> None:
