@@ -43,6 +43,44 @@ def test_plain_rows() -> None:
     assert count["histogram"] >= 7
 
 
+def moved_table(kind: str, shift: float, scale: float, n: int = 600) -> pa.Table:
+    """Predictions of one kind, moved and stretched; y has ties, and the level of parts differs."""
+    rng = np.random.default_rng(11)
+    mean, sd = rng.normal(size=n) + np.arange(n) / n, np.exp(rng.normal(size=n) / 3)
+    y = np.round(mean + sd * rng.normal(size=n), 1)
+    columns = {
+        "intervals": {"lower_90": mean - 1.6 * sd, "upper_90": mean + 1.6 * sd, "pred": mean},
+        "normal": {"mean": mean, "sd": sd},
+        "quantiles": {f"q{level}": mean + z * sd for level, z in QUANTILES.items()},
+        "samples": {f"s_{k}": mean + sd * rng.normal(size=n) for k in range(6)},
+        "point": {"pred": mean},
+    }[kind]
+    lies = {name: scale * values for name, values in columns.items()}
+    lies = {name: lie if name == "sd" else shift + lie for name, lie in lies.items()}
+    site = np.array(["a", "b"])[rng.integers(0, 2, n)]
+    return pa.table({"y": shift + scale * y, **lies, "site": site, "house": np.arange(n) // 4})
+
+
+QUANTILES = {0.05: -1.6449, 0.25: -0.6745, 0.5: 0.0, 0.75: 0.6745, 0.95: 1.6449}
+
+
+@pytest.mark.parametrize("kind", ["intervals", "normal", "quantiles", "samples", "point"])
+@pytest.mark.parametrize(
+    ("shift", "scale"),
+    [(0.0, 1.0), (1e6, 1.0), (1e9, 1.0), (-1e8, 1e-1), (0.0, 1e-9), (1.0, 1e-6), (1e9, 1e9)],
+)
+def test_where_rows_lie_and_how_far_apart_costs_no_digits(
+    kind: str, shift: float, scale: float
+) -> None:
+    """Numbers of both ways agree as far as the rows themselves carry digits."""
+    table = moved_table(kind, shift, scale)
+    digits = 1e-9 + 20.0 * np.finfo(float).eps * abs(shift) / scale
+    for columns in ({}, {"cluster": "house"}):
+        whole = at_once(table, groups="site", **columns)
+        parts = by_parts(state_of(table, [130, 400], most=10_000, groups="site", **columns))
+        assert compared(parts, whole, digits)["rows"] > 10
+
+
 def test_frequency_weights() -> None:
     compared(
         by_parts(state_of(TABLE, [500], most=10_000, weights="weight")),

@@ -29,7 +29,14 @@ from howsure.metrics.calibration.components import (
 )
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.groups import Grouping, GroupReport, compare_groups, groupings, means_in_groups
-from howsure.metrics.measure import Evaluation, beside_claims, evaluate, noted, supposed
+from howsure.metrics.measure import (
+    Evaluation,
+    beside_claims,
+    evaluate,
+    noted,
+    supposed,
+    tail_of,
+)
 from howsure.metrics.metric import Metric
 from howsure.metrics.recording import record_of
 from howsure.metrics.serial import MOST_UNITS, Dependence, batches_for, batches_of
@@ -46,8 +53,6 @@ from howsure.verdict.nulls import with_nulls
 _SIDES = ("below", "above", "missed")
 _BY_PIT = ("calibration_error", "miscalibration_area", "centred_miscalibration_area")
 _COMPONENTS = ("pit_bias", "pit_spread", "pit_skew", "pit_tails")
-_HEAVY = "no interval: the largest errors"
-"""How the reason begins that a mean of squared errors has no interval."""
 
 
 @dataclass(frozen=True)
@@ -264,13 +269,12 @@ class Whole:
 
     def _record(self, key: Key, found: Estimate, rows: EvalSet | None = None) -> Record:
         metric = catalogue()[key.metric]
-        own = next(r for r in self.sample.records if _name(r) == _key(key))
         view = self.sample.view
         form = answering(view, metric, key.coverage)
         found = self._claimed(metric, key.coverage, noted(found, form))
         tail = None
         if form.squares or key.metric in _SQUARES:
-            tail = own.reason if own.reason.startswith(_HEAVY) else ""
+            tail = tail_of(view, form, key.coverage)
         bundles = None
         if self.units is not None and self.units[1] == "rows":
             bundles = self.units[0]
@@ -352,10 +356,12 @@ class Whole:
             if _name(record) in wider:
                 record = replace(_widened(record, wider[_name(record)]), reason=mine.reason)
             cells = self.totals.pit is not None
+            # an error that clusters widen is known by the sample alone
+            rows: Exact = "sample" if _name(record) in wider else "rows"
             found[_name(record)] = replace(
                 record,
                 source=mine.source,
-                exact="histogram" if cells else "rows",
+                exact="histogram" if cells else rows,
                 added_error=1.0 / PIT_CELLS if cells else 0.0,
                 n=self.n,
             )
