@@ -1,4 +1,4 @@
-"""A measure added by the recipe of CONTRIBUTING stands beside the others: nothing else is edited."""
+"""A measure added by the recipe of CONTRIBUTING stands beside the others, and nothing is edited."""
 
 from __future__ import annotations
 
