@@ -44,7 +44,7 @@ def test_the_same_number_and_error(kind: str, name: str) -> None:
             continue  # the table has nothing of the kind
         if (name, record.coverage) in found.scores:
             continue  # of this kind of prediction it is a plain mean
-        joint = Joint.of(sums.columns(view, record.coverage), sums.beside(view, record.coverage))
+        joint = Joint.of(sums.rows(view, record.coverage, 50.0), sums.beside(view, record.coverage))
         told, slopes = sums.value(joint)
         assert told.value == pytest.approx(record.value, rel=1e-11, abs=1e-12, nan_ok=True)
         assert told.p == pytest.approx(record.p, nan_ok=True)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from howsure.core.formats import details
+from howsure.core.records import Record
 from howsure.report.assessment import Assessment
 from streaming.tables import at_once, by_parts, normal_table, state_of
 
@@ -16,12 +17,18 @@ TABLE = normal_table(2_400)
 NUMBERS = ("value", "standard_error", "lower", "upper", "n", "p")
 
 
+def named(record: Record) -> tuple[str, str, str]:
+    """What a record is of; the worst group of a sample may be another."""
+    group = "" if record.metric == "worst_group_shortfall" else record.group
+    return record.metric, str(record.coverage), group
+
+
 def compared(parts: Assessment, whole: Assessment, tolerance: float = 1e-9) -> dict[str, int]:
     """Hold all exact records against those of all rows; how many there are of each way."""
-    found = {(r.metric, str(r.coverage), r.group): r for r in parts.records}
+    found = {named(record): record for record in parts.records}
     count = {"rows": 0, "histogram": 0, "sample": 0}
     for record in whole.records:
-        other = found[record.metric, str(record.coverage), record.group]
+        other = found[named(record)]
         count[other.exact] += 1
         if math.isnan(record.value) or other.exact == "sample":
             assert math.isnan(record.value) == math.isnan(other.value), (record, other)
@@ -41,6 +48,44 @@ def test_plain_rows() -> None:
     count = compared(by_parts(state_of(TABLE, [500, 1_000])), at_once(TABLE))
     assert count["rows"] > 300
     assert count["histogram"] >= 7
+
+
+def moved_table(kind: str, shift: float, scale: float, n: int = 600) -> pa.Table:
+    """Predictions of one kind, moved and stretched; y has ties, and the level of parts differs."""
+    rng = np.random.default_rng(11)
+    mean, sd = rng.normal(size=n) + np.arange(n) / n, np.exp(rng.normal(size=n) / 3)
+    y = np.round(mean + sd * rng.normal(size=n), 1)
+    columns = {
+        "intervals": {"lower_90": mean - 1.6 * sd, "upper_90": mean + 1.6 * sd, "pred": mean},
+        "normal": {"mean": mean, "sd": sd},
+        "quantiles": {f"q{level}": mean + z * sd for level, z in QUANTILES.items()},
+        "samples": {f"s_{k}": mean + sd * rng.normal(size=n) for k in range(6)},
+        "point": {"pred": mean},
+    }[kind]
+    lies = {name: scale * values for name, values in columns.items()}
+    lies = {name: lie if name == "sd" else shift + lie for name, lie in lies.items()}
+    site = np.array(["a", "b"])[rng.integers(0, 2, n)]
+    return pa.table({"y": shift + scale * y, **lies, "site": site, "house": np.arange(n) // 4})
+
+
+QUANTILES = {0.05: -1.6449, 0.25: -0.6745, 0.5: 0.0, 0.75: 0.6745, 0.95: 1.6449}
+
+
+@pytest.mark.parametrize("kind", ["intervals", "normal", "quantiles", "samples", "point"])
+@pytest.mark.parametrize(
+    ("shift", "scale"),
+    [(0.0, 1.0), (1e6, 1.0), (1e9, 1.0), (-1e8, 1e-1), (0.0, 1e-9), (1.0, 1e-6), (1e9, 1e9)],
+)
+def test_where_rows_lie_and_how_far_apart_costs_no_digits(
+    kind: str, shift: float, scale: float
+) -> None:
+    """Numbers of both ways agree as far as the rows themselves carry digits."""
+    table = moved_table(kind, shift, scale)
+    digits = 1e-9 + 20.0 * np.finfo(float).eps * abs(shift) / scale
+    for columns in ({}, {"cluster": "house"}):
+        whole = at_once(table, groups="site", **columns)
+        parts = by_parts(state_of(table, [130, 400], most=10_000, groups="site", **columns))
+        assert compared(parts, whole, digits)["rows"] > 10
 
 
 def test_frequency_weights() -> None:
@@ -69,6 +114,37 @@ def test_importance_weights_have_exact_values_and_near_errors() -> None:
         if record.standard_error > 0:
             assert other.standard_error == pytest.approx(record.standard_error, rel=0.15)
         assert "clusters" not in other.reason
+        if record.units == "1" and record.lower < record.upper:
+            ratio = (other.upper - other.lower) / (record.upper - record.lower)
+            assert 0.85 < ratio < 1.15, (record, other)
+            assert "bundles of rows" in other.reason
+
+
+def labels_table(n: int = 2_400) -> pa.Table:
+    """Probabilities of five classes, with ease and days beside."""
+    rng = np.random.default_rng(4)
+    shares = rng.dirichlet(np.ones(5), size=n)
+    label = np.array(list("abcde"))[(shares.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)]
+    site = np.array(["u", "v", "w"])[rng.integers(0, 3, n)]
+    ease, day = shares.max(axis=1), np.sort(rng.integers(0, 400, n))
+    told = {f"p_{name}": shares[:, place] for place, name in enumerate("abcde")}
+    return pa.table({"y": label, **told, "site": site, "ease": ease, "day": day})
+
+
+@pytest.mark.parametrize("columns", [{"ease": "ease"}, {"time": "day"}, {}], ids=str)
+def test_what_is_called_exact_of_label_sets_is_that_of_all_rows(columns: dict[str, str]) -> None:
+    table = labels_table()
+    named = {"groups": "site", **columns}
+    parts = by_parts(state_of(table, [500, 1_300], **named))
+    count = compared(parts, at_once(table, **named))
+    assert count["rows"] > 30
+    ways = {record.metric: record.exact for record in parts.records if record.value == record.value}
+    if "ease" in columns:
+        sampled = ("satisfaction_rate", "escv", "rank_cv", "rank_ss", "set_deficit", "set_excess")
+        assert [ways[name] for name in sampled] == ["sample"] * len(sampled)
+        noisy = [r for r in parts.records if r.exact == "sample" and r.standard_error != 0.0]
+        assert not any(record.added_error == 0.0 for record in noisy)
+    assert ways["empirical_coverage"] == "rows"
 
 
 def test_the_same_findings() -> None:

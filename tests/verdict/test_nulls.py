@@ -18,7 +18,7 @@ from howsure.metrics.groups import assess_groups
 from howsure.metrics.measure import evaluate
 from howsure.metrics.view import View
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
-from howsure.verdict.nulls import BY, OF_OUTCOMES, ROWS, WHY, with_nulls
+from howsure.verdict.nulls import BY, ROWS, WHY, with_nulls
 from verdict.worlds import WORLDS, ensembles, normal, spreads, student, with_y
 
 OWN = {
@@ -424,7 +424,7 @@ def test_what_has_a_null_and_a_range_keeps_them() -> None:
 
 
 def test_arrays_that_follow_from_the_prediction_are_known() -> None:
-    """What is not called an array of outcomes stays when y moves; the others move."""
+    """What is said to follow from the prediction alone stays when y moves; the others move."""
     rng = np.random.default_rng(5)
     moved, still = set(), set()
     for world in (*WORLDS, "samples"):
@@ -441,9 +441,9 @@ def test_arrays_that_follow_from_the_prediction_are_known() -> None:
             except UnanswerableError:
                 continue
             (still if _same(one, two) else moved).add(name)
-    assert moved <= OF_OUTCOMES
-    assert not (still - moved) & (OF_OUTCOMES - {"left"})
-    assert set(arrays()) >= OF_OUTCOMES
+    predicted = {name for name, array in arrays().items() if array.predicted}
+    assert not moved & predicted
+    assert still - moved <= predicted | {"left", "coverage", "levelled", "times", "units_of_time"}
 
 
 def _asked(entry: Any) -> set[str]:

@@ -572,5 +572,6 @@ TOPIC = Topic(
         "with_point": _with_point,
         "ranks": _ranks,
     },
+    predicted=("uncertainty",),
     curves=(_error_by_width,),
 )

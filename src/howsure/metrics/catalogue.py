@@ -123,7 +123,11 @@ def arrays() -> Mapping[str, Array]:
     """Every named array, with what makes it."""
     return MappingProxyType(
         {
-            name: Array(make=make, per_coverage=name in topic.per_coverage)
+            name: Array(
+                make=make,
+                per_coverage=name in topic.per_coverage,
+                predicted=name in topic.predicted,
+            )
             for topic in TOPICS
             for name, make in topic.arrays.items()
         }

@@ -822,6 +822,7 @@ TOPIC = Topic(
         "levelled": _levelled,
         "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
     },
+    predicted=("ends", "lower", "upper", "claims", "claim", "claimed", "set_sizes"),
     per_coverage=(
         "ends",
         "lower",

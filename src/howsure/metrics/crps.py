@@ -245,4 +245,5 @@ TOPIC = Topic(
         "crps_of_law": _crps_of_law,
         "samples": lambda view, _: view.belief(Samples).sorted_samples,
     },
+    predicted=("samples",),
 )

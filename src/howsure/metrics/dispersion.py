@@ -523,4 +523,5 @@ TOPIC = Topic(
         "sd": lambda view, _: view.ask("sd", "sd"),
         "mean": lambda view, _: view.ask("mean", "point", also="sd"),
     },
+    predicted=("error_sd", "ensemble_sd", "positive_sd", "stated_sd", "sd", "mean"),
 )

@@ -21,7 +21,7 @@ from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.metrics.recording import record_of
 from howsure.metrics.view import View, choose_coverages
 from howsure.predictions import EvalSet
-from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
+from howsure.stats.estimate import Estimate, heavy, mean_statistic, weighted_mean
 
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
 
@@ -142,12 +142,11 @@ def _answered(
     reasons: list[str] = []
     for form in metric.forms:
         try:
-            arrays = [view.get(name, coverage) for name in form.needs]
-            keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
+            arrays = _arrays(view, form, coverage)
         except UnanswerableError as error:
             reasons.append(str(error))
             continue
-        found, rows = _compute(view.evalset, form, arrays, keywords)
+        found, rows = _compute(view.evalset, form, *arrays)
         known = [_claimed(view, metric, coverage, each) for each in found]
         needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
         records = [
@@ -164,6 +163,21 @@ def _answered(
         ]
         return supposed(view, metric, records), rows
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def tail_of(view: View, form: Form, coverage: float) -> str:
+    """Why the errors of these rows are too heavy-tailed for an interval; empty where they are not.
+
+    The form is one whose estimate is a mean of squared errors.
+    """
+    (found,), _ = _compute(view.evalset, form, *_arrays(view, form, coverage))
+    return "" if found.squares is None else heavy(found.squares, view.evalset.multiplicities)
+
+
+def _arrays(view: View, form: Form, coverage: float) -> tuple[list[Any], dict[str, Any]]:
+    """What the function of a form is given."""
+    keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
+    return [view.get(name, coverage) for name in form.needs], keywords
 
 
 def _unanswered(

@@ -194,10 +194,11 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """How a named array is made of a view, and whether there is one for each coverage."""
+    """How a named array is made of a view, and what it differs with."""
 
     make: Callable[[View, float], Any]
     per_coverage: bool = False
+    predicted: bool = False  # it follows from the prediction alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +214,8 @@ class Topic:
         view and a nominal coverage.
     per_coverage : tuple of str
         Those of the arrays that differ from coverage to coverage.
+    predicted : tuple of str
+        Those of the arrays that follow from the prediction alone, whatever y is.
     curves : tuple of callable
         What draws its curves of an evaluation, at a confidence.
     tables : tuple of callable
@@ -224,6 +227,7 @@ class Topic:
         default_factory=lambda: MappingProxyType({})
     )
     per_coverage: tuple[str, ...] = ()
+    predicted: tuple[str, ...] = ()
     curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
     tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
 

@@ -265,4 +265,5 @@ TOPIC = Topic(
         "mean_point": _mean_point,
         "absolute_error": _absolute_error,
     },
+    predicted=("point", "mean_point"),
 )

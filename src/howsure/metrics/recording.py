@@ -64,13 +64,16 @@ def record_of(
     )
     if not math.isfinite(found.value):
         return record
+    if evalset.share < 1.0:
+        record = replace(record, exact="sample")
     if found.influence is not None:
         if found.squares is not None:
             tail = heavy(found.squares, evalset.multiplicities)
-        return _from_influence(
+        record = _from_influence(
             record, found, found.influence, evalset, metric.bounds, share, tail, bundles
         )
-    return record
+    added = record.standard_error * math.sqrt(1.0 - evalset.share)
+    return replace(record, added_error=added) if evalset.share < 1.0 else record
 
 
 def _from_influence(
@@ -88,6 +91,10 @@ def _from_influence(
     cluster = bundles if evalset.cluster is None else evalset.cluster.codes
     spread = spread_of(influence, weights, cluster)
     record = replace(record, standard_error=float(spread.error[0]))
+    if bundles is not None:  # they tell the error; the rows count all the same
+        spread = replace(spread, units=np.array([record.n]))
+        count = int(bundles.max()) + 1
+        record = _because(record, f"its error is that of {count:,} bundles of rows")
     if weights is not None and weights.kind == "importance":
         record = _because(record, "approximate: importance weights")
     if evalset.cluster is not None:

@@ -506,4 +506,5 @@ TOPIC = Topic(
         "median": _median,
         "log_density": _log_density,
     },
+    predicted=("levels", "quantiles", "lowers", "uppers", "coverages", "median"),
 )

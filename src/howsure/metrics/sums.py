@@ -47,11 +47,23 @@ class Sums:
         a row's influence is slopes · (its values − means). None where it has none.
     beside : callable
         Row values of which mean, least and greatest suffice; they follow the others.
+    squared : int, optional
+        The place of the column whose square is kept too, as the next one. Squares lose their
+        digits far from 0, so both are about an origin near the rows.
     """
 
     columns: Columns
     value: Callable[[Joint], tuple[Estimate, FloatArray | None]]
     beside: Columns = _nothing
+    squared: int | None = None
+
+    def rows(self, view: View, coverage: float, origin: float = 0.0) -> tuple[FloatArray, ...]:
+        """The columns of some rows, with the squares about an origin."""
+        found = list(self.columns(view, coverage))
+        if self.squared is not None:
+            off = found[self.squared] - origin
+            found[self.squared : self.squared + 1] = off, np.square(off)
+        return tuple(found)
 
 
 def _width(view: View, coverage: float) -> FloatArray:
@@ -207,8 +219,7 @@ SUMS: Mapping[str, Sums] = MappingProxyType(
             beside=lambda view, _: (view.evalset.y,),
         ),
         "relative_width": Sums(
-            lambda view, c: (_width(view, c), view.evalset.y, np.square(view.evalset.y)),
-            _width_by_sd,
+            lambda view, c: (_width(view, c), view.evalset.y), _width_by_sd, squared=1
         ),
         "miss_imbalance": Sums(_sides, _imbalance, beside=_claimed_sides),
         "sharpness": Sums(lambda view, _: (np.square(view.get("sd")),), _root),
@@ -218,12 +229,9 @@ SUMS: Mapping[str, Sums] = MappingProxyType(
         "characteristic_gain": Sums(_bands, _gain, beside=_beside_bands),
         "rmse": Sums(lambda view, _: (np.square(view.get("y") - view.get("point")),), _root),
         "r_squared": Sums(
-            lambda view, _: (
-                view.get("y"),
-                np.square(view.get("y")),
-                np.square(view.get("y") - view.get("point")),
-            ),
+            lambda view, _: (view.get("y"), np.square(view.get("y") - view.get("point"))),
             _r_squared,
+            squared=0,
         ),
     }
 )

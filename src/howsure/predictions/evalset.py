@@ -53,6 +53,8 @@ class EvalSet:
         Name of the model.
     ease : str
         The feature that says how easy each row is.
+    share : float
+        The share of the table's rows that these are a sample of; 1 where they are all.
     """
 
     y: FloatArray
@@ -67,6 +69,7 @@ class EvalSet:
     rows: Labels | None = None
     model: str = "model"
     ease: str = "ease"
+    share: float = 1.0
 
     @classmethod
     def checked(
@@ -199,6 +202,7 @@ class EvalSet:
             rows=names[rows],
             model=self.model,
             ease=self.ease,
+            share=self.share,
         )
 
     def row_names(self) -> Labels:

@@ -162,6 +162,29 @@ class Joint:
             + _symmetric(gap, turned),
         )
 
+    def moved(self, place: int, by: float) -> Joint:
+        """The same of rows whose column at a place, squared in the next one, is less by a number.
+
+        The extremes of the squares are then unknown.
+        """
+        turn = np.eye(len(self.second))
+        turn[place + 1, place] = -2.0 * by  # (u − d)² = u² − 2du + d²
+        mean, least, greatest = self.mean.copy(), self.least.copy(), self.greatest.copy()
+        mean[: len(turn)] = turn @ mean[: len(turn)]
+        mean[place] -= by
+        mean[place + 1] += by * by
+        for ends in (least, greatest):
+            ends[place] -= by
+            ends[place + 1] = np.nan
+        return Joint(
+            self.mass,
+            mean,
+            least,
+            greatest,
+            turn @ self.second @ turn.T,
+            np.einsum("abc,ia,jb,kc->ijk", self.third, turn, turn, turn),
+        )
+
     def points(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Two values of slopes · (row − mean) and their weights, each shape (2,)."""
         second = max(float(slopes @ self.second @ slopes), 0.0)

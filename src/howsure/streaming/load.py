@@ -214,6 +214,7 @@ def loaded_state(state: State) -> Loaded:
     if sets[0].weights is not None and sets[0].weights.kind == "frequency":
         weights = Weights(sample.taken)
         sets = tuple(replace(held, weights=weights) for held in sets)
+    sets = tuple(replace(held, share=min(held.n / state.models[0].n, 1.0)) for held in sets)
     return Loaded(
         evalsets=sets,
         dropped=state.dropped,

@@ -336,6 +336,8 @@ class Totals:
         Weights in each cell of the histogram of the PIT; None where there is no PIT.
     among : ndarray of float, optional
         Weights of the rows between any two quantiles of a table of quantiles.
+    origin : float
+        What `joints` take from y where they square it; near the mean of some rows.
     """
 
     model: str
@@ -354,6 +356,7 @@ class Totals:
     crossed: Units | None
     pit: FloatArray | None
     among: FloatArray | None
+    origin: float = 0.0
 
     __repr__ = brief_repr
 
@@ -370,6 +373,7 @@ class Totals:
         made: dict[tuple[Any, ...], tuple[tuple[FloatArray, ...], Joint]] = {}
         sources: dict[str, str] = {}
         reasons: dict[str, str] = {}
+        origin = float(np.mean(evalset.y))
         for metric, coverage in measures(coverages):
             key = Key(metric.name, coverage)
             try:
@@ -378,7 +382,7 @@ class Totals:
                     held = SUMS[metric.name]
                     same = held.columns, held.beside, str(coverage)
                     if same not in made:  # several statistics may rest on the same sums
-                        own = held.columns(view, coverage)
+                        own = held.rows(view, coverage, origin)
                         made[same] = own, Joint.of(own, held.beside(view, coverage), weights)
                     rows[str(key)], joints[str(key)] = made[same]
                 else:
@@ -424,13 +428,14 @@ class Totals:
             crossed=crossed,
             pit=_histogram(view, weights),
             among=_among(view, weights),
+            origin=origin,
         )
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def merged(self, other: Totals) -> Totals:
         """Of the rows of both."""
         reasons = {**other.reasons, **self.reasons}
-        one, two = self.without(reasons), other.without(reasons)
+        one, two = self.without(reasons), other.without(reasons).about(self.origin)
         cells, here, there = one.cells.merged(two.cells)
         none = np.zeros(1, dtype=np.int64)
         crossed = None
@@ -460,6 +465,27 @@ class Totals:
             pit=None if one.pit is None or two.pit is None else one.pit + two.pit,
             among=None if one.among is None or two.among is None else one.among + two.among,
         )
+
+    def about(self, origin: float) -> Totals:
+        """The same, with squares of y about another origin."""
+        by = origin - self.origin
+        if by == 0.0:
+            return self
+        joints, units = dict(self.joints), self.units
+        sums = None if units is None else units.sums.copy()
+        start = len(self.keys)
+        for name, joint in self.joints.items():
+            squared = SUMS[name.partition(" ")[0]].squared
+            if squared is not None:
+                joints[name] = joint.moved(squared, by)
+                if units is not None and sums is not None:
+                    y, square = start + squared, start + squared + 1
+                    sums[:, square] += by * (by * units.mass - 2.0 * sums[:, y])
+                    sums[:, y] -= by * units.mass
+            start += len(joint.second)
+        if units is not None and sums is not None:
+            units = replace(units, sums=sums)
+        return replace(self, joints=joints, units=units, origin=origin)
 
     def by_cell(self) -> Units:
         """The sums within units cell by cell, those of means alone."""

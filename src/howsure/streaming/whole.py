@@ -29,7 +29,14 @@ from howsure.metrics.calibration.components import (
 )
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.groups import Grouping, GroupReport, compare_groups, groupings, means_in_groups
-from howsure.metrics.measure import Evaluation, beside_claims, evaluate, noted, supposed
+from howsure.metrics.measure import (
+    Evaluation,
+    beside_claims,
+    evaluate,
+    noted,
+    supposed,
+    tail_of,
+)
 from howsure.metrics.metric import Metric
 from howsure.metrics.recording import record_of
 from howsure.metrics.serial import MOST_UNITS, Dependence, batches_for, batches_of
@@ -46,8 +53,6 @@ from howsure.verdict.nulls import with_nulls
 _SIDES = ("below", "above", "missed")
 _BY_PIT = ("calibration_error", "miscalibration_area", "centred_miscalibration_area")
 _COMPONENTS = ("pit_bias", "pit_spread", "pit_skew", "pit_tails")
-_HEAVY = "no interval: the largest errors"
-"""How the reason begins that a mean of squared errors has no interval."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +134,7 @@ class Whole:
         """
         known = {**self._exact, **self._by_histogram(), **self._by_block()}
         grouped = self._groups()
-        share = min(self.sample.evalset.n / max(self.totals.n, 1), 1.0)
-        rest = [_sampled(r, share) for r in self.sample.records if _name(r) not in known]
+        rest = [record for record in self.sample.records if _name(record) not in known]
         held = replace(self.sample, records=tuple(known.values()))
         of_all, in_groups = with_nulls(
             held,
@@ -142,8 +146,8 @@ class Whole:
         found = {_name(record): record for record in (*rest, *of_all)}
         records = tuple(found[_name(record)] for record in self.sample.records)
         known_groups = {(*_name(record), record.group) for record in in_groups}
-        others = [r for r in sampled if (*_name(r), r.group) not in known_groups]
-        in_groups = (*in_groups, *(_sampled(record, share) for record in others))
+        others = (r for r in sampled if (*_name(r), r.group) not in known_groups)
+        in_groups = (*in_groups, *others)
         return records, replace(grouped or GroupReport((), None, ()), records=in_groups)
 
     @cached_property
@@ -264,20 +268,19 @@ class Whole:
 
     def _record(self, key: Key, found: Estimate, rows: EvalSet | None = None) -> Record:
         metric = catalogue()[key.metric]
-        own = next(r for r in self.sample.records if _name(r) == _key(key))
         view = self.sample.view
         form = answering(view, metric, key.coverage)
         found = self._claimed(metric, key.coverage, noted(found, form))
         tail = None
         if form.squares or key.metric in _SQUARES:
-            tail = own.reason if own.reason.startswith(_HEAVY) else ""
+            tail = tail_of(view, form, key.coverage)
         bundles = None
         if self.units is not None and self.units[1] == "rows":
             bundles = self.units[0]
         record = record_of(
             metric,
             replace(found, n=self.n),
-            rows or self.sample.evalset.take(np.arange(1)),
+            rows or EvalSet(y=np.zeros(1), model=self.totals.model),
             coverage=key.coverage,
             confidence=self.confidence,
             share=form.reduce == "share",
@@ -352,10 +355,12 @@ class Whole:
             if _name(record) in wider:
                 record = replace(_widened(record, wider[_name(record)]), reason=mine.reason)
             cells = self.totals.pit is not None
+            # an error that clusters widen is known by the sample alone
+            by_sample = not cells and _name(record) in wider
             found[_name(record)] = replace(
                 record,
                 source=mine.source,
-                exact="histogram" if cells else "rows",
+                exact="histogram" if cells else "sample" if by_sample else "rows",
                 added_error=1.0 / PIT_CELLS if cells else 0.0,
                 n=self.n,
             )
@@ -384,6 +389,8 @@ class Whole:
         for own in self.sample.records:
             hits = column.get(str(Key("empirical_coverage", own.coverage)))
             if own.metric != "coverage_drift" or hits is None:
+                continue
+            if not self._one_claim(own.coverage):
                 continue
             claimed = column.get(str(Key(CLAIMED, own.coverage)))
             mass = np.concatenate([held.sums[:, hits], held.mass - held.sums[:, hits]])
@@ -445,7 +452,7 @@ class Whole:
             divided = groupings(rows)[0]
             for grouping in divided:
                 records.extend(means_in_groups(evaluation, grouping, self.confidence))
-            if key.metric == "empirical_coverage":
+            if key.metric == "empirical_coverage" and self._one_claim(key.coverage):
                 tests = compare_groups(
                     evaluation, divided, confidence=self.confidence, seed=self.seed
                 )
@@ -453,6 +460,13 @@ class Whole:
                 shown = tests
         notes = tuple(f"{name}: {why}" for name, why in self.totals.cells.left_out.items())
         return GroupReport(tuple(records), None if shown is None else shown.table, notes)
+
+    def _one_claim(self, coverage: float) -> bool:
+        """Whether all rows of a cell claim one coverage; else tests need what each row claims."""
+        held = self.totals.moments
+        columns = {str(key): place for place, key in enumerate(self.totals.keys)}
+        claimed = columns.get(str(Key(CLAIMED, coverage)))
+        return claimed is None or bool((held.second[:, claimed] <= _ROUNDING * held.mass).all())
 
     def _in_cells(self, rows: EvalSet, key: Key, values: FloatArray, record: Record) -> Evaluation:
         """The evaluation of rows that stand for all, with what the tests of groups ask."""
@@ -493,6 +507,9 @@ class Whole:
         return np.asarray(held.moments.mean[cell, column])
 
 
+_ROUNDING = 1e-20
+"""Variance of shares that are equal but for rounding."""
+
 _SQUARES = frozenset(
     {"mean_squared_z", "relative_calibration_error", "relative_width", "rmse", "r_squared"}
 )
@@ -509,14 +526,6 @@ def _name(record: Record) -> tuple[str, str]:
 
 def _is_share(name: str) -> bool:
     return any(form.reduce == "share" for form in catalogue()[name].forms)
-
-
-def _sampled(record: Record, share: float) -> Record:
-    """A record of a sample that is this share of all rows, with what that adds to its error."""
-    if math.isnan(record.value):
-        return record
-    added = record.standard_error * math.sqrt(1.0 - share)
-    return replace(record, exact="sample", added_error=added)
 
 
 def _widened(record: Record, wider: float) -> Record:

@@ -21,7 +21,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.core.rng import row_uniforms
-from howsure.metrics.catalogue import catalogue
+from howsure.metrics.catalogue import arrays, catalogue
 from howsure.metrics.crps_closed import crps_closed
 from howsure.metrics.groups import Grouping, groupings
 from howsure.metrics.measure import Evaluation
@@ -48,31 +48,6 @@ ROWS = "null_rows"
 """The option that says how many rows stood for all."""
 BY = "null_by"
 """The option that says which prediction drew y, where another one answered."""
-OF_OUTCOMES = frozenset(
-    {
-        "absolute_error",
-        "acceptance",
-        "cdf",
-        "cdf_left",
-        "characteristic",
-        "components",
-        "covered",
-        "crps_of_law",
-        "left",
-        "log_density",
-        "miss_imbalance",
-        "oracle",
-        "pit",
-        "pit_counts",
-        "ranks",
-        "sscv",
-        "width_response",
-        "with_point",
-        "y",
-    }
-)
-"""Arrays that differ with what happened; all others follow from the prediction."""
-
 _FIXED = (
     "coverages",
     "levels",
@@ -127,8 +102,10 @@ class _Asked:
     form: Form
 
     @property
-    def needs(self) -> set[str]:
-        return {*self.form.needs, *self.form.keywords.values()}
+    def outcomes(self) -> set[str]:
+        """The arrays that it needs and that differ with what happened."""
+        needs = {*self.form.needs, *self.form.keywords.values()} - {"coverage"}
+        return {name for name in needs if not arrays()[name].predicted}
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -205,7 +182,7 @@ class _Nulls:
             self.found[key] = Null(0.5, 0.05, 1.0)
             return None
         asked = _Asked(metric, record.coverage, _form(self.view, metric, record.coverage))
-        if not asked.needs & OF_OUTCOMES:
+        if not asked.outcomes:
             self.found[key] = _STILL
             return None
         kind = _drawer(self.view.evalset, asked, record.source)
@@ -641,12 +618,12 @@ def _from_row_to_row(influence: FloatArray, size: float) -> float:
 def _called(view: View, asked: _Asked) -> Any:
     """A metric's formula on a view; of a statistic the one estimate that it makes."""
     form, coverage = asked.form, asked.coverage
-    arrays = [view.get(name, coverage) for name in form.needs]
+    taken = [view.get(name, coverage) for name in form.needs]
     keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
     if form.reduce != "statistic":
-        return form.function(*arrays, **keywords, **form.options)
+        return form.function(*taken, **keywords, **form.options)
     weights = {"weights": view.evalset.multiplicities} if form.weighted else {}
-    found = form.function(*arrays, **keywords, **form.options, **weights)
+    found = form.function(*taken, **keywords, **form.options, **weights)
     if not isinstance(found, Estimate):
         raise UnanswerableError("several numbers answer at once")
     return found
@@ -669,7 +646,7 @@ def _form(view: View, metric: Metric, coverage: float) -> Form:
 def _drawer(held: EvalSet, asked: _Asked, source: str) -> type[Prediction]:
     """The kind that draws y: a coin for coverage, else who answered, else who knows most."""
     named = source.split(", ")
-    if asked.needs & OF_OUTCOMES == {"covered"} and asked.form.reduce != "statistic":
+    if asked.outcomes == {"covered"} and asked.form.reduce != "statistic":
         for coin in (Intervals, LabelSets):
             if coin.kind in named:
                 return coin

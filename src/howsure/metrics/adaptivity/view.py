@@ -550,6 +550,7 @@ TOPIC = Topic(
         "rank_cv": _of_sets(rank_cv, "true_rank"),
         "rank_ss": _rank_ss,
     },
+    predicted=("ease", "size", "difficulty"),
     per_coverage=(
         *("size", "difficulty", "t_cv", "t_ss", "satisfaction_rate"),
         *("sscv", "escv", "rank_cv", "rank_ss"),

@@ -356,5 +356,6 @@ TOPIC = Topic(
         "width_response": _response,
         "miss_imbalance": _imbalance,
     },
+    predicted=("placed",),
     per_coverage=("width_response", "miss_imbalance"),
 )

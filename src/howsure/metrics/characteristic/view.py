@@ -358,6 +358,7 @@ TOPIC = Topic(
         "recentred_rows": recentred_rows,
         "miss_range": _miss_range,
     },
+    predicted=("recentred_rows", "miss_range"),
     curves=(lambda found, _: characteristic_curves(found.view, found.coverages),),
     tables=(operating_points,),
 )
