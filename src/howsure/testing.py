@@ -28,9 +28,10 @@ __all__ = ["assert_covers", "assert_holds"]
 
 
 def assert_covers(
-    y: Any,
+    data: Any = None,
     prediction: Any = None,
     *,
+    y: Any = None,
     coverage: float | None = None,
     min: float | None = None,  # noqa: A002
     max: float | None = None,  # noqa: A002
@@ -44,7 +45,7 @@ def assert_covers(
 
     Parameters
     ----------
-    y, prediction
+    data, prediction, y
         What happened and what was predicted, or a table of both, as `howsure.assess` takes them.
     coverage : float, optional
         Nominal coverage; as in `howsure.assess` if omitted.
@@ -83,7 +84,7 @@ def assert_covers(
     """
     __tracebackhide__ = True
     wanted = () if coverage is None else (check_fraction(coverage, "coverage"),)
-    loaded, columns = _loaded(y, prediction, wanted, by, given)
+    loaded, columns = _loaded(data, prediction, wanted, by, {"y": y, **given})
     if min is None and max is None:
         known = {c for held in loaded.evalsets for c in choose_coverages(held, wanted)}
         if any(math.isnan(each) for each in known):
@@ -102,9 +103,10 @@ def assert_covers(
 
 
 def assert_holds(
-    y: Any,
+    data: Any = None,
     prediction: Any = None,
     *,
+    y: Any = None,
     limits: str | os.PathLike[str] | Sequence[Mapping[str, Any]] = (),
     by: Any = None,
     fail_on: str | None = None,
@@ -117,7 +119,7 @@ def assert_holds(
 
     Parameters
     ----------
-    y, prediction
+    data, prediction, y
         As `howsure.assess` takes them.
     limits : path, or sequence of mappings
         A TOML file as ``howsure check --limits`` reads, or its limits:
@@ -160,7 +162,7 @@ def assert_holds(
         rules = with_more(read_rules(limits), **chosen)
     else:
         rules = rules_from({**chosen, "limits": limits}, "assert_holds")
-    loaded, columns = _loaded(y, prediction, wanted, by, given, rules.columns)
+    loaded, columns = _loaded(data, prediction, wanted, by, {"y": y, **given}, rules.columns)
     rules = replace(rules, by=columns or rules.by)
     _assert(check(loaded.evalsets, rules, coverages=wanted, seed=seed))
 
@@ -169,7 +171,7 @@ _CHOICES = ("confidence", "sided", "findings", "ignore", "tolerance")
 
 
 def _loaded(
-    y: Any,
+    data: Any,
     prediction: Any,
     coverage: Sequence[float],
     by: Any,
@@ -178,17 +180,17 @@ def _loaded(
 ) -> tuple[Loaded, tuple[str, ...]]:
     """What was given as evaluation sets, and the names of the columns of `by`."""
     for name in given:
-        check_known(name, (*ROWS, "levels", *_CHOICES), "keyword")
+        check_known(name, (*ROWS, "y", "missing", "levels", *_CHOICES), "keyword")
     held = given.get("groups")
-    if prediction is not None or not is_table(y):
+    if prediction is not None or not is_table(data):
         added = {} if isinstance(by, str) else named_labels(by)
         names = (by,) if isinstance(by, str) else tuple(added)
         given["groups"] = {**named_labels(held), **added} or None
     else:
         names = (by,) if isinstance(by, str) else tuple(by or ())
-        if not isinstance(y, Loaded):
+        if not isinstance(data, Loaded):
             given["groups"] = columns_of(held, *names, *columns) or None
-    return opened(y, prediction, coverage=coverage, **given), names
+    return opened(data, prediction, coverage=coverage, **given), names
 
 
 def _assert(found: Checked) -> None:

@@ -465,3 +465,88 @@ def test_three_arrays_at_a_coverage_are_told_where_the_point_goes() -> None:
         with pytest.raises(InputError, match=r"give \(lower, upper\) with point=point"):
             read_given(value, n=N, coverage=0.9)
     same(read((MEAN, (LOW, HIGH)), coverage=0.9), INTERVALS, MEAN)
+
+
+def _truths(n: int, center: float, spread: float) -> tuple[np.ndarray, dict[str, Any]]:
+    """y, and what a perfect normal model of it may be given as, by kind."""
+    rng = child(0, "truths", n, round(center * 100), round(spread * 100))
+    mean = center + 0.3 * rng.normal(size=n)
+    sd = np.full(n, spread)
+    y = mean + sd * rng.normal(size=n)
+    lower, upper = mean - 1.645 * sd, mean + 1.645 * sd
+    draws = mean[:, None] + sd[:, None] * rng.normal(size=(n, 7))
+    return y, {
+        "Distribution": (mean, sd),
+        "Intervals": (lower, upper),
+        "Quantiles": (lower, mean, upper),
+        "Samples": tuple(draws.T),
+        "point": (mean,),
+    }
+
+
+FORMS = {
+    "tuple": tuple,
+    "list": list,
+    "lists": lambda parts: [part.tolist() for part in parts],
+    "columns": np.column_stack,
+    "rows": np.stack,
+    "nested": lambda parts: np.stack(parts).tolist(),
+}
+SAID = [
+    {},
+    {"coverage": 0.9},
+    {"coverage": [0.5, 0.9]},
+    {"levels": [0.05, 0.95]},
+    {"levels": [0.05, 0.5, 0.95]},
+    {"levels": [0.05, 0.95], "coverage": 0.9},
+]
+
+
+@pytest.mark.parametrize("said", SAID, ids=str)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 40, 500])
+def test_a_bare_form_is_never_read_as_another_kind_without_a_word(
+    n: int, form: str, said: dict[str, Any]
+) -> None:
+    """Whatever its centre and spread: read as what it is, refused, or named in a note."""
+    for center, spread in [(0, 1), (0, 0.1), (0.5, 1), (5, 1), (-5, 1), (0, 50), (20, 0.1)]:
+        y, truths = _truths(n, center, spread)
+        for truth, parts in truths.items():
+            if "levels" in said and truth in ("Distribution", "Samples", "point"):
+                continue  # whoever names levels has quantiles
+            try:
+                found = read(FORMS[form](parts), n, y=y, **said)
+            except InputError:
+                continue
+            kinds = {type(made).__name__ for made in found.predictions} or {"point"}
+            fits = {truth, "Quantiles"} if "levels" in said else {truth}
+            assert kinds <= fits or found.notes, (truth, kinds, center, spread)
+            if truth == "Distribution" and n >= 40 and center > -5:  # enough of y to tell
+                assert kinds == {truth}, (kinds, center, spread)
+
+
+@pytest.mark.parametrize("form", ["tuple", "columns", "rows"])
+@pytest.mark.parametrize("center", [0.0, -0.4, -0.8])
+def test_means_and_sds_at_a_coverage_are_not_read_as_ends(form: str, center: float) -> None:
+    y, truths = _truths(500, center, 1.0)
+    value = FORMS[form](truths["Distribution"])
+    with pytest.raises(InputError, match=r"may be \(lower, upper\) or \(mean, sd\).*y lies betwee"):
+        read(value, 500, y=y, coverage=0.9)
+
+
+def test_positive_ends_are_read_as_ends_with_a_note_where_they_might_be_moments() -> None:
+    y, truths = _truths(500, 3.0, 1.0)
+    found = read(truths["Intervals"], 500, y=y, coverage=0.9)
+    same(found, Intervals(*truths["Intervals"], 0.9))
+    assert found.notes[0].startswith("prediction read as (lower, upper), not (mean, sd), as y lies")
+    narrow = read((y + 20.0, y + 21.0), 500, y=y + 20.5, coverage=0.9)  # no sd is that large
+    same(narrow, Intervals(y + 20.0, y + 21.0, 0.9))
+    assert not narrow.notes
+
+
+def test_two_rows_of_ends_are_read_the_only_way_that_rises() -> None:
+    lower, upper = np.array([5.0, 0.0]), np.array([6.0, 2.0])
+    for value in (np.stack([lower, upper]), np.column_stack([lower, upper])):
+        same(read(value, 2, coverage=0.9), Intervals(lower, upper, 0.9))
+    with pytest.raises(InputError, match=r"\(2, 2\) may hold ends by row or by column"):
+        read([[0.0, 1.0], [2.0, 3.0]], 2, coverage=0.9)

@@ -202,7 +202,7 @@ def test_missing_cells_are_counted_and_located() -> None:
     assert loaded.dropped == 4
     assert dict(loaded.dropped_by) == {"y": 1, "pred": 2, "region": 2}
     assert loaded.notes == (
-        "4 rows are left out because a cell is missing ('y' 1, 'pred' 2, 'region' 2)",
+        "4 rows are left out because a value is missing ('y' 1, 'pred' 2, 'region' 2)",
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv
+from scipy import stats
 
 import howsure
 from extras import needs
@@ -248,3 +249,64 @@ def test_rows_in_another_order_than_those_of_y_are_refused() -> None:
     straight = howsure.assess(truth, moved.loc[truth.index], trials=False)
     reset = howsure.assess(truth, moved.loc[truth.index].reset_index(drop=True), trials=False)
     assert reset.value("mae") == straight.value("mae")
+
+
+def test_a_frame_and_the_name_of_its_y() -> None:
+    rng = child(0, "named y")
+    mean = rng.normal(size=80)
+    truth = mean + rng.normal(size=80)
+    table = {"target": truth, "mean": mean, "sd": np.ones(80)}
+    found = howsure.assess(table, y="target", trials=False)
+    same = howsure.assess({**table, "y": truth}, y="y", trials=False)
+    np.testing.assert_equal(records(found), records(same))
+    howsure.testing.assert_holds(table, y="target", limits=[{"measure": "crps", "max": 2.0}])
+    with pytest.raises(InputError, match="y must name a column of the table, got 'nope'"):
+        howsure.assess(table, y="nope")
+    with pytest.raises(InputError, match=r"y names the column of a table.*got 'target' besid"):
+        howsure.assess(truth, table, y="target")
+
+
+def test_rows_where_something_is_missing_are_left_out_of_arrays_and_tables_alike() -> None:
+    rng = child(0, "missing")
+    mean, sd = 5 + rng.normal(size=60), np.ones(60)
+    truth = mean + rng.normal(size=60)
+    group = np.array(["a", "b", None] * 20, dtype=object)
+    holed = np.where(np.arange(60) == 4, np.nan, truth)
+    short = np.where(np.arange(60) == 10, np.nan, mean)
+    kept = (np.arange(60) % 3 < 2) & (np.arange(60) != 4) & (np.arange(60) != 10)
+    expected = howsure.assess(
+        truth[kept], (mean[kept], sd[kept]), groups={"g": group[kept]}, trials=False
+    )
+    forms: list[Any] = [
+        (short, sd),
+        [short.tolist(), sd.tolist()],
+        {"mean": short, "sd": sd},
+    ]
+    for form in forms:
+        found = howsure.assess(holed, form, groups={"g": group}, missing="drop", trials=False)
+        np.testing.assert_equal(records(found), records(expected))
+        assert found.facts["Dropped rows"] == "22"
+        assert found.facts["Reading"].startswith(
+            "22 rows are left out because a value is missing ('y' 1, 'prediction' 1, 'groups' 20)"
+        )
+    table = {"y": holed, "mean": short, "sd": sd, "g": group}
+    found = howsure.assess(table, groups="g", missing="drop", trials=False)
+    np.testing.assert_equal(records(found), records(expected))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_samples_and_predictions_lose_the_rows_that_y_misses(turned: bool) -> None:
+    rng = child(0, "samples that miss")
+    draws, truth = rng.normal(size=(30, 8)), rng.normal(size=30)
+    truth[[2, 5]] = np.nan
+    kept = np.isfinite(truth)
+    expected = records(howsure.assess(truth[kept], draws[kept], trials=False))
+    for form in (draws.T if turned else draws, howsure.Samples(draws)):
+        found = howsure.assess(truth, form, missing="drop", trials=False)
+        np.testing.assert_equal(records(found), expected)
+    with pytest.raises(InputError, match=r"missing='drop' leaves rows out of arrays.*frozen"):
+        howsure.assess(truth, stats.norm(draws[:, 0], 1.0), missing="drop")
+    with pytest.raises(InputError, match="missing must be one of error, drop, got 'keep'"):
+        howsure.assess(truth, draws, missing="keep")
+    with pytest.raises(InputError, match="y must hold finite numbers"):
+        howsure.assess(truth, draws, missing="error")

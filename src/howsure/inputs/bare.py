@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -19,6 +20,10 @@ _FEW: Final = 0.05
 """Share of rows below which a first array that exceeds the second may be crossed ends."""
 _BETWEEN: Final = 0.75
 """Share of rows above which y between two arrays says that they may be ends."""
+_SPREADS: Final = (1 / 3, 3.0)
+"""Root mean squares of (y − first)/second between which the second may be an sd."""
+_ROWS: Final = 8
+"""Rows from which on such a root mean square says something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,12 +180,19 @@ class Arrays:
         upright = array if len(array) == n else array.T
         turned = "" if upright is array else ".T"
         if upright.shape[1] == 2:
+            if n == 2 and self.coverages and _rises(array) and _rises(array.T):
+                raise InputError(
+                    f"{name} of shape (2, 2) may hold ends by row or by column: give the tuple "
+                    "(lower, upper)"
+                )
             if not self.coverages:
                 raise InputError(
                     f"{name} of shape {shape} may be intervals, two quantiles or two samples: pass "
                     f"coverage=0.9, levels=[0.05, 0.95], or give howsure.Samples({name}{turned}). "
                     f"Means and sds go in as {_NORMAL}"
                 )
+            if n == 2 and not _rises(upright) and _rises(upright.T):
+                upright = upright.T
             return self._one_interval(upright[:, 0], upright[:, 1], name)
         if upright.shape[1] == 1:
             raise self._misfit(shape, name)
@@ -232,11 +244,35 @@ class Arrays:
                 f"{list(self.coverages)}"
             )
         try:
-            return self._intervals(lower, upper, name)
+            given = self._intervals(lower, upper, name)
         except InputError as error:
             if (lower > upper).any():
                 raise InputError(f"{error}. For (mean, sd) give {_NORMAL}") from error
             raise
+        return replace(given, notes=self._ends_not_moments(lower, upper, name))
+
+    def _ends_not_moments(self, lower: FloatArray, upper: FloatArray, name: str) -> tuple[str, ...]:
+        """A note that ends might be means and sds too; refuse them where y fits these better.
+
+        A mean is exceeded by half of the rows, so y lies between it and an sd above it in at most
+        half of them: more says that these are ends.
+        """
+        if self.y is None or not (upper > 0).all():
+            return ()
+        with np.errstate(over="ignore"):
+            spread = float(np.sqrt(np.mean(np.square((self.y - lower) / upper))))
+        likely = _SPREADS[0] <= spread <= _SPREADS[1]
+        if not likely and self.n >= _ROWS:
+            return ()
+        between = int(((lower <= self.y) & (self.y <= upper)).sum())
+        covered = f"y lies between them in {between} of {self.n} rows"
+        if likely and between < self.n / 2 + math.sqrt(self.n) / 2:
+            raise InputError(
+                f"{name} may be (lower, upper) or (mean, sd), as {covered} and the first is "
+                f"nowhere above the second: give howsure.Intervals(lower, upper, "
+                f"{self.coverages[0]:g}), or {_NORMAL}"
+            )
+        return (f"{name} read as (lower, upper), not (mean, sd), as {covered}",)
 
     def _intervals(self, lower: FloatArray, upper: FloatArray, name: str) -> Given:
         """Intervals at the coverages that are said, in their order."""
@@ -301,6 +337,11 @@ def _holds_arrays(value: Sequence[Any]) -> bool:
     return any(
         np.ndim(part) > 0 and (hasattr(part, "__array__") or is_tensor(part)) for part in value
     )
+
+
+def _rises(ends: FloatArray) -> bool:
+    """Whether no row of two numbers falls."""
+    return bool((ends[:, 0] <= ends[:, 1]).all())
 
 
 def _ordered_alike(table: FloatArray) -> bool:

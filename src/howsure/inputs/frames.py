@@ -115,12 +115,12 @@ def _arrow(direct: Callable[[], Any], items: Callable[[], list[Any]]) -> pa.Chun
     try:
         made = direct()
     except (pa.ArrowException, TypeError, NotImplementedError):
-        text = [None if _is_missing(item) else str(item) for item in items()]
+        text = [None if is_missing(item) else str(item) for item in items()]
         made = pa.array(text, type=pa.large_string())
     return made if isinstance(made, pa.ChunkedArray) else pa.chunked_array([made])
 
 
-def _is_missing(item: object) -> bool:
+def is_missing(item: object) -> bool:
     if item is None or item is np.ma.masked or type(item).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(item, float | np.floating | np.datetime64) and bool(item != item)

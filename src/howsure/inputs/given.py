@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
 from howsure.core.errors import InputError, within
+from howsure.core.registry import check_known
 from howsure.core.tensors import to_host
 from howsure.inputs.assigned import Roles
 from howsure.inputs.bare import Arrays, Given, numbers
@@ -20,14 +21,15 @@ from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_models
 from howsure.inputs.families import KEYS
 from howsure.inputs.forecasts import read_foreign
-from howsure.inputs.frames import MappingTable, is_frame
+from howsure.inputs.frames import MappingTable, is_frame, is_missing
 from howsure.inputs.names import bound, normal_form, quantile_levels
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
+from howsure.inputs.tables import Missing
 from howsure.predictions import Distribution, Prediction
 from howsure.predictions.base import wanted_levels
 
-__all__ = ["Given", "check_row_order", "read_given"]
+__all__ = ["Given", "check_row_order", "complete_rows", "read_given"]
 
 _COLUMNS: Final = (
     "lower_90 and upper_90; mean and sd; q0.05, q0.5 and q0.95; or sample_1, sample_2, …"
@@ -98,6 +100,93 @@ def _same_labels_moved(own: Any, other: Any) -> bool:
         return bool(own.sort_values().equals(other.sort_values()))
     except TypeError:  # labels of several types have no order
         return Counter(own.tolist()) == Counter(other.tolist())
+
+
+def complete_rows(
+    given: Mapping[str, Any], missing: Missing
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Arrays by name without the rows where one of them is missing, and in how many each was.
+
+    ``y`` gives the number of rows. Arrays may lie in tuples, lists, mappings and frames, and have
+    their rows along any axis; one number for all rows and texts stay as they are.
+    """
+    check_known(missing, get_args(Missing), "missing")
+    given = dict(given)
+    n = len(given["y"]) if np.ndim(given["y"]) else 0
+    counts = {
+        name: int(gone.sum())
+        for name, value in given.items()
+        if missing == "drop" and (gone := _missing_rows(value, n)).any()
+    }
+    if not counts:
+        return given, counts
+    kept = ~np.logical_or.reduce([_missing_rows(given[name], n) for name in counts])
+    return {name: _rows_of(value, kept, name) for name, value in given.items()}, counts
+
+
+def _missing_rows(value: Any, n: int) -> BoolArray:
+    """Which of n rows miss something of a value."""
+    parts = _parts(value, n)
+    if parts is not None:
+        found = [_missing_rows(one, n) for one in parts]
+        return np.asarray(np.logical_or.reduce([np.zeros(n, dtype=np.bool_), *found]))
+    array = _array(value, n)
+    if array is None:
+        return np.zeros(n, dtype=np.bool_)
+    if array.dtype.kind == "O":
+        gone = np.reshape([is_missing(item) for item in array.flat], array.shape)
+    elif array.dtype.kind in "fM":
+        gone = np.isnan(array) if array.dtype.kind == "f" else np.isnat(array)
+    else:
+        return np.zeros(n, dtype=np.bool_)
+    rest = tuple(axis for axis in range(array.ndim) if axis != array.shape.index(n))
+    return np.asarray(gone.any(axis=rest), dtype=np.bool_)
+
+
+def _rows_of(value: Any, kept: BoolArray, name: str) -> Any:
+    """A value at the rows that are kept."""
+    n = len(kept)
+    if isinstance(value, Mapping):
+        return {key: _rows_of(one, kept, f"{name}[{key!r}]") for key, one in value.items()}
+    if is_frame(value):
+        import narwhals as nw
+
+        return nw.from_native(value, eager_only=True).filter(kept.tolist()).to_native()
+    if isinstance(value, Prediction):
+        return value.take(np.flatnonzero(kept))
+    parts = _parts(value, n)
+    if parts is not None:
+        return type(value)(_rows_of(one, kept, f"{name}[{k}]") for k, one in enumerate(parts))
+    array = _array(value, n)
+    if array is not None:
+        return np.compress(kept, array, axis=array.shape.index(n))
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise InputError(
+        f"missing='drop' leaves rows out of arrays, frames and predictions of howsure, got {name} "
+        f"of type {type(value).__name__}: leave them out before"
+    )
+
+
+def _parts(value: Any, n: int) -> list[Any] | None:
+    """The values that a collection holds; None of what is one value."""
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if is_frame(value):
+        import narwhals as nw
+
+        frame = nw.from_native(value, eager_only=True)
+        return [frame.get_column(name).to_numpy() for name in frame.columns]
+    several = isinstance(value, tuple) or (isinstance(value, list) and len(value) != n)
+    return list(value) if several else None
+
+
+def _array(value: Any, n: int) -> npt.NDArray[Any] | None:
+    """An array with n rows along one of its axes; None of anything else."""
+    if value is None or isinstance(value, str | Prediction | Mapping) or np.ndim(value) == 0:
+        return None
+    array = np.asarray(to_host(value, "value"))
+    return array if n in array.shape else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,8 +218,7 @@ def load(
     left = sum(unshared.values())
     dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
     if dropped:
-        said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
-        notes.append(f"{dropped} rows are left out because a cell is missing ({said})")
+        notes.append(left_out(dropped, gaps))
     if left:
         said = ", ".join(
             f"{count:,} of {quoted(name)}" for name, count in unshared.items() if count
@@ -385,6 +384,13 @@ def _by_case(cells: Cells, missing: Missing, *, several: bool) -> list[Cells]:
         parts = [replace(part, model=f"{cells.model}/{part.model}") for part in parts]
     order = cells.roles.only(lambda role: role.name != "model")
     return widened(cells, [replace(part, roles=order) for part in parts], missing)
+
+
+def left_out(dropped: int, gaps: Mapping[str, int]) -> str:
+    """A note on rows that were left out, by how many each column or argument misses."""
+    said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
+    rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
+    return f"{rows} left out because a value is missing ({said})"
 
 
 def gaps_of(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:

@@ -24,6 +24,7 @@ from howsure.core.weights import Weights
 from howsure.figures.text import one_line
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
+from howsure.inputs.tables import Missing
 from howsure.metrics.catalogue import asked_for
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
 from howsure.metrics.congruence.laws import LAWS
@@ -60,9 +61,10 @@ WEIGHTS = "Weights"
 
 
 def assess(
-    y: Any,
+    data: Any = None,
     prediction: Any = None,
     *,
+    y: Any = None,
     point: Any = None,
     x: Any = None,
     ease: Any = None,
@@ -76,6 +78,7 @@ def assess(
     time: Any = None,
     rows: Any = None,
     common_rows: bool = False,
+    missing: Missing | None = None,
     coverage: float | Sequence[float] = (),
     levels: npt.ArrayLike | None = None,
     confidence: float = 0.95,
@@ -98,14 +101,17 @@ def assess(
 
     Parameters
     ----------
-    y : array-like of shape (n,), or a table
-        What happened; beside label sets with names, the label. Or a table that holds y and
+    data : array-like of shape (n,), or a table
+        What happened, y; beside label sets with names, the label. Or a table that holds y and
         predictions: a path, several paths, a data frame, a mapping of columns, what
         `howsure.load` returned, or a table of any size, which is read by parts past 2,000,000
         rows (`howsure.streaming.load_parts`): a folder, a pattern, an address, a relation of
         DuckDB, a lazy frame of Polars, an iterator of batches. Then `prediction` is left out,
         and `point`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time`,
         `rows` and `model` name columns of it, as in `howsure.load`.
+    y : str, or array-like of shape (n,), optional
+        The column of the table that holds y, where its name does not say so; or y itself, where
+        `data` is left out.
     prediction : array-like, mapping, data frame, Prediction or frozen SciPy law
         What was predicted, as it comes; docs/what-goes-in.md shows every form. Lists, NumPy,
         pandas, polars and torch serve alike, and a column of shape (n, 1) is one of shape (n,).
@@ -152,6 +158,8 @@ def assess(
         Names of the rows.
     common_rows : bool
         Whether models in tables of unequal rows are compared on those that all hold, by `rows`.
+    missing : {"error", "drop"}, optional
+        What to do with rows where y or anything given of them is missing; an error, if omitted.
     coverage : float or sequence of float
         Nominal coverages to assess; if omitted, those of the intervals, or 0.9; of quantiles
         alone, that of two given levels which is nearest to 0.9. It is also what
@@ -227,8 +235,9 @@ def assess(
     wanted = as_vector(given, "coverage", scalar=True).tolist() if np.size(given) else []
     with listening(progress):
         loaded = opened(
-            y,
+            data,
             prediction,
+            y=y,
             point=point,
             x=x,
             ease=ease,
@@ -243,6 +252,7 @@ def assess(
             rows=rows,
             model=model,
             common_rows=common_rows,
+            missing=missing,
             coverage=wanted,
             levels=levels,
             seed=seed,
@@ -256,7 +266,7 @@ def assess(
         )
         return assess_loaded(
             loaded,
-            facts=source_fact(y),
+            facts=source_fact(data),
             coverages=wanted,
             confidence=confidence,
             seed=seed,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import FloatArray, as_vector, shortened
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.tensors import to_host
@@ -18,9 +19,10 @@ from howsure.inputs.assigned import Roles, parse_encode
 from howsure.inputs.classes import label_text
 from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
-from howsure.inputs.given import Given, check_row_order, read_given
+from howsure.inputs.given import Given, check_row_order, complete_rows, read_given
 from howsure.inputs.source import listed
 from howsure.inputs.streams import is_lazy
+from howsure.inputs.tables import Missing, left_out
 from howsure.predictions import EvalSet, LabelSets
 from howsure.streaming import Resources, load_parts
 
@@ -41,9 +43,11 @@ def is_table(value: object) -> bool:
 
 
 def opened(
-    y: Any,
-    prediction: Any,
+    data: Any,
+    prediction: Any = None,
     *,
+    y: Any = None,
+    missing: Missing | None = None,
     coverage: Sequence[float] = (),
     levels: npt.ArrayLike | None = None,
     common_rows: bool = False,
@@ -53,28 +57,44 @@ def opened(
 ) -> Loaded:
     """A table, or arrays; what else `assess` takes of rows is said by its keywords, None if not.
 
-    `parts` is what is said of reading a table by parts.
+    `y` is a column of the table, or y itself where there is no other data. `parts` is what is said
+    of reading a table by parts.
     """
+    if data is None:
+        data, y = y, None
     named = {**dict.fromkeys(ROWS), **said}
-    if prediction is None and is_table(y):
+    if prediction is None and is_table(data):
         if levels is not None:
             raise InputError(
                 "levels are of bare arrays; those of a table's columns are in their names, or in "
                 "howsure.load(table, quantiles={level: column})"
             )
         named |= {"features": named.pop("x"), "coverage": list(coverage) or None}
-        several = isinstance(y, (list, tuple)) and len(y) > 1
-        if isinstance(y, Loaded) or several or common_rows:
-            return _from_table(y, {**named, "common_rows": common_rows or None})
+        named |= {"y": y, "missing": missing}
+        several = isinstance(data, (list, tuple)) and len(data) > 1
+        if isinstance(data, Loaded) or several or common_rows:
+            return _from_table(data, {**named, "common_rows": common_rows or None})
         chosen: Any = {name: value for name, value in named.items() if value is not None}
-        one = y[0] if isinstance(y, (list, tuple)) else y
+        one = data[0] if isinstance(data, (list, tuple)) else data
         told = dict(parts or {})
         state = told.pop("state", None)
         return load_parts(one, resources=Resources.of(**told), state=state, seed=seed, **chosen)
     if common_rows:
         raise InputError("common_rows is of tables; arrays are of the same rows already")
-    named["weights_kind"] = named["weights_kind"] or "frequency"
-    return _from_arrays(y, prediction, coverage=coverage, levels=levels, **named)
+    if y is not None:
+        raise InputError(
+            f"y names the column of a table that holds what happened, got {shortened(y)} beside "
+            "other data: give a table and no prediction, or y alone"
+        )
+    given = {"y": data, "prediction": prediction, **named}
+    gaps: dict[str, int] = {}
+    if missing is not None:
+        given, gaps = complete_rows(given, missing)
+    given["weights_kind"] = given["weights_kind"] or "frequency"
+    loaded = _from_arrays(coverage=coverage, levels=levels, **given)
+    dropped = len(data) - loaded.evalsets[0].n if gaps else 0
+    notes = [left_out(dropped, gaps)] if dropped else []
+    return replace(loaded, dropped=dropped, dropped_by=gaps, notes=(*notes, *loaded.notes))
 
 
 def _from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
@@ -99,9 +119,9 @@ def source_fact(table: Any) -> dict[str, str]:
 
 
 def _from_arrays(
+    *,
     y: npt.ArrayLike,
     prediction: Any,
-    *,
     x: Any,
     ease: Any,
     groups: Any,
