@@ -277,8 +277,9 @@ def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | Non
     scores = scores.astype(np.float64)
     evalset, view = evaluation.evalset, evaluation.view
     most = min(most, evalset.n)
-    rows = np.argpartition(-scores, most - 1)[:most]
-    rows = rows[np.lexsort((rows, -scores[rows]))]
+    bound = np.partition(-scores, most - 1)[most - 1]
+    rows = np.flatnonzero(-scores <= bound)  # with all that tie for the last place
+    rows = rows[np.argsort(-scores[rows], kind="stable")][:most]
     columns = {"row": evalset.row_names()[rows], "y": evalset.y[rows]}
     for extra, key in (("point", 0.0), ("lower", coverage), ("upper", coverage), ("sd", 0.0)):
         try:
