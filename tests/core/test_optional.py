@@ -7,12 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from packaging.requirements import Requirement
 from pyarrow import csv
 from typer.testing import CliRunner
 
@@ -27,6 +29,16 @@ def test_a_missing_library_names_its_extra() -> None:
         require("no_such_library.part", extra="plots")
     assert isinstance(caught.value, HowsureError)
     assert isinstance(caught.value, ImportError)
+
+
+def test_what_every_install_brings_is_bounded_and_pinned_within() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        asked = [Requirement(line) for line in tomllib.load(file)["project"]["dependencies"]]
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for each in asked:
+        assert {"<", ">="} == {part.operator for part in each.specifier}, each
+        assert each.specifier.contains(pinned[each.name]), each
 
 
 @pytest.mark.slow
