@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 
 THREADS = 1
 PYTEST = OPENBLAS_NUM_THREADS=$(THREADS) OMP_NUM_THREADS=$(THREADS) $(1)/bin/python -m pytest -n 2
-LANES = +@$(PYTHON) tests/lanes.py
+LANES = +@MAKE="$(MAKE)" $(PYTHON) tests/lanes.py
 
 # The table wing lies in these folders; tests of studies among them are left out by name.
 TABLES := $(addprefix tests/,core golden inputs predictions report)
