@@ -3,20 +3,39 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2
+THREADS = 1
+PYTEST = OPENBLAS_NUM_THREADS=$(THREADS) OMP_NUM_THREADS=$(THREADS) $(1)/bin/python -m pytest -n 2
+LANES = +@MAKE="$(MAKE)" $(PYTHON) tests/lanes.py
 
 # The table wing lies in these folders; tests of studies among them are left out by name.
 TABLES := $(addprefix tests/,core golden inputs predictions report)
 NUMBERS := $(addprefix tests/,figures laws methods metrics stats)
 STUDIES := --ignore=tests/methods/deep --ignore=tests/studies
 
-.PHONY: demo test test-fast test-bare lint docs benchmark mutate clean
+# Kernels of linear algebra, and NumPy without AVX-512, then without AVX2.
+AVX512 := X86_V4,AVX512_ICL,AVX512_SPR
+PROCESSORS := $(addprefix OPENBLAS_CORETYPE=,Haswell SkylakeX Zen) \
+	$(addprefix NPY_DISABLE_CPU_FEATURES=,$(AVX512) X86_V3,$(AVX512))
+
+.PHONY: demo test test-full test-quick test-fast test-bare rates lint docs benchmark mutate clean
 
 demo: .venv/.report
 	$(BIN)/python examples/demo.py
 
-test: .venv/.dev lint docs test-bare
+# All lanes, one after the other; a red one keeps no other from running.
+test:
+	$(LANES) lint docs test-bare test-full
+
+# After `make docs`, for the site is read.
+test-full: .venv/.dev
 	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}site $(call PYTEST,.venv)
+
+# Whether the tests hang on the processor: what is not slow, on each, with one thread and with two.
+rates:
+	$(LANES) $(foreach one,$(PROCESSORS),"test-quick THREADS=1 $(one)" "test-quick THREADS=2 $(one)")
+
+test-quick: .venv/.dev
+	$(call PYTEST,.venv) -m "not slow"
 
 # For the hand: tables alone, without torch, a browser, studies or what is slow.
 test-fast: .venv/.dev

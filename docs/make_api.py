@@ -101,7 +101,7 @@ TOPICS = {
     "deep": Topic(
         "howsure.methods.deep",
         "Networks",
-        'Networks that predict with uncertainty; they need `pip install "howsure[deep]"`.',
+        "Networks that predict with uncertainty; they need the extra `deep`.",
     ),
     "selective": Topic(
         "howsure.methods.selective",

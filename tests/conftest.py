@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,14 @@ from howsure.core.faults import strict
 
 def pytest_configure() -> None:
     check_bare()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts_are_heard() -> Iterator[None]:
+    """A shell in the background has its children ignore Ctrl-C, and so those that tests start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

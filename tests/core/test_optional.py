@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from packaging.requirements import Requirement
 from pyarrow import csv
 from typer.testing import CliRunner
 
-from extras import ROOT, libraries
+from extras import ROOT, libraries, needs
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, MissingDependencyError
-from howsure.core.optional import require
+from howsure.core.optional import installs, require
 
 
 def test_a_missing_library_names_its_extra() -> None:
@@ -26,6 +29,27 @@ def test_a_missing_library_names_its_extra() -> None:
         require("no_such_library.part", extra="plots")
     assert isinstance(caught.value, HowsureError)
     assert isinstance(caught.value, ImportError)
+
+
+def test_what_every_install_brings_is_bounded_and_pinned_within() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        asked = [Requirement(line) for line in tomllib.load(file)["project"]["dependencies"]]
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for each in asked:
+        assert {"<", ">="} == {part.operator for part in each.specifier}, each
+        assert each.specifier.contains(pinned[each.name]), each
+
+
+@pytest.mark.slow
+def test_what_a_message_says_to_run_works_without_a_release() -> None:
+    needs("matplotlib")
+    if importlib.util.find_spec("pip") is None:
+        pytest.skip("pip is not installed")
+    asked = shlex.split(installs("plots"))
+    command = [sys.executable, "-m", *asked, "--dry-run", "--no-index", "--quiet"]
+    ran = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_a_broken_library_is_not_called_missing(

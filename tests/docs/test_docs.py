@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
+from extras import libraries
 from howsure.cli.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -66,6 +67,52 @@ def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})  # the page's own words
     assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+TOLD = [*PAGES, *(ROOT / "docs").glob("*.py"), *(ROOT / "docs").glob("*/plot_*.py")]
+TOLD += [path for path in (ROOT / "examples").rglob("*") if path.suffix in (".md", ".py", ".yml")]
+
+
+def unreleased(text: str) -> list[str]:
+    """Lines that install howsure from where it is not, and do not say from when on it is."""
+    found = r"pip3? install\b[^`\n]*?[\s\"'](howsure\b(?![-\w]*\.)[^`\n]*)"
+    return [
+        line
+        for line in text.splitlines()
+        if re.search(found, line) and not re.search("(first|next) release on\\W", line)
+    ]
+
+
+@pytest.mark.parametrize("page", TOLD, ids=lambda p: str(p.relative_to(ROOT)))
+def test_what_is_installed_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert not unreleased(text)
+    for extras in re.findall(r"(?:howsure|[\s\"']\.)\[([\w,]+)\]", text):
+        assert {*extras.split(",")} <= {*libraries()}, extras
+
+
+def test_a_command_that_fails_today_is_seen() -> None:
+    for text in (
+        "pip install howsure",
+        'run `pip install "howsure[report]"`',
+        "pip install -U howsure",
+    ):
+        assert unreleased(text)
+    for text in (
+        "pip install wheels/howsure-*.whl",
+        'pip install ".[report]"  # from the first release on: pip install "howsure[report]"',
+        "pip install -e examples/sixth_study",
+    ):
+        assert not unreleased(text)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/quickstart.md"])
+def test_the_first_command_works_in_a_checkout(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    first = re.search(r"```(?:shell|console)\n(.*)", text)
+    assert first is not None
+    assert first[1].removeprefix("$ ").startswith('pip install ".[report]"')
+    assert 'pip install "howsure[report]"' in text
 
 
 def test_files_named_in_the_errata_exist() -> None:

@@ -167,7 +167,7 @@ def test_a_law_by_name() -> None:
     assert made.law.name == "t"
     assert dict(made.law.parameters) == {"df": 4.0, "loc": "mu", "scale": "s"}
     assert not made["sd"]
-    assert made.notes["sd"] == "the law is given by name"
+    assert made.notes["sd"] == "the distribution is given by name"
     numbered = assign_roles(["y", "4"], {"law": "t:df=4"})
     assert numbered.law is not None
     assert dict(numbered.law.parameters) == {"df": "4"}
@@ -230,9 +230,9 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         (
             "y mu sd",
             {"law": "norm:loc=mu", "sd": "sd"},
-            "a distribution by law and an sd are two distributions",
+            "law= and sd= state two distributions",
         ),
-        ("y mu", {"law": "norm:loc=nu"}, "law parameter loc must name a column"),
+        ("y mu", {"law": "norm:loc=nu"}, "distribution parameter loc must name a column"),
         ("y sd", {"mean": "sd", "sd": "sd"}, "mean and sd must be two columns"),
         ("y sd", {"y": "y", "point": "y"}, "y must not be part of a prediction"),
         ("y", {"y": "y", "samples": "y"}, "y must not be part of a prediction"),

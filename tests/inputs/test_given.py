@@ -399,7 +399,7 @@ class _Model:
     [
         ((MEAN, 0.5), {}, r"prediction\[1\] must have 60 .*Distribution\.normal\(mean, 0\.5\)$"),
         ([_Model(), _Model()], {}, r"got 2 models: use howsure\.assess_model\(prediction, X, y\)$"),
-        ([stats.norm(0, 1)] * N, {}, r"such as stats\.norm\(mean, sd\), got 60 laws"),
+        ([stats.norm(0, 1)] * N, {}, r"such as stats\.norm\(mean, sd\), got 60 distributions"),
         ({0.9: (LOW, HIGH)}, {}, r"prediction\[0\.9\] must be one array.*coverage=0\.9$"),
         ({"a": MEAN, "b": None}, {}, r"prediction\['b'\] must hold a prediction, got None"),
         ({5: LOW, 95: HIGH}, {}, r"did you mean 0\.05, 0\.95\?.* names of models are text$"),

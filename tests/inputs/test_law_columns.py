@@ -121,7 +121,7 @@ def test_flags_go_before_names() -> None:
     names = ["y", "mean", "sd", *PARTS]
     assert assign_roles(names).law is not None
     assert not assign_roles(names)["sd"]
-    assert assign_roles(names).notes["sd"] == "the law is given by its parameters"
+    assert assign_roles(names).notes["sd"] == "the distribution is given by its parameters"
     given = assign_roles(names, {"sd": "sd"})
     assert (given.law, given["mean"], given["sd"]) == (None, ("mean",), ("sd",))
     left = assign_roles(names, {"law": ""})

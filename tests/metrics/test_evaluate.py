@@ -398,6 +398,14 @@ def test_worst_rows_are_the_worst() -> None:
     assert table.columns["interval_score"][0] == pytest.approx(2 + 20 * 49)
 
 
+def test_worst_rows_that_tie_come_in_their_order() -> None:
+    y = np.random.default_rng(3).integers(0, 4, 500).astype(np.float64)
+    held = EvalSet.checked(y, Intervals(np.full(500, -1.0), np.full(500, 1.0), coverage=0.9))
+    table = worst_rows(evaluate(held, metrics=["interval_score"]))
+    assert table is not None
+    assert table.columns["row"].tolist() == np.flatnonzero(y == 3.0)[:50].tolist()
+
+
 def test_unknown_metric() -> None:
     with pytest.raises(
         InputError, match="metric must be a measure that howsure metrics lists, got"

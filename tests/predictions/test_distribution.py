@@ -144,7 +144,7 @@ def test_one_number_stands_for_every_row() -> None:
         ("nonsense", {}, 1, "law must be a distribution of scipy.stats, got 'nonsense'"),
         ("describe", {}, 1, "law must be a distribution of scipy.stats"),
         ("__class__", {}, 1, "law must be a distribution of scipy.stats"),
-        (5, {}, 1, "law must be a law or the name of one, got 5"),
+        (5, {}, 1, "law must be a family of distributions or its name, got 5"),
     ],
 )
 def test_laws_that_are_none_are_named(law: Any, parameters: Any, n: int | None, said: str) -> None:
@@ -169,9 +169,9 @@ def test_a_discrete_law_lives_on_whole_numbers() -> None:
 
 
 def test_a_law_without_a_mean_says_so() -> None:
-    with pytest.raises(UnanswerableError, match="cauchy have no mean"):
+    with pytest.raises(UnanswerableError, match="cauchy distributions have no mean"):
         Distribution("cauchy", {"loc": [0.0]}).point()
-    with pytest.raises(UnanswerableError, match="t have no standard deviation"):
+    with pytest.raises(UnanswerableError, match="t distributions have no standard deviation"):
         Distribution("t", {"df": [1.5, 5.0]}).sd()
 
 

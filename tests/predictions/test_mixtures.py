@@ -174,7 +174,7 @@ def test_measures_take_mixtures() -> None:
     ("make", "words"),
     [
         (lambda: mixture([]), "at least one distribution"),
-        (lambda: MixtureLaw([law_named("norm")]), "at least 2 laws"),
+        (lambda: MixtureLaw([law_named("norm")]), "at least 2 distributions"),
         (lambda: law_named("norm+poisson"), "all discrete or all continuous"),
         (lambda: law_named("norm+nothing"), "law must be"),
         (lambda: mixture([normals(), normals().take(np.array([0]))]), "one number of rows"),

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
-from howsure.stats.dominance import dominated_mass, merge_ties, pair_masses, rank_values
+from howsure.stats.dominance import dominated_mass, lowest, merge_ties, pair_masses, rank_values
 from oracles.association import dominated, pair_signs
 
 quick = settings(derandomize=True, deadline=None, max_examples=300)
@@ -24,6 +24,13 @@ def weighted_pairs(draw):
     weights = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)), dtype=float)
     weights[draw(st.integers(0, n - 1))] = 1.0
     return x, y, draw(st.sampled_from([None, weights]))
+
+
+@pytest.mark.parametrize("most", [1, 50, 499, 500, 600])
+def test_of_equal_values_the_earlier_rows_are_lowest(most):
+    values = np.random.default_rng(3).integers(0, 4, 500).astype(np.float64)
+    in_order = sorted(range(500), key=lambda row: (values[row], row))
+    assert lowest(values, most).tolist() == in_order[:most]
 
 
 @pytest.mark.slow

@@ -212,7 +212,6 @@ for table in done_in_order(logged, items, identities=[""] * 30, scheduler=sys.ar
 
 def test_an_interrupt_leaves_the_cluster_free(cluster: Cluster, marks: Path) -> None:
     cluster.worker()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     command: list[Any] = [sys.executable, "-c", INTERRUPTED, cluster.address, marks]
     with subprocess.Popen(
         command, env=cluster.environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -220,7 +219,6 @@ def test_an_interrupt_leaves_the_cluster_free(cluster: Cluster, marks: Path) -> 
         wait(lambda: len(list(marks.iterdir())) >= 3)
         run.send_signal(signal.SIGINT)
         _, told = run.communicate(timeout=20)
-    signal.signal(signal.SIGINT, before)
     assert told.rstrip().endswith("KeyboardInterrupt")
     count = len(list(marks.iterdir()))
     time.sleep(2.5)

@@ -172,8 +172,6 @@ def test_an_interrupt_leaves_what_is_whole_and_no_child(
     marks = tmp_path / "marks"
     marks.mkdir()
     path = os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    # a shell in the background has its children ignore Ctrl-C, and so may whoever starts the tests
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, str(marks), str(jobs), str(where)],
         env={**os.environ, "PYTHONPATH": path},
@@ -184,7 +182,6 @@ def test_an_interrupt_leaves_what_is_whole_and_no_child(
         time.sleep(0.2)
         run.send_signal(getattr(signal, f"SIG{how}"))
         _, told = run.communicate(timeout=20)
-    signal.signal(signal.SIGINT, before)
     assert told.rstrip().endswith("KeyboardInterrupt" if how == "INT" else "")
     workers = {int(path.name.split("-")[1]) for path in marks.iterdir()}
     wait(lambda: not any(map(alive, workers)), 10)

@@ -8,6 +8,11 @@ from types import ModuleType
 from howsure.core.errors import MissingDependencyError
 
 
+def installs(extra: str) -> str:
+    """The command that adds an extra to howsure, which pip finds installed: it needs no release."""
+    return f'pip install "howsure[{extra}]"'
+
+
 def require(module: str, *, extra: str) -> ModuleType:
     """Import an optional library, or say how to install it."""
     try:
@@ -17,6 +22,5 @@ def require(module: str, *, extra: str) -> ModuleType:
         if error.name is not None and error.name.partition(".")[0] != name:
             raise
         raise MissingDependencyError(
-            f"this needs the library {name!r}, which is not installed: "
-            f'run pip install "howsure[{extra}]"'
+            f"this needs the library {name!r}, which is not installed: run {installs(extra)}"
         ) from error

@@ -110,7 +110,7 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
         label=table.model,
         question="What do the intervals look like beside y?",
         title=headed(f"{claim}intervals and y{of_model(table)}"),
-        reading="Each bar is a row's interval, each point its y. Points off their bar are missed.",
+        reading="Each bar is a row's interval, each point its y. Points outside it are missed.",
         x=rows.axis,
         y=Axis(title=rows.title, domain=domain),
         layers=tuple(layers),

@@ -325,8 +325,8 @@ def numbers(value: Any, name: str) -> FloatArray:
         )
     if array.ndim == 0 and array.dtype.kind not in "iuf":
         raise InputError(
-            f"{name} must be an array of numbers, a mapping, a data frame, a frozen SciPy law, "
-            "Intervals, Quantiles, Distribution, Samples or LabelSets, got "
+            f"{name} must be an array of numbers, a mapping, a data frame, a frozen SciPy "
+            "distribution, Intervals, Quantiles, Distribution, Samples or LabelSets, got "
             f"{type(value).__name__}"
         )
     return as_numbers(array, name)

@@ -470,9 +470,8 @@ class _Assignment:
         parameters: dict[str, str | float] = {}
         for parameter, value in law.parameters.items():
             number = None if value in self._known else as_number(str(value))
-            parameters[parameter] = (
-                self._column(str(value), f"law parameter {parameter}") if number is None else number
-            )
+            what = f"distribution parameter {parameter}"
+            parameters[parameter] = self._column(str(value), what) if number is None else number
         self._set_law(LawColumns(law.name, parameters))
 
     def _set_law(self, law: LawColumns, *, guessed: bool = False) -> None:
@@ -501,11 +500,9 @@ class _Assignment:
         mean, sd, point = (self._columns[role] for role in ("mean", "sd", "point"))
         if sd and self._law is not None:
             if "sd" not in self._guessed:
-                raise InputError(
-                    "a distribution by law and an sd are two distributions: give one of them"
-                )
+                raise InputError("law= and sd= state two distributions: give one of them")
             named = "by its parameters" if "law" in self._guessed else "by name"
-            self._notes[sd[0]] = f"the law is given {named}"
+            self._notes[sd[0]] = f"the distribution is given {named}"
             sd = ()
         if sd and not mean and not point:
             if "sd" not in self._guessed:

@@ -413,8 +413,8 @@ def _refuse_objects(value: Sequence[Any], name: str) -> None:
         )
     if hasattr(value[0], "dist") and hasattr(value[0], "args"):
         raise InputError(
-            f"{name} must be one law whose parameters are arrays, such as stats.norm(mean, sd), "
-            f"got {len(value)} laws"
+            f"{name} must be one distribution whose parameters are arrays, such as "
+            f"stats.norm(mean, sd), got {len(value)} distributions"
         )
 
 

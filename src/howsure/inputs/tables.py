@@ -355,7 +355,7 @@ def in_one_order(parts: Sequence[Cells]) -> list[Cells]:
     if () in every or any(part.roles["softmax"] for part in parts):
         lacking = next(part for part in parts if part.labels != parts[0].labels)
         raise InputError(
-            f"models must tell of the same classes, got {listed(parts[0].labels, 6) or 'none'} of "
+            f"models must have the same classes, got {listed(parts[0].labels, 6) or 'none'} of "
             f"{quoted(parts[0].model)} and {listed(lacking.labels, 6) or 'none'} of "
             f"{quoted(lacking.model)}"
         )

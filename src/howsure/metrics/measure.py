@@ -21,6 +21,7 @@ from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.metrics.recording import record_of
 from howsure.metrics.view import View, choose_coverages
 from howsure.predictions import EvalSet
+from howsure.stats.dominance import lowest
 from howsure.stats.estimate import Estimate, heavy, mean_statistic, weighted_mean
 
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
@@ -291,8 +292,7 @@ def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | Non
     scores = scores.astype(np.float64)
     evalset, view = evaluation.evalset, evaluation.view
     most = min(most, evalset.n)
-    rows = np.argpartition(-scores, most - 1)[:most]
-    rows = rows[np.lexsort((rows, -scores[rows]))]
+    rows = lowest(-scores, most)
     columns = {"row": evalset.row_names()[rows], "y": evalset.y[rows]}
     for extra, key in (("point", 0.0), ("lower", coverage), ("upper", coverage), ("sd", 0.0)):
         try:

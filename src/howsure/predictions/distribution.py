@@ -57,7 +57,7 @@ class Distribution(Prediction):
     ) -> None:
         family = law_named(law) if isinstance(law, str) else law
         if not isinstance(family, Law):
-            raise InputError(f"law must be a law or the name of one, got {law!r}")
+            raise InputError(f"law must be a family of distributions or its name, got {law!r}")
         given = {
             name: as_vector(value, f"{family.name} parameter {name}", scalar=True)
             for name, value in parameters.items()
@@ -194,7 +194,7 @@ class Distribution(Prediction):
 
     def _moment(self, value: FloatArray, name: str) -> FloatArray:
         if not np.isfinite(value).all():
-            raise UnanswerableError(f"some laws of the family {self.law.name} have no {name}")
+            raise UnanswerableError(f"some {self.law.name} distributions have no {name}")
         return value
 
 

@@ -126,7 +126,9 @@ class ScipyLaw(Law):
             family = found
         points = np.asarray(getattr(family, "xk", 0.0), dtype=np.float64)
         if (points != np.floor(points)).any():
-            raise InputError(f"a discrete law must live on whole numbers, got {points.tolist()}")
+            raise InputError(
+                f"a discrete distribution must live on whole numbers, got {points.tolist()}"
+            )
         self.family = family
         self.name = str(family.name)
         self.discrete = isinstance(family, stats.rv_discrete)

@@ -52,7 +52,7 @@ class MixtureLaw(Law):
 
     def __init__(self, parts: Sequence[Law]) -> None:
         if len(parts) < 2:
-            raise InputError(f"parts must be at least 2 laws, got {len(parts)}")
+            raise InputError(f"parts must be at least 2 distributions, got {len(parts)}")
         kinds = {part.discrete for part in parts}
         self.name = "+".join(part.name for part in parts)
         if len(kinds) > 1:

@@ -137,8 +137,8 @@ class ConformalIntervals(Method):
         """
         if self.method not in _SCORES or self.belief not in (Intervals.kind, POINT):
             raise InputError(
-                f"method must be among {', '.join(_SCORES)} and belief 'intervals' or 'point', "
-                f"got {self.method!r} and {self.belief!r}"
+                f"method must be among {', '.join(_SCORES)}, and belief must be 'intervals' or "
+                f"'point', got {self.method!r} and {self.belief!r}"
             )
         scores = _SCORES[self.method]
         centred = self.method in _STRETCHES and calibration.point is not None

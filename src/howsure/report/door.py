@@ -203,7 +203,7 @@ def _classed(y: npt.NDArray[Any], models: Iterable[Given]) -> FloatArray:
     sets = [each for one in models for each in one.predictions if isinstance(each, LabelSets)]
     every = {each.labels for each in sets}
     if len(every) > 1:
-        raise InputError("models must tell of the same classes, got label sets of different labels")
+        raise InputError("models must have the same classes, got label sets of different labels")
     labels = next(iter(every), None)
     place = {label: float(code) for code, label in enumerate(labels or ())}
     if not place:

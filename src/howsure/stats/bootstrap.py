@@ -22,6 +22,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.labels import as_labels
 from howsure.core.rng import KeyArray, row_uniforms
 from howsure.core.weights import Weights, merge_rows
+from howsure.stats.dominance import lowest
 
 AT_MOST = 20_000
 _GROUPS = 2_000
@@ -187,11 +188,7 @@ def jackknife_influence(function: Callable[[IntArray], npt.ArrayLike], n: int) -
 def subsample(keys: KeyArray, at_most: int, *, seed: int, name: str) -> IntArray:
     """Choose at most so many rows at random, whatever their order."""
     _check_count(at_most, "at_most", least=1)
-    draws = row_uniforms(seed, name, keys)
-    if len(draws) > at_most:
-        rows = np.argpartition(draws, at_most - 1)[:at_most]
-        return np.asarray(rows[np.argsort(draws[rows])])
-    return np.asarray(np.argsort(draws))
+    return lowest(row_uniforms(seed, name, keys), at_most)
 
 
 def resampling_units(

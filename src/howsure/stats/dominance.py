@@ -65,6 +65,17 @@ class PairMasses:
     discordant: FloatArray
 
 
+def lowest(values: FloatArray, most: int) -> IntArray:
+    """Rows of so many lowest values, the lowest first; of equal ones the earlier row.
+
+    NumPy's own order of ties differs between processors.
+    """
+    rows = np.arange(len(values))
+    if most < len(values):
+        rows = np.flatnonzero(values <= np.partition(values, most - 1)[most - 1])
+    return np.asarray(rows[np.argsort(values[rows], kind="stable")][:most])
+
+
 def rank_values(values: npt.ArrayLike, weights: FloatArray | None = None) -> Ranked:
     """Rank values, ties together."""
     array = as_vector(values, "values", finite=False)

@@ -69,7 +69,7 @@ the 5 % at which it is bad, so that a right model is seldom advised.
 NEAR = 0.9
 """Share of the best gain that is as good as the best."""
 _WORSE = -float(special.ndtri(0.05))
-_KINDS = (*(each.kind for each in RICHEST), POINT)
+_KINDS = tuple(kind for kind in (*(each.kind for each in RICHEST), POINT) if kind in METHODS)
 """Kinds of prediction, what says most first: that one decides what is tried."""
 _OWN = frozenset(("groups", "region", "width", "trade"))
 """Findings that only what aims at them heals: else they are out of sight, as folds differ."""

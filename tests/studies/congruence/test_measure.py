@@ -209,7 +209,7 @@ def test_methods_without_an_answer_have_a_reason() -> None:
     how = CongruenceMeasure(draws=1, bootstraps=0, samplings=1)
     result = compare({}, [task], fits=fits, measure=how, truth=True)
     assert result.models == ("broken", "bands", TRUTH)
-    for model, reason in (("broken", "it failed"), ("bands", "needs laws or samples")):
+    for model, reason in (("broken", "it failed"), ("bands", "needs distributions or samples")):
         assert math.isnan(result.mean(model, "cce"))
         (record,) = [
             one for one in result.records() if one.model == model and one.metric == "mean_cce"

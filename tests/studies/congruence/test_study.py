@@ -431,7 +431,7 @@ def test_methods_without_an_answer_say_why(tmp_path: Path) -> None:
     plan = plan_of({"line": "bayesian_ridge", "q": "linear_quantiles"})
     (found,) = done(plan, Store(tmp_path))["wave"]
     assert [item.model for item in found.rejections] == ["line"]
-    told = "congruence needs laws or samples of y, got quantiles"
+    told = "congruence needs distributions or samples of y, got quantiles"
     assert found.result.of("q")[0].reasons["cce"] == told
     assert f"q has no robustness: {told}" in found.notes
     assert len(found.notes) == len(STUDIES) - 1

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from studies.engine.chain import announce
-
-
-@pytest.fixture(autouse=True)
-def interrupts_are_heard() -> Iterator[None]:
-    """Where the tests themselves were started in the background, Ctrl-C is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -256,7 +256,7 @@ def test_a_table_is_split_from_the_command_line(table: Path, tmp_path: Path) -> 
     assert "Over 3 splits the 90 % intervals of linear t cover" in told
     text = written.read_text()
     assert "random splits of the table; beside them" in text
-    assert "Points off" in text
+    assert "Points that depart" in text
 
 
 def test_a_method_that_fails_on_every_split_is_told_and_exits_1(table: Path) -> None:

@@ -367,7 +367,7 @@ class Draws(Sampled):
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         raise InputError(
-            "draws must be given for a belief in samples mode, got none: its own draws would "
+            "draws must be given for predictions in samples mode, got none: its own draws would "
             "match themselves"
         )
 

@@ -114,8 +114,8 @@ def _smoothed(kernel: Kernel, name: str) -> Callable[[FloatArray, FloatArray], F
     if isinstance(kernel, Laplacian) and not kernel.squared:
         return lambda gap, variance: _smooth_laplacian(kernel.gamma, gap, variance)
     raise InputError(
-        f"{name} must be rbf or laplacian for the exact embedding of normal laws, got "
-        f"{kernel.describe()}; draw samples from the laws instead"
+        f"{name} must be rbf or laplacian for the exact embedding of normal distributions, got "
+        f"{kernel.describe()}; draw samples instead"
     )
 
 

@@ -79,7 +79,7 @@ class CountFamily(Law):
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"y must hold counts (0, 1, 2, …) beside {self.name} laws, got "
+                f"y must hold counts (0, 1, 2, …) beside {self.name} distributions, got "
                 f"{int(wrong.sum())} that are not (first at row {row}: {y[row]:g})"
             )
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from howsure.core.errors import MissingDependencyError
 from howsure.core.faults import attempt, collected
-from howsure.core.optional import require
+from howsure.core.optional import installs, require
 from howsure.core.text import clean
 from howsure.report.document import TONES, Choice, Document, Section, noted, slug
 from howsure.report.grids import OF
@@ -77,6 +77,7 @@ def render(document: Document) -> str:
             tones=TONES,
             figured=figured,
             drawn=bool(library),
+            installs=installs("report"),
             facts=facts,
             headline_facts=[fact for fact in facts if len(fact[1]) <= FACT_LENGTH][:FACT_COUNT],
             style=_style(),

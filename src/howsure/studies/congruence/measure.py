@@ -173,7 +173,7 @@ def answer(
 def stated(law: Prediction, y: FloatArray, embedding: FloatArray, *, model: str) -> EvalSet:
     """Predictive distributions beside what happened and embedded inputs."""
     if not isinstance(law, Distribution | Samples):
-        raise UnanswerableError(f"congruence needs laws or samples of y, got {law.kind}")
+        raise UnanswerableError(f"congruence needs distributions or samples of y, got {law.kind}")
     return EvalSet.checked(y, law, embedding=embedding, model=model)
 
 
@@ -216,7 +216,7 @@ def law_of(held: EvalSet) -> Prediction:
     for law in held.beliefs:
         if isinstance(law, Distribution | Samples):
             return law
-    raise UnanswerableError("congruence needs laws or samples of y, got neither")
+    raise UnanswerableError("congruence needs distributions or samples of y, got neither")
 
 
 def congruence_at(

@@ -26,7 +26,7 @@ TITLES: Final[Mapping[str, str]] = {
     "cce": "CCE",
     "cce_null": "CCE of a correctly specified model",
     "ece": "ECE",
-    "ece_exact": "ECE, cells of discrete laws",
+    "ece_exact": "ECE, cells of discrete distributions",
     "nll": "NLL",
     "nll_unnormalised": "NLL without constant",
     "mae": "MAE",

@@ -363,7 +363,7 @@ def _opening(worlds: Sequence[_World], coverage: float) -> Section:
         cell = replace(share_cell(found.off), tone=found.tone)
         states.setdefault(found.result.method, {})[name] = cell
     note = "Share of test points significantly off nominal coverage."
-    title = f"Points off nominal {formats.level(coverage)}"
+    title = f"Points that depart from nominal {formats.level(coverage)}"
     names = [
         found.result.method if len(worlds) == 1 else f"{name}: {found.result.method}"
         for name, found in every

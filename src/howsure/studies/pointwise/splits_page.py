@@ -241,7 +241,7 @@ class _Table:
             return None
         titles = (
             *("RMSE", "Log-likelihood", "Covered", "Width"),
-            *("Simulated: covered", "Typical distance at single x", "Points off"),
+            *("Simulated: covered", "Typical distance at single x", "Points that depart"),
         )
         at = formats.level(self.coverage)
         return Grid(

@@ -138,7 +138,7 @@ def _toys() -> tuple[FunctionWorld, ...]:
             mean_function=_cube,
             scale_function=constant(0.2),
             description="(2x − 1)³, x in two modes about −0.4 and 0.3, noise of sd 0.2",
-            source=f"{_PAPER}, section 5.4 (the law of x is ours: the paper states none)",
+            source=f"{_PAPER}, section 5.4 (the distribution of x is ours: the paper states none)",
         ),
     )
 
