@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.registry import PluginError, Registry, unknown
+from howsure.core.registry import PluginError, Registry, imported, unknown
 from howsure.studies.tasks.worlds import world_named
 
 
@@ -106,3 +106,25 @@ def test_worlds_come_from_other_packages(package: Any) -> None:
         world_named("redy")
     with pytest.raises(InputError, match="world must be one of"):
         world_named(["linear"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("raise RuntimeError('no such\\ndevice' + 'x' * 10**6)", "RuntimeError: no such device"),
+        ("def broken(:", "SyntaxError: invalid syntax"),
+        ("import sys; sys.exit(0)", "SystemExit: 0"),
+        ("import no_such_library", "No module named 'no_such_library'"),
+    ],
+)
+def test_a_module_that_fails_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = f"module_{len(text)}"
+    (tmp_path / f"{name}.py").write_text(text)
+    with pytest.raises(InputError, match=r"encode .* cannot be imported") as caught:
+        imported(f"{name}:thing", "encode")
+    assert told in str(caught.value)
+    assert len(str(caught.value)) < 600

@@ -153,10 +153,3 @@ def _again(problem: sys.UnraisableHookArgs) -> None:
         _thread.interrupt_main()
     else:
         sys.__unraisablehook__(problem)
-
-
-def import_from_here() -> None:
-    """Make modules of the current folder importable, as ``python -m`` does."""
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -130,14 +132,26 @@ def check_known(name: object, known: Iterable[str], argument: str) -> None:
 
 
 def imported(target: str, argument: str) -> Any:
-    """What ``module:attribute`` names; an error says what is wrong with such a name."""
+    """What ``module:attribute`` names; an error says what is wrong with such a name.
+
+    Modules of the current folder are found too, after all that are installed, so that no file
+    there stands in for a library.
+    """
     module, _, path = target.partition(":")
     if not module or not path:
         raise InputError(f"{argument} must be written module:attribute, got {target!r}")
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.append(here)
     try:
         found: Any = importlib.import_module(module)
     except ImportError as error:
         raise InputError(f"{argument} {target!r} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise InputError(
+            f"{argument} {target!r} cannot be imported, as module {module!r} fails: {told}"
+        ) from error
     for part in path.split("."):
         if not hasattr(found, part):
             near = nearest(part, dir(found))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from howsure.cli.entry import import_from_here
 from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
@@ -63,7 +62,6 @@ _STORE: Final = "howsure-results"
 @app.callback()
 def root() -> None:
     """Run plans of experiments, resume them, and show their results."""
-    import_from_here()
 
 
 @app.command(epilog="Example: howsure bench run smoke --jobs 2")

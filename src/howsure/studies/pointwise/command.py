@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from howsure._version import __version__
-from howsure.cli.entry import Interrupted, import_from_here
+from howsure.cli.entry import Interrupted
 from howsure.cli.options import Outputs, Seed, share
 from howsure.core.errors import InputError, UnanswerableError
 
@@ -173,7 +173,6 @@ def simulate(
         },
     )
     count = trials or (20 if splits else 100)
-    import_from_here()
     tested = method_entries(method, coverage)
     reading = {
         "features": [name.strip() for name in (features or "").split(",") if name.strip()],
