@@ -27,6 +27,7 @@ from howsure.metrics.conditional import (
 )
 from howsure.metrics.conditional.dependence import median_gap
 from howsure.metrics.conditional.forests import Smoother
+from howsure.metrics.conditional.groups import _mean_deviation
 from howsure.metrics.conditional.slab import _search
 from oracles.conditional import dense_hsic, lowest_slab, mean_deviation, permuted_mean
 
@@ -176,6 +177,11 @@ def test_slabs_across_inputs_are_told_by_their_strongest() -> None:
 def test_the_null_of_the_gap_is_the_mean_deviation(n: int, share: float) -> None:
     found = coverage_gap(np.ones(2 * n), np.repeat([0, 1], n), coverage=share, replicates=1)
     assert found.raw.null == pytest.approx(mean_deviation(n, share), rel=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_certain_rows_stray_by_nothing(share: float) -> None:
+    np.testing.assert_array_equal(_mean_deviation(np.array([1, 12]), share), [0.0, 0.0])
 
 
 def test_the_gap_by_hand() -> None:

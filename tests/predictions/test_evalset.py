@@ -110,7 +110,15 @@ def test_row_names_are_numbers_unless_given() -> None:
         ({"beliefs": [np.zeros(2)]}, "beliefs must be predictions, got ndarray"),
         ({"groups": {"g": ["a"]}}, "group 'g' must have 2 rows, got 1"),
         ({"groups": {"g": ["a", None]}}, "group 'g' must hold no missing labels"),
-        ({"features": {"x": [1.0, np.nan]}}, "feature 'x' must hold no missing labels"),
+        (
+            {"features": {"x": [1.0, np.nan]}},
+            "feature 'x' must hold finite numbers, got 1",
+        ),
+        (
+            {"features": {"x": [1.0, np.inf]}},
+            "feature 'x' must hold finite numbers, got 1",
+        ),
+        ({"features": {"x": ["a", None]}}, "feature 'x' must hold no missing labels"),
         ({"embedding": [[1.0], [np.inf]]}, "embedding must hold finite numbers"),
         ({"weights": [1.0]}, "weights must have 2 rows, got 1"),
         ({"weights": Weights.checked([1.0])}, "weights must have 2 rows, got 1"),

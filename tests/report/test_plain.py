@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 
 from figures import samples
 from howsure.core.records import Curve, Record, Table
-from howsure.report.document import Document
+from howsure.report.document import Document, VerdictLine
 from howsure.report.grids import ROWS_LIMIT
 from howsure.report.plain import FORMAT, escape, to_csv, to_json, to_markdown
 from howsure.report.questions import document_of
@@ -141,6 +141,17 @@ def test_hostile_text_breaks_no_table_of_markdown(text: str) -> None:
     assert sum(token.type == "tr_open" for token in tokens) == 2
     assert sum(token.type == "td_open" for token in tokens) == 4  # a measure of two models
     assert not [token for token in tokens if token.type == "html_block"]
+
+
+@QUIET
+@given(st.text(alphabet=st.sampled_from(list("ab <>&\\`*_[]()|\n!=\"'")), max_size=30))
+def test_hostile_commands_stay_code_or_text(text: str) -> None:
+    line = VerdictLine("s", "", command=f"howsure assess '{text}' <img>")
+    tokens = READER.parse(to_markdown(document_of(title="t", lines=(line,), command=line.command)))
+    within = [part for token in tokens for part in token.children or ()]
+    assert not [token for token in (*tokens, *within) if token.type.startswith("html")]
+    if "\n" not in text:
+        assert line.command in [part.content for part in within if part.type == "code_inline"]
 
 
 def test_markdown_holds_the_page_and_says_what_it_leaves_out() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, plain_array
 from howsure.core.brief import brief, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels
@@ -138,7 +138,7 @@ class EvalSet:
             beliefs=held,
             point=forecast,
             features={
-                name: as_labels(value, f"feature {name!r}", length=n)
+                name: _as_feature(value, f"feature {name!r}", n)
                 for name, value in (features or {}).items()
             },
             embedding=None if embedding is None else as_matrix(embedding, "embedding", length=n),
@@ -208,6 +208,16 @@ class EvalSet:
     def row_names(self) -> Labels:
         """Names of the rows."""
         return self.rows if self.rows is not None else np.arange(self.n)
+
+
+def _as_feature(value: npt.ArrayLike, name: str, n: int) -> Labels:
+    """An input of the model: finite numbers, or labels."""
+    array = plain_array(value, name, text=True)
+    return (
+        as_vector(array, name, length=n)
+        if array.dtype.kind == "f"
+        else as_labels(array, name, length=n)
+    )
 
 
 def check_same_rows(evalsets: Sequence[EvalSet]) -> None:

@@ -119,7 +119,7 @@ def _told(line: VerdictLine, section: str = "") -> str:
     asked = ""
     if section and line.question not in ("", section):
         asked = f"{escape(line.question, inside=True)}: "
-    command = f" `{line.command.replace('`', '')}`" if line.command else ""
+    command = f" {_code(line.command)}" if line.command else ""
     return f"- {TONES[line.tone][0]} {asked}{escape(line.text, inside=True)}{command}"
 
 
@@ -154,10 +154,22 @@ def _glossary_block(entry: Any) -> str:
     return "  \n".join(part for part in parts if part)
 
 
+def _code(command: str) -> str:
+    """A command within a line, as code; as text where it has lines of its own."""
+    if "\n" in command:
+        return escape(command, inside=True)
+    fence = "`" * (_longest_run(command) + 1)
+    return f"{fence} {command} {fence}" if "`" in command else f"`{command}`"
+
+
+def _longest_run(command: str) -> int:
+    """Of backticks."""
+    return max((len(run) for run in re.findall(r"`+", command)), default=0)
+
+
 def fenced(command: str) -> str:
     """A code block whose fence is longer than any run of backticks inside it."""
-    longest = max((len(run) for run in re.findall(r"`+", command)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * max(3, _longest_run(command) + 1)
     return f"{fence}sh\n{command}\n{fence}"
 
 

@@ -252,7 +252,7 @@ def _mean_deviation(sizes: IntArray, share: float) -> FloatArray:
     n = sizes.astype(np.float64)
     m = np.minimum(np.floor(n * share), n - 1)
     log_choose = special.gammaln(n + 1) - special.gammaln(m + 2) - special.gammaln(n - m)
-    log_mass = log_choose + (m + 1) * math.log(share) + (n - m) * math.log1p(-share)
+    log_mass = log_choose + special.xlogy(m + 1, share) + special.xlog1py(n - m, -share)
     return np.asarray(2 * (m + 1) * np.exp(log_mass) / n)
 
 
