@@ -146,7 +146,7 @@ def test_hostile_text_breaks_no_table_of_markdown(text: str) -> None:
 @QUIET
 @given(st.text(alphabet=st.sampled_from(list("ab <>&\\`*_[]()|\n!=\"'")), max_size=30))
 def test_hostile_commands_stay_code_or_text(text: str) -> None:
-    line = VerdictLine("s", "", command=f"howsure assess '{text}' <img>")
+    line = VerdictLine("s", "info", command=f"howsure assess '{text}' <img>")
     tokens = READER.parse(to_markdown(document_of(title="t", lines=(line,), command=line.command)))
     within = [part for token in tokens for part in token.children or ()]
     assert not [token for token in (*tokens, *within) if token.type.startswith("html")]
