@@ -177,7 +177,7 @@ def test_crossing_quantiles_may_be_sorted() -> None:
     loaded = load({"y": [1.0, 2.0], "q0.1": [1, 2], "q0.9": [2, 1]}, crossing="sort")
     assert loaded.evalsets[0].beliefs[0].quantile([0.1, 0.9]).tolist() == [[1.0, 2.0]] * 2
     assert loaded.notes == (
-        "1 rows of the model 'model' had quantiles that crossed; each was sorted",
+        "1 row of the model 'model' had quantiles that crossed; each was sorted",
     )
 
 

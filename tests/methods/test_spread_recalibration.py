@@ -331,7 +331,7 @@ def test_rows_that_cross_when_moved_are_sorted_and_counted() -> None:
     result = recalibrate(test, held_out)
     values = result.evalset.beliefs[0].values
     assert (np.diff(values, axis=1) >= 0).all()
-    assert any(note.startswith("1 rows of quantiles crossed") for note in result.notes)
+    assert any(note.startswith("1 row of quantiles crossed") for note in result.notes)
 
 
 def test_levels_out_of_reach_are_left_out_or_refused() -> None:

@@ -235,8 +235,7 @@ def test_labels_are_those_known_at_calibration() -> None:
     assert made.sd()[0] > 2.5
     assert np.ptp(made.sd()[1:]) == 0
     assert notes == (
-        "2 rows with labels of place that calibration lacks are treated as none of the known "
-        "labels.",
+        "2 rows with labels of place that calibration lacks: treated as none of the known labels.",
     )
 
 

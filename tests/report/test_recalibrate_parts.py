@@ -16,6 +16,7 @@ import howsure
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.progress import listening
+from howsure.core.text import CountedNote
 from howsure.inputs import load, open_table, write_table
 from howsure.inputs import write as writing
 from howsure.recalibration import METHODS, load_mend
@@ -353,8 +354,10 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 
 def test_counts_in_notes_add_up() -> None:
-    told = [["1 row of groups is new.", "Plain."], ["1,002 rows of groups is new.", "Plain."]]
-    assert summed(told) == ["Plain.", "1,003 rows of groups is new."]
+    one, more = (CountedNote.of(count, "row", " of groups: new.") for count in (1, 1002))
+    quoted = "5 rows is what a user called a column."
+    told = [[one, "Plain.", quoted], [more, "Plain.", quoted]]
+    assert summed(told) == ["Plain.", quoted, "1,003 rows of groups: new."]
     many = summed([[f"note {place}" for place in range(30)]])
     assert len(many) == 21
     assert re.search("10 more notes", many[-1])

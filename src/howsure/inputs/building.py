@@ -9,6 +9,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
+from howsure.core.text import CountedNote
 from howsure.inputs.cells import Cells
 from howsure.inputs.classes import label_sets
 from howsure.inputs.source import quoted
@@ -108,8 +109,11 @@ def beliefs_of(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
 def crossing_notes(made: Sequence[EvalSet]) -> tuple[str, ...]:
     """What to say of quantiles that crossed."""
     return tuple(
-        f"{belief.crossed_rows} rows of the model {quoted(evalset.model)} had quantiles that "
-        "crossed; each was sorted"
+        CountedNote.of(
+            belief.crossed_rows,
+            "row",
+            f" of the model {quoted(evalset.model)} had quantiles that crossed; each was sorted",
+        )
         for evalset in made
         for belief in evalset.beliefs
         if isinstance(belief, Quantiles) and belief.crossed_rows

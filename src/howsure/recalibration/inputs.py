@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
+from howsure.core.text import CountedNote
 from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.metrics.conditional.regions import node_rules
 from howsure.metrics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
@@ -136,11 +137,11 @@ class Encoding:
             held = _held(evalset, each).astype(str)
             strange = int((~np.isin(held, each.known)).sum())
             if strange:
-                rows = "row" if strange == 1 else "rows"
-                notes.append(
-                    f"{strange:,} {rows} with labels of {each.feature} that calibration lacks "
-                    "are treated as none of the known labels."
+                said = (
+                    f" with labels of {each.feature} that calibration lacks: treated as none of "
+                    "the known labels."
                 )
+                notes.append(CountedNote.of(strange, "row", said))
         return tuple(notes)
 
     def _coordinates(self, evalset: EvalSet) -> FloatArray:

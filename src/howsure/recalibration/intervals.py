@@ -11,6 +11,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError
+from howsure.core.text import CountedNote
 from howsure.methods.conformal import (
     DELTA,
     Band,
@@ -229,10 +230,11 @@ class IntervalRecalibrator(Recalibrator):
                 _check_stretch(band)
             lower, upper, collapsed = _region(_SCORES[self.method], column.thresholds, band)
             if collapsed:
-                notes.append(
-                    f"{collapsed} intervals at coverage {column.coverage:g} would have shrunk "
-                    "past nothing, and are points at their middle."
+                said = (
+                    f" at coverage {column.coverage:g} would have shrunk past nothing: a point in "
+                    "the middle stands for it."
                 )
+                notes.append(CountedNote.of(collapsed, "interval", said))
             lowers.append(lower)
             uppers.append(upper)
             coverages.append(column.coverage)

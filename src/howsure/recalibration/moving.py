@@ -17,6 +17,7 @@ import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
+from howsure.core.text import CountedNote
 from howsure.methods.conformal import raise_too_large
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.predictions.base import tail_levels
@@ -246,7 +247,8 @@ def crossed_note(made: Prediction) -> tuple[str, ...]:
     """A note on rows of quantiles that crossed when moved; none of anything else."""
     if not isinstance(made, Quantiles) or not made.crossed_rows:
         return ()
-    return (f"{made.crossed_rows} rows of quantiles crossed when moved, and were sorted.",)
+    said = " of quantiles crossed when moved, and were sorted."
+    return (CountedNote.of(made.crossed_rows, "row", said),)
 
 
 def power_of(spread: FloatArray, typical: float, power: float) -> FloatArray:

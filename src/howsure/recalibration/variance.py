@@ -10,6 +10,7 @@ from scipy import optimize
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
+from howsure.core.text import CountedNote
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import SPREAD, Learnt, Method
 from howsure.recalibration.moving import Amounts, Frame, Mover, Rows, left_out
@@ -108,7 +109,7 @@ class VarianceMover(Mover):
             square = np.interp(variance, self.given, self.learnt)
             square = np.divide(square, variance, out=np.ones_like(square), where=some)
         flat = int((~some).sum())
-        notes = (f"{flat} rows without a spread stay as they are.",) if flat else ()
+        notes = (CountedNote.of(flat, "row", " without a spread: left as before."),) if flat else ()
         return np.zeros(evalset.n), np.sqrt(square), notes
 
 

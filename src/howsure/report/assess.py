@@ -60,6 +60,10 @@ WEIGHTS = "Weights"
 """The fact that says in which sense weights were taken."""
 
 
+Said = Finding | VerdictLine
+"""What the verdict says: a finding, or a line that comes from none."""
+
+
 def assess(
     data: Any = None,
     prediction: Any = None,
@@ -435,14 +439,14 @@ def assess_sets(
                 lambda _: None,
             )
             tables.extend([] if differences is None else [differences])
-        findings, lines, silent, states = _judged(
+        said, silent, states = _judged(
             records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
         tested = None
         if trials:
             lead = done[0].evalset.model if found_best is None else found_best.models[0]
             place = [held.model for held in evalsets].index(lead)
-            found_here = [each for each in findings if each.model == lead]
+            found_here = [each for each in _findings(said) if each.model == lead]
             tested = attempt(
                 f"trials of {lead}",
                 partial(
@@ -459,14 +463,14 @@ def assess_sets(
                 lambda _: None,
             )
         if tested is not None:
-            findings, lines = _with_advice(findings, lines, tested, lead, len(done) > 1)
+            said = _with_advice(said, tested, lead, len(done) > 1)
             tables.extend(_trial_table(tested, lead))
         tables.append(silent)
         if len(done) > 1:
             tables.insert(0, overview(states, found_best))
     return Assessment(
-        lines=tuple(lines),
-        findings=tuple(findings),
+        lines=tuple(_line(each, len(done) > 1) for each in said),
+        findings=tuple(_findings(said)),
         records=tuple(records),
         curves=tuple(curves),
         tables=tuple(tables),
@@ -614,17 +618,16 @@ def _judged(
     shown: set[str],
     tolerance: float,
     ignore: Collection[str],
-) -> tuple[list[Finding], list[VerdictLine], Table, dict[str, dict[str, str]]]:
-    """Findings of each model, the first alone of those not shown in detail; what is not judged;
-    the states of all.
+) -> tuple[list[Said], Table, dict[str, dict[str, str]]]:
+    """Findings of each model, the first alone of those not shown in detail, or a line of one that
+    has none; what is not judged; the states of all.
     """
     by_model: dict[str, list[Record]] = {held.model: [] for held in evalsets}
     for record in records:
         by_model[record.model].append(record)
     last = [held.model for held in evalsets if held.model in shown][-1]
     several = len(evalsets) > 1
-    findings: list[Finding] = []
-    lines: list[VerdictLine] = []
+    said: list[Said] = []
     silent: list[tuple[str, str, str, str]] = []
     states: dict[str, dict[str, str]] = {}
     for held, dependence in zip(evalsets, dependences, strict=True):
@@ -646,14 +649,12 @@ def _judged(
             silent += [(held.model, i, QUESTIONS[i].asked, why) for i, why in reasons.items()]
         else:
             told = told[:1]
-        findings.extend(told)
-        lines.extend(_line(finding, several) for finding in told)
+        said.extend(told)
         if not told:
             named = f"{held.model}: " if several else ""
             text = f"{named}Nothing can be judged: {reasons['coverage']}."
-            lines.append(VerdictLine(text, "undecided", QUESTIONS["coverage"].asked))
-    findings.sort(key=lambda finding: finding.id != "comparison")  # the headline of several models
-    lines.sort(key=lambda line: line.question != QUESTIONS["comparison"].asked)
+            said.append(VerdictLine(text, "undecided", QUESTIONS["coverage"].asked))
+    said.sort(key=lambda each: getattr(each, "id", "") != "comparison")  # of all: the headline
     names = ("model", "id", "question", "reason")
     columns = {
         name: np.array([row[place] for row in silent], dtype=object)
@@ -661,30 +662,28 @@ def _judged(
         if several or name != "model"
     }
     notes = "Questions that do not apply to these data, and why."
-    return findings, lines, Table(name="not_judged", columns=columns, notes=notes), states
+    return said, Table(name="not_judged", columns=columns, notes=notes), states
 
 
-def _with_advice(
-    findings: list[Finding], lines: list[VerdictLine], made: Trials, model: str, several: bool
-) -> tuple[list[Finding], list[VerdictLine]]:
+def _findings(said: Iterable[Said]) -> list[Finding]:
+    return [each for each in said if isinstance(each, Finding)]
+
+
+def _with_advice(said: Sequence[Said], made: Trials, model: str, several: bool) -> list[Said]:
     """What is bad of a model by its cost, and the next step behind it."""
-    mine = [
-        place
-        for place, each in enumerate(findings)
-        if each.model == model and each.id != "comparison"  # which is of all, and comes first
-    ]
-    told = ordered([findings[place] for place in mine], made.costs)
-    findings, lines = list(findings), list(lines)
-    # a model on which nothing can be judged has a line, but no finding
-    shown = [lines.index(_line(findings[place], several)) for place in mine]
-    for place, line, each in zip(mine, shown, told, strict=True):
-        findings[place], lines[line] = each, _line(each, several)
+    mine = {
+        place: each
+        for place, each in enumerate(said)
+        if isinstance(each, Finding) and each.model == model and each.id != "comparison"
+    }
+    told = dict(zip(mine, ordered(list(mine.values()), made.costs), strict=True))
+    found = [told.get(place, each) for place, each in enumerate(said)]
     if made.advice is not None:
         text = f"{model}: {made.advice.sentence}" if several else made.advice.sentence
         step = VerdictLine(text, "info", "What would help?", made.advice.command)
-        bad = [line for line, each in zip(shown, told, strict=True) if each.state == "bad"]
-        lines.insert(max(bad, default=min(shown, default=len(lines)) - 1) + 1, step)
-    return findings, lines
+        bad = [place for place, each in told.items() if each.state == "bad"]
+        found.insert(max(bad, default=min(told, default=len(found)) - 1) + 1, step)
+    return found
 
 
 def _trial_table(made: Trials, model: str) -> list[Table]:
@@ -712,8 +711,10 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
 
 
-def _line(finding: Finding, several: bool) -> VerdictLine:
+def _line(finding: Said, several: bool) -> VerdictLine:
     """The finding as a line, with its model before it where there are several."""
+    if isinstance(finding, VerdictLine):
+        return finding
     named = several and finding.id != "comparison"
     text = f"{finding.model}: {finding.sentence}" if named else finding.sentence
     return VerdictLine(text, finding.state, finding.question)

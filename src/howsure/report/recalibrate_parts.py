@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs, new_folders, replacing
 from howsure.core.progress import tell
+from howsure.core.text import CountedNote
 from howsure.core.threads import one_thread
 from howsure.inputs.building import Crossing
 from howsure.inputs.files import TEXT_ENDINGS, table_form
@@ -42,7 +42,6 @@ from howsure.recalibration.base import kinds_of
 from howsure.recalibration.kept import Scale
 from howsure.report.recalibrate import Recalibration, lines_of, recalibrate_tables
 
-_COUNTED: Final = re.compile(r"([\d,]+) (row|interval)s?\b(.*)", re.DOTALL)
 _MOST_NOTES: Final = 20
 
 
@@ -468,18 +467,16 @@ def _family(kind: pa.DataType) -> str:
 
 
 def summed(notes: Iterable[Iterable[str]]) -> list[str]:
-    """Notes on parts as notes on the whole: those that begin with a count of rows add up."""
-    counts: dict[tuple[str, str], int] = {}
+    """Notes on parts as notes on the whole: those that count add up."""
     plain: dict[str, None] = {}
+    counted: dict[tuple[str, str], CountedNote] = {}
     for note in (note for each in notes for note in each):
-        found = _COUNTED.fullmatch(note)
-        if found is None:
-            plain[note] = None
+        if isinstance(note, CountedNote):
+            key = note.one, note.rest
+            counted[key] = counted[key].plus(note.number) if key in counted else note
         else:
-            key = found[2], found[3]
-            counts[key] = counts.get(key, 0) + int(found[1].replace(",", ""))
-    told = [f"{count:,} {what}{'s' * (count != 1)}{rest}" for (what, rest), count in counts.items()]
-    every = [*plain, *told]
+            plain[note] = None
+    every = [*plain, *counted.values()]
     if len(every) <= _MOST_NOTES:
         return every
     return [*every[:_MOST_NOTES], f"{len(every) - _MOST_NOTES} more notes are left out."]
