@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
@@ -84,7 +85,7 @@ def test_what_cannot_be(folder: Path) -> None:
     one = folder / "preds" / "0.parquet"
     code, told = run("assess", one, one, "--memory", "1GB")
     assert code != 0
-    assert "several tables are read whole" in told
+    assert "so their tables are read whole" in told
     assert "--memory must be a size" in run("assess", one, "--memory", "lots")[1]
     assert "contradict" in run("assess", one, "--jobs", 2, "--scheduler", "tcp://x:1")[1]
     assert run("assess", folder / "none*.parquet")[0] != 0
@@ -167,3 +168,26 @@ def test_a_name_that_no_file_can_have(folder: Path, command: str) -> None:
         code, output = run(command, "x" * 5_000 + ending, *more[command])
         assert code != 0
         assert "cannot be read: File name too long" in output
+
+
+def test_common_rows_of_models_in_one_file(folder: Path) -> None:
+    """Rows that one model lacks are left out of a long table, as of two files."""
+    few = TABLE.slice(0, 60).append_column("row", pa.array(range(60)))
+    names = [pa.array(["a"] * 60), pa.array(["b"] * 50)]
+    parts = [few, few.slice(0, 50)]
+    long = [each.append_column("who", name) for each, name in zip(parts, names, strict=True)]
+    path = folder / "long.parquet"
+    parquet.write_table(pa.concat_tables(long), path)
+    flags = ["--model", "who", "--row-id", "row", "--no-trials", "--quiet"]
+    out = folder / "long.json"
+    code, told = run("assess", path, *flags, "--common-rows", "-o", out)
+    assert code == 0, told
+    facts = json.loads(out.read_text())["facts"]
+    assert facts["Rows"] == "50"
+    assert "10 of 'a'" in facts["Reading"]
+    code, told = run("assess", path, *flags, "-o", out)
+    assert code != 0
+    assert "got 10 rows of 'a' that 'b' lacks" in told
+    code, told = run("assess", folder / "preds", "--common-rows")
+    assert code != 0
+    assert "--common-rows compares models of tables that are read whole, got a folder" in told

@@ -147,7 +147,7 @@ class ReadOptions:
             **self.columns,
         }
         one = source[0] if isinstance(source, list) and len(source) == 1 else source
-        if parts is not None and isinstance(one, Path):
+        if parts is not None and isinstance(one, Path) and not self.common_rows:
             from howsure.streaming import load_parts
 
             resources, at = parts.resources(), self.at
@@ -155,7 +155,12 @@ class ReadOptions:
                 address(one), resources=resources, state=parts.state, seed=seed, at=at, **told
             )
         if parts is not None:
-            parts.refuse("several tables are read whole, to be compared row by row")
+            parts.refuse("models are compared row by row, so their tables are read whole")
+        if isinstance(one, Path) and one.is_dir():
+            raise InputError(
+                "--common-rows compares models of tables that are read whole, got a folder: name "
+                "its files, such as FOLDER/*.csv"
+            )
         from howsure.inputs import load
 
         return load(source, common_rows=self.common_rows, **told)
