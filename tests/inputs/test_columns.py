@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import howsure
 from howsure.core.errors import InputError
-from howsure.inputs import ColumnUse, assign_roles, parse_law
+from howsure.inputs import ColumnUse, assign_roles, load, parse_law
 from howsure.inputs.roles import BY_NAME
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
@@ -272,7 +274,10 @@ def test_every_column_is_explained() -> None:
             "t.csv",
         ),
         ColumnUse(
-            "variance", "ignored", "a variance is not read: give its square root as sd", "t.csv"
+            "variance",
+            "ignored",
+            "may state uncertainty: --sd or --variance would read it",
+            "t.csv",
         ),
     )
 
@@ -324,3 +329,49 @@ def test_a_melted_table_is_told_its_spellings() -> None:
         assign_roles(["id", "y", "variable", "value"])
     assert assign_roles(["y", "variable", "value"], {"quantile_level": "variable"}).long
     assert assign_roles(["y", "variable", "value"], {"model": "variable", "point": "value"})
+
+
+def test_variances_are_read_where_a_flag_names_them() -> None:
+    table = {"y": [1.0, 2.0], "pred": [1.5, 1.0], "predict_var": [4.0, 0.25]}
+    loaded = load(table, variance="predict_var")
+    (made,) = loaded.evalsets[0].beliefs
+    np.testing.assert_array_equal(made.sd(), [2.0, 0.5])
+    assert loaded.unread == ()
+    assert load(table).unread == ("predict_var",)
+    with pytest.raises(InputError, match="sd= and variance= state two spreads"):
+        load({**table, "s": [1.0, 1.0]}, variance="predict_var", sd="s")
+    with pytest.raises(InputError, match="must hold variances of at least 0, got -1"):
+        load({**table, "v": [1.0, -1.0]}, variance="v")
+    with pytest.raises(InputError, match="variance must stand beside a mean"):
+        load({"y": [1.0], "v": [1.0]}, variance="v")
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        (
+            ("uncertainty_total",),
+            "Column 'uncertainty_total' may state uncertainty and is",
+        ),
+        (("yhat_std", "variance"), "Columns 'yhat_std' and 'variance' may state uncertainty"),
+        (("standing", "room"), None),
+    ],
+)
+def test_columns_that_may_state_uncertainty_are_told_in_the_verdict(
+    columns: tuple[str, ...], sentence: str | None
+) -> None:
+    y = np.arange(40.0)
+    table = {"y": y, "pred": y + 1.0, **{name: np.ones(40) for name in columns}}
+    said = howsure.assess(table, trials=False).verdict
+    assert (sentence or "may state") in said or sentence is None
+    assert sentence is not None or "may state" not in said
+
+
+def test_an_unknown_nominal_coverage_is_told_first() -> None:
+    y = np.arange(40.0)
+    table = {"y": y, "yhat_lower": y - 1.0, "yhat_upper": y + 1.0}
+    first = howsure.assess(table, trials=False).verdict.splitlines()[0]
+    assert first.startswith("The nominal coverage of the intervals is unknown")
+    assert "--coverage 0.9 (coverage=0.9)" in first
+    known = howsure.assess(table, coverage=0.9, trials=False).verdict
+    assert "is unknown" not in known

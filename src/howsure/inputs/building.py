@@ -91,8 +91,8 @@ def beliefs_of(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
     if roles["lower"]:
         shares = [share for share in roles.coverages if share is not None]
         beliefs.append(Intervals(table("lower"), table("upper"), shares or None))
-    if roles["sd"]:
-        beliefs.append(Distribution.normal(cells.one("mean"), cells.one("sd")))
+    if roles["sd"] or roles["variance"]:
+        beliefs.append(Distribution.normal(cells.one("mean"), _spread(cells)))
     if roles.law is not None:
         parameters = {
             name: cells.columns["number", value] if isinstance(value, str) else value
@@ -104,6 +104,21 @@ def beliefs_of(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
     if roles["samples"]:
         beliefs.append(Samples(table("samples")))
     return tuple(beliefs)
+
+
+def _spread(cells: Cells) -> FloatArray:
+    """The stated standard deviations, or the roots of the stated variances."""
+    if cells.roles["sd"]:
+        return np.asarray(cells.one("sd"))
+    variance = np.asarray(cells.one("variance"))
+    if (variance < 0).any():
+        row = int(np.argmax(variance < 0))
+        name = quoted(cells.roles["variance"][0])
+        raise InputError(
+            f"column {name} must hold variances of at least 0, got {variance[row]:g} (first at "
+            f"row {row})"
+        )
+    return np.asarray(np.sqrt(variance))
 
 
 def crossing_notes(made: Sequence[EvalSet]) -> tuple[str, ...]:

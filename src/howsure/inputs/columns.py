@@ -28,7 +28,22 @@ _CLASSES: Final = ("softmax", "label_set")
 _LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
 _HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
 _RANGES: Final = frozenset({"interval_range", "range"})
-_VARIANCE: Final = frozenset({"var", "variance", "pred_var", "y_var", "predictive_variance"})
+_SPREADS: Final = frozenset(
+    (
+        *("sd", "std", "stdev", "stddev", "sigma", "var", "variance"),
+        *("uncertainty", "epistemic", "aleatoric"),
+    )
+)
+"""Words of names that say that a column states an uncertainty."""
+
+
+def stated_spreads(names: Iterable[str]) -> list[str]:
+    """The columns whose names say that they state an uncertainty.
+
+    >>> stated_spreads(["uncertainty_total", "predict_var", "yhat_std", "standard", "variety"])
+    ['uncertainty_total', 'predict_var', 'yhat_std']
+    """
+    return [name for name in names if not _SPREADS.isdisjoint(normal_form(name).split("_"))]
 
 
 RECALIBRATED: Final = "recalibrated_"
@@ -126,9 +141,8 @@ class _Assignment:
             self._columns["features"] = self._expanded(self._features, "features", self._free())
         self._guess("ease")
         self._guess("features")
-        for name in self._free():
-            if normal_form(name) in _VARIANCE:
-                self._notes[name] = "a variance is not read: give its square root as sd"
+        for name in stated_spreads(self._free()):
+            self._notes.setdefault(name, "may state uncertainty: --sd or --variance would read it")
         return tuple(self._of_family(name, *held).made() for name, held in models.items()) or (
             self.made(),
         )
@@ -498,6 +512,15 @@ class _Assignment:
     def _normal_law(self) -> None:
         """Settle mean, sd and point, as they go together."""
         mean, sd, point = (self._columns[role] for role in ("mean", "sd", "point"))
+        variance = self._columns.get("variance", ())
+        if variance:
+            if self._law is not None or (sd and "sd" not in self._guessed):
+                other = "sd=" if self._law is None else "law="
+                raise InputError(f"{other} and variance= state two spreads: give one of them")
+            if not mean and not point:
+                raise InputError("variance must stand beside a mean or a point forecast")
+            self._columns |= {"mean": mean or point, "sd": ()}
+            return
         if sd and self._law is not None:
             if "sd" not in self._guessed:
                 raise InputError("law= and sd= state two distributions: give one of them")

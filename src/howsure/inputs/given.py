@@ -324,7 +324,11 @@ class _Reader:
             return []
         found = [roles.only(lambda role: role.of == "belief") for roles in made]
         for roles in found:
-            told = roles["lower"] or roles["sd"] or roles["samples"] or roles.law or roles.classes
+            told = (
+                any(roles[name] for name in ("lower", "sd", "variance", "samples"))
+                or roles.law
+                or roles.classes
+            )
             if not told and len(roles.levels) < 2:
                 return []
         used = [column for roles in found for column in roles.by_column()]

@@ -153,6 +153,13 @@ ROLES: Final = (
         "uncertainty_std uncertainty_sd",
     ),
     Role(
+        "variance",
+        "belief",
+        "number",
+        "Column of predicted variances, in place of standard deviations.",
+        told="variance of a normal distribution",
+    ),
+    Role(
         "quantiles",
         "belief",
         "number",
@@ -355,6 +362,7 @@ class Columns(TypedDict, total=False):
     coverage: float | Sequence[float] | None
     mean: str | None
     sd: str | None
+    variance: str | None
     quantiles: Mapping[float, str] | Names
     samples: Names
     law: str | None

@@ -117,7 +117,8 @@ def _lie_within(labels: Sequence[str], most: float) -> bool:
 
 def _is_wide(cells: Cells) -> bool:
     """Whether a row holds more than a point forecast."""
-    return any(cells.roles[role] for role in ("lower", "sd", "quantiles", "samples", "law"))
+    wide = ("lower", "sd", "variance", "quantiles", "samples", "law")
+    return any(cells.roles[role] for role in wide)
 
 
 def _same(one: IntArray, other: IntArray) -> bool:

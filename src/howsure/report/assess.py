@@ -40,7 +40,7 @@ from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import SLOW_ROWS
 from howsure.metrics.miss_range import MISS_RANGE, check_miss_range, in_words
-from howsure.predictions import EvalSet, LabelSets, content_order
+from howsure.predictions import EvalSet, Intervals, LabelSets, content_order
 from howsure.report.assessment import Assessment
 from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
@@ -297,6 +297,7 @@ def assess_loaded(
         beside=loaded.texts,
         images=loaded.images,
         totals=loaded.totals,
+        unread=loaded.unread,
         facts={**(facts or {}), **loaded.facts},
         **options,
     )
@@ -324,10 +325,12 @@ def assess_sets(
     beside: Mapping[str, npt.NDArray[Any]] | None = None,
     images: npt.NDArray[Any] | None = None,
     totals: Sequence[Totals] = (),
+    unread: Sequence[str] = (),
 ) -> Assessment:
     """Assess evaluation sets of one or several models, as `assess` does.
 
     Where these are a sample of more rows, `totals` hold what all rows of each model add up to.
+    `unread` are columns that may state an uncertainty and play no role.
 
     Rows are first put in an order that only their content decides, and products run on one
     thread: neither the order of rows nor the number of threads changes a number. `recalibration`
@@ -442,6 +445,7 @@ def assess_sets(
         said, silent, states = _judged(
             records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
+        said = [*_unknown(evalsets), *said, *_unread(unread)]
         tested = None
         if trials:
             lead = done[0].evalset.model if found_best is None else found_best.models[0]
@@ -663,6 +667,28 @@ def _judged(
     }
     notes = "Questions that do not apply to these data, and why."
     return said, Table(name="not_judged", columns=columns, notes=notes), states
+
+
+def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
+    """What must be said before all else of intervals whose coverage is unknown."""
+    kept = (each for held in evalsets for each in held.beliefs)
+    if any(isinstance(each, Intervals) and not each.coverages for each in kept):
+        yield VerdictLine(
+            "The nominal coverage of the intervals is unknown, so coverage is not judged: say it, "
+            "such as --coverage 0.9 (coverage=0.9).",
+            "undecided",
+            QUESTIONS["coverage"].asked,
+        )
+
+
+def _unread(names: Sequence[str]) -> Iterator[VerdictLine]:
+    """Columns that may state an uncertainty."""
+    if names:
+        told = listed(map(repr, names[:3]))
+        text = f"Column {told} may state uncertainty and is not read: --sd or --variance reads it."
+        if len(names) > 1:
+            text = f"Columns {told} may state uncertainty: --sd or --variance reads one."
+        yield VerdictLine(text, "info")
 
 
 def _findings(said: Iterable[Said]) -> list[Finding]:
