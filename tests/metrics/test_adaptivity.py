@@ -1,6 +1,8 @@
 """Measures of adaptivity against their definitions, published floors and the laws of rows."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +31,7 @@ from howsure.metrics.adaptivity import (
     t_ss,
 )
 from howsure.metrics.adaptivity.results import shuffled_column
+from howsure.stats.estimate import Estimate
 
 NONE = Resampling(replicates=0, permutations=0)
 SEEDS = st.integers(0, 10_000)
@@ -347,3 +350,53 @@ def test_ranks_of_labels() -> None:
 def test_bad_input_is_named(call, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+def sets_of(rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
+    """Hits, sizes and ranks of label sets of twelve labels, and an ease that follows difficulty."""
+    heat = np.exp(0.8 * rng.normal(size=n))
+    shares = np.exp(2.0 * rng.normal(size=(n, 12)) / heat[:, None])
+    shares /= shares.sum(axis=1, keepdims=True)
+    label = (shares.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    order = np.argsort(-shares, axis=1)
+    size = (np.take_along_axis(shares, order, axis=1).cumsum(axis=1) < 0.88).sum(axis=1) + 1.0
+    rank = np.argsort(order, axis=1)[np.arange(n), label] + 1.0
+    return (rank <= size).astype(float), size, rank, 0.3 * rng.normal(size=n) - heat
+
+
+def intervals_of(rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
+    """Hits, widths and errors of intervals that grow too little with the noise; ease beside."""
+    x = rng.random(n)
+    error = np.abs((0.3 + x) * rng.normal(size=n))
+    width = 3.29 * (0.5 + 0.6 * x) * np.exp(0.1 * rng.normal(size=n))
+    return (2 * error <= width).astype(float), width, error, 0.05 * rng.normal(size=n) - x
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drawn", [sets_of, intervals_of])
+def test_intervals_hold_what_a_table_shows_on_average(drawn: Callable[..., Any]) -> None:
+    """Of 80 tables the intervals hold their own value always, and the mean value in about 95 %."""
+    resampling = Resampling(replicates=200, permutations=0)
+    found: dict[str, list[Estimate]] = {}
+    for seed in range(80):
+        hit, size, hard, ease = drawn(np.random.default_rng([9, seed]), 3_000)
+        told = {
+            "t_cv": t_cv(hit, ease, coverage=0.9, resampling=resampling),
+            "t_ss": t_ss(size, hard, ease, resampling=resampling),
+        }
+        if drawn is sets_of:
+            told |= {
+                "escv": escv(hit, size, coverage=0.9, resampling=resampling),
+                "sscv": sscv(hit, size, coverage=0.9, resampling=resampling),
+                "rank_cv": rank_cv(hit, hard, coverage=0.9, resampling=resampling),
+                "rank_ss": rank_ss(size, hard, resampling=resampling),
+            }
+        for name, measure in told.items():
+            found.setdefault(name, []).append(measure.estimate)
+    for name, estimates in found.items():
+        value, lower, upper = np.array([(e.value, e.lower, e.upper) for e in estimates]).T
+        assert ((lower <= value) & (value <= upper)).all(), name
+        held = ((lower <= value.mean()) & (value.mean() <= upper)).mean()
+        assert held >= 0.88, (name, held)  # three standard errors below 95 %
+        if name in ("t_cv", "t_ss", "rank_ss"):
+            assert (upper - lower).mean() < 6.0 * value.std(), name

@@ -89,7 +89,7 @@ GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "belief": Draws([0.0, 1.0, 2
         ({"output_kernel": lambda a, b: -(a @ b.T)}, "output_kernel must be positive definite"),
         (
             {"belief": Normals([0.0] * 3, [1.0] * 3), "output_kernel": "polynomial"},
-            "output_kernel must be rbf or laplacian for the exact embedding of normal laws",
+            "output_kernel must be rbf or laplacian for the exact embedding of normal dist",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from howsure.metrics.adaptivity.results import (
     bootstrapped,
     canonical_rows,
     shuffled_column,
+    simulated_means,
 )
 from howsure.stats.estimate import Estimate
 
@@ -240,7 +242,11 @@ def _line(
             why = f"all cells agree in mean {'size' if spread[0] else 'difficulty'}"
         none = Estimate(math.nan, reason=why, n=float(mass.sum()))
         return AdaptivityMeasure(estimate=none, cells=table)
-    draws = bootstrapped(slope, counts, resampling, name)
+    if isinstance(cells, EaseCells):
+        drawn = simulated_means(cells, rows, counts, resampling, name)
+        draws = np.array([signed_r2(*pair.T) for pair in drawn])
+    else:
+        draws = bootstrapped(slope, counts, resampling, name)
     rng = child(resampling.seed, "adaptivity", name, "shuffle")
     shuffled = np.array(
         [
@@ -248,7 +254,11 @@ def _line(
             for _ in range(resampling.permutations if name == "t_ss" else 0)
         ]
     )
-    return _measure(value, draws, shuffled, table, resampling)
+    found = _measure(value, draws, shuffled, table, resampling)
+    if not isinstance(cells, EaseCells):
+        return found
+    lower, upper = np.clip(resampling.around(value, draws), -1.0, 1.0)
+    return replace(found, estimate=replace(found.estimate, lower=float(lower), upper=float(upper)))
 
 
 def _measure(

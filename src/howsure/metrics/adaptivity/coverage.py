@@ -23,8 +23,8 @@ from howsure.metrics.adaptivity.results import (
     AdaptivityMeasure,
     CellTable,
     Resampling,
-    bootstrapped,
     canonical_rows,
+    simulated_shares,
 )
 from howsure.stats.estimate import Estimate
 
@@ -301,16 +301,20 @@ def _violation(
     if ((covered != 0) & (covered != 1)).any():
         raise InputError("covered must hold 0 or 1 in every row")
 
-    def largest(multiplicities: FloatArray) -> float:
-        return largest_violation(cells, covered, multiplicities, target, two_sided=two_sided)
-
     mass, means = cells.means(covered[:, None], counts)
     table = CellTable(low=cells.low, high=cells.high, n=mass, means={"coverage": means[:, 0]})
-    value = largest(counts)
+    value = largest_violation(cells, covered, counts, target, two_sided=two_sided)
     if math.isnan(value):
         return _missing(table)
-    draws = bootstrapped(largest, counts, resampling, name)
-    lower, upper = resampling.interval(draws)
+    known, fixed = mass > 0.0, isinstance(cells, EaseCells)
+    drawn = simulated_shares(means[known, 0], mass[known], resampling, name, fixed=fixed)
+    gaps = np.abs(target - drawn) if two_sided else np.maximum(target - drawn, 0.0)
+    draws = np.nanmax(gaps, axis=1)
+    if fixed:
+        lower, upper = np.clip(resampling.around(value, draws), 0.0, 1.0).tolist()
+    else:  # the few rows of rare strata make the draws too skew to be turned about their mean
+        lower, upper = resampling.interval(draws)
+        lower, upper = min(lower, value), max(upper, value)
     if rows.shape[1] > 1:
         floor = _drawn_floor(name, cells, rows[:, 1], counts, target, value, resampling)
     else:

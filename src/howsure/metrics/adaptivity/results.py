@@ -14,6 +14,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.convert import Checked, Fraction, Natural
 from howsure.core.rng import child
 from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
+from howsure.metrics.adaptivity.cells import Cells
 from howsure.stats.bootstrap import resampled_counts
 from howsure.stats.estimate import Estimate
 
@@ -59,6 +60,12 @@ class Resampling(Checked):
         low, high = np.quantile(draws, [tail, 1 - tail], method="weibull")
         return float(low), float(high)
 
+    def around(self, value: float, draws: FloatArray) -> tuple[float, float]:
+        """Interval of what a value estimates, from how draws lie about their own mean."""
+        low, high = self.interval(draws)
+        middle = float(draws.mean()) if len(draws) else math.nan
+        return value - (high - middle), value - (low - middle)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CellTable:
@@ -89,9 +96,11 @@ class AdaptivityMeasure:
     Attributes
     ----------
     estimate : Estimate
-        The number. Its bounds are a bootstrap interval over rows: where the value is a maximum
-        over cells, resampling adds noise to noise, so that the interval lies too high, and is to
-        be read beside the null. That is what chance alone gives on average at this n and these
+        The number. It estimates what such a table shows on average at this n and these cells,
+        noise of the cells included, and its bounds are an interval of that: of a violation of
+        coverage and of T-SS by cells drawn anew about their shrunken means (`simulated_shares`,
+        `simulated_means`), else a bootstrap over rows. More rows would show less violation, and
+        more association. The null is what chance alone gives on average at this n and these
         cells: for a violation of coverage, a perfect model; for an association, shuffled rows.
         A value below its upper end says nothing.
     cells : CellTable
@@ -133,6 +142,66 @@ def bootstrapped(
         for row in table
     )
     return np.array([statistic(row) for row in drawn])
+
+
+def simulated_shares(
+    shares: FloatArray, mass: FloatArray, resampling: Resampling, name: str, *, fixed: bool
+) -> FloatArray:
+    """Shares of cells that are drawn anew, shape (replicates, B); NaN where none has a row.
+
+    Shares seen are wider apart than true ones by their noise, and resampled rows would add it once
+    more. So cells draw binomial counts about shares that are moved towards that of all rows until
+    they are as far apart as those seen are less their noise: by √(τ²/(τ² + noise)), with τ² by the
+    moments (R. DerSimonian and N. Laird 1986; T. A. Louis 1984 for the root). Cells keep their
+    rows if these are `fixed`, else they draw them too.
+    """
+    rng = child(resampling.seed, "adaptivity", name, "cells")
+    total = float(mass.sum())
+    rate = float(shares @ mass) / total
+    own = shares * (1.0 - shares) * mass / np.maximum(mass - 1.0, 1.0)
+    apart = float(mass @ np.square(shares - rate)) - float(own @ (1.0 - mass / total))
+    free = total - float(mass @ mass) / total
+    spread = max(apart / free, 0.0) if free > 0.0 else 0.0
+    noise = max(rate * (1.0 - rate), 1e-9) / mass
+    true = np.clip(rate + np.sqrt(spread / (spread + noise)) * (shares - rate), 0.0, 1.0)
+    rows = np.maximum(np.round(mass), 1.0).astype(np.int64)
+    drawn = np.broadcast_to(rows, (resampling.replicates, len(rows)))
+    if not fixed:
+        drawn = rng.multinomial(int(rows.sum()), rows / rows.sum(), size=resampling.replicates)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(rng.binomial(drawn, true) / drawn)
+
+
+def simulated_means(
+    cells: Cells, columns: FloatArray, counts: FloatArray, resampling: Resampling, name: str
+) -> FloatArray:
+    """Means of two columns in cells that are drawn anew, shape (replicates, B, 2).
+
+    As `simulated_shares`: the means are moved towards those of all cells, jointly, until their
+    covariance is that of the means seen less the mean covariance of their noise, and each cell
+    then draws normal noise. Columns come in units of the spread of their means.
+    """
+    rng = child(resampling.seed, "adaptivity", name, "cells")
+    middle = columns - np.average(columns, axis=0, weights=counts)
+    products = np.column_stack([middle, middle**2, middle[:, :1] * middle[:, 1:]])
+    mass, found = cells.means(products, counts)
+    unit = found[:, :2].std(axis=0, ddof=1)
+    off = (found[:, :2] - found[:, :2].mean(axis=0)) / unit
+    rest = np.maximum(mass - 1.0, 1.0)
+    own = np.maximum(found[:, 2:4] - found[:, :2] ** 2, 0.0) / unit**2 / rest[:, None]
+    joint = (found[:, 4] - found[:, 0] * found[:, 1]) / unit.prod() / rest
+    seen = off.T @ off / (len(off) - 1.0)
+    noise = np.array([[own[:, 0].mean(), joint.mean()], [joint.mean(), own[:, 1].mean()]])
+    size, axes = np.linalg.eigh(seen)
+    root = axes * np.sqrt(np.maximum(size, 1e-12))
+    back = (axes / np.sqrt(np.maximum(size, 1e-12))).T
+    kept, turn = np.linalg.eigh(back @ (seen - noise) @ back.T)
+    shrunken = off @ (root @ (turn * np.sqrt(np.clip(kept, 0.0, 1.0))) @ turn.T @ back).T
+    first = np.sqrt(own[:, 0])
+    slope = np.divide(joint, first, out=np.zeros_like(first), where=first > 0.0)
+    drawn = rng.standard_normal((resampling.replicates, len(off), 2))
+    second = slope * drawn[..., 0] + np.sqrt(np.maximum(own[:, 1] - slope**2, 0.0)) * drawn[..., 1]
+    return np.asarray(shrunken + np.stack([first * drawn[..., 0], second], axis=-1))
 
 
 def shuffled_column(values: FloatArray, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
