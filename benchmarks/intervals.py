@@ -10,8 +10,8 @@ left out. An interval that is withheld is counted apart. Bars, at n = 1,000: wha
 shown holds the truth in 92 to 98 % of the tables with independent rows and in 90 to 98 % with
 clusters, three binomial standard errors allowed; under normal errors it is withheld in at most 5 %.
 
-``--adaptivity`` counts for the measures over cells how often an interval holds its own value and the
-mean value of all tables of as many rows, which is what it is an interval of.
+``--adaptivity`` counts for the measures over cells how often an interval holds its own value, and
+the mean value of all tables of as many rows, which is what it is an interval of.
 """
 
 from __future__ import annotations
