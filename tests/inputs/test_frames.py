@@ -130,3 +130,17 @@ def test_numbers_of_any_array() -> None:
         range(1, 3),
     ):
         assert load({"y": values, "pred": [1, 2]}).evalsets[0].y.tolist() == [1.0, 2.0]
+
+
+def test_an_index_of_times_is_the_time_with_a_note() -> None:
+    pd = needs("pandas")
+    times = pd.date_range("2026-01-01", periods=4, freq="h")
+    columns = {"y": [1.0, 2.0, 3.0, 4.0], "pred": [1.5, 1.0, 2.0, 5.0]}
+    loaded = load(pd.DataFrame(columns, index=times))
+    (held,) = loaded.evalsets
+    assert held.time is not None
+    assert [str(each)[:13] for each in held.time] == [str(t)[:13].replace(" ", "T") for t in times]
+    assert "the index of times is read as the column 'time'" in loaded.facts["Reading"]
+    named = pd.DataFrame({**columns, "date": times[::-1]}, index=times)
+    assert load(named).evalsets[0].time[0] > load(named).evalsets[0].time[1]
+    assert load(pd.DataFrame(columns)).evalsets[0].time is None
