@@ -190,13 +190,13 @@ def test_a_file_and_its_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[plan", "is not TOML"),
+        ("[plan", "must be TOML"),
         ("[plan]\nname = 'x'\n", "must name its study"),
         ("[plan]\nstudy = 'pointwise'\n", "at least one world"),
         ("[plan]\nstduy = 'pointwise'\n", "near: study"),
         ("[world]\nx = 'y'\n", "near: worlds"),
         ("plan = 3\n", "plan must be a table"),
-        ("\xff", "is not UTF-8"),
+        ("\xff", "must be UTF-8"),
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, text: str, words: str) -> None:
