@@ -47,3 +47,20 @@ def within(title: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{title}: {error}") from error
+
+
+def message_of(error: BaseException, most: int = 300) -> str:
+    """What an error of somebody else's says, in one line, cut where nobody would read on.
+
+    >>> message_of(ValueError("no " * 10**6), 6)
+    'no no … (2,999,999 characters)'
+    """
+    try:
+        return cut_text(" ".join(str(error).split()), most)
+    except Exception as fault:  # noqa: BLE001 (whatever a class of others does)
+        return f"no words, but {type(fault).__name__} from its __str__"
+
+
+def cut_text(text: str, most: int = 300) -> str:
+    """A text of somebody else's, cut where it is longer than anyone reads."""
+    return text if len(text) <= most else f"{text[:most].rstrip()} … ({len(text):,} characters)"

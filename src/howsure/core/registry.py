@@ -15,16 +15,25 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, Final, final
 
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import HowsureError, InputError, message_of
+
+_OURS: Final = ("howsure", "sklearn")  # packages that run nobody's code when they are imported
+_LOOKING: ContextVar[bool] = ContextVar("howsure_looking", default=False)
 
 
 class PluginError(HowsureError):
     """A thing that another package announces cannot be loaded."""
+
+
+class NotImportedError(HowsureError):
+    """A module that is named is not imported yet, where looking may run nobody's code."""
 
 
 @final
@@ -131,6 +140,16 @@ def check_known(name: object, known: Iterable[str], argument: str) -> None:
         raise InputError(unknown(name, names, argument))
 
 
+@contextmanager
+def importing_nothing() -> Iterator[None]:
+    """Within, a module that is named and not imported yet raises `NotImportedError`."""
+    token = _LOOKING.set(True)
+    try:
+        yield
+    finally:
+        _LOOKING.reset(token)
+
+
 def imported(target: str, argument: str) -> Any:
     """What ``module:attribute`` names; an error says what is wrong with such a name.
 
@@ -140,25 +159,50 @@ def imported(target: str, argument: str) -> Any:
     module, _, path = target.partition(":")
     if not module or not path:
         raise InputError(f"{argument} must be written module:attribute, got {target!r}")
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.append(here)
+    if _LOOKING.get() and module not in sys.modules and module.partition(".")[0] not in _OURS:
+        raise NotImportedError(f"{argument} {target!r} is not loaded to look at what was run")
+    _search_here()
     try:
         found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            if not hasattr(found, part):
+                near = nearest(part, dir(found))
+                hint = f"; near: {', '.join(near)}" if near else ""
+                raise InputError(
+                    f"{argument} must be in {module!r}, got {path!r}{hint}{_taken(module)}"
+                )
+            found = getattr(found, part)
+    except HowsureError:
+        raise
     except ImportError as error:
-        raise InputError(f"{argument} {target!r} cannot be imported: {error}") from error
-    except (Exception, SystemExit) as error:
-        told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InputError(
-            f"{argument} {target!r} cannot be imported, as module {module!r} fails: {told}"
+            f"{argument} {target!r} cannot be imported: {message_of(error)}"
         ) from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            near = nearest(part, dir(found))
-            hint = f"; near: {', '.join(near)}" if near else ""
-            raise InputError(f"{argument} must be in {module!r}, got {path!r}{hint}")
-        found = getattr(found, part)
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"{argument} {target!r} cannot be imported, as module {module!r} fails: "
+            f"{type(error).__name__}: {message_of(error)}"
+        ) from error
     return found
+
+
+def _search_here() -> None:
+    """Let modules of the current folder be found, last of all."""
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        return
+    if here not in sys.path:
+        sys.path.append(here)
+
+
+def _taken(module: str) -> str:
+    """Words for a module of the current folder whose name belongs to another."""
+    used = getattr(sys.modules.get(module), "__file__", None) or "built in"
+    own = os.path.abspath(f"{module.replace('.', os.sep)}.py")
+    if not os.path.exists(own) or (os.path.exists(used) and os.path.samefile(own, used)):
+        return ""
+    return f"; {module!r} is {used}: give {own} another name"
 
 
 def _attribute(target: str) -> Any:

@@ -18,7 +18,7 @@ from howsure.studies.cli.submit import submit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from howsure.studies.engine import Combined, Plan, Store
+    from howsure.studies.engine import Combined, Plan, Store, Survey
 
 app = typer.Typer(name="bench", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -118,7 +118,9 @@ def status(
     from howsure.studies.engine import survey
 
     chosen, kept = _opened(plan, store, set_, profile)
-    print_status(Console(), survey(chosen, kept))
+    state = survey(chosen, kept)
+    _say_as_run(state)
+    print_status(Console(), state)
 
 
 @app.command(epilog="Example: howsure bench show smoke --metric all")
@@ -215,6 +217,7 @@ def _results(plan: Plan, store: Store) -> Combined:
     from howsure.studies.engine import combined, survey
 
     state = survey(plan, store)
+    _say_as_run(state)
     results = combined(plan, state, store)
     total = sum(state.counts.values())
     undone = total - state.counts["done"]
@@ -223,6 +226,12 @@ def _results(plan: Plan, store: Store) -> Combined:
     for name, fact in results.facts.items():
         say(f"{name}: {fact}", error=True)
     return results
+
+
+def _say_as_run(state: Survey) -> None:
+    """Where the plan's code was not loaded, say of when its trials are."""
+    if state.as_run:
+        say("note: trials are those of the last run; the plan's own code is not loaded", error=True)
 
 
 def _form(asked: Format | None, output: Path | None) -> Format:

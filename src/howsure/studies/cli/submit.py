@@ -66,7 +66,7 @@ def submit(
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of
     from howsure.studies.cli.display import run_shown
-    from howsure.studies.engine import Store, load_plan
+    from howsure.studies.engine import Store, load_plan, trials_of
 
     if output is not None:
         form_of(output)
@@ -75,6 +75,7 @@ def submit(
     name = label or method.rpartition(":")[2]
     alone, whole = _entered(chosen, name, {"method": method, **_options(option)})
     kept = Store(store)
+    trials_of(whole)  # what is named is loaded, and wrong names are told, before any work
     summary = run_shown(whole if with_plan else alone, kept, jobs=jobs, retry_failed=retry_failed)
     failed = summary.failed + summary.failed_before
     if summary.done or summary.skipped > summary.failed_before:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from graphlib import CycleError, TopologicalSorter
-from typing import final
+from pathlib import Path
+from typing import Any, final
 
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import listening
+from howsure.core.registry import NotImportedError, importing_nothing
 from howsure.studies.engine.cluster import Cluster
 from howsure.studies.engine.executor import Executor, Here, Monitor, Processes, outcomes
 from howsure.studies.engine.plan import Plan
@@ -128,13 +133,16 @@ def run(
         if scheduler is None and jobs == 0:
             raise InputError("trial_timeout must have processes to end: jobs must not be 0, got 0")
     started = time.perf_counter()
-    every = {trial.address: trial for trial in trials_of(plan)}
+    trials = trials_of(plan)
+    every = {trial.address: trial for trial in trials}
     _check_needs(every)
     told = sources_of(every.values())
     listener, monitor = (None, Monitor()) if monitor is None else (monitor.within, monitor)
     if told:
         monitor.sources(told)
     store.sweep()
+    if any(":" in text for text in _texts([plan.worlds, plan.methods, plan.options])):
+        store.keep_plan(_plan_address(plan), [asdict(trial) for trial in trials])
     entries = store.entries(every, thorough=True)
     todo = [a for a, entry in entries.items() if not settled(entry, retry=retry_failed)]
     monitor.begin(len(every), len(every) - len(todo))
@@ -216,10 +224,13 @@ class Survey:
         In the plan's order; two labels of one thing share an entry.
     at_work : tuple of str
         Addresses of the trials that some process works on now.
+    as_run : bool
+        Whether trials are those of the plan's last run, as it names code that was not loaded.
     """
 
     entries: tuple[tuple[Trial, TrialEntry], ...]
     at_work: tuple[str, ...]
+    as_run: bool = False
 
     @property
     def counts(self) -> Counter[str]:
@@ -248,11 +259,15 @@ def survey(plan: Plan, store: Store) -> Survey:
     Returns
     -------
     Survey
+        No module that the plan names is imported for it: where one is needed to know what the
+        trials are, they are those of the last run of the same plan.
 
     Raises
     ------
     InputError
         If the plan names what is not known.
+    UnanswerableError
+        If the plan names a module that is not imported yet, and was not run as it stands.
 
     Examples
     --------
@@ -261,13 +276,50 @@ def survey(plan: Plan, store: Store) -> Survey:
     >>> survey(load_plan("smoke"), Store(tempfile.mkdtemp())).counts["missing"]
     8
     """
-    trials = trials_of(plan)
+    trials, as_run = _trials_seen(plan, store)
     entries = store.entries((trial.address for trial in trials), thorough=True)
     waiting = [a for a, entry in entries.items() if entry.status != "done" and store.in_work(a)]
     return Survey(
         entries=tuple((trial, entries[trial.address]) for trial in trials),
         at_work=tuple(waiting),
+        as_run=as_run,
     )
+
+
+def _trials_seen(plan: Plan, store: Store) -> tuple[tuple[Trial, ...], bool]:
+    """The trials of a plan without running its code, and whether they are those of a run."""
+    try:
+        with importing_nothing():
+            return trials_of(plan), False
+    except NotImportedError as error:
+        kept = store.kept_plan(_plan_address(plan))
+        if kept is None:
+            raise UnanswerableError(
+                f"plan {plan.name!r} was not run in {store.location} as it stands: its code is "
+                f"loaded by howsure bench run alone ({error})"
+            ) from error
+        return tuple(Trial(**{**told, "needs": tuple(told["needs"])}) for told in kept), True
+
+
+def _plan_address(plan: Plan) -> str:
+    """What stands for the words of a plan and the bytes of the tables that it names."""
+    tables = {
+        text: hashlib.sha256(Path(plan.folder, text).read_bytes()).hexdigest()
+        for text in _texts(plan.worlds)
+        if os.path.isfile(os.path.join(plan.folder, text))
+    }
+    version = study_of(plan.study).version
+    words = [plan.study, version, plan.worlds, plan.methods, plan.options, plan.seeds, tables]
+    return hashlib.sha256(json.dumps(words, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts within plain values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(part)
 
 
 def combined(plan: Plan, survey: Survey, store: Store) -> Combined:

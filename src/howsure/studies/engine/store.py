@@ -9,6 +9,7 @@ A store is a folder, on a disk or at a URL::
     trials/<address>/.claim          locked, or renewed, while a process works on the trial
     trials/<address>/.scratch        what a trial saves of itself on its way, until it ends
     runs/<token>                     there while a run lends its work to other machines
+    plans/<address>.json             trials of a plan that names a user's code, as last run
 
 A trial counts as done when its `trial.json` says so and its files are as that says. What a
 process that died left behind does not count, and the next run writes over it.
@@ -21,7 +22,7 @@ import json
 import os
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -440,6 +441,23 @@ class Store:
                 if mine:
                     for path in paths:
                         path.unlink(missing_ok=True)
+
+    def keep_plan(self, address: str, trials: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what the trials of a plan are, for those who look and do not load its code."""
+        content: dict[str, Any] = json.loads(
+            json.dumps({"format": FORMAT, "trials": trials}, default=str)
+        )
+        content["sha256"] = _seal(content)
+        self._write(f"plans/{address}.json", json.dumps(content).encode())
+
+    def kept_plan(self, address: str) -> list[dict[str, Any]] | None:
+        """What `keep_plan` kept; None where it did not, or the file is not what was written."""
+        data = self._folder.read(f"plans/{address}.json")
+        try:
+            content = json.loads(data or b"null")
+            return content["trials"] if content["sha256"] == _seal(content) else None
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
 
     def _finish(self, address: str, **told: Any) -> None:
         """Write the file that makes a trial count."""
