@@ -550,3 +550,13 @@ def test_two_rows_of_ends_are_read_the_only_way_that_rises() -> None:
         same(read(value, 2, coverage=0.9), Intervals(lower, upper, 0.9))
     with pytest.raises(InputError, match=r"\(2, 2\) may hold ends by row or by column"):
         read([[0.0, 1.0], [2.0, 3.0]], 2, coverage=0.9)
+
+
+def test_narrow_ends_of_positive_numbers_are_read_as_ends() -> None:
+    """Counts whose intervals cover 44 % of them: too narrow, and still no means and sds."""
+    rng = child(0, "narrow")
+    middle = rng.gamma(2.0, 100.0, size=800) + 60.0
+    y = np.maximum(middle + 100.0 * rng.normal(size=800), 0.0)
+    lower, upper = middle - 58.0, middle + 58.0
+    assert 0.40 < ((lower <= y) & (y <= upper)).mean() < 0.50
+    same(read((lower, upper), 800, y=y, coverage=0.9), Intervals(lower, upper, 0.9))
