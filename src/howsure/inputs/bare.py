@@ -255,7 +255,7 @@ class Arrays:
         """A note that ends might be means and sds too; refuse them where y fits these better.
 
         A mean is exceeded by half of the rows, so y lies between it and an sd above it in at most
-        half of them: more says that these are ends.
+        half of them: two standard errors more, or all rows, say that these are ends.
         """
         if self.y is None or not (upper > 0).all():
             return ()
@@ -266,7 +266,7 @@ class Arrays:
             return ()
         between = int(((lower <= self.y) & (self.y <= upper)).sum())
         covered = f"y lies between them in {between} of {self.n} rows"
-        if likely and between < self.n / 2 + math.sqrt(self.n) / 2:
+        if likely and between < min(self.n, self.n / 2 + math.sqrt(self.n)):
             raise InputError(
                 f"{name} may be (lower, upper) or (mean, sd), as {covered} and the first is "
                 f"nowhere above the second: give howsure.Intervals(lower, upper, "
