@@ -526,12 +526,14 @@ def test_a_bare_form_is_never_read_as_another_kind_without_a_word(
 
 
 @pytest.mark.parametrize("form", ["tuple", "columns", "rows"])
-@pytest.mark.parametrize("center", [0.0, -0.4, -0.8])
+@pytest.mark.parametrize("center", [0.0, -0.4, -0.8, -5.0])
 def test_means_and_sds_at_a_coverage_are_not_read_as_ends(form: str, center: float) -> None:
     y, truths = _truths(500, center, 1.0)
-    value = FORMS[form](truths["Distribution"])
-    with pytest.raises(InputError, match=r"may be \(lower, upper\) or \(mean, sd\).*y lies betwee"):
-        read(value, 500, y=y, coverage=0.9)
+    for part in range(0, 500, 50):  # where y lies below a far sd, it is half above its mean
+        rows = slice(part, part + 50)
+        held = FORMS[form]([each[rows] for each in truths["Distribution"]])
+        with pytest.raises(InputError, match=r"may be \(lower, upper\) or \(mean, sd\).*y lies b"):
+            read(held, 50, y=y[rows], coverage=0.9)
 
 
 def test_positive_ends_are_read_as_ends_with_a_note_where_rows_are_too_few_to_tell() -> None:

@@ -257,7 +257,8 @@ class Arrays:
         """A note that ends might be means and sds too; refuse them where y fits these better.
 
         Half of the rows exceed a mean, so that y lies between it and an sd above it in at most half
-        of them: more says that these are ends, as does another share below the first.
+        of them: two standard errors more, or all rows, say that these are ends, as does another
+        share below the first.
         """
         if self.y is None or not (upper > 0).all():
             return ()
@@ -270,7 +271,7 @@ class Arrays:
             return ()
         between = int(((lower <= self.y) & (self.y <= upper)).sum())
         covered = f"y lies between them in {between} of {self.n} rows"
-        if likely and between < self.n / 2 + math.sqrt(self.n) / 2:
+        if likely and between < min(self.n, self.n / 2 + math.sqrt(self.n)):
             raise InputError(
                 f"{name} may be (lower, upper) or (mean, sd), as {covered} and the first is "
                 f"nowhere above the second: give howsure.Intervals(lower, upper, "

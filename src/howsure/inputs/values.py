@@ -25,6 +25,7 @@ from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, quoted
 
 MOST_FLOAT_LABELS: Final = 100
+_TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,47 @@ def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     return numbers(plain, name)
 
 
+def times_of_day(column: pa.ChunkedArray) -> npt.NDArray[np.timedelta64] | None:
+    """A column as times since midnight; None where it holds anything else."""
+    plain = _plain(column)
+    if _is_text(plain.type):
+        text = _without_words(plain)
+        if not pc.all(pc.match_substring_regex(text, _TIME_OF_DAY)).as_py():
+            return None
+        parts = [pa.scalar(part, text.type) for part in ("1970-01-01T", "")]
+        padded = pc.replace_substring_regex(text, r"^(\d):", r"0\1:")
+        plain = pc.binary_join_element_wise(parts[0], padded, parts[1])
+        if not _casts(plain, pa.timestamp("us")):
+            return None
+    elif pa.types.is_time(plain.type):
+        plain = pc.cast(plain, pa.time64("us"), safe=False).cast(pa.int64())
+    elif not pa.types.is_null(plain.type):
+        return None
+    return np.asarray(plain.cast(pa.timestamp("us")).to_numpy() - np.datetime64(0, "us"))
+
+
+def moments_of(
+    dates: pa.ChunkedArray, clock: pa.ChunkedArray, name: str
+) -> tuple[npt.NDArray[np.datetime64], npt.NDArray[np.timedelta64]] | None:
+    """Moments of two columns, and their times of day; None unless one holds dates, one these.
+
+    Each misses what its own column misses: a date without a time of day is midnight, beside NaT.
+    """
+    offsets = times_of_day(clock)
+    try:
+        days = times(dates, name)
+    except InputError:
+        return None
+    if days.dtype.kind == "f" and np.isnan(days).all():
+        days = np.full(len(days), "NaT", dtype="datetime64[D]")
+    if offsets is None or days.dtype.kind != "M":
+        return None
+    if (days != days.astype("datetime64[D]"))[~np.isnat(days)].any():
+        return None
+    since_midnight = np.where(np.isnat(offsets), np.timedelta64(0, "us"), offsets)
+    return days.astype("datetime64[us]") + since_midnight, offsets
+
+
 def names_zone(column: pa.ChunkedArray) -> bool | None:
     """Whether moments name a time zone, as the first of them tells; None where none is there."""
     plain = _plain(column)
@@ -215,7 +257,7 @@ def absent(column: npt.NDArray[Any] | Labels) -> BoolArray:
         return column.missing()
     if column.dtype.kind == "f":
         return np.asarray(np.isnan(column).reshape(len(column), -1).any(axis=1))
-    if column.dtype.kind == "M":
+    if column.dtype.kind in "mM":
         return np.asarray(np.isnat(column))
     if column.dtype.kind == "O":
         return np.asarray(np.equal(column, np.array(None, dtype=object)), dtype=np.bool_)
