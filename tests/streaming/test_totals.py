@@ -15,7 +15,7 @@ from howsure.core.labels import Categories
 from howsure.core.weights import Weights
 from howsure.metrics.measure import evaluate
 from howsure.metrics.sums import SUMS
-from howsure.predictions import EvalSet, Intervals
+from howsure.predictions import Distribution, EvalSet, Intervals
 from howsure.streaming.totals import Totals
 from howsure.streaming.whole import Whole
 from laws.worlds import KINDS, affine, make
@@ -92,3 +92,21 @@ def test_infinite_widths_stay_infinite_however_rows_are_cut(cuts: list[int]) -> 
     assert widths
     assert all(math.isinf(value) for value in widths)
     compare(moved, [0, *cuts, 200], 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-60, 1e60, 1e90])
+def test_an_interval_whose_cubes_are_no_numbers_is_withheld(scale: float) -> None:
+    held = affine(make("normal", 200, np.random.default_rng(1)), 0.0, scale)
+    whole = streamed(held, [0, 70, 200])
+    for record in whole.measured().records:
+        if record.metric in ("r_squared", "relative_width", "rmse"):
+            own = next(r for r in whole.sample.records if r.metric == record.metric)
+            assert record.value == pytest.approx(own.value, rel=1e-9)
+            assert math.isnan(record.lower)
+            assert record.reason.startswith("no interval: ")
+
+
+def test_y_of_two_values_has_an_interval_however_rows_are_cut() -> None:
+    y = np.tile([0.0, 1.0], 100)
+    held = EvalSet.checked(y, Distribution.normal(0.2 + 0.5 * y, 1.0))
+    compare(held, [0, 50, 101, 200], 1e-9)

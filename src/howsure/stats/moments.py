@@ -182,11 +182,25 @@ class Joint:
                 rows[square] -= 2.0 * by * rows[place]
         return Joint(self.mass, mean, least, greatest, second, third)
 
+    @np.errstate(over="ignore", invalid="ignore")
+    def is_representable(self) -> bool:
+        """Whether cubes of all columns that vary are numbers, neither 0 nor infinite."""
+        p = len(self.second)
+        least, greatest = self.least[:p], self.greatest[:p]
+        sizes = np.sqrt(np.maximum(np.diag(self.second), 0.0) / self.mass)
+        moved = np.flatnonzero(np.isnan(least))  # squares of the column before
+        sizes[moved] = np.square(sizes[moved - 1])
+        cubes = self.mass * sizes**3
+        return bool((np.isfinite(cubes) & (cubes > _LEAST_CUBE) | (least == greatest)).all())
+
     def points(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Two values of slopes · (row − mean) and their weights, each shape (2,)."""
         second = max(float(slopes @ self.second @ slopes), 0.0)
         third = float(np.einsum("abc,a,b,c->", self.third, slopes, slopes, slopes))
         return two_points(*(np.array([each]) for each in (self.mass, 0.0, second, third)))
+
+
+_LEAST_CUBE = 1e-290  # below, numbers lose digits
 
 
 def _added(mean: FloatArray, rest: FloatArray) -> FloatArray:

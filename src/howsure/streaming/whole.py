@@ -180,6 +180,11 @@ class Whole:
     def _statistic(self, key: Key) -> Record:
         held = self.totals.joints[str(key)]
         found, slopes = SUMS[key.metric].value(held)
+        if slopes is not None and not held.is_representable():
+            told = (
+                "no interval: the numbers are too large or too small for their cubes to be summed"
+            )
+            found, slopes = replace(found, reason=told), None
         if slopes is None or not math.isfinite(found.value):
             return self._record(key, found)
         if self.units is None:
