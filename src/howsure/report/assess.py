@@ -24,6 +24,7 @@ from howsure.core.weights import Weights
 from howsure.figures.text import one_line
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
+from howsure.inputs.source import quoted
 from howsure.inputs.tables import Missing
 from howsure.metrics.catalogue import asked_for
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
@@ -685,7 +686,7 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
 def _unread(names: Sequence[str]) -> Iterator[VerdictLine]:
     """Columns that may state an uncertainty."""
     if names:
-        told = listed(map(repr, names[:3]))
+        told = listed(map(quoted, names), most=3)
         text = f"Column {told} may state uncertainty and is not read: --sd or --variance reads it."
         if len(names) > 1:
             text = f"Columns {told} may state uncertainty: --sd or --variance reads one."
