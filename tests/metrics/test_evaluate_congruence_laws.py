@@ -9,7 +9,14 @@ import pytest
 from scipy import integrate, stats
 
 from howsure.core.rng import child
-from howsure.metrics.congruence import CongruenceReference, Mixtures, Support, laws, null_reference
+from howsure.metrics.congruence import (
+    CongruenceReference,
+    Mixtures,
+    SolverOptions,
+    Support,
+    laws,
+    null_reference,
+)
 from howsure.metrics.congruence.beliefs import Belief
 from howsure.metrics.congruence.laws import belief_of
 from howsure.metrics.congruence.outputs import as_law, law_gram
@@ -262,3 +269,35 @@ def test_the_mode_is_decided_on_the_rows_that_are_used() -> None:
     part = reference_rows(held, seed=4)
     assert part.n == 2_000
     assert congruence_mode([part], everything=True) == congruence_mode([held], seed=4)
+
+
+def overdispersed(scale: float) -> tuple[np.ndarray, np.ndarray, Distribution]:
+    """Inputs and outcomes of thirty rows, and negative binomial laws that are far too low."""
+    draws = rng()
+    mean = scale * draws.gamma(2.0, 1.0, 30) + 0.5
+    law = Distribution.from_scipy(stats.nbinom(3, 3 / (3 + mean)))
+    return draws.normal(size=(30, 20)), law.sample(draws, 1)[:, 0] + 3 * scale, law
+
+
+@pytest.mark.parametrize("scale", [100.0, 1e4])
+def test_few_rows_of_wide_counts_need_no_gram_matrix_of_all_counts(scale: float) -> None:
+    """A Gram matrix of each count of each row with each took two minutes for thirty rows."""
+    x, y, law = overdispersed(scale)
+    belief = belief_of(EvalSet.checked(y, law), "exact")
+    assert len(belief.atoms()) <= laws.MOST_LISTED
+    reference = CongruenceReference(x, y, belief)
+    assert not reference.outputs.dense
+    assert null_reference(reference, replicates=19).p_value == 0.05
+
+
+def test_landmarks_of_few_rows_of_counts_are_right() -> None:
+    x, y, law = overdispersed(3.0)
+    belief = belief_of(EvalSet.checked(y, law), "exact")
+    few, whole = (
+        CongruenceReference(x, y, belief, solver=SolverOptions(method=method))
+        for method in ("auto", "dense")
+    )
+    assert (few.outputs.dense, whole.outputs.dense) == (False, True)
+    assert few.score().values == pytest.approx(whole.score().values, abs=1e-9)
+    nulls = [null_reference(reference, replicates=19).replicates for reference in (few, whole)]
+    assert nulls[0] == pytest.approx(nulls[1], abs=1e-9)

@@ -21,7 +21,7 @@ Listed = tuple[FloatArray, FloatArray]
 LAWS = (Distribution, Samples)
 """The beliefs that are predictive laws."""
 DRAWS = 5
-MOST_LISTED = 1_000_000
+MOST_LISTED = 100_000
 MOST_SUPPORT = 4_000_000
 
 _TAIL = 1e-12  # left out at both ends of a law of counts
@@ -41,7 +41,7 @@ def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -
     """The predictive laws of an evaluation set in the form that congruence takes.
 
     Normal laws, their mixtures, samples and laws of counts embed exactly. Counts are listed up to
-    a million in all. Wider laws, and mixtures of them, are summed by quadrature over runs of
+    100,000 in all. Wider laws, and mixtures of them, are summed by quadrature over runs of
     counts (`howsure.metrics.congruence.lattice`): for an output kernel half as wide as y's
     standard deviation or wider, embeddings are right to about 1e-11, or as the law's
     probabilities are. Those of every run are held against the law's own cdf: where they differ

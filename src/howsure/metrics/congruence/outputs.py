@@ -187,7 +187,8 @@ def fit_outputs(
 ) -> tuple[OutputFactor, FloatArray, float]:
     """Choose a factor of differences of outcomes and beliefs."""
     if options.method != "dense":
-        few = max(1, min(len(y) // 4, _MAX_RANK))
+        # a whole Gram matrix costs atoms², of laws of counts far more than rows²
+        few = max(1, min(len(belief.atoms()) // 4, _MAX_RANK))
         limit = 4 * _MAX_RANK if options.method == "iterative" else few
         found, features, left = fit_landmarks(
             kernel, [as_law(y), belief], tolerance=tolerance / 4.0, limit=limit, options=options
