@@ -372,6 +372,15 @@ def intervals_of(rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
     return (2 * error <= width).astype(float), width, error, 0.05 * rng.normal(size=n) - x
 
 
+def shown(estimates: list[Estimate]) -> tuple[np.ndarray, ...]:
+    """Values and ends of the intervals that are not withheld; each interval holds its own value."""
+    value, lower, upper = np.array([(e.value, e.lower, e.upper) for e in estimates]).T
+    assert not (lower > value).any()
+    assert not (upper < value).any()
+    known = np.isfinite(lower)
+    return value[known], lower[known], upper[known]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("drawn", [sets_of, intervals_of])
 def test_intervals_hold_what_a_table_shows_on_average(drawn: Callable[..., Any]) -> None:
@@ -394,9 +403,46 @@ def test_intervals_hold_what_a_table_shows_on_average(drawn: Callable[..., Any])
         for name, measure in told.items():
             found.setdefault(name, []).append(measure.estimate)
     for name, estimates in found.items():
-        value, lower, upper = np.array([(e.value, e.lower, e.upper) for e in estimates]).T
-        assert ((lower <= value) & (value <= upper)).all(), name
+        value, lower, upper = shown(estimates)
         held = ((lower <= value.mean()) & (value.mean() <= upper)).mean()
         assert held >= 0.88, (name, held)  # three standard errors below 95 %
-        if name in ("t_cv", "t_ss", "rank_ss"):
-            assert (upper - lower).mean() < 6.0 * value.std(), name
+        assert (upper - lower).mean() < 9.0 * value.std(), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("worst", [0.7, 0.8, 0.9])
+def test_intervals_hold_the_violation_of_one_cell_that_is_off(worst: float) -> None:
+    """A cell of fifty that covers less is not taken for noise: percentiles held it in 57 %."""
+    rates = np.full(50, 0.9)
+    rates[7] = worst
+    rng = np.random.default_rng(3)
+    ease = np.arange(50 * 400) / 400
+    estimates = [
+        t_cv(
+            rng.random(len(ease)) < np.repeat(rates, 400),
+            ease,
+            coverage=0.9,
+            resampling=Resampling(replicates=200, permutations=0),
+        ).estimate
+        for _ in range(80)
+    ]
+    shares = rng.binomial(400, rates, (4_000, 50)) / 400
+    truth = np.abs(0.9 - shares).max(axis=1).mean()
+    _, lower, upper = shown(estimates)
+    assert len(lower) == 80
+    assert ((lower <= truth) & (truth <= upper)).mean() >= 0.88
+
+
+def test_strata_of_few_rows_leave_no_interval() -> None:
+    """What four rows cover may be anything, and is the largest violation by chance alone."""
+    hit = np.r_[np.ones(90), np.zeros(10), np.ones(4)]
+    size = np.r_[np.ones(100), np.full(4, 3.0)]
+    few = sscv(hit, size, coverage=0.9).estimate
+    assert few.value == pytest.approx(0.1)
+    assert math.isnan(few.lower)
+    assert math.isnan(few.upper)
+    enough = sscv(np.r_[hit, 1.0], np.r_[size, 3.0], coverage=0.9).estimate
+    assert enough.lower < enough.value < enough.upper
+    rank = rank_ss(np.r_[hit + size, 5.0], np.r_[np.ones(100), 3.0, 3.0, 3.0, 3.0, 5.0]).estimate
+    assert math.isfinite(rank.value)
+    assert math.isnan(rank.lower)

@@ -14,6 +14,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.adaptivity.cells import RAPS_STRATA, Cells, EaseCells, Strata, StratumCells
 from howsure.metrics.adaptivity.results import (
+    LEAST_ROWS,
     AdaptivityMeasure,
     CellTable,
     Resampling,
@@ -245,6 +246,8 @@ def _line(
     if isinstance(cells, EaseCells):
         drawn = simulated_means(cells, rows, counts, resampling, name)
         draws = np.array([signed_r2(*pair.T) for pair in drawn])
+    elif mass[mass > 0].min() < LEAST_ROWS:
+        draws = np.zeros(0)
     else:
         draws = bootstrapped(slope, counts, resampling, name)
     rng = child(resampling.seed, "adaptivity", name, "shuffle")
@@ -278,6 +281,7 @@ def _measure(
     resampling: Resampling,
 ) -> AdaptivityMeasure:
     lower, upper = resampling.interval(draws)
+    lower, upper = min(lower, value), max(upper, value)
     floor, high, p_value = math.nan, math.nan, math.nan
     known = shuffled[np.isfinite(shuffled)]
     if len(known) > 1:

@@ -24,7 +24,8 @@ from howsure.metrics.adaptivity.results import (
     CellTable,
     Resampling,
     canonical_rows,
-    simulated_shares,
+    error_of_largest,
+    largest_interval,
 )
 from howsure.stats.estimate import Estimate
 
@@ -306,12 +307,14 @@ def _violation(
     value = largest_violation(cells, covered, counts, target, two_sided=two_sided)
     if math.isnan(value):
         return _missing(table)
-    known, fixed = mass > 0.0, isinstance(cells, EaseCells)
-    drawn = simulated_shares(means[known, 0], mass[known], resampling, name, fixed=fixed)
-    gaps = np.abs(target - drawn) if two_sided else np.maximum(target - drawn, 0.0)
-    draws = np.nanmax(gaps, axis=1)
-    lower, upper = resampling.interval(draws)
-    lower, upper = min(lower, value), max(upper, value)
+    known = mass > 0.0
+
+    def violations(shares: FloatArray) -> FloatArray:
+        gaps = np.abs(target - shares) if two_sided else np.maximum(target - shares, 0.0)
+        return np.asarray(gaps.max(axis=-1))
+
+    error = error_of_largest(violations, means[known, 0], mass[known], resampling, name)
+    lower, upper = largest_interval(value, error, resampling.confidence)
     if rows.shape[1] > 1:
         floor = _drawn_floor(name, cells, rows[:, 1], counts, target, value, resampling)
     else:

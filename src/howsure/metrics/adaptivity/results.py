@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
@@ -19,6 +20,8 @@ from howsure.stats.bootstrap import resampled_counts
 from howsure.stats.estimate import Estimate
 
 _PERMUTED = 20_000
+LEAST_ROWS = 5.0  # of a cell: the share or mean of less may be anything
+_RATES, _STEPS = 61, 100  # true rates that are tried, and steps that weigh them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +101,9 @@ class AdaptivityMeasure:
     estimate : Estimate
         The number. It estimates what such a table shows on average at this n and these cells,
         noise of the cells included, and its bounds are an interval of that: of a violation of
-        coverage and of T-SS by cells drawn anew about their shrunken means (`simulated_shares`,
-        `simulated_means`), else a bootstrap over rows. More rows would show less violation, and
+        coverage and of T-SS by cells of as many rows drawn anew, else by a bootstrap over rows.
+        There is none where a cell or stratum has less than 5 rows, which T-SS alone does not
+        need. More rows would show less violation, and
         more association. The null is what chance alone gives on average at this n and these
         cells: for a violation of coverage, a perfect model; for an association, shuffled rows.
         A value below its upper end says nothing.
@@ -144,32 +148,56 @@ def bootstrapped(
     return np.array([statistic(row) for row in drawn])
 
 
-def simulated_shares(
-    shares: FloatArray, mass: FloatArray, resampling: Resampling, name: str, *, fixed: bool
-) -> FloatArray:
-    """Shares of cells that are drawn anew, shape (replicates, B); NaN where none has a row.
+def error_of_largest(
+    violations: Callable[[FloatArray], FloatArray],
+    shares: FloatArray,
+    mass: FloatArray,
+    resampling: Resampling,
+    name: str,
+) -> float:
+    """Standard error of a largest violation of shares of shape (..., B), by cells drawn anew.
 
-    Shares seen are wider apart than true ones by their noise, and resampled rows would add it once
-    more. So cells draw binomial counts about shares that are moved towards that of all rows until
-    they are as far apart as those seen are less their noise: by √(τ²/(τ² + noise)), with τ² by the
-    moments (R. DerSimonian and N. Laird 1986; T. A. Louis 1984 for the root). Cells keep their
-    rows if these are `fixed`, else they draw them too.
+    Resampled rows would add the noise of the shares once more. So true rates are drawn: in three
+    quarters of the replicates each cell's from its law given all cells, mixed by the nonparametric
+    maximum likelihood of binomial rates (N. Laird 1978), which moves what is noise to where most
+    cells are; in the others they are the cells' own, four rows of the mean rate added, so that one
+    cell that is off is not moved away. Two tables of each, with as many rows in each cell, differ
+    by their noise alone. Of less than five rows a share may be anything: NaN.
     """
+    half = resampling.replicates // 2
+    if half < 2 or mass.min() < LEAST_ROWS:
+        return math.nan
     rng = child(resampling.seed, "adaptivity", name, "cells")
-    total = float(mass.sum())
-    rate = float(shares @ mass) / total
-    own = shares * (1.0 - shares) * mass / np.maximum(mass - 1.0, 1.0)
-    apart = float(mass @ np.square(shares - rate)) - float(own @ (1.0 - mass / total))
-    free = total - float(mass @ mass) / total
-    spread = max(apart / free, 0.0) if free > 0.0 else 0.0
-    noise = max(rate * (1.0 - rate), 1e-9) / mass
-    true = np.clip(rate + np.sqrt(spread / (spread + noise)) * (shares - rate), 0.0, 1.0)
-    rows = np.maximum(np.round(mass), 1.0).astype(np.int64)
-    drawn = np.broadcast_to(rows, (resampling.replicates, len(rows)))
-    if not fixed:
-        drawn = rng.multinomial(int(rows.sum()), rows / rows.sum(), size=resampling.replicates)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(rng.binomial(drawn, true) / drawn)
+    hits = shares * mass
+    own = (hits + 4.0 * hits.sum() / mass.sum()) / (mass + 4.0)
+    ends = np.arcsin(np.sqrt([own.min(), own.max()]))
+    grid = np.clip(np.sin(np.linspace(ends[0], ends[1], _RATES)) ** 2, 1e-6, 1.0 - 1e-6)
+    logs = hits[:, None] * np.log(grid) + (mass - hits)[:, None] * np.log1p(-grid)
+    likely = np.exp(logs - logs.max(axis=1, keepdims=True))
+    prior = np.full(_RATES, 1.0 / _RATES)
+    for _ in range(_STEPS):
+        joint = likely * prior
+        chance = joint / joint.sum(axis=1, keepdims=True)
+        prior = chance.mean(axis=0)
+    true = np.broadcast_to(own, (half, len(mass))).copy()
+    mixed = 3 * half // 4
+    for cell, upto in enumerate(np.cumsum(chance, axis=1)):
+        place = np.searchsorted(upto, rng.random(mixed))
+        true[:mixed, cell] = grid[np.minimum(place, _RATES - 1)]
+    rows = np.round(mass).astype(np.int64)
+    first, second = violations(rng.binomial(rows, np.broadcast_to(true, (2, *true.shape))) / rows)
+    return float(np.sqrt(np.square(first - second).mean() / 2.0))
+
+
+def largest_interval(value: float, error: float, confidence: float) -> tuple[float, float]:
+    """Interval of the mean of a largest violation: its error grows with it, so on its logarithm."""
+    if math.isnan(error):
+        return math.nan, math.nan
+    reach = float(special.ndtri(0.5 + confidence / 2.0)) * error
+    if value <= 0.0:
+        return 0.0, min(reach, 1.0)
+    factor = math.exp(min(reach / value, 2.0))
+    return value * math.exp(-reach / value), min(value * factor, value + 2.0 * reach, 1.0)
 
 
 def simulated_means(
@@ -177,9 +205,10 @@ def simulated_means(
 ) -> FloatArray:
     """Means of two columns in cells that are drawn anew, shape (replicates, B, 2).
 
-    As `simulated_shares`: the means are moved towards those of all cells, jointly, until their
-    covariance is that of the means seen less the mean covariance of their noise, and each cell
-    then draws normal noise. Columns come in units of the spread of their means.
+    Means seen are wider apart than true ones by their noise. So they are moved towards those of all
+    cells, jointly, until their covariance is that of the means seen less the mean covariance of
+    their noise (T. A. Louis 1984), and each cell then draws normal noise. Columns come in units of
+    the spread of their means.
     """
     rng = child(resampling.seed, "adaptivity", name, "cells")
     middle = columns - np.average(columns, axis=0, weights=counts)
