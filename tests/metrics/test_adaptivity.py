@@ -446,3 +446,14 @@ def test_strata_of_few_rows_leave_no_interval() -> None:
     rank = rank_ss(np.r_[hit + size, 5.0], np.r_[np.ones(100), 3.0, 3.0, 3.0, 3.0, 5.0]).estimate
     assert math.isfinite(rank.value)
     assert math.isnan(rank.lower)
+
+
+def test_intervals_of_rows_that_are_all_covered_or_all_missed() -> None:
+    """Forty rows that are all covered do not prove that rows always are."""
+    ease = np.arange(40.0)
+    for hit, value in ((np.ones(40), 0.1), (np.zeros(40), 0.9)):
+        for bins in (1, 4):
+            found = t_cv(hit, ease, coverage=0.9, bins=bins).estimate
+            assert found.value == pytest.approx(value)
+            assert found.lower <= found.value <= found.upper <= 1.0
+            assert bins > 1 or found.lower < found.value - 1e-3

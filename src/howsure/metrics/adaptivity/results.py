@@ -169,7 +169,8 @@ def error_of_largest(
         return math.nan
     rng = child(resampling.seed, "adaptivity", name, "cells")
     hits = shares * mass
-    own = (hits + 4.0 * hits.sum() / mass.sum()) / (mass + 4.0)
+    rate = (hits.sum() + 2.0) / (mass.sum() + 4.0)  # neither 0 nor 1 (A. Agresti, B. Coull 1998)
+    own = (hits + 4.0 * rate) / (mass + 4.0)
     ends = np.arcsin(np.sqrt([own.min(), own.max()]))
     grid = np.clip(np.sin(np.linspace(ends[0], ends[1], _RATES)) ** 2, 1e-6, 1.0 - 1e-6)
     logs = hits[:, None] * np.log(grid) + (mass - hits)[:, None] * np.log1p(-grid)
