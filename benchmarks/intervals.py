@@ -350,8 +350,9 @@ def adaptivity(tables: int, rows: list[int]) -> list[str]:
             high = np.mean((lower > truth)[shown])
             reach = np.mean((upper - lower)[shown]) / (2 * 1.96 * np.std((value - truth)[shown]))
             lines.append(
-                f"| {world.__name__.replace('_', ' ')} | {n:,} | {name} | {100 * own:.0f} | {100 * held:.1f} "
-                f"| {100 * high:.1f} | {100 * (1 - shown.mean()):.0f} | {reach:.2f} |"
+                f"| {world.__name__.replace('_', ' ')} | {n:,} | {name} "
+                f"| {100 * own:.0f} | {100 * held:.1f} | {100 * high:.1f} "
+                f"| {100 * (1 - shown.mean()):.0f} | {reach:.2f} |"
             )
     return lines
 
