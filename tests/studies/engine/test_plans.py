@@ -38,8 +38,9 @@ def test_shipped_plans_hold_what_exists(name: str, data_dir: Callable[[str], Pat
     if name.startswith(trained):
         needs("torch")
     made = load_plan(name)
-    if name == "shift_tables":
-        data_dir("shift_bike_hour")
+    tables = {"shift_tables": "shift_bike_hour", "characteristic_traffic": "metro_traffic"}
+    if name in tables:
+        data_dir(tables[name])
     for world in made.worlds.values():
         if isinstance(world, Mapping) and "uci" in world:
             data_dir(f"uci_{world['uci']}")

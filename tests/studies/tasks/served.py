@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,10 @@ class Served:
     halts: list[int] = field(default_factory=list)  # after how many bytes each answer breaks off
     moved: dict[str, str] = field(default_factory=dict)  # redirects
     refused: dict[str, int] = field(default_factory=dict)  # paths and what is answered
+    lengths: bool = True  # whether the bytes to come are told
+    more: int = 0  # bytes that are sent beyond the file's
+    drip: float = 0.0  # seconds before each byte; of the head too, where `slow_head`
+    slow_head: bool = False
     asked: list[tuple[str, str | None]] = field(default_factory=list)  # paths and ranges
     sent: int = 0
 
@@ -43,7 +48,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         if path in served.moved:
             self.send_response(302)
-            self.send_header("Location", served.address + served.moved[path])
+            moved = served.moved[path]
+            self.send_header("Location", moved if ":" in moved else served.address + moved)
             self.end_headers()
             return
         file = served.folder / path.lstrip("/")
@@ -66,8 +72,14 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
         if served.tags:
             self.send_header("ETag", tag)
-        self.send_header("Content-Length", str(size - start))
+        if served.lengths:
+            self.send_header("Content-Length", str(size - start))
+        if served.slow_head:
+            self._drip(b"X-Slow: " + 10**6 * b"x")
         self.end_headers()
+        if served.drip:
+            self._drip(file.read_bytes()[start:])
+            return
         left = served.halts.pop(0) if served.halts else size
         with file.open("rb") as handle, suppress(ConnectionError):
             handle.seek(start)
@@ -75,6 +87,20 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(block)
                 left -= len(block)
                 served.sent += len(block)
+            while served.more > 0:
+                self.wfile.write(bytes(BLOCK))
+                served.more -= BLOCK
+                served.sent += BLOCK
+
+    def _drip(self, data: bytes) -> None:
+        served: Served = self.server.served  # type: ignore[attr-defined]
+        with suppress(ConnectionError):
+            for place in range(len(data)):
+                if served.drip == 0:  # the server is to end
+                    break
+                time.sleep(served.drip)
+                self.wfile.write(data[place : place + 1])
+                served.sent += 1
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Say nothing."""
@@ -88,7 +114,9 @@ def serving(folder: Path, **behaviour: Any) -> Iterator[Served]:
         held = Served(folder, f"http://127.0.0.1:{server.server_address[1]}", **behaviour)
         server.served = held  # type: ignore[attr-defined]
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        server.daemon_threads = True
         yield held
+        held.drip, held.more = 0.0, 0
         server.shutdown()
 
 

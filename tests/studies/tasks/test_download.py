@@ -296,7 +296,7 @@ def test_archives_of_the_catalogue_are_whole() -> None:
         wholes: dict[str, set[object]] = {}
         for remote in held.remotes:
             wholes.setdefault(remote.whole or remote.name, set()).add(remote.picks)
-            assert remote.url.startswith(("https://", "http://images.cocodataset.org/"))
+            assert remote.url.startswith("https://")
         assert all(len(picks) == 1 for picks in wholes.values()), held.name
         assert len({remote.name for remote in held.remotes}) == len(held.remotes)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import shutil
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.request import Request
 
 import numpy as np
 import pytest
@@ -185,3 +188,102 @@ def test_the_hash_of_git_is_that_of_its_object(tmp_path: Path) -> None:
     """``git hash-object`` of a file that holds ``hello`` and a new line."""
     (tmp_path / "a").write_bytes(b"hello\n")
     assert digest(tmp_path / "a", "git") == "ce013625030ba8dba906f756967f9e9ca394464a"
+
+
+@pytest.mark.parametrize("head", [False, True], ids=["body", "head"])
+def test_a_server_that_drips_is_left(
+    head: bool, server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "_SPAN", 0.1)
+    monkeypatch.setattr(transfer, "_TRIES", 2)
+    server.drip, server.slow_head = 0.01, head
+    with pytest.raises(DownloadError, match=r"less than 600,000 bytes a second came; [\d,]+ bytes"):
+        fetch(f"{server.address}/a.bin", tmp_path / "a.bin", known=hash_of(DATA))
+    assert len(server.asked) == 2
+    assert not (tmp_path / "a.bin").exists()
+    server.drip, server.slow_head = 0.0, False
+    fetch(f"{server.address}/a.bin", tmp_path / "a.bin", known=hash_of(DATA))
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+
+
+def test_a_connection_that_brings_a_byte_is_tried_so_often(server: Served, tmp_path: Path) -> None:
+    server.halts = [1] * 100
+    with pytest.raises(DownloadError, match=r"connection ended early; 5 bytes have come"):
+        fetch(f"{server.address}/a.bin", tmp_path / "a.bin", known=hash_of(DATA))
+
+
+@pytest.mark.parametrize(
+    "stated", [{"size": len(DATA)}, {"most": len(DATA)}], ids=["known size", "stated cap"]
+)
+def test_no_more_comes_than_a_file_may_have(
+    stated: dict[str, int], server: Served, tmp_path: Path
+) -> None:
+    server.lengths = False
+    fetch(f"{server.address}/a.bin", tmp_path / "a.bin", **stated)
+    assert (tmp_path / "a.bin").read_bytes() == DATA
+    server.more = 1 << 30
+    with pytest.raises(DownloadError, match="at most 300,000 bytes, and the server sends 3"):
+        fetch(f"{server.address}/a.bin", tmp_path / "b.bin", **stated)
+    assert server.sent < 1 << 28  # what sockets hold, and no more
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.bin", "served"]
+
+
+def test_a_file_larger_than_stated_is_not_begun(server: Served, tmp_path: Path) -> None:
+    with pytest.raises(DownloadError, match="at most 299,999 bytes, and the server sends 300,000"):
+        fetch(f"{server.address}/a.bin", tmp_path / "a.bin", most=len(DATA) - 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["served"]
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("ftp://127.0.0.1/a.bin", "leads to 'ftp://127.0.0.1/a.bin', and only https and http are"),
+        ("file:///etc/passwd", "not allowed"),
+        ("http://[::1", "leads to what is no address"),
+        ("http://127.0.0.1:port/a", "leads to 'http://127.0.0.1:port/a'"),
+    ],
+)
+def test_redirects_elsewhere_are_refused(
+    to: str, said: str, server: Served, tmp_path: Path
+) -> None:
+    server.moved["/a.bin"] = to
+    with pytest.raises(DownloadError, match=re.escape(said)):
+        fetch(f"{server.address}/a.bin", tmp_path / "a.bin")
+    assert [path.name for path in tmp_path.iterdir()] == ["served"]
+
+
+def test_no_redirect_leads_from_https_to_http() -> None:
+    asked = Request("https://127.0.0.1/a.bin")
+    redirects = transfer._Redirects()
+    with pytest.raises(DownloadError, match="only https are followed from there"):
+        redirects.redirect_request(asked, None, 302, "", {}, "http://127.0.0.1/b.bin")
+    followed = redirects.redirect_request(asked, None, 302, "", {}, "https://127.0.0.1/b.bin")
+    assert followed is not None
+    assert followed.full_url == "https://127.0.0.1/b.bin"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://", "https:///a", "http://h:port/a", "http://h/a b", "http://h/ä"]
+)
+def test_half_an_address_is_refused(url: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="url must be an address such as https://host/file"):
+        fetch(url, tmp_path / "a.bin")
+
+
+@pytest.mark.parametrize("name", ["a.bin.part", "a.bin.part.json"])
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe"])
+def test_a_link_beside_the_file_is_not_followed(
+    kind: str, name: str, server: Served, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    if kind == "pipe":
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name).symlink_to(other)
+    if kind == "link":
+        other.write_bytes(b"precious")
+    with pytest.raises(DownloadError, match=f"{name} must be a plain file, or not be there"):
+        fetch(f"{server.address}/a.bin", tmp_path / "a.bin", known=hash_of(DATA))
+    assert not server.asked
+    assert kind != "link" or other.read_bytes() == b"precious"
+    assert kind != "dangling link" or not other.exists()

@@ -310,15 +310,16 @@ _IMAGES: Final = (
             ),
         ),
         # MD5 as in GluonCV's and other libraries' scripts for COCO; bytes as public records say.
+        # images.cocodataset.org is this bucket, and has no certificate of its own.
         remotes=(
             _remote(
-                "http://images.cocodataset.org/annotations/annotations_trainval2017.zip",
+                "https://s3.amazonaws.com/images.cocodataset.org/annotations/annotations_trainval2017.zip",
                 "md5:f4bbac642086de4f52a3fdda2de5fa2c",
                 size=252_907_541,
                 picks=((photographs.COCO_ANNOTATIONS, photographs.COCO_ANNOTATIONS),),
             ),
             _remote(
-                "http://images.cocodataset.org/zips/train2017.zip",
+                "https://s3.amazonaws.com/images.cocodataset.org/zips/train2017.zip",
                 "md5:cced6f7f71b7629ddf16f17bbcfab6b2",
                 size=19_336_861_798,
                 picks=(("train2017/", "train2017/"),),

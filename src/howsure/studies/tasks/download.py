@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import shutil
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.studies.tasks.archives import LayoutError, NoReaderError, Picks, listed, unpack
 from howsure.studies.tasks.files import UnreadableError, cache_folder, located, places
-from howsure.studies.tasks.transfer import DownloadError, check_room, digest, fetch
+from howsure.studies.tasks.transfer import MOST, DownloadError, check_room, digest, fetch
 
 MANIFEST: Final = "howsure-sha256.txt"
 """Where `record` notes the hashes of a set's files, in the form of ``sha256sum``."""
@@ -135,7 +136,8 @@ def _alone(work: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    with (work / "lock").open("w") as file:
+    lock = os.open(work / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    with os.fdopen(lock, "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -157,10 +159,11 @@ def _fetched(entry: Entry, work: Path) -> None:
     there = sum(file.stat().st_size for file in work.glob("**/*") if file.is_file())
     sizes = sum(remote.size or 0 for remote in entry.remotes)
     check_room(work, max(max(int(entry.about * 1e9), sizes) - there, 0), entry.name)
+    most = max(int(2 * entry.about * 1e9), MOST)
     for remote in entry.remotes:
         target = work / remote.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        fetch(remote.url, target, size=remote.size, known=remote.hash)
+        fetch(remote.url, target, size=remote.size, known=remote.hash, most=most)
 
 
 def _unpacked(entry: Entry, work: Path, staging: Path) -> None:

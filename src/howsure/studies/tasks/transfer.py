@@ -2,7 +2,8 @@
 
 What has come so far lies beside the wanted file as ``NAME.part``, with what the server said of it
 in ``NAME.part.json``. It is gone on with while the server still has the same file. The wanted
-name appears when size and hash are right, as far as they are known.
+name appears when size and hash are right, as far as they are known. A server may neither send
+more than the file has nor take forever over it.
 """
 
 from __future__ import annotations
@@ -10,23 +11,46 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import os
 import re
 import shutil
+import socket
+import ssl
+import stat
+import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, final
+from typing import IO, Any, Final, final
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
 
 from howsure import __version__
 from howsure.core.errors import HowsureError, InputError
+from howsure.core.files import atomic_write
 from howsure.core.progress import tell
+
+MOST: Final = 10**9
+"""Bytes that a file may have of which nobody states how many it has."""
 
 _BLOCK: Final = 1 << 20
 _TIMEOUT: Final = 60.0  # seconds without a byte
-_TRIES: Final = 5  # connections in a row that bring nothing
+_SPAN: Final = 60.0  # seconds, in each of which
+_LEAST: Final = 60_000  # bytes come at least, else the connection ends
+_TRIES: Final = 5  # connections in a row that bring less than that
 _PAUSE: Final = 1.0  # seconds, longer after each of them
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 _MARGIN: Final = 1 << 26  # bytes that are left free on the disk
@@ -39,7 +63,7 @@ class DownloadError(HowsureError):
 @final
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What has come of a file, and what the server said of it."""
+    """What has come of a file, and what the server said of it; links are not followed."""
 
     file: Path
     url: str
@@ -47,6 +71,21 @@ class _Part:
     @property
     def notes(self) -> Path:
         return self.file.with_name(f"{self.file.name}.json")
+
+    def check(self) -> None:
+        """Raise `DownloadError` where something else than a file lies there, such as a link."""
+        for path in (self.file, self.notes):
+            if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+                raise DownloadError(f"{path} must be a plain file, or not be there: remove it")
+
+    def open(self, start: int) -> IO[bytes]:
+        """The file, to be written from a place on."""
+        no_link = getattr(os, "O_NOFOLLOW", 0)
+        made = os.open(self.file, os.O_RDWR | os.O_CREAT | no_link, 0o666)
+        file = os.fdopen(made, "r+b")
+        file.truncate(start)
+        file.seek(start)
+        return file
 
     def told(self) -> Mapping[str, Any]:
         """What the server said when it began; nothing where that was of another address."""
@@ -64,34 +103,44 @@ class _Part:
         self.notes.unlink(missing_ok=True)
 
 
-def fetch(url: str, target: Path, *, size: int | None = None, known: str = "") -> None:
+def fetch(
+    url: str, target: Path, *, size: int | None = None, known: str = "", most: int = MOST
+) -> None:
     """Download a file, or the rest of it.
 
     Parameters
     ----------
     url : str
-        Where it is, by http or https; redirects are followed.
+        Where it is, by http or https; redirects are followed, but none to less than that.
     target : Path
         What to call it; in a folder that is there.
     size : int, optional
         Its bytes, where they are known.
     known : str
         Its hash, such as ``sha256:…`` or ``md5:…`` (``git:…`` is that of git's object), if known.
+    most : int
+        The bytes that it may have where their number is not known.
 
     Raises
     ------
+    InputError
+        If the address is none of http or https.
     DownloadError
-        If the server refuses, breaks off, or gives another file; or if the disk is too small.
+        If the server refuses, breaks off, is too slow, or gives another file or more than that;
+        or if the disk is too small.
     """
     if not url.startswith(("https://", "http://")):
         raise InputError(f"url must begin with https:// or http://, got {url!r}")
+    if not _is_address(url):
+        raise InputError(f"url must be an address such as https://host/file, got {url!r}")
     if target.is_file():
         if not wrong(target, size, known):
             return
         target.unlink()
     part = _Part(target.with_name(f"{target.name}.part"), url)
+    part.check()
     try:
-        _complete(part, target.name, size, known)
+        _complete(part, target.name, size, known, most)
         said = wrong(part.file, size, known)
         if said:
             part.remove()
@@ -137,18 +186,29 @@ def check_room(folder: Path, wanted: int, what: str) -> None:
         )
 
 
-def _complete(part: _Part, name: str, size: int | None, known: str) -> None:
-    """Connect until all has come, or connections bring nothing any more."""
+def _is_address(url: str) -> bool:
+    """Whether a text is an address of a host, as http wants it."""
+    try:
+        parts = urlsplit(url)
+        wrong_port = parts.port == 0
+    except ValueError:  # half an IPv6 address, or a port that is no number
+        return False
+    plain = url.isascii() and url.isprintable() and " " not in url
+    return bool(parts.hostname) and plain and not wrong_port
+
+
+def _complete(part: _Part, name: str, size: int | None, known: str, most: int) -> None:
+    """Connect until all has come, or connections bring too little."""
     vain, why = 0, ""
     while vain < _TRIES:
         before = part.size()
         try:
-            if _received(part, name, size, known):
+            if _received(part, name, size, known, most):
                 return
             why = "the connection ended early"
-        except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        except (http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError) as error:
             why = str(error) or type(error).__name__
-        vain = 0 if part.size() > before else vain + 1
+        vain = 0 if part.size() >= before + _LEAST else vain + 1
         time.sleep(_PAUSE * vain)
     so_far = f"{part.size():,} bytes have come"
     raise DownloadError(
@@ -156,7 +216,7 @@ def _complete(part: _Part, name: str, size: int | None, known: str) -> None:
     )
 
 
-def _received(part: _Part, name: str, size: int | None, known: str) -> bool:
+def _received(part: _Part, name: str, size: int | None, known: str, most: int) -> bool:
     """Ask for what is left and keep what comes; whether that is all."""
     told = part.told()
     have = part.size()
@@ -164,7 +224,8 @@ def _received(part: _Part, name: str, size: int | None, known: str) -> bool:
         have = 0  # nothing would tell that the file has changed meanwhile
     if have and have == (size or told.get("total")):
         return True
-    with _opened(part, have, told) as answer:
+    limit = most if size is None else size
+    with _watched() as watch, _opened(part, have, told, watch) as answer:
         start, total = _extent(answer, have)
         if size is not None and total not in (None, size):
             part.remove()
@@ -176,21 +237,79 @@ def _received(part: _Part, name: str, size: int | None, known: str) -> bool:
             part.remove()
             raise http.client.HTTPException(f"the server began at byte {start}, not {have}")
         if total is not None:
+            _check_most(part, total, limit)
             check_room(part.file.parent, total - start, name)
         notes = {"url": part.url, "tag": _tag(answer), "total": total}
-        part.notes.write_text(json.dumps(notes), encoding="utf-8")
+        atomic_write(part.notes, json.dumps(notes))
         done = start
-        with part.file.open("r+b" if start else "wb") as file:
-            file.seek(start)
+        with part.open(start) as file:
             tell(name, done, total or 0)
-            while block := answer.read(_BLOCK):
-                file.write(block)
+            while block := answer.read1(_BLOCK):
                 done += len(block)
+                watch.come += len(block)
+                _check_most(part, done, limit)
+                file.write(block)
                 tell(name, done, total or 0)
     return total is None or done >= total
 
 
-def _opened(part: _Part, have: int, told: Mapping[str, Any]) -> Any:
+def _check_most(part: _Part, count: int, most: int) -> None:
+    """Raise `DownloadError`, and keep nothing, where a server has more than a file may have."""
+    if count > most:
+        part.remove()
+        raise DownloadError(
+            f"{part.url} is not the file it was: it must have at most {most:,} bytes, and the "
+            f"server sends {count:,} or more"
+        )
+
+
+@final
+@dataclass(slots=True)
+class _Watch:
+    """The sockets of a download, which end where too little comes by them."""
+
+    sockets: list[socket.socket] = field(default_factory=list)
+    come: int = 0
+    slow: bool = False
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self) -> None:
+        """Look now and then, until it is over; shut the sockets where they bring too little."""
+        before = 0
+        while not self.over.wait(_SPAN):
+            if self.come < before + _LEAST:
+                self.slow = True
+                for one in self.sockets:
+                    with suppress(OSError):  # one of a redirect, which is closed
+                        socket.socket.shutdown(one, socket.SHUT_RDWR)
+                return
+            before = self.come
+
+
+@contextmanager
+def _watched() -> Iterator[_Watch]:
+    """Within, a connection that brings too little ends, and is told as too slow."""
+    watch = _Watch()
+    thread = threading.Thread(target=watch.watch, daemon=True)
+    thread.start()
+    try:
+        yield watch
+    except (OSError, http.client.HTTPException) as error:
+        if not watch.slow:
+            raise
+        raise http.client.HTTPException(_slowly()) from error
+    finally:
+        watch.over.set()
+        thread.join()
+    if watch.slow:
+        raise http.client.HTTPException(_slowly())
+
+
+def _slowly() -> str:
+    return f"less than {_LEAST / _SPAN:,.0f} bytes a second came"
+
+
+def _opened(part: _Part, have: int, told: Mapping[str, Any], watch: _Watch) -> Any:
     """The server's answer to the question for all bytes from a place on."""
     asked = {"User-Agent": f"howsure/{__version__}", "Accept-Encoding": "identity"}
     if have:
@@ -198,7 +317,7 @@ def _opened(part: _Part, have: int, told: Mapping[str, Any]) -> Any:
         if told.get("tag"):
             asked["If-Range"] = str(told["tag"])
     try:
-        return urlopen(Request(part.url, headers=asked), timeout=_TIMEOUT)
+        return _opener(watch).open(Request(part.url, headers=asked), timeout=_TIMEOUT)
     except HTTPError as error:
         error.close()
         if error.code == 416:  # what is here is no beginning of what is there
@@ -210,9 +329,57 @@ def _opened(part: _Part, have: int, told: Mapping[str, Any]) -> Any:
             f"{part.url} cannot be downloaded: {error.code} {error.reason}"
         ) from error
     except URLError as error:
-        if have:
+        if have or watch.slow:
             raise http.client.HTTPException(str(error.reason)) from error
         raise DownloadError(f"{part.url} cannot be downloaded: {error.reason}") from error
+    except ValueError as error:  # of urllib, where a redirect is to half an address
+        raise DownloadError(f"{part.url} leads to what is no address: {error}") from error
+
+
+def _opener(watch: _Watch) -> OpenerDirector:
+    """What speaks http and https and nothing else, so that no redirect leads elsewhere."""
+
+    def connect(kind: type[http.client.HTTPConnection], *given: Any, **options: Any) -> Any:
+        made = kind(*given, **options)
+        plain = made.connect
+
+        def connected() -> None:
+            plain()
+            watch.sockets.append(made.sock)
+
+        made.connect = connected  # type: ignore[method-assign]
+        return made
+
+    class Plain(HTTPHandler):
+        def http_open(self, request: Request) -> Any:
+            return self.do_open(partial(connect, http.client.HTTPConnection), request)
+
+    class Secure(HTTPSHandler):
+        def https_open(self, request: Request) -> Any:
+            made = partial(connect, http.client.HTTPSConnection)
+            return self.do_open(made, request, context=ssl.create_default_context())
+
+    opener = OpenerDirector()
+    kinds = (ProxyHandler, Plain, Secure, _Redirects, HTTPDefaultErrorHandler, HTTPErrorProcessor)
+    for kind in kinds:
+        opener.add_handler(kind())
+    return opener
+
+
+@final
+class _Redirects(HTTPRedirectHandler):
+    """Follows redirects by http and https, but none from https to http."""
+
+    def redirect_request(
+        self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Request | None:
+        allowed = ("https",) if req.type == "https" else ("https", "http")
+        if urlsplit(newurl).scheme not in allowed or not _is_address(newurl):
+            raise DownloadError(
+                f"{req.full_url} cannot be downloaded: it leads to {newurl!r}, and only "
+                f"{' and '.join(allowed)} are followed from there"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _extent(answer: Any, have: int) -> tuple[int, int | None]:
