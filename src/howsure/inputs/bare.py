@@ -268,7 +268,8 @@ class Arrays:
             spread = float(np.sqrt(np.mean(np.square((self.y - lower) / upper))))
         below = float((self.y < lower).mean())
         between = int(((lower <= self.y) & (self.y <= upper)).sum())
-        possible = _POSSIBLE[0] <= spread <= _POSSIBLE[1] and between <= _BETWEEN * self.n
+        surely = max(_BETWEEN * self.n, self.n / 2 + 2 * math.sqrt(self.n))  # 4 standard errors
+        possible = _POSSIBLE[0] <= spread <= _POSSIBLE[1] and between <= surely
         if not possible and self.n >= _ROWS:
             return ()
         likely = _SPREADS[0] <= spread <= _SPREADS[1]
