@@ -217,7 +217,7 @@ def test_best_prints_what_was_advised(served: Path, monkeypatch: pytest.MonkeyPa
 
 def test_rows_without_a_prediction_are_refused_or_kept(served: Path) -> None:
     Path("gap.csv").write_text("id,mean,sd\n007,1,1\n008,,1\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"1 in 'mean' \(first at row 1\)"):
+    with pytest.raises(InputError, match=r"1 in 'mean' \(first at line 3\)"):
         invoked("gap.csv --calibration held.csv -o out.csv")
     shown = invoked("gap.csv --calibration held.csv -o out.csv --missing drop")
     assert (

@@ -556,6 +556,16 @@ def test_two_rows_of_ends_are_read_the_only_way_that_rises() -> None:
         read([[0.0, 1.0], [2.0, 3.0]], 2, coverage=0.9)
 
 
+def test_narrow_ends_of_positive_numbers_are_read_as_ends() -> None:
+    """Counts whose intervals cover 44 % of them: too narrow, and still no means and sds."""
+    rng = child(0, "narrow")
+    middle = rng.gamma(2.0, 100.0, size=800) + 60.0
+    y = np.maximum(middle + 100.0 * rng.normal(size=800), 0.0)
+    lower, upper = middle - 58.0, middle + 58.0
+    assert 0.40 < ((lower <= y) & (y <= upper)).mean() < 0.50
+    same(read((lower, upper), 800, y=y, coverage=0.9), Intervals(lower, upper, 0.9))
+
+
 @pytest.mark.parametrize("coverage", [None, 0.9])
 @pytest.mark.parametrize("forecast", ["mean", "pred"])
 @pytest.mark.parametrize("spread", ["variance", "yhat_std", "predictVar", "uncertainty_total"])
@@ -573,16 +583,6 @@ def test_a_forecast_beside_its_spread_is_not_read_as_two_models_or_two_ends(
 def test_models_may_be_called_as_a_spread_is() -> None:
     found = read_given({"VAR": MEAN, "ARIMA": MEAN + 1.0}, n=N)
     assert list(found) == ["VAR", "ARIMA"]
-
-
-def test_narrow_ends_of_positive_numbers_are_read_as_ends() -> None:
-    """Counts whose intervals cover 44 % of them: too narrow, and still no means and sds."""
-    rng = child(0, "narrow")
-    middle = rng.gamma(2.0, 100.0, size=800) + 60.0
-    y = np.maximum(middle + 100.0 * rng.normal(size=800), 0.0)
-    lower, upper = middle - 58.0, middle + 58.0
-    assert 0.40 < ((lower <= y) & (y <= upper)).mean() < 0.50
-    same(read((lower, upper), 800, y=y, coverage=0.9), Intervals(lower, upper, 0.9))
 
 
 @pytest.mark.parametrize("share", [0.2, 1.0, 2.5])

@@ -361,14 +361,14 @@ FAR = 70_000
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("1,2,3", rf"every row must have 4 cells .* got 3 in row {FAR}, counting from 0"),
-        ("1,2,3,4,5", rf"every row must have 4 cells .* got 5 in row {FAR}, counting from 0"),
+        ("1,2,3", rf"every row must have 4 cells .* got 3 in line {FAR + 2}"),
+        ("1,2,3,4,5", rf"every row must have 4 cells .* got 5 in line {FAR + 2}"),
         ('1,2,3,"four', r"a quote is opened .*never closed"),
         ("1,2,3,f\xfcr", rf"the text must be utf-8, got a byte 0xfc .* in line {FAR + 2}"),
-        ("one,2,3,x", rf"column 'y' must hold numbers, .*'one' at row {FAR}, counting from 0"),
-        ("1,inf,3,x", rf"column 'pred' must hold finite numbers, .*first at row {FAR},"),
-        ("1,2,,x", rf"no cell may be missing, got 1 in 'site' \(first at row {FAR}\)"),
-        ("1,2,north,x", rf"column 'site' must hold whole numbers .*'north' at row {FAR}\)"),
+        ("one,2,3,x", rf"column 'y' must hold numbers, .*'one' at line {FAR + 2}"),
+        ("1,inf,3,x", rf"column 'pred' must hold finite numbers, .*first at line {FAR + 2}"),
+        ("1,2,,x", rf"no cell may be missing, got 1 in 'site' \(first at line {FAR + 2}\)"),
+        ("1,2,north,x", rf"column 'site' must hold whole numbers .*'north' at line {FAR + 2}\)"),
         ("1,2,3,\0", rf"text must hold no NUL bytes, got one in line {FAR + 2}"),
     ],
 )
@@ -404,7 +404,7 @@ def test_labels_of_text_keep_the_form_of_the_first_rows(tmp_path: Path) -> None:
     assert features[1].evalsets[0].features["group"].tolist() == ["1", "2"]
     (tmp_path / "t.csv").write_text("y,pred,x\n" + "".join(reversed(lines[:-1])))
     with pytest.raises(
-        InputError, match=r"'x' must hold numbers .* got text \('a' at row 4\); a ta"
+        InputError, match=r"'x' must hold numbers .* got text \('a' at line 6\); a ta"
     ):
         batches(cut(tmp_path / "t.csv", batch_rows=2))
 

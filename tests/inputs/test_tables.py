@@ -209,8 +209,22 @@ def test_missing_cells_are_counted_and_located() -> None:
 def test_rows_keep_their_numbers_when_others_go() -> None:
     table = {"y": [None, 1.0, 2.0, 3.0], "mean": [1.0] * 4, "sd": [1.0, 1.0, 0.5, 0.5]}
     assert only(table, missing="drop").row_names().tolist() == [1, 2, 3]
-    with pytest.raises(InputError, match="rows counted after the dropped ones"):
+    with pytest.raises(InputError, match=r"sd must be above 0.* \(first at row 2: 0\)$"):
         load({**table, "sd": [1.0, 1.0, 0.0, 1.0]}, missing="drop")
+
+
+def test_rows_of_text_are_told_as_lines_of_their_own_file(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("y,mean,sd\n1,0,1\n2,0,1\n3,0,1\n")
+    second.write_text("y,mean,sd\n1,0,1\n\n2,0,1\n3,0,-1\n")
+    with pytest.raises(InputError, match=r"b\.csv: sd must be above 0.* \(first at line 5: -1\)"):
+        load([first, second])
+    second.write_text("y,mean,sd\n1,0,1\n,0,1\n3,0,-1\n")
+    with pytest.raises(InputError, match=r"b\.csv: sd must be above 0.* \(first at line 4: -1\)"):
+        load(second, missing="drop")
+    second.write_text("y,mean,sd\n1,0,1\n9,0,1\n3,0,1\n")
+    with pytest.raises(InputError, match=r"is not y of 'a' \(first at line 3: 9, not 2\)"):
+        load([first, second])
 
 
 def test_a_date_that_was_only_guessed_may_be_unreadable() -> None:
@@ -294,5 +308,5 @@ def test_features_of_text_files_are_numbers_or_labels(tmp_path: Path) -> None:
         "x_big": [1.2345678901234568e20, 2.0],
     }
     path.write_text("y,pred,x_1,x_text\n1,2,,\n2,2,NA,b\n")
-    with pytest.raises(InputError, match=r"2 in 'x_1' \(first at row 0\), 1 in 'x_text'"):
+    with pytest.raises(InputError, match=r"2 in 'x_1' \(first at line 2\), 1 in 'x_text'"):
         load(path)

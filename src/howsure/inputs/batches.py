@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -21,12 +20,11 @@ from howsure.inputs.cells import Cells, asked_of, kinds_of, read_cells
 from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import Source, listed, perhaps, quoted
+from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.tables import Missing, gaps_of
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
-_ROW: Final = re.compile(r"(?<=\brow )\d+(?=[\s,;:)]|$)")
 _PLAIN: Final = ("named", "crossing", "decimal")
 _WORDS: Final = {"i": "whole numbers", "f": "numbers", "b": "true or false", "O": "text"}
 
@@ -137,7 +135,7 @@ class Reading:
         table = self._in_one_zone(table, title)
         source = Rows(table, title, from_text=from_text, decimal=self.decimal)
         n = table.num_rows
-        with counted(lambda row: first_row + row):
+        with counted(first_row, lines=from_text):
             parts = [self._cells(source, roles) for roles in self.models]
             gone = {name: held for part in parts for name, held in part.missing().items()}
             if gone and self.missing == "error":
@@ -148,7 +146,7 @@ class Reading:
             parts = [part.take(places) for part in parts]
         weights = parts[0].one("weights")
         idle = len(places) == 0 or (weights is not None and not weights.any())
-        with counted(lambda row: first_row + int(places[row] if row < len(places) else row)):
+        with counted(first_row, places, lines=from_text):
             made = () if idle else self._built(parts, first_row + places)
         counts = {name: int(held.sum()) for name, held in gone.items()}
         if made and made[0].n < len(places):  # rows of weight 0 are in no set
@@ -390,17 +388,6 @@ def _void(form: Form, n: int) -> npt.NDArray[Any] | Labels:
     if form.kind.startswith("<M"):
         return np.full(n, np.datetime64("NaT"), dtype=form.kind)
     return np.full((n, form.width) if form.width > 1 else n, np.nan)
-
-
-@contextmanager
-def counted(place: Callable[[int], int]) -> Iterator[None]:
-    """Tell the rows of an error's message by their numbers in the file."""
-    try:
-        yield
-    except InputError as error:
-        told = _ROW.sub(lambda found: str(place(int(found[0]))), str(error))
-        told = told.replace("; rows counted after the dropped ones", "")
-        raise InputError(told) from error
 
 
 def with_numbers(table: pa.Table, kinds: Mapping[str, Kind], decimal: str) -> pa.Table:

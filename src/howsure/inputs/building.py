@@ -12,7 +12,7 @@ from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
 from howsure.inputs.cells import Cells
 from howsure.inputs.classes import label_sets
-from howsure.inputs.source import quoted
+from howsure.inputs.source import counted, quoted
 from howsure.inputs.values import Labels
 from howsure.predictions import (
     Distribution,
@@ -43,29 +43,31 @@ def build(
     made = []
     for part in parts:
         try:
-            made.append(
-                EvalSet.checked(
-                    first.one("y"),
-                    beliefs_of(part, crossing),
-                    point=part.one("point"),
-                    features={
-                        name: column.categories().values() if isinstance(column, Labels) else column
-                        for name, column in (first.of("features") | first.of("ease")).items()
-                    },
-                    ease=first.roles.one("ease") or "ease",
-                    embedding=np.hstack(vectors) if vectors else embedding,
-                    groups={n: held.categories() for n, held in first.of("groups").items()},
-                    weights=first.one("weights"),
-                    weights_kind=first.roles.weights_kind,
-                    cluster=None if cluster is None else cluster.categories(),
-                    time=first.one("time"),
-                    rows=first.places if names is None and moved else names,
-                    model=part.model,
+            with counted(places=part.places):
+                made.append(
+                    EvalSet.checked(
+                        first.one("y"),
+                        beliefs_of(part, crossing),
+                        point=part.one("point"),
+                        features={
+                            name: column.categories().values()
+                            if isinstance(column, Labels)
+                            else column
+                            for name, column in (first.of("features") | first.of("ease")).items()
+                        },
+                        ease=first.roles.one("ease") or "ease",
+                        embedding=np.hstack(vectors) if vectors else embedding,
+                        groups={n: held.categories() for n, held in first.of("groups").items()},
+                        weights=first.one("weights"),
+                        weights_kind=first.roles.weights_kind,
+                        cluster=None if cluster is None else cluster.categories(),
+                        time=first.one("time"),
+                        rows=first.places if names is None and moved else names,
+                        model=part.model,
+                    )
                 )
-            )
         except InputError as error:
             where = f"; rows of the model {quoted(part.model)}" if len(parts) > 1 else ""
-            where += "; rows counted after the dropped ones" if moved and len(parts) == 1 else ""
             raise InputError(f"{part.title}: {error}{where}") from error
     return tuple(made)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
@@ -17,14 +16,13 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.weights import Weights
 from howsure.inputs.assigned import Roles
-from howsure.inputs.batches import counted
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.long import refuse_long, without_long
 from howsure.inputs.roles import ROLES, Columns
-from howsure.inputs.source import MISSING_WORDS, Source, listed, perhaps, quoted
+from howsure.inputs.source import MISSING_WORDS, Source, counted, listed, perhaps, quoted
 from howsure.inputs.tables import Missing, gaps_of, kept_rows, sources, split_models
 from howsure.inputs.values import Labels, labels
 from howsure.predictions import EvalSet
@@ -114,7 +112,7 @@ def load_new(
         kept = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
         return replace(kept, columns={**kept.columns, **asked})
 
-    with _counted(first_row):
+    with counted(first_row or 0, lines=table.from_text):
         try:
             cells = read_cells(table, needed(roles))
         except MisfitError as error:
@@ -132,14 +130,14 @@ def load_new(
             f"{table.title} must hold one model to be recalibrated, got "
             f"{listed(part.model for part in models) or 'none'}"
         )
-    with _counted(first_row):
+    with counted(first_row or 0, lines=table.from_text):
         gaps = gaps_of([cells], missing)
     kept = kept_rows([cells], gaps)
     whole = first_row is None
     (y, weights), notes = _outcomes(table, roles, kept) if whole else ((None, None), ())
     beside = None if y is None else _beside(table, roles, kept)
     cells = replace(cells.take(kept), model=models[0].model or "model")
-    with _counted(first_row, cells.places):
+    with counted(first_row or 0, cells.places, lines=table.from_text):
         evalset = _built(cells, y, beside, crossing)
     if weights is not None:
         evalset = replace(evalset, weights=weights)
@@ -156,19 +154,6 @@ def load_new(
         gaps=gaps,
         notes=(*cells.notes, *notes, *crossing_notes([evalset])),
     )
-
-
-def _counted(first_row: int | None, places: IntArray | None = None) -> AbstractContextManager[None]:
-    """Tell rows of a part by their numbers in its file, where it has a first row."""
-    if first_row is None:
-        return nullcontext()
-
-    def number(row: int) -> int:
-        if places is None or row >= len(places):
-            return first_row + row
-        return first_row + int(places[row])
-
-    return counted(number)
 
 
 def gap_notes(served: int, n: int, gaps: Mapping[str, int]) -> tuple[str, ...]:

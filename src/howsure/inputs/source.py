@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
+from howsure.core.arrays import IntArray
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.registry import nearest
 from howsure.inputs.roles import Kind
@@ -21,6 +23,7 @@ MISSING_WORDS: Final = (
     *("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"),
     *("NULL", "Null", "null", "None", "NaT"),
 )
+_ROW: Final = re.compile(r"\brow (\d+)(, counting from 0)?(?=[\s,;:)]|$)")
 
 
 class Source(ABC):
@@ -65,6 +68,10 @@ class Source(ABC):
     def whole(self) -> pa.Table:
         """Every column with its cells as they are; those of text files are text."""
 
+    def line(self, row: int) -> int:
+        """The line of a row in its file of text, as a spreadsheet counts: the header's is 1."""
+        return row + 2
+
     def check_names(self) -> None:
         """Raise `InputError` where a column name repeats; columns without a name may."""
         repeated = [name for name, count in Counter(self.names).items() if count > 1 and name]
@@ -79,6 +86,54 @@ def name_parts(path: Path) -> tuple[str, str, str]:
     packed = path.suffix.lower() if path.suffix.lower() in COMPRESSION else ""
     inner = Path(path.stem) if packed else path
     return inner.stem, inner.suffix.lower(), packed
+
+
+@contextmanager
+def counted(
+    first_row: int = 0, places: IntArray | None = None, *, lines: bool = False
+) -> Iterator[None]:
+    """Tell the rows of an error's message by their numbers in the table, or as lines of a file.
+
+    The first of the rows has a number of its own in the table, and so may every row that is kept.
+    """
+
+    def number(row: int) -> int:
+        kept = places is not None and row < len(places)
+        return first_row + 2 * lines + (int(places[row]) if kept and places is not None else row)
+
+    try:
+        yield
+    except InputError as error:
+        error.args = (_numbered(str(error), number, lines=lines),)  # of whatever kind it is
+        raise
+
+
+def _numbered(message: str, number: Callable[[int], int], *, lines: bool) -> str:
+    """A message with other numbers of rows in it, or with lines for them."""
+    if not lines:
+        return _ROW.sub(lambda found: f"row {number(int(found[1]))}{found[2] or ''}", message)
+    said = _ROW.sub(lambda found: f"line {number(int(found[1]))}", message)
+    return said.replace(", rows counted from 0", "")
+
+
+@contextmanager
+def in_lines(tables: Iterable[Source]) -> Iterator[Iterator[Source]]:
+    """Lend tables; where those that were opened are text, tell an error's rows as lines."""
+    opened: list[Source] = []
+
+    def lent() -> Iterator[Source]:
+        for table in tables:
+            opened.append(table)
+            yield table
+
+    try:
+        yield lent()
+    except InputError as error:
+        named = [table for table in opened if str(error).startswith(f"{table.title}: ")] or opened
+        if not named or not all(table.from_text for table in named):
+            raise
+        error.args = (_numbered(str(error), named[0].line, lines=True),)
+        raise
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from howsure.inputs.long import is_long, widened, without_long
 from howsure.inputs.manifest import Manifest
 from howsure.inputs.places import places
 from howsure.inputs.roles import LONG, ROLES, Columns, Kind
-from howsure.inputs.source import Source, listed, quoted
+from howsure.inputs.source import Source, in_lines, listed, quoted
 from howsure.inputs.stacked import MOST_MODELS, check_unstacked
 from howsure.inputs.values import Labels, absent
 from howsure.predictions import EvalSet
@@ -203,8 +203,21 @@ def load(
     ):
         if value not in known:
             raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
-    many = _is_many(source)
-    read = list(_read(sources(source, encoding, decimal), columns, many=many))
+    with in_lines(sources(source, encoding, decimal)) as tables:
+        return _loaded(tables, missing, common_rows, crossing, progress, columns, _is_many(source))
+
+
+def _loaded(
+    opened: Iterator[Source],
+    missing: Missing,
+    common_rows: bool,
+    crossing: Crossing,
+    progress: Listener | None,
+    columns: Columns,
+    many: bool,
+) -> Loaded:
+    """What `load` gives, of tables that are opened one by one."""
+    read = list(_read(opened, columns, many=many))
     tables: list[Cells] = []
     for cells in read:
         tables += _by_case(cells, missing, several=many) if cells.roles.long else [cells]

@@ -8,12 +8,15 @@ and has swallowed rows.
 from __future__ import annotations
 
 import codecs
+import csv
+import io
 import queue
 import re
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
@@ -122,6 +125,15 @@ class TextFile(Source):
                     if fresh.num_rows:
                         yield fresh
 
+    def line(self, row: int) -> int:
+        """As a spreadsheet counts: empty lines too, and a cell of several lines as one."""
+        with suppress(InputError, OSError, ValueError, pa.ArrowException, csv.Error):
+            text = io.TextIOWrapper(io.BufferedReader(_Raw(self._door())), "utf-8", newline="")
+            rows = csv.reader(text, delimiter=self._delimiter)
+            filled = (number for number, cells in enumerate(rows, 1) if cells)
+            return next(islice(filled, row + 1, None), row + 2)
+        return row + 2
+
     def whole(self) -> pa.Table:
         """Every column as text, an empty cell as an empty one."""
         return self.read(dict.fromkeys(self.names, "text"))
@@ -141,8 +153,8 @@ class TextFile(Source):
             self._explain_ragged()
         if not _is_last(table.column(0)):
             raise InputError(
-                f"{self.title}: a quote is opened in row {table.num_rows - 1} "
-                "(rows count from 0) and never closed"
+                f"{self.title}: a quote is opened in line {self.line(table.num_rows - 1)} and "
+                "never closed"
             )
         if table.num_rows == 1:
             raise InputError(f"{self.title}: the file holds column names but no rows")
@@ -165,7 +177,7 @@ class TextFile(Source):
         raise InputError(
             f"{self.title}: every row must have {first.expected_columns} cells as the header has, "
             f"got {len(found)} row{'s' * (len(found) > 1)} that do{'es' * (len(found) == 1)} not "
-            f"(first: row {first.number - 2}, counting from 0, has {first.actual_columns})"
+            f"(first: line {self.line(first.number - 2)} has {first.actual_columns})"
         )
 
     def _read_names(self, block: int) -> tuple[str, ...]:
@@ -251,13 +263,12 @@ class TextFile(Source):
             first = broken[0]
             raise InputError(
                 f"{self.title}: every row must have {first.expected_columns} cells as the header "
-                f"has, got {first.actual_columns} in row {first.number - 2}, counting from 0"
+                f"has, got {first.actual_columns} in line {self.line(first.number - 2)}"
             )
         if end is None or not _is_last(end.column(0)):
             rows = before + (0 if end is None else end.num_rows)
             raise InputError(
-                f"{self.title}: a quote is opened in row {rows - 1} (rows count from 0) and never "
-                "closed"
+                f"{self.title}: a quote is opened in line {self.line(rows - 1)} and never closed"
             )
 
     def _parsing(self, loan: _Loan) -> pacsv.ParseOptions:
@@ -354,6 +365,24 @@ class _Stream:
 
     def __init__(self, read: Callable[[int], memoryview]) -> None:
         self.read = read
+
+
+class _Raw(io.RawIOBase):
+    """The text that a door gives, for readers of Python's own."""
+
+    def __init__(self, door: Door) -> None:
+        self._text = door
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: Any) -> int:
+        self._left = self._left or bytes(self._text.read(len(room)))
+        given = self._left[: len(room)]
+        self._left = self._left[len(room) :]
+        room[: len(given)] = given
+        return len(given)
 
 
 class _Kept:

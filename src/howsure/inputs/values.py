@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +27,10 @@ from howsure.inputs.source import MISSING_WORDS, quoted
 
 MOST_FLOAT_LABELS: Final = 100
 _TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
+_PAIR: Final = re.compile(
+    r"[\[(][^,;\]]+[,;][^,;\]]+[\])]\s*\d*\.?\d*\s*%?"
+)  # as of fable: [-1.28, 1.28]80
+_COMMA: Final = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,12 +350,23 @@ def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
         except ValueError:
             wrong += 1
             first = first or f"(first: {quoted(cell)} at row {row}, counting from 0)"
-            hint = "; pass decimal=',' for a decimal comma" * (decimal == "." and "," in cell)
-            first += hint * (wrong == 1)
+            first += _remedy(cell, decimal) * (wrong == 1)
     if wrong:
         what = "a cell that is none" if wrong == 1 else f"{wrong} cells that are none"
         raise InputError(f"column {quoted(name)} must hold numbers, got {what} {first}")
     return values
+
+
+def _remedy(cell: str, decimal: str) -> str:
+    """How to write otherwise what stands in a cell, where that is plain."""
+    if _PAIR.fullmatch(cell):
+        return (
+            "; each cell holds both ends of an interval: write them as two columns (in R, "
+            "fabletools::unpack_hilo), and name these by lower= and upper= (--lower, --upper)"
+        )
+    if decimal == "." and _COMMA.fullmatch(cell):
+        return "; decimal=',' (--decimal ,) reads a decimal comma"
+    return ""
 
 
 def _number(cell: str, decimal: str) -> float:

@@ -446,7 +446,8 @@ def assess_sets(
         said, silent, states = _judged(
             records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
-        said = [*_unknown(evalsets), *said, *_unread(unread)]
+        first = int(bool(said) and getattr(said[0], "id", "") == "comparison")
+        said = [*said[:first], *_unknown(evalsets), *said[first:], *_unread(unread)]
         tested = None
         if trials:
             lead = done[0].evalset.model if found_best is None else found_best.models[0]
