@@ -27,6 +27,9 @@ each column is read.
 
 Names are compared in lower case, with spaces and hyphens as underscores.
 
+A column of dates and one of times of day, such as `Date` and `Time`, are read as one time. The
+times that index a data frame of pandas are read as the time where no column is named so.
+
 `howsure recalibrate` adds columns whose names begin with `recalibrated_`, such as
 `recalibrated_sd`. Where a table has such predictions, they are read in place of the originals.
 Flags that name a prediction (`--mean mean --sd sd`) read the originals. The point forecast is kept

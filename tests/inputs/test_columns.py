@@ -194,7 +194,7 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
             r"pass point='pred' \(--point pred\) or point='forecast' \(--point forecast\)",
         ),
         ("y std sigma mean", {}, "sd must be one column"),
-        ("y pred date time", {}, "time must be one column"),
+        ("y pred date time timestamp", {}, "time must be one column"),
         (
             "y lower",
             {},

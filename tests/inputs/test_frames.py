@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs import load
+from howsure.inputs.new import load_new
+from howsure.inputs.pieces import cut
 
 pd = needs("pandas")
 pl = needs("polars")
@@ -130,3 +133,92 @@ def test_numbers_of_any_array() -> None:
         range(1, 3),
     ):
         assert load({"y": values, "pred": [1, 2]}).evalsets[0].y.tolist() == [1.0, 2.0]
+
+
+def test_an_index_of_times_is_the_time_with_a_note() -> None:
+    pd = needs("pandas")
+    times = pd.date_range("2026-01-01", periods=4, freq="h")
+    columns = {"y": [1.0, 2.0, 3.0, 4.0], "pred": [1.5, 1.0, 2.0, 5.0]}
+    loaded = load(pd.DataFrame(columns, index=times))
+    (held,) = loaded.evalsets
+    assert held.time is not None
+    assert [str(each)[:13] for each in held.time] == [str(t)[:13].replace(" ", "T") for t in times]
+    assert "the index of times is read as the column 'time'" in loaded.facts["Reading"]
+    named = pd.DataFrame({**columns, "date": times[::-1]}, index=times)
+    assert load(named).evalsets[0].time[0] > load(named).evalsets[0].time[1]
+    assert load(pd.DataFrame(columns)).evalsets[0].time is None
+
+
+_DAYS = ["2026-01-01", "2026-01-01", "2026-01-02", "2026-01-02"]
+_HOURS = ["6:00", "18:30", "06:00:15", "18:30"]
+_MOMENTS = ["2026-01-01T06:00", "2026-01-01T18:30", "2026-01-02T06:00:15", "2026-01-02T18:30"]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("names", [("Date", "Time"), ("time", "date"), ("timestamp", "time")])
+@pytest.mark.parametrize("form", ["text", "date and time", "moment and time"])
+def test_a_date_and_a_time_of_day_are_one_time_with_a_note(
+    form: str, names: tuple[str, str], reverse: bool
+) -> None:
+    moments = [datetime.datetime.fromisoformat(each) for each in _MOMENTS]
+    days: list[Any] = _DAYS
+    hours: list[Any] = _HOURS
+    if form != "text":
+        hours = [each.time() for each in moments]
+        days = [each.date() for each in moments]
+    if form == "moment and time":
+        days = [datetime.datetime.combine(each, datetime.time()) for each in days]
+    held = [(names[0], days), (names[1], hours)]
+    table = {"y": [1.0, 2.0, 3.0, 4.0], **dict(held[::-1] if reverse else held), "pred": [1.0] * 4}
+    loaded = load(table)
+    time = loaded.evalsets[0].time
+    assert time is not None
+    assert time.astype("datetime64[s]").tolist() == moments
+    said = f"columns {names[0]!r} and {names[1]!r} are read as one time"
+    assert said in loaded.facts["Reading"]
+    assert [use.role for use in loaded.explanation if use.column in names] == ["time", "time"]
+
+
+@pytest.mark.parametrize(
+    ("days", "hours"),
+    [
+        (_DAYS, _DAYS),
+        (_HOURS, _HOURS),
+        (_MOMENTS, _HOURS),  # a moment already has its time of day
+        (_DAYS, [0, 1, 0, 1]),
+        ([1, 1, 2, 2], _HOURS),
+        (_DAYS, ["06:00", "18:30", "25:00", "18:30"]),
+        (_DAYS, ["06:00", "18:30", "soon", "18:30"]),
+    ],
+)
+def test_two_columns_of_times_that_are_no_parts_of_one_are_refused(
+    days: list[Any], hours: list[Any]
+) -> None:
+    table = {"y": [1.0, 2.0, 3.0, 4.0], "pred": [1.0] * 4, "Date": days, "Time": hours}
+    with pytest.raises(InputError, match=r"time must be one column, and 2.*pass time='Date' \(--t"):
+        load(table)
+    assert load(table, time="").evalsets[0].time is None
+
+
+def test_a_missing_time_of_day_is_told_of_its_own_column() -> None:
+    table = {"y": [1.0, 2.0, 3.0], "pred": [1.0] * 3, "Date": _DAYS[:3]}
+    with pytest.raises(InputError, match=r"got 1 in 'Time' \(first at row 1\)"):
+        load({**table, "Time": ["06:00", None, "18:00"]})
+    kept = load({**table, "Time": ["06:00", "", "18:00"]}, missing="drop")
+    assert kept.evalsets[0].n == 2
+    assert kept.dropped_by == {"Time": 1}
+
+
+def test_dates_and_times_of_day_by_parts_and_in_new_rows() -> None:
+    table = {"y": [1.0, 2.0, 3.0, 4.0], "mean": [1.0, 2.5, 3.0, 3.0], "sd": [1.0] * 4}
+    table |= {"Time": _HOURS, "Date": _DAYS}
+    held = cut(iter([pa.table(table).slice(0, 3), pa.table(table).slice(3)]), batch_rows=3)
+    assert held.time_range is None
+    assert "columns 'Date' and 'Time' are read as one time" in held.notes[0]
+    found = [each for piece in held.pieces for each in piece.batches(held.reading)]
+    times = [each.evalsets[0].time for each in found]
+    np.testing.assert_array_equal(np.concatenate(times), load(table).evalsets[0].time)
+    np.testing.assert_array_equal(load_new(table).evalset.time, load(table).evalsets[0].time)
+    part = load_new({**table, "Time": ["06:00", None, "06:00", "06:00"]})  # no time of this row
+    assert part.labelled
+    assert part.evalset.time is None

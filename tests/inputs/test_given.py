@@ -526,22 +526,25 @@ def test_a_bare_form_is_never_read_as_another_kind_without_a_word(
 
 
 @pytest.mark.parametrize("form", ["tuple", "columns", "rows"])
-@pytest.mark.parametrize("center", [0.0, -0.4, -0.8])
+@pytest.mark.parametrize("center", [0.0, -0.4, -0.8, -5.0])
 def test_means_and_sds_at_a_coverage_are_not_read_as_ends(form: str, center: float) -> None:
     y, truths = _truths(500, center, 1.0)
-    value = FORMS[form](truths["Distribution"])
-    with pytest.raises(InputError, match=r"may be \(lower, upper\) or \(mean, sd\).*y lies betwee"):
-        read(value, 500, y=y, coverage=0.9)
+    for part in range(0, 500, 50):  # where y lies below a far sd, it is half above its mean
+        rows = slice(part, part + 50)
+        held = FORMS[form]([each[rows] for each in truths["Distribution"]])
+        with pytest.raises(InputError, match=r"may be \(lower, upper\) or \(mean, sd\).*y lies b"):
+            read(held, 50, y=y[rows], coverage=0.9)
 
 
-def test_positive_ends_are_read_as_ends_with_a_note_where_they_might_be_moments() -> None:
+def test_positive_ends_are_read_as_ends_with_a_note_where_rows_are_too_few_to_tell() -> None:
     y, truths = _truths(500, 3.0, 1.0)
     found = read(truths["Intervals"], 500, y=y, coverage=0.9)
     same(found, Intervals(*truths["Intervals"], 0.9))
+    assert not found.notes
+    few = [part[:3] for part in truths["Intervals"]]
+    found = read(tuple(few), 3, y=y[:3], coverage=0.9)
+    same(found, Intervals(*few, 0.9))
     assert found.notes[0].startswith("prediction read as (lower, upper), not (mean, sd), as y lies")
-    narrow = read((y + 20.0, y + 21.0), 500, y=y + 20.5, coverage=0.9)  # no sd is that large
-    same(narrow, Intervals(y + 20.0, y + 21.0, 0.9))
-    assert not narrow.notes
 
 
 def test_two_rows_of_ends_are_read_the_only_way_that_rises() -> None:
@@ -550,3 +553,13 @@ def test_two_rows_of_ends_are_read_the_only_way_that_rises() -> None:
         same(read(value, 2, coverage=0.9), Intervals(lower, upper, 0.9))
     with pytest.raises(InputError, match=r"\(2, 2\) may hold ends by row or by column"):
         read([[0.0, 1.0], [2.0, 3.0]], 2, coverage=0.9)
+
+
+def test_narrow_ends_of_positive_numbers_are_read_as_ends() -> None:
+    """Counts whose intervals cover 44 % of them: too narrow, and still no means and sds."""
+    rng = child(0, "narrow")
+    middle = rng.gamma(2.0, 100.0, size=800) + 60.0
+    y = np.maximum(middle + 100.0 * rng.normal(size=800), 0.0)
+    lower, upper = middle - 58.0, middle + 58.0
+    assert 0.40 < ((lower <= y) & (y <= upper)).mean() < 0.50
+    same(read((lower, upper), 800, y=y, coverage=0.9), Intervals(lower, upper, 0.9))

@@ -626,3 +626,19 @@ def test_rows_of_x_in_another_order_than_y_are_refused() -> None:
     with pytest.raises(InputError, match="groups must have its rows in the order of y"):
         assess_model(model, frame, y, groups=pd.Series(np.arange(60) % 2)[::-1])
     assert assess_model(model, turned.loc[y.index], y, trials=False).value("mae") < 1.2
+
+
+class _Own:
+    """A model of means and sds, whose outcomes are standard normal."""
+
+    def predict(self, X: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        n = len(np.asarray(X))
+        return np.zeros(n), np.ones(n)
+
+
+def test_means_and_sds_of_a_model_at_a_coverage_are_not_read_as_ends() -> None:
+    y = np.random.default_rng(1).normal(size=300)
+    with pytest.raises(
+        InputError, match=r"model prediction may be \(lower, upper\) or \(mean, sd\)"
+    ):
+        assess_model(_Own(), X, y, coverage=0.9)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
 from howsure.streaming import State, merged_states
-from streaming.tables import normal_table, state_of
+from streaming.tables import by_parts, normal_table, state_of
 
 TABLE = normal_table(2_000)
 WHOLE = state_of(TABLE)
@@ -66,6 +69,33 @@ def test_a_state_is_a_small_arrow_table(tmp_path: Path) -> None:
     assert WHOLE.to_arrow().num_rows == 1
     other = state_of(normal_table(500, seed=1))
     same(back.merged(other), WHOLE.merged(other))
+
+
+@pytest.mark.slow
+def test_squares_about_0_that_lost_their_digits_are_not_taken_for_those_of_all_rows(
+    tmp_path: Path,
+) -> None:
+    """As 0.2.0 wrote them: near 0 they hold, far from it R² is the sample's, and that is said."""
+    for shift, precise in ((0.0, True), (1e6, False)):
+        moved = {name: pc.add(TABLE[name], shift) for name in ("y", "mean")}
+        table = pa.table({**moved, "sd": TABLE["sd"]})
+        parts = [state_of(table.slice(k * 1_000, 1_000), groups="") for k in range(2)]
+        old = replace(parts[0], models=tuple(model.about(0.0) for model in parts[0].models))
+        written = old.to_arrow()
+        told = json.loads(written.schema.metadata[b"howsure"])
+        told["howsure"] = "0.2.0"
+        del told["facts"]["models"][0]["origin"]
+        path = tmp_path / "old.arrow"
+        with pa.ipc.new_file(path, written.schema) as writer:
+            metadata = {"howsure": json.dumps(told)}
+            writer.write_table(written.replace_schema_metadata(metadata))
+        for one, two in ((State.open(path), parts[1]), (parts[1], State.open(path))):
+            merged = one.merged(two)
+            assert ("r_squared" in merged.models[0].joints) == precise
+            assert any("R²" in note for note in merged.manifest.notes) == (not precise)
+    record = next(r for r in by_parts(merged).records if r.metric == "r_squared")
+    assert record.exact == "sample"
+    assert record.upper - record.lower < 0.2
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

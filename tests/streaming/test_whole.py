@@ -147,6 +147,41 @@ def test_what_is_called_exact_of_label_sets_is_that_of_all_rows(columns: dict[st
     assert ways["empirical_coverage"] == "rows"
 
 
+def test_what_a_sample_adds_to_a_group_is_that_of_the_group() -> None:
+    rng = np.random.default_rng(5)
+    table = TABLE.append_column("importance_weight", pa.array(rng.gamma(3.0, size=2_400)))
+    parts = by_parts(state_of(table, [900], most=600, weights="importance_weight"))
+    sampled = [r for r in parts.records if r.exact == "sample" and r.group and r.metric == "mae"]
+    assert len(sampled) > 4
+    for record in sampled:
+        assert record.added_error == pytest.approx(record.standard_error * math.sqrt(0.75))
+
+
+def test_an_infinite_number_of_a_sample_is_no_number_of_all_rows() -> None:
+    upper = TABLE["upper_90"].to_numpy().copy()
+    upper[::20] = np.inf
+    table = TABLE.select(["y", "lower_90", "site"]).append_column("upper_90", pa.array(upper))
+    parts = by_parts(state_of(table, [900], most=600, groups="site"))
+    ways = {(r.metric, r.group): r.exact for r in parts.records if math.isinf(r.value)}
+    assert ways["mean_width", "site=a"] == ways["relative_width", ""] == "rows"
+    assert ways["relative_width", "site=a"] == "sample"
+
+
+def test_an_error_by_clusters_of_the_sample_says_so() -> None:
+    normal = by_parts(state_of(TABLE, [900], most=600, groups="", cluster="house"))
+    record = next(r for r in normal.records if r.metric == "miscalibration_area")
+    assert record.exact == "histogram"
+    assert record.reason.endswith(" clusters of the sample")
+    names = ("y", "q0.05", "q0.5", "q0.95", "house")
+    mean, sd = TABLE["mean"].to_numpy(), TABLE["sd"].to_numpy()
+    columns = (TABLE["y"], mean - 1.6449 * sd, mean, mean + 1.6449 * sd, TABLE["house"])
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    quantiles = by_parts(state_of(table, [900], most=600, groups="", cluster="house"))
+    record = next(r for r in quantiles.records if r.metric == "calibration_error")
+    assert (record.exact, record.n < 2_400) == ("sample", True)
+    assert record.added_error > 0.0
+
+
 def test_the_same_findings() -> None:
     parts, whole = by_parts(state_of(TABLE, [500], most=2_400)), at_once(TABLE)
     assert [(f.id, f.state) for f in parts.findings] == [(f.id, f.state) for f in whole.findings]

@@ -13,6 +13,7 @@ from scipy import special, stats
 from howsure import assess
 from howsure.core.records import Record
 from howsure.core.rng import child
+from howsure.metrics.calibration.responses import ONE_WIDTH
 from howsure.predictions import Distribution, EvalSet, Intervals
 from howsure.verdict import examine
 from howsure.verdict.findings import (
@@ -219,7 +220,7 @@ def test_congruence_is_told_against_a_right_model() -> None:
 
 
 def test_noise_that_varies_with_inputs_stands_in_for_equal_widths() -> None:
-    same = Record(metric="width_response", value=math.nan, reason="every row has the same width")
+    same = Record(metric="width_response", value=math.nan, options={ONE_WIDTH: "yes"})
     noise = record("noise_given_inputs", 1.4, half=0.1, p=0.001, options={"where": "x > 1"})
     draft = from_records("width", {"width_response": same, "noise_given_inputs": noise})
     assert draft.effect == pytest.approx(0.4)

@@ -143,8 +143,7 @@ def _load(
     try:
         return replace(read, columns=columns).load(list(files), parts, seed)
     except InputError as error:
-        if "groups must" not in str(error):
-            raise
+        read.load(list(files), parts, seed)  # raises what is wrong without these columns too
         place = f"by in {source}" if source else "--by"
         raise InputError(f"{place} names columns of groups: {error}") from error
 

@@ -20,8 +20,10 @@ _FEW: Final = 0.05
 """Share of rows below which a first array that exceeds the second may be crossed ends."""
 _BETWEEN: Final = 0.75
 """Share of rows above which y between two arrays says that they may be ends."""
-_SPREADS: Final = (1 / 3, 3.0)
+_SPREADS: Final = (0.5, 2.0)
 """Root mean squares of (y − first)/second between which the second may be an sd."""
+_HALF: Final = 0.15
+"""How far from a half the share of y below the first may be, for this to be a mean."""
 _ROWS: Final = 8
 """Rows from which on such a root mean square says something."""
 
@@ -254,19 +256,22 @@ class Arrays:
     def _ends_not_moments(self, lower: FloatArray, upper: FloatArray, name: str) -> tuple[str, ...]:
         """A note that ends might be means and sds too; refuse them where y fits these better.
 
-        A mean is exceeded by half of the rows, so y lies between it and an sd above it in at most
-        half of them: more says that these are ends.
+        Half of the rows exceed a mean, so that y lies between it and an sd above it in at most half
+        of them: two standard errors more, or all rows, say that these are ends, as does another
+        share below the first.
         """
         if self.y is None or not (upper > 0).all():
             return ()
         with np.errstate(over="ignore"):
             spread = float(np.sqrt(np.mean(np.square((self.y - lower) / upper))))
+        below = float((self.y < lower).mean())
         likely = _SPREADS[0] <= spread <= _SPREADS[1]
+        likely = likely and abs(below - 0.5) <= _HALF + 1.0 / math.sqrt(self.n)
         if not likely and self.n >= _ROWS:
             return ()
         between = int(((lower <= self.y) & (self.y <= upper)).sum())
         covered = f"y lies between them in {between} of {self.n} rows"
-        if likely and between < self.n / 2 + math.sqrt(self.n) / 2:
+        if likely and between < min(self.n, self.n / 2 + math.sqrt(self.n)):
             raise InputError(
                 f"{name} may be (lower, upper) or (mean, sd), as {covered} and the first is "
                 f"nowhere above the second: give howsure.Intervals(lower, upper, "

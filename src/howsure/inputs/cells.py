@@ -9,12 +9,14 @@ from typing import Any, Final, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.assigned import Roles
 from howsure.inputs.classes import MisfitError, read_classes
+from howsure.inputs.columns import two_readings
 from howsure.inputs.families import FEWEST_SERIES, KEYS
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME, Kind
@@ -119,7 +121,14 @@ def read_cells(source: Source, roles: Roles) -> Cells:
     kinds = kinds_of(keys)
     table = source.read(kinds)
     columns: dict[tuple[Kind, str], Any] = {}
+    joined: tuple[str, ...] = ()
+    if len(roles["time"]) == 2:
+        roles, moments = _one_time(source, roles, table)
+        columns |= moments
+        joined = (f"columns {' and '.join(map(quoted, roles['time']))} are read as one time",)
     for kind, name in keys:
+        if (kind, name) in columns:
+            continue
         try:
             columns[kind, name] = values.as_kind(
                 kind, table[name], name, from_text=source.from_text, decimal=source.decimal
@@ -156,10 +165,22 @@ def read_cells(source: Source, roles: Roles) -> Cells:
         roles=roles,
         columns=columns,
         places=np.arange(table.num_rows),
-        notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *remarks)),
+        notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *joined, *remarks)),
         names=source.names,
         labels=labels,
     )
+
+
+def _one_time(
+    source: Source, roles: Roles, table: pa.Table
+) -> tuple[Roles, dict[tuple[Kind, str], Any]]:
+    """Two columns of times as one, that of dates first; an error where they are not its parts."""
+    for dates, clock in (roles["time"], roles["time"][::-1]):
+        found = values.moments_of(table[dates], table[clock], dates)
+        if found is not None:
+            roles = replace(roles, columns={**roles.columns, "time": (dates, clock)})
+            return roles, {("time", dates): found[0], ("time", clock): found[1]}
+    raise InputError(f"{source.title}: {two_readings('time', roles['time'])}")
 
 
 def asked_of(roles: Roles) -> list[tuple[Kind, str]]:

@@ -497,7 +497,10 @@ class _Assignment:
         if role in self._columns:
             return
         found = self._matching(role)
-        if len(found) > 1 and not BY_NAME[role].many:
+        if role == "time" and len(found) == 2:  # content decides whether they are one
+            note = "read as one time, if one holds dates and the other times of day"
+            self._notes |= dict.fromkeys(found, note)
+        elif len(found) > 1 and not BY_NAME[role].many:
             raise two_readings(role, found)
         self._claim(role, found, guessed=True)
 

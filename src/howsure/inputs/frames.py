@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import narwhals as nw
 import numpy as np
@@ -12,8 +12,18 @@ import pyarrow as pa
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs.files import check_flat, some_rows
-from howsure.inputs.roles import Kind
+from howsure.inputs.names import normal_form
+from howsure.inputs.roles import BY_NAME, Kind
 from howsure.inputs.source import Source, quoted, refusing
+
+_TIME: Final = "time"
+
+
+def _indexed_by_time(frame: Any) -> bool:
+    """Whether pandas keeps times in the index of a frame, and no column is named like times."""
+    if type(getattr(frame, "index", None)).__name__ != "DatetimeIndex":
+        return False
+    return not any(BY_NAME["time"].matches(normal_form(str(name))) for name in frame.columns)
 
 
 def is_frame(value: object) -> bool:
@@ -28,6 +38,9 @@ class FrameTable(Source):
         self.title = title
         if isinstance(frame, pa.RecordBatch):
             frame = pa.Table.from_batches([frame])
+        if _indexed_by_time(frame):
+            frame = frame.assign(**{_TIME: frame.index}).reset_index(drop=True)
+            self.notes = (f"the index of times is read as the column {quoted(_TIME)}",)
         with refusing(title):
             self._frame: Any = nw.from_native(frame)
             found = self._frame.collect_schema().names()

@@ -248,6 +248,8 @@ def _beside(table: Source, roles: Roles, kept: Any) -> Cells | None:
         name: tuple(column for column in held if column not in gone)
         for name, held in cells.roles.columns.items()
     }
+    if len(columns.get("time", ())) < len(cells.roles["time"]):  # a part of it is none
+        columns["time"] = ()
     return replace(cells, roles=replace(cells.roles, columns=columns))
 
 

@@ -233,7 +233,7 @@ def cut(
         reading=reading,
         explanation=explain_models(head.names, roles, plan.title),
         notes=notes,
-        time_range=None if time is None else _time_range(plan.footers, time, reading.moments),
+        time_range=_time_range(plan.footers, reading),
         listing=plan.listing,
     )
 
@@ -551,17 +551,18 @@ def _rows_of(place: Place) -> int | None:
         return round(int(start.count(b"\n")) / share)
 
 
-def _time_range(
-    footers: Sequence[pq.FileMetaData], name: str, moments: str | None
-) -> tuple[float, float] | None:
+def _time_range(footers: Sequence[pq.FileMetaData], reading: Reading) -> tuple[float, float] | None:
     """The least and the greatest time that statistics of all row groups tell."""
+    if len(reading.roles["time"]) != 1:  # of dates and times of day, these tell the days alone
+        return None
+    (name,) = reading.roles["time"]
     ends: list[float] = []
     for footer in footers:
         names = [footer.schema.column(place).path for place in range(footer.num_columns)]
         if name not in names:
             return None
         place = names.index(name)
-        scale = _scale(footer.schema.column(place), moments)
+        scale = _scale(footer.schema.column(place), reading.moments)
         for group in range(footer.num_row_groups):
             column = footer.row_group(group).column(place)
             held = column.statistics

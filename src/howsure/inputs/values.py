@@ -26,10 +26,7 @@ from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, quoted
 
 MOST_FLOAT_LABELS: Final = 100
-_PAIR: Final = re.compile(
-    r"[\[(][^,;\]]+[,;][^,;\]]+[\])]\s*\d*\.?\d*\s*%?"
-)  # as of fable: [-1.28, 1.28]80
-_COMMA: Final = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
+_TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +175,47 @@ def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     return numbers(plain, name)
 
 
+def times_of_day(column: pa.ChunkedArray) -> npt.NDArray[np.timedelta64] | None:
+    """A column as times since midnight; None where it holds anything else."""
+    plain = _plain(column)
+    if _is_text(plain.type):
+        text = _without_words(plain)
+        if not pc.all(pc.match_substring_regex(text, _TIME_OF_DAY)).as_py():
+            return None
+        parts = [pa.scalar(part, text.type) for part in ("1970-01-01T", "")]
+        padded = pc.replace_substring_regex(text, r"^(\d):", r"0\1:")
+        plain = pc.binary_join_element_wise(parts[0], padded, parts[1])
+        if not _casts(plain, pa.timestamp("us")):
+            return None
+    elif pa.types.is_time(plain.type):
+        plain = pc.cast(plain, pa.time64("us"), safe=False).cast(pa.int64())
+    elif not pa.types.is_null(plain.type):
+        return None
+    return np.asarray(plain.cast(pa.timestamp("us")).to_numpy() - np.datetime64(0, "us"))
+
+
+def moments_of(
+    dates: pa.ChunkedArray, clock: pa.ChunkedArray, name: str
+) -> tuple[npt.NDArray[np.datetime64], npt.NDArray[np.timedelta64]] | None:
+    """Moments of two columns, and their times of day; None unless one holds dates, one these.
+
+    Each misses what its own column misses: a date without a time of day is midnight, beside NaT.
+    """
+    offsets = times_of_day(clock)
+    try:
+        days = times(dates, name)
+    except InputError:
+        return None
+    if days.dtype.kind == "f" and np.isnan(days).all():
+        days = np.full(len(days), "NaT", dtype="datetime64[D]")
+    if offsets is None or days.dtype.kind != "M":
+        return None
+    if (days != days.astype("datetime64[D]"))[~np.isnat(days)].any():
+        return None
+    since_midnight = np.where(np.isnat(offsets), np.timedelta64(0, "us"), offsets)
+    return days.astype("datetime64[us]") + since_midnight, offsets
+
+
 def names_zone(column: pa.ChunkedArray) -> bool | None:
     """Whether moments name a time zone, as the first of them tells; None where none is there."""
     plain = _plain(column)
@@ -220,7 +258,7 @@ def absent(column: npt.NDArray[Any] | Labels) -> BoolArray:
         return column.missing()
     if column.dtype.kind == "f":
         return np.asarray(np.isnan(column).reshape(len(column), -1).any(axis=1))
-    if column.dtype.kind == "M":
+    if column.dtype.kind in "mM":
         return np.asarray(np.isnat(column))
     if column.dtype.kind == "O":
         return np.asarray(np.equal(column, np.array(None, dtype=object)), dtype=np.bool_)
@@ -316,15 +354,20 @@ def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
 
 
 def _remedy(cell: str, decimal: str) -> str:
-    """How to write otherwise what stands in a cell, where that is plain."""
-    if _PAIR.fullmatch(cell):
+    """What to do about a cell that is no number, where it tells what it is."""
+    if interval := _INTERVAL.fullmatch(cell):
+        share = f"{float(interval[1]) / 100:g}" if interval[1] else "0.9"
         return (
-            "; each cell holds both ends of an interval: write them as two columns (in R, "
-            "fabletools::unpack_hilo), and name these by lower= and upper= (--lower, --upper)"
+            "; such cells hold an interval: write its ends as two columns, lower and upper, and "
+            f"name its coverage by coverage={share} (--coverage {share})"
         )
     if decimal == "." and _COMMA.fullmatch(cell):
-        return "; decimal=',' (--decimal ,) reads a decimal comma"
+        return "; pass decimal=',' (--decimal ,) for a decimal comma"
     return ""
+
+
+_INTERVAL: Final = re.compile(r"[\[(][^\[\](),;]+[,;][^\[\](),;]+[\])](\d{1,2}(?:\.\d+)?)?")
+_COMMA: Final = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 
 
 def _number(cell: str, decimal: str) -> float:

@@ -251,7 +251,7 @@ def _as_they_are(
                 names = [evaluations[place].evalset.model for place in (a, b)]
                 told = f"not compared: {means[a] or 'as stated'} of {names[0]}"
                 told += f", {means[b] or 'as stated'} of {names[1]}"
-                yield (a, b), _unknown(Score(*key), told)
+                yield (a, b), _unknown(Score(*key), told) | {"unlike": True}
             continue
         asked.append((a, b))
     yield from _paired(evaluations, Score(*key), scores, asked, confidence, seed)
@@ -267,7 +267,7 @@ def _in_common(
     found: dict[Score, dict[int, FloatArray]] = {}
     asked: dict[Score, list[Pair]] = {}
     for pair, rows in known.items():
-        if not any(row["note"].startswith("not compared") for row in rows):
+        if not any(row.get("unlike") for row in rows):
             continue
         shared: Shared | None = shared_by_all([evaluations[place] for place in pair])
         if shared is None:

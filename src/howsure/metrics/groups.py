@@ -28,7 +28,7 @@ from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate, unknown
 from howsure.metrics.metric import Metric
-from howsure.metrics.recording import record_of
+from howsure.metrics.recording import of_its_rows, record_of
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
 from howsure.stats.estimate import (
@@ -219,7 +219,7 @@ def _means(
     if math.isfinite(whole.value) and math.isnan(whole.lower):  # then no group has an interval
         low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
     shared = replace(whole, notion=Notion.GROUP, confidence=confidence, null=math.nan)
-    return [
+    made = (
         replace(
             shared,
             value=float(value[g]),
@@ -230,7 +230,8 @@ def _means(
             group=label,
         )
         for g, label in enumerate(grouping.labels)
-    ]
+    )
+    return [of_its_rows(record, evalset) for record in made]
 
 
 def _group_means(

@@ -62,18 +62,21 @@ def record_of(
         reason=reason,
         options=dict(found.details),
     )
-    if not math.isfinite(found.value):
-        return record
-    if evalset.share < 1.0:
-        record = replace(record, exact="sample")
-    if found.influence is not None:
+    if math.isfinite(found.value) and found.influence is not None:
         if found.squares is not None:
             tail = heavy(found.squares, evalset.multiplicities)
         record = _from_influence(
             record, found, found.influence, evalset, metric.bounds, share, tail, bundles
         )
+    return of_its_rows(record, evalset)
+
+
+def of_its_rows(record: Record, evalset: EvalSet) -> Record:
+    """A record with what its number was computed of: all rows, or a sample that adds an error."""
+    if evalset.share == 1.0 or math.isnan(record.value):
+        return record
     added = record.standard_error * math.sqrt(1.0 - evalset.share)
-    return replace(record, added_error=added) if evalset.share < 1.0 else record
+    return replace(record, exact="sample", added_error=added)
 
 
 def _from_influence(

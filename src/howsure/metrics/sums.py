@@ -118,7 +118,9 @@ def _relative_error(held: Joint) -> tuple[Estimate, FloatArray | None]:
 def _r_squared(held: Joint) -> tuple[Estimate, FloatArray | None]:
     variance = float(held.second[0, 0]) / held.mass
     if variance == 0.0:
-        told = "y is constant, so it has no variance to explain"
+        told = "y varies too little for its square to be summed"
+        if held.least[0] == held.greatest[0]:
+            told = "y is constant, so it has no variance to explain"
         return Estimate(math.nan, reason=told), None
     ratio = float(held.mean[2]) / variance
     return Estimate(1.0 - ratio), np.array([-2.0 * held.mean[0] * ratio, ratio, -1.0]) / variance

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Literal
 from howsure.core.convert import Bound, Checked, Fraction, check_fields, from_options
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
+from howsure.core.toml import read_toml
 from howsure.metrics.catalogue import catalogue, metric_named
 from howsure.metrics.miss_range import MISS_RANGE, MissRange, check_miss_range
 from howsure.verdict import QUESTIONS, TOLERANCE
@@ -197,7 +197,7 @@ def _limits(table: Any, place: int) -> list[Limit]:
 def read_rules(path: str | os.PathLike[str]) -> Rules:
     """The rules of a TOML file; of a pyproject.toml, those under ``[tool.howsure.check]``."""
     name = os.fspath(path)
-    tables = _read(Path(path), name)
+    tables = read_toml(Path(path), f"limits {name}")
     if Path(path).name != PYPROJECT:
         return rules_from(tables, name)
     held = _tool(tables, name)
@@ -211,7 +211,7 @@ def project_rules(folder: Path) -> Rules | None:
     path = folder / PYPROJECT
     if not path.is_file():
         return None
-    held = _tool(_read(path, PYPROJECT), PYPROJECT)
+    held = _tool(read_toml(path, f"limits {PYPROJECT}"), PYPROJECT)
     return None if held is None else rules_from(held, f"{PYPROJECT} [{TABLE}]")
 
 
@@ -227,17 +227,6 @@ def _tool(tables: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
         check_known(key, ["check"], f"{name}: table of [tool.howsure]")
     held: Mapping[str, Any] | None = ours.get("check")
     return held
-
-
-def _read(path: Path, name: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"limits {name} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"limits {name} must be UTF-8 text: {error}") from error
-    except ValueError as error:  # of tomllib, and of a path with a NUL
-        raise InputError(f"limits {name} must be TOML: {error}") from error
 
 
 def with_more(rules: Rules, limits: Iterable[Limit] = (), **changes: Any) -> Rules:

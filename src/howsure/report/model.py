@@ -81,11 +81,11 @@ def assess_model(
     ('BayesianRidge', 'distributions')
     """
     check_row_order(y, {"X": X})
-    n = len(as_vector(y, "y"))
-    _check_rows(X, n)
+    truth = as_vector(y, "y")
+    _check_rows(X, len(truth))
     wanted = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
     at = None if levels is None else wanted_levels(levels)
-    asked = _Asked(X, n, tuple(wanted.tolist()), at)
+    asked = _Asked(X, truth, tuple(wanted.tolist()), at)
     named = isinstance(model, Mapping)
     models = model if named else {_title(model): model}
     if not models:
@@ -141,12 +141,17 @@ def _inputs(X: Any) -> tuple[dict[str, npt.ArrayLike] | None, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """What is asked of each model: at which n inputs, and for which coverages or levels."""
+    """What is asked of each model: at which inputs of y, and for which coverages or levels."""
 
     X: Any
-    n: int
+    y: FloatArray
     coverages: tuple[float, ...]
     levels: FloatArray | None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
 
     def of(self, model: Any) -> Given:
         """What one model says; an error's message goes on after "model"."""
@@ -192,7 +197,9 @@ class _Asked:
         return np.union1d(LEVELS, central_levels(self.coverages))
 
     def _read(self, value: Any) -> Given:
-        found = read_given(value, n=self.n, coverage=self.coverages or None, levels=self.levels)
+        found = read_given(
+            value, n=self.n, coverage=self.coverages or None, levels=self.levels, y=self.y
+        )
         if len(found) != 1:
             raise InputError(f"must predict for one model, got {', '.join(found)}")
         return next(iter(found.values()))

@@ -58,11 +58,12 @@ class Moments:
             square = moved * off
             second = np.bincount(codes, weights=square, minlength=size)
             third = np.bincount(codes, weights=square * off, minlength=size)
-            found[:, :, place] = mean + rest, second, third
+            found[:, :, place] = _added(mean, rest), second, third
         return cls(mass, *found)
 
+    @np.errstate(invalid="ignore")
     def merged(self, other: Moments) -> Moments:
-        """Of the rows of both, whose cells are the same."""
+        """Of the rows of both, whose cells are the same; values may be infinite."""
         mass = self.mass + other.mass
         safe = np.where(mass > 0.0, mass, 1.0)[:, None]
         a, b = self.mass[:, None], other.mass[:, None]
@@ -75,7 +76,7 @@ class Moments:
             + cross * (a - b) / safe * gap**3
             + 3.0 * gap * (a * other.second - b * self.second) / safe
         )
-        return Moments(mass, self.mean + gap * b / safe, second, third)
+        return Moments(mass, _between(self.mean, other.mean, b / safe), second, third)
 
     def placed(self, codes: IntArray, size: int) -> Moments:
         """The same with each cell at another place, or several cells made one."""
@@ -136,7 +137,7 @@ class Joint:
         moved = off if weights is None else off * weights
         p, n = off.shape
         mass = float(n if weights is None else weights.sum())
-        mean[:p] += moved.sum(axis=1) / mass
+        mean[:p] = _added(mean[:p], moved.sum(axis=1) / mass)
         third = np.empty((p, p, p))
         for i in range(p):
             for j in range(i + 1):
@@ -152,7 +153,7 @@ class Joint:
         turned = a / mass * other.second - b / mass * self.second
         return Joint(
             mass,
-            self.mean + every * (b / mass),
+            _between(self.mean, other.mean, b / mass),
             np.minimum(self.least, other.least),
             np.maximum(self.greatest, other.greatest),
             self.second + other.second + a * b / mass * outer,
@@ -167,29 +168,50 @@ class Joint:
 
         The extremes of the squares are then unknown.
         """
-        turn = np.eye(len(self.second))
-        turn[place + 1, place] = -2.0 * by  # (u − d)² = u² − 2du + d²
+        square = place + 1
         mean, least, greatest = self.mean.copy(), self.least.copy(), self.greatest.copy()
-        mean[: len(turn)] = turn @ mean[: len(turn)]
+        mean[square] += by * (by - 2.0 * mean[place])  # (u − d)² = u² − 2du + d²
         mean[place] -= by
-        mean[place + 1] += by * by
         for ends in (least, greatest):
             ends[place] -= by
-            ends[place + 1] = np.nan
-        return Joint(
-            self.mass,
-            mean,
-            least,
-            greatest,
-            turn @ self.second @ turn.T,
-            np.einsum("abc,ia,jb,kc->ijk", self.third, turn, turn, turn),
-        )
+            ends[square] = np.nan
+        second, third = self.second.copy(), self.third.copy()
+        for moments in (second, third):  # which are linear in each column, and some may be infinite
+            for axis in range(moments.ndim):
+                rows = np.moveaxis(moments, axis, 0)
+                rows[square] -= 2.0 * by * rows[place]
+        return Joint(self.mass, mean, least, greatest, second, third)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def is_representable(self) -> bool:
+        """Whether cubes of all columns that vary are numbers, neither 0 nor infinite."""
+        p = len(self.second)
+        least, greatest = self.least[:p], self.greatest[:p]
+        sizes = np.sqrt(np.maximum(np.diag(self.second), 0.0) / self.mass)
+        moved = np.flatnonzero(np.isnan(least))  # squares of the column before
+        sizes[moved] = np.square(sizes[moved - 1])
+        cubes = self.mass * sizes**3
+        return bool((np.isfinite(cubes) & (cubes > _LEAST_CUBE) | (least == greatest)).all())
 
     def points(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Two values of slopes · (row − mean) and their weights, each shape (2,)."""
         second = max(float(slopes @ self.second @ slopes), 0.0)
         third = float(np.einsum("abc,a,b,c->", self.third, slopes, slopes, slopes))
         return two_points(*(np.array([each]) for each in (self.mass, 0.0, second, third)))
+
+
+_LEAST_CUBE = 1e-290  # below, numbers lose digits
+
+
+def _added(mean: FloatArray, rest: FloatArray) -> FloatArray:
+    """Means with what rounding left of them; infinite ones stay."""
+    return np.where(np.isfinite(mean), mean + rest, mean)
+
+
+def _between(one: FloatArray, other: FloatArray, share: FloatArray | float) -> FloatArray:
+    """Means of both, this share of them the other's; infinite where one is."""
+    finite = np.isfinite(one) & np.isfinite(other)
+    return np.where(finite, one + (other - one) * share, one + other)
 
 
 def _occurrence(ranked: IntArray) -> IntArray:

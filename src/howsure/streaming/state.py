@@ -241,11 +241,20 @@ class State:
             loaded_state(state)
             if state._is_impossible():
                 raise InputError("it holds counts or weights below 0")
-        note = (
-            f"{os.path.basename(path)} was written by howsure {told['howsure']}, which kept no "
+            lost = [model.imprecise() for model in state.models]
+        name = os.path.basename(path)
+        notes = [
+            f"{name} was written by howsure {told['howsure']}, which kept no "
             "hash: whether it was changed, or shares rows with others, is not known"
-        )
-        return replace(state, manifest=replace(state.manifest, notes=(note,)))
+        ]
+        if any(lost):
+            notes.append(
+                f"{name} holds sums about 0, far from its y: R² and relative widths are those of "
+                "the sample"
+            )
+        models = tuple(map(Totals.without, state.models, lost))
+        manifest = replace(state.manifest, notes=tuple(notes))
+        return replace(state, models=models, manifest=manifest)
 
     def _is_impossible(self) -> bool:
         """Whether it holds what no rows add up to."""

@@ -36,6 +36,7 @@ MOST_UNITS = 2**16
 """Units (clusters, blocks of time), alone or in cells, past which they are bundled."""
 BUNDLES = 1024
 """Bundles of rows of importance weights, whose spread tells the error."""
+_FAR = 1e4  # standard deviations from the origin, past which a cube of squares keeps few digits
 CLAIMED = "claimed"
 """The column of cells that holds what rows claim at a coverage."""
 
@@ -487,6 +488,17 @@ class Totals:
             units = replace(units, sums=sums)
         return replace(self, joints=joints, units=units, origin=origin)
 
+    def imprecise(self) -> dict[str, str]:
+        """Statistics whose squares are so far from their origin that digits are gone, and why."""
+        reasons = {}
+        for name, joint in self.joints.items():
+            squared = SUMS[name.partition(" ")[0]].squared
+            if squared is not None:
+                squares = float(joint.second[squared, squared])
+                if joint.mass * joint.mean[squared] ** 2 > _FAR**2 * squares:
+                    reasons[name] = "sums about 0 lost digits, as y lies far from 0"
+        return reasons
+
     def by_cell(self) -> Units:
         """The sums within units cell by cell, those of means alone."""
         if self.crossed is not None:
@@ -532,7 +544,7 @@ class Totals:
         )
 
     def without(self, reasons: Mapping[str, str]) -> Totals:
-        """Without the measures that some other rows cannot answer."""
+        """Without the measures that some rows cannot answer."""
         gone = {str(key) for key in self.keys} | set(self.joints)
         gone &= set(reasons)
         if not gone:
@@ -553,6 +565,7 @@ class Totals:
             crossed = replace(crossed, sums=crossed.sums[:, kept])
         return replace(
             self,
+            reasons={**reasons, **self.reasons},
             keys=tuple(self.keys[place] for place in kept),
             moments=moments,
             joints={name: joint for name, joint in self.joints.items() if name not in gone},

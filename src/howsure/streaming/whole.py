@@ -180,6 +180,11 @@ class Whole:
     def _statistic(self, key: Key) -> Record:
         held = self.totals.joints[str(key)]
         found, slopes = SUMS[key.metric].value(held)
+        if slopes is not None and not held.is_representable():
+            told = (
+                "no interval: the numbers are too large or too small for their cubes to be summed"
+            )
+            found, slopes = replace(found, reason=told), None
         if slopes is None or not math.isfinite(found.value):
             return self._record(key, found)
         if self.units is None:
@@ -346,21 +351,25 @@ class Whole:
         if self._pit is None:
             return {}
         wider = self._wider()
+        clusters = self.sample.evalset.cluster
+        cells = self.totals.pit is not None
         own = {_name(record): record for record in self.sample.records}
         found = {}
         for record in self._pit.records:
             mine = own.get(_name(record))
             if mine is None or math.isnan(record.value):
                 continue
-            if _name(record) in wider:
-                record = replace(_widened(record, wider[_name(record)]), reason=mine.reason)
-            cells = self.totals.pit is not None
-            # an error that clusters widen is known by the sample alone
-            by_sample = not cells and _name(record) in wider
+            reason = "approximate: importance weights" if self._importance else ""
+            if clusters is not None and _name(record) in wider:
+                if not cells:  # an error that the sample tells is no error of all rows
+                    continue
+                record = _widened(record, wider[_name(record)])
+                reason = f"its error is that of {len(clusters.labels):,} clusters of the sample"
             found[_name(record)] = replace(
                 record,
                 source=mine.source,
-                exact="histogram" if cells else "sample" if by_sample else "rows",
+                reason="; ".join(filter(None, (record.reason, reason))),
+                exact="histogram" if cells else "rows",
                 added_error=1.0 / PIT_CELLS if cells else 0.0,
                 n=self.n,
             )

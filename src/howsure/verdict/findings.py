@@ -15,6 +15,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.metrics.calibration.components import MOVED
+from howsure.metrics.calibration.responses import ONE_WIDTH
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.compare import Standing
 from howsure.metrics.groups import MOST_LABELS
@@ -567,15 +568,12 @@ def _congruence(case: Case) -> Draft:
 
 
 def _width(case: Case) -> Draft:
+    equal = "width_response" in case.records and ONE_WIDTH in case.records["width_response"].options
     try:
-        found, equal = case.get("width_response"), False
-    except UnanswerableError as reason:
-        if "same width" not in str(reason):
-            raise
-        try:
-            found, equal = case.get("noise_given_inputs"), True
-        except UnanswerableError as why:
-            raise UnanswerableError(f"every row has the same width, and {why}") from None
+        found = case.get("noise_given_inputs" if equal else "width_response")
+    except UnanswerableError as why:
+        said = f"every row has the same width, and {why}" if equal else str(why)
+        raise UnanswerableError(said) from None
     return Draft(
         id="width",
         effect=found.value - 1.0,

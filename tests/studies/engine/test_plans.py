@@ -38,8 +38,9 @@ def test_shipped_plans_hold_what_exists(name: str, data_dir: Callable[[str], Pat
     if name.startswith(trained):
         needs("torch")
     made = load_plan(name)
-    if name == "shift_tables":
-        data_dir("shift_bike_hour")
+    tables = {"shift_tables": "shift_bike_hour", "characteristic_traffic": "metro_traffic"}
+    if name in tables:
+        data_dir(tables[name])
     for world in made.worlds.values():
         if isinstance(world, Mapping) and "uci" in world:
             data_dir(f"uci_{world['uci']}")
@@ -190,13 +191,13 @@ def test_a_file_and_its_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[plan", "is not TOML"),
+        ("[plan", "must be TOML"),
         ("[plan]\nname = 'x'\n", "must name its study"),
         ("[plan]\nstudy = 'pointwise'\n", "at least one world"),
         ("[plan]\nstduy = 'pointwise'\n", "near: study"),
         ("[world]\nx = 'y'\n", "near: worlds"),
         ("plan = 3\n", "plan must be a table"),
-        ("\xff", "is not UTF-8"),
+        ("\xff", "must be UTF-8"),
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, text: str, words: str) -> None:

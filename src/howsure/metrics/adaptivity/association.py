@@ -257,8 +257,17 @@ def _line(
     found = _measure(value, draws, shuffled, table, resampling)
     if not isinstance(cells, EaseCells):
         return found
-    lower, upper = np.clip(resampling.around(value, draws), -1.0, 1.0)
-    return replace(found, estimate=replace(found.estimate, lower=float(lower), upper=float(upper)))
+    # ρ's inverse hyperbolic tangent spreads alike whatever ρ is (R. A. Fisher 1915)
+    ends = np.tanh(resampling.around(float(_turned(value)), _turned(draws)))
+    lower, upper = (math.copysign(float(end) ** 2, float(end)) for end in ends)
+    return replace(found, estimate=replace(found.estimate, lower=lower, upper=upper))
+
+
+def _turned(slopes: npt.ArrayLike) -> FloatArray:
+    """Signed R² as Fisher's z of the correlation."""
+    squares = np.asarray(slopes, dtype=np.float64)
+    rho = np.sign(squares) * np.sqrt(np.abs(squares))
+    return np.asarray(np.arctanh(np.clip(rho, -1.0 + 1e-15, 1.0 - 1e-15)))
 
 
 def _measure(

@@ -310,11 +310,8 @@ def _violation(
     drawn = simulated_shares(means[known, 0], mass[known], resampling, name, fixed=fixed)
     gaps = np.abs(target - drawn) if two_sided else np.maximum(target - drawn, 0.0)
     draws = np.nanmax(gaps, axis=1)
-    if fixed:
-        lower, upper = np.clip(resampling.around(value, draws), 0.0, 1.0).tolist()
-    else:  # the few rows of rare strata make the draws too skew to be turned about their mean
-        lower, upper = resampling.interval(draws)
-        lower, upper = min(lower, value), max(upper, value)
+    lower, upper = resampling.interval(draws)
+    lower, upper = min(lower, value), max(upper, value)
     if rows.shape[1] > 1:
         floor = _drawn_floor(name, cells, rows[:, 1], counts, target, value, resampling)
     else:

@@ -17,6 +17,8 @@ from howsure.stats.binomial import binomial_test
 from howsure.stats.dominance import rank_values
 from howsure.stats.estimate import Estimate, standard_error, weighted_mean
 
+ONE_WIDTH = "one_width"
+"""The option of a record that has no value as every row has the same width."""
 _ROUNDING = 1e-9
 """Widths that differ by less are one: a width made in another way must find its own rank."""
 

@@ -31,6 +31,7 @@ from howsure.metrics.calibration.components import (
     scale_of,
 )
 from howsure.metrics.calibration.responses import (
+    ONE_WIDTH,
     exchanged_response,
     miss_imbalance,
     width_rank,
@@ -183,7 +184,10 @@ def _response(view: View, coverage: float) -> Estimate:
     evalset, uncertainty = view.evalset, view.get("uncertainty")
     share = evalset.multiplicities
     cluster = None if evalset.cluster is None else evalset.cluster.codes
-    rank = width_rank(uncertainty, share)
+    try:
+        rank = width_rank(uncertainty, share)
+    except UnanswerableError as error:
+        return Estimate(math.nan, reason=str(error), details={ONE_WIDTH: "yes"})
     judge = partial(width_response, weights=evalset.weights, cluster=cluster)
     try:
         found: _Placed = view.get("placed")

@@ -5,7 +5,6 @@ Plans that come with howsure lie beside their studies and are known by name, oth
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ from typing import Any, Final, TypeVar, final
 from howsure.core.convert import check_fields, from_options
 from howsure.core.errors import InputError
 from howsure.core.registry import Registry, check_known, unknown
+from howsure.core.toml import parse_toml, read_toml
 
 T = TypeVar("T")
 
@@ -147,16 +147,12 @@ def load_plan(name: str, changes: Sequence[str] = (), *, profile: str | None = N
     if profile is not None or (name not in plan_names() and path.suffix != ".toml"):
         name = _profiled(name, profile)
     if path.suffix == ".toml":
-        text, folder = _text(path), path.parent
+        tables, folder = read_toml(path, f"plan {name!r}"), path.parent
     elif name in plan_names():
-        text, folder = _plans()[name].read_text(encoding="utf-8"), Path()
+        tables, folder = read_toml(_plans()[name], f"plan {name!r}"), Path()
     else:
         told = unknown(name, plan_names(), "plan")
         raise InputError(told.replace(", got", " or a .toml file, got", 1))
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"plan {name!r} is not TOML: {error}") from error
     for change in changes:
         _change(tables, change)
     return _plan(tables, path.stem, folder)
@@ -193,15 +189,6 @@ def _profiled(name: str, profile: str | None) -> str:
             raise InputError(f"profile must be left out: plan {name!r} has none, got {profile!r}")
         raise InputError(unknown(profile, known, f"profile of plan {name!r}"))
     return f"{name}_{profile}"
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"plan {str(path)!r} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"plan {str(path)!r} is not UTF-8 text: {error}") from error
 
 
 def _plan(tables: Mapping[str, Any], stem: str, folder: Path) -> Plan:
@@ -255,8 +242,8 @@ def _change(tables: dict[str, Any], change: str) -> None:
 def toml_value(text: str) -> Any:
     """A value of TOML; what is none is text."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}", "value")["value"]
+    except InputError:
         return text
 
 

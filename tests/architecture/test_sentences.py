@@ -1,0 +1,43 @@
+"""Sentences are for readers: no decision hangs on what one says."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import howsure
+
+ROOMS = ("metrics", "recalibration", "figures", "verdict", "report", "streaming", "cli")
+LOOKS = {"startswith", "endswith", "removeprefix", "removesuffix", "find", "index", "count"}
+
+
+def read_sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Where code looks for several words in a text, and which; names of two words are no text."""
+    for node in ast.walk(tree):
+        asked: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            text = node.comparators[0]
+            asked = [node.left] if not isinstance(text, ast.Name | ast.Tuple | ast.Set) else []
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            asked = node.args[:1] if node.func.attr in LOOKS else []
+        for each in asked:
+            said = each.value if isinstance(each, ast.Constant) else None
+            if isinstance(said, str) and sum(map(str.isalpha, said.split())) > 1:
+                yield node.lineno, said
+
+
+def test_a_look_into_a_sentence_is_seen() -> None:
+    code = 'if "groups must" not in str(e) or r.startswith("no interval"): pass'
+    assert [said for _, said in read_sentences(ast.parse(code))] == ["groups must", "no interval"]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_decision_hangs_on_words(room: str) -> None:
+    found = []
+    for path in sorted((Path(howsure.__file__).parent / room).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found += [f"{path.name}:{line}: {said!r}" for line, said in read_sentences(tree)]
+    assert not found
