@@ -110,7 +110,14 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         ("y,pred,region\n1,0x1A,a\n", "'0x1A' at row 0"),
         ("y,pred,region\n1,#DIV/0!,a\n", "'#DIV/0!' at row 0"),
         ("y,pred,region\n1,٣,a\n", "'٣' at row 0"),
-        ("y;pred;region\n1,5;2;a\n", "'1,5' at row 0, counting from 0.; pass decimal=','"),
+        (
+            "y;pred;region\n1,5;2;a\n",
+            r"'1,5' at row 0, counting from 0.; pass decimal=',' \(--decimal ,\)",
+        ),
+        (
+            'y,pred,region\n"[-1.28, 1.28]80",2,a\n',
+            r"0\); such cells hold an interval: .* coverage=0.8 \(--coverage 0.8\)$",
+        ),
         ('y,pred,region\n1,2,"a\n3,4,b\n5,6,c\n', "quote is opened in row 0 .* never closed"),
         ('y,pred,region\n1,2,a\n3,4,"', "quote is opened in row 1 .* never closed"),
         ('y,region,pred\n1,"a,2\n3,b,4\n', "a quote is opened and never closed"),

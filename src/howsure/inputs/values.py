@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -303,12 +304,28 @@ def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
         except ValueError:
             wrong += 1
             first = first or f"(first: {quoted(cell)} at row {row}, counting from 0)"
-            hint = "; pass decimal=',' for a decimal comma" * (decimal == "." and "," in cell)
-            first += hint * (wrong == 1)
+            first += _remedy(cell, decimal) * (wrong == 1)
     if wrong:
         what = "a cell that is none" if wrong == 1 else f"{wrong} cells that are none"
         raise InputError(f"column {quoted(name)} must hold numbers, got {what} {first}")
     return values
+
+
+def _remedy(cell: str, decimal: str) -> str:
+    """What to do about a cell that is no number, where it tells what it is."""
+    if interval := _INTERVAL.fullmatch(cell):
+        share = f"{float(interval[1]) / 100:g}" if interval[1] else "0.9"
+        return (
+            "; such cells hold an interval: write its ends as two columns, lower and upper, and "
+            f"name its coverage by coverage={share} (--coverage {share})"
+        )
+    if decimal == "." and _COMMA.fullmatch(cell):
+        return "; pass decimal=',' (--decimal ,) for a decimal comma"
+    return ""
+
+
+_INTERVAL: Final = re.compile(r"[\[(][^\[\](),;]+[,;][^\[\](),;]+[\])](\d{1,2}(?:\.\d+)?)?")
+_COMMA: Final = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 
 
 def _number(cell: str, decimal: str) -> float:
