@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -384,3 +385,31 @@ def test_a_constant_band_gains_nothing(good: Path) -> None:
     shown = inside("characteristic", flat, "--bootstrap", "50")
     assert "bootstrap gain: 0 (0 … 0)" in shown
     assert "-0.00 %" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("characteristic", "{good}", "--x", "excess"), "called --x-axis: write --x-axis excess"),
+        (("characteristic", "{good}", "--at", "0.5"), "--at cannot be given here"),
+        (("assess", "{good}", "--csv-safe"), "--csv-safe is for tables of rows"),
+        (("assess", "{good}", "--reference", "{good}", "--at", "0.5"), "--at cannot be given with"),
+        (
+            ("assess", "{good}", "--reference", "{good}", "--memory", "1GB"),
+            "--memory cannot be given: --reference scores new rows",
+        ),
+        (
+            ("recalibrate", "{good}", "--calibration", "{good}", "--common-rows", "-o", "x.csv"),
+            "--common-rows compares models, and one model is read here",
+        ),
+        (
+            ("conformal", "{good}", "--calibration", "{good}", "--common-rows", "-o", "x.csv"),
+            "--common-rows compares models, and one model is read here",
+        ),
+    ],
+)
+def test_a_flag_that_cannot_act_is_refused(
+    arguments: tuple[str, ...], told: str, good: Path
+) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        inside(*(each.format(good=good) for each in arguments))

@@ -58,7 +58,7 @@ COMMANDS = {
     "recalibrate_compare": ("recalibrate to_mend.csv --calibration held_out.csv --compare -o .md"),
     "characteristic": "characteristic normal.csv --want miss_rate=0.1 --bootstrap 200",
     "characteristic_deficit": (
-        "characteristic two_models.csv --row-id row --model model --x excess --y-axis deficit "
+        "characteristic two_models.csv --row-id row --model model --x-axis excess --y-axis deficit "
         "--bootstrap 0 --miss-cost 2"
     ),
     "simulate": (

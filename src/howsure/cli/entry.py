@@ -138,11 +138,12 @@ def _ended(error: BaseException) -> tuple[int, str]:
         return BROKEN, "there is not enough memory for this"
     if sys.flags.dev_mode:
         traceback.print_exception(error)
-    words = " ".join(f"{type(error).__name__}: {error}".split())
+    from howsure.core.errors import error_line
+
     steps = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
     return BROKEN, (
-        f"internal error: {words}{place}; please report it to the developers with what "
+        f"internal error: {error_line(error)}{place}; please report it to the developers with what "
         "PYTHONDEVMODE=1 shows"
     )
 

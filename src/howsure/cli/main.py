@@ -77,6 +77,7 @@ app = typer.Typer(
 )
 
 _NARROWEST = 40
+_TOLERANCE, _CONFIDENCE = 0.01, 0.95
 _OUTPUT = "Output"
 _LIMITS = "Limits"
 _FINDINGS = "Findings"
@@ -220,11 +221,11 @@ def assess(
             "which needs no y.",
         ),
     ] = None,
-    tolerance: Tolerance = 0.01,
+    tolerance: Tolerance = _TOLERANCE,
     ignore: Ignored = [],  # noqa: B006
     miss_range: MissRates = None,
     trials: Trials = True,
-    confidence: Confidence = 0.95,
+    confidence: Confidence = _CONFIDENCE,
     seed: Seed = 0,
     all_: All = False,
     quiet: Quiet = False,
@@ -251,10 +252,23 @@ def assess(
             raise InputError(
                 f"--with must be mean_cce where --reference is given, got {other[0]!r}"
             )
+        parts.refuse("--reference scores new rows, of which it reads all")
+        unused = {
+            "--tolerance": tolerance != _TOLERANCE,
+            "--ignore": ignore,
+            "--miss-range": miss_range,
+            "--confidence": confidence != _CONFIDENCE,
+            "--at": read.at,
+            "--common-rows": read.common_rows,
+        }
+        for flag in (flag for flag, given in unused.items() if given):
+            raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
         watch(files[0], reference, output, bool(with_), seed, progress, tuned, read, csv_safe)
         return
     from howsure.cli.assess import run
 
+    if csv_safe:
+        raise InputError("--csv-safe is for tables of rows, which --reference writes: none is here")
     judging = (tolerance, ignore, miss_range)
     choices = (confidence, seed, progress, tuned, read, trials)
     run(files, output, explain_input, with_, judging, *choices, shown=shown or "brief", parts=parts)
@@ -271,10 +285,10 @@ def merge(
         Path | None,
         typer.Option(metavar="FILE", help="Also keep the merged state.", rich_help_panel=_OUTPUT),
     ] = None,
-    tolerance: Tolerance = 0.01,
+    tolerance: Tolerance = _TOLERANCE,
     ignore: Ignored = [],  # noqa: B006
     trials: Trials = True,
-    confidence: Confidence = 0.95,
+    confidence: Confidence = _CONFIDENCE,
     seed: Seed = 0,
     all_: All = False,
     quiet: Quiet = False,
@@ -544,6 +558,7 @@ def recalibrate(
     """Recalibrate predictions on a held-out table. Where y is known, show the effect."""
     from howsure.cli.recalibrate import run
 
+    read.refuse_common_rows()
     run(
         file,
         calibration,
@@ -632,6 +647,7 @@ def conformal(
     """Make label sets or intervals that cover, by a held-out table."""
     from howsure.cli.conformal import run
 
+    read.refuse_common_rows()
     run(
         table,
         calibration,
@@ -654,10 +670,10 @@ def conformal(
 @reads_tables
 def characteristic(
     files: Files,
-    x: Annotated[
+    x_axis: Annotated[
         Literal["bandwidth", "excess"],
         typer.Option(
-            "--x",
+            "--x-axis",
             help="Width: half the mean width (bandwidth), or how far y lies inside (excess).",
         ),
     ] = "bandwidth",
@@ -691,6 +707,7 @@ def characteristic(
             help="Miss rates (or deficits) of partial areas and gains. Default: miss rates 0 0.2.",
         ),
     ] = None,
+    x: Annotated[str | None, typer.Option("--x", hidden=True)] = None,
     bootstrap: Annotated[
         int, typer.Option(help="Bootstrap resamples; 0: no confidence intervals.")
     ] = 1000,
@@ -705,7 +722,11 @@ def characteristic(
     """Trace the trade-off of width for misses: areas, gains, operating points, costs."""
     from howsure.cli.characteristic import run
 
-    run(files, (x, y_axis), want, miss_cost, miss_range, bootstrap, plot, seed, read)
+    if x is not None:
+        raise InputError(f"--x is now called --x-axis: write --x-axis {x}")
+    if read.at:
+        raise InputError("--at cannot be given here: the curve is of every coverage")
+    run(files, (x_axis, y_axis), want, miss_cost, miss_range, bootstrap, plot, seed, read)
 
 
 @app.command(epilog="Example: howsure metrics PICP")

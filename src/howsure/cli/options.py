@@ -165,6 +165,11 @@ class ReadOptions:
 
         return load(source, common_rows=self.common_rows, **told)
 
+    def refuse_common_rows(self) -> None:
+        """Refuse the rule for rows of several models, where one is read."""
+        if self.common_rows:
+            raise InputError("--common-rows compares models, and one model is read here")
+
     def explain(self, source: Any) -> tuple[ColumnUse, ...]:
         """How the columns would be read, from their names alone; of parts, from the first rows."""
         from howsure.inputs import explain

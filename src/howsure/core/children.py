@@ -20,7 +20,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, BinaryIO, Final, NoReturn
 
-from howsure.core.errors import HowsureError
+from howsure.core.errors import HowsureError, error_line
 from howsure.core.progress import listening
 
 _PATIENCE: Final = 0.5  # seconds in which a process that says no more is dead
@@ -122,8 +122,7 @@ def serve() -> NoReturn:
             say("done", result)
         except Exception as error:  # noqa: BLE001 - the parent is told whatever it is
             kind = type(error) if isinstance(error, HowsureError) else HowsureError
-            name = "" if isinstance(error, HowsureError) else f"{type(error).__name__}: "
-            say("error", kind(f"{name}{error}"))
+            say("error", kind(error if kind is type(error) else error_line(error)))
 
 
 def _receive(calls: BinaryIO, given: SimpleQueue[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -52,13 +53,37 @@ def within(title: str) -> Iterator[None]:
 def message_of(error: BaseException, most: int = 300) -> str:
     """What an error of somebody else's says, in one line, cut where nobody would read on.
 
+    Its class, where it says nothing.
+
     >>> message_of(ValueError("no " * 10**6), 6)
     'no no … (2,999,999 characters)'
     """
     try:
-        return cut_text(" ".join(str(error).split()), most)
+        return cut_text(" ".join(str(error).split()), most) or type(error).__name__
     except Exception as fault:  # noqa: BLE001 (whatever a class of others does)
         return f"no words, but {type(fault).__name__} from its __str__"
+
+
+def error_line(error: BaseException) -> str:
+    """The class of somebody else's error, and what it says, in one line.
+
+    >>> error_line(ValueError("no such\\n device")), error_line(KeyError())
+    ('ValueError: no such device', 'KeyError')
+    """
+    name, said = type(error).__name__, message_of(error)
+    return name if said == name else f"{name}: {said}"
+
+
+def kept_error(error: BaseException) -> dict[str, str]:
+    """What is kept of an error of somebody else's: class, message and traceback, none endless."""
+    most = 2_000 if isinstance(error, HowsureError) else 1_000  # ours may hold one of others
+    told = traceback.TracebackException.from_exception(error)
+    trace = "".join(cut_text(line, most) for line in told.format())
+    return {
+        "error": cut_text(type(error).__name__),
+        "message": cut_text(str(told), most),
+        "trace": cut_text(trace, 20_000),
+    }
 
 
 def cut_text(text: str, most: int = 300) -> str:

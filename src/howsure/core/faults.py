@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from howsure.core.errors import MissingDependencyError, UnanswerableError
+from howsure.core.errors import MissingDependencyError, UnanswerableError, error_line
 
 _T = TypeVar("_T")
-_LONGEST = 200
 
 _strict: ContextVar[bool] = ContextVar("howsure_strict", default=False)
 _collected: ContextVar[list[str] | None] = ContextVar("howsure_faults", default=None)
@@ -39,8 +38,7 @@ def attempt(what: str, ask: Callable[[], _T], otherwise: Callable[[str], _T]) ->
     except Exception as error:
         if _strict.get():
             raise FaultError(f"{what}: {type(error).__name__}: {error}") from error
-        told = " ".join(f"{type(error).__name__}: {error}".split())
-        reason = f"fault in howsure ({told[:_LONGEST]}); please report it"
+        reason = f"fault in howsure ({error_line(error)}); please report it"
         faults = _collected.get()
         if faults is not None:
             faults.append(f"{what}: {reason}")

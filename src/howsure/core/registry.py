@@ -22,7 +22,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final, final
 
-from howsure.core.errors import HowsureError, InputError, message_of
+from howsure.core.errors import HowsureError, InputError, error_line, message_of
 
 _OURS: Final = ("howsure", "sklearn")  # packages that run nobody's code when they are imported
 _LOOKING: ContextVar[bool] = ContextVar("howsure_looking", default=False)
@@ -101,10 +101,10 @@ class Registry:
             raise PluginError(f"{self.kind} {first.name!r} is claimed by {owners}: keep one")
         try:
             return first.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(
                 f"{self.kind} {first.name!r} cannot be loaded from {_owner(first)} "
-                f"({first.value}): {type(error).__name__}: {error}"
+                f"({first.value}): {error_line(error)}"
             ) from error
 
 
@@ -181,7 +181,7 @@ def imported(target: str, argument: str) -> Any:
     except (Exception, SystemExit) as error:
         raise InputError(
             f"{argument} {target!r} cannot be imported, as module {module!r} fails: "
-            f"{type(error).__name__}: {message_of(error)}"
+            f"{error_line(error)}"
         ) from error
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, shortened
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, error_line
 from howsure.core.labels import as_labels
 from howsure.core.tensors import to_host
 from howsure.inputs.distributions import LEVELS, library_classes
@@ -461,8 +461,7 @@ def _numbers(value: Any) -> tuple[float, ...] | None:
 def _failure(model: Any, method: str, X: Any, error: Exception) -> str:
     """What to say of a model that did not predict."""
     title = type(model).__name__
-    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    said = said if len(said) <= 300 else said[:297] + "..."
+    said = error_line(error)
     if _unfitted(model, error):
         return f"must be fitted before it is assessed, got {title} that is not: {said}"
     shape = getattr(X, "shape", None)

@@ -28,7 +28,7 @@ from howsure._version import __version__
 from howsure.core.brief import brief
 from howsure.core.children import Child
 from howsure.core.cluster import TIMEOUT, connected, killed_worker, submitted
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import HowsureError, InputError, error_line
 from howsure.core.progress import tell
 from howsure.core.threads import one_thread
 from howsure.streaming.kept import keep, kept, packed, unpacked
@@ -338,7 +338,7 @@ class _Cluster(_Place):
         except Exception as error:
             raise HowsureError(
                 f"workers of {self._name} cannot do {piece.title}; each must have howsure "
-                f"{__version__} and see the same files: {type(error).__name__}: {error}"
+                f"{__version__} and see the same files: {error_line(error)}"
             ) from error
 
     def _silent(self) -> str:

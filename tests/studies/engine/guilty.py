@@ -97,6 +97,7 @@ class Bad(Method):
 
 ERRORS = {
     "error": RuntimeError("no"),
+    "loud": RuntimeError("no " * 350_000),
     "exit": SystemExit(3),
     "exit 0": SystemExit(0),
     "interrupt": KeyboardInterrupt(),

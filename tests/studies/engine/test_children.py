@@ -36,7 +36,8 @@ WRONG = {
     "exit 0": "SystemExit: 0",
     "interrupt": "KeyboardInterrupt: ",
     "base": "BaseException: odd",
-    "unspeakable": "ValueError: no words",
+    "unspeakable": "UnanswerableError: all 2 simulations failed; the first in fit: "
+    "UnspeakableError",
     "status": "WorkerDied: the process that ran this trial ended by itself, with status 7",
     "abort": "WorkerDied: the process that ran this trial was ended by SIGABRT",
     "segfault": "WorkerDied: the process that ran this trial was ended by SIGSEGV",

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import IntArray, shortened
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, message_of
 from howsure.core.optional import require
 
 Kind = Literal["text", "image"]
@@ -211,7 +211,7 @@ def read_image(path: str) -> Pixels | str:
                 )
             pixels: Pixels = np.asarray(turned(image).convert("RGB"))
     except (OSError, ValueError, SyntaxError, EOFError, pil.DecompressionBombError) as error:
-        return " ".join(str(error).split()) or type(error).__name__
+        return message_of(error)
     return pixels
 
 

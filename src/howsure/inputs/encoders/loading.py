@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import HowsureError, InputError, message_of
 from howsure.core.optional import require
 
 _FAILURES = (
@@ -26,7 +26,7 @@ def opening(name: str) -> Iterator[None]:
     except HowsureError:
         raise
     except (broken, *_FAILURES) as error:
-        raise InputError(f"encoder {name!r} cannot be loaded: {reason(error)}") from error
+        raise InputError(f"encoder {name!r} cannot be loaded: {message_of(error)}") from error
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def working(name: str) -> Iterator[None]:
     except HowsureError:
         raise
     except _FAILURES as error:
-        raise InputError(f"encoder {name!r} fails on these items: {reason(error)}") from error
+        raise InputError(f"encoder {name!r} fails on these items: {message_of(error)}") from error
 
 
 @contextmanager
@@ -52,8 +52,3 @@ def quiet(log: Any) -> Iterator[None]:
         log.set_verbosity(verbosity)
         if bars:
             log.enable_progress_bar()
-
-
-def reason(error: BaseException) -> str:
-    """What an error says, on one line, in at most 300 characters."""
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -8,12 +8,12 @@ from typing import Any, final
 
 import numpy.typing as npt
 
-from howsure.core.errors import InputError, MissingDependencyError
+from howsure.core.errors import InputError, MissingDependencyError, message_of
 from howsure.core.optional import require
 from howsure.core.tensors import device_named
 from howsure.inputs.encoders.embedder import Embedder
 from howsure.inputs.encoders.items import Kind
-from howsure.inputs.encoders.loading import opening, reason
+from howsure.inputs.encoders.loading import opening
 from howsure.inputs.source import listed
 
 _SAFE = ".safetensors"
@@ -26,7 +26,7 @@ def open_clip_model(name: str, kind: Kind, device: str | None) -> Embedder:
     except (ImportError, RuntimeError) as error:
         raise MissingDependencyError(
             "encoders named open_clip:… need open_clip and a torchvision that fits the installed "
-            f"torch: run pip install open_clip_torch ({reason(error)})"
+            f"torch: run pip install open_clip_torch ({message_of(error)})"
         ) from error
     place = device_named(device, extra="text")
     with opening(f"open_clip:{name}"):

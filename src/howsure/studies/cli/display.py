@@ -23,6 +23,7 @@ from rich.progress import (
 
 from howsure.cli.entry import Interrupted
 from howsure.cli.terminal import Console, escape
+from howsure.core.errors import cut_text
 from howsure.studies.engine import (
     Monitor,
     Outcome,
@@ -36,6 +37,7 @@ from howsure.studies.engine import (
 )
 
 KEPT: Final = "interrupted: finished trials are kept; the same command continues from here"
+_LONGEST: Final = 2_000  # characters of an error, which earlier versions kept whole
 _PARTS: Final = "failed parts"
 _STATES: Final = ("done", "failed", "damaged", "at work", "missing", _PARTS)
 
@@ -86,7 +88,7 @@ class Bars(Monitor):
     def ended(self, trial: Trial, outcome: Outcome) -> None:
         """Move the bar of trials, and tell of a failure."""
         if outcome.ending == "failed":
-            self._say(f"failed: {trial.title}: {outcome.message}")
+            self._say(f"failed: {trial.title}: {cut_text(outcome.message, _LONGEST)}")
         if self._trials is not None:
             self._bars.advance(self._trials)
 
@@ -140,7 +142,8 @@ def print_status(console: Console, survey: Survey) -> None:
         if entry.failure is not None:
             why = f"{entry.failure.error}: {entry.failure.message}"
         if why:
-            line = f"{entry.status}: {trial.title} ({entry.address[:12]}): {why}"
+            told = cut_text(why, _LONGEST)
+            line = f"{entry.status}: {trial.title} ({entry.address[:12]}): {told}"
             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

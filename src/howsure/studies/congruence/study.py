@@ -110,13 +110,11 @@ def _over(whole: Any, own: Any) -> Any:
 
 
 def _space(value: str, name: str) -> str:
-    if value not in _OWN:
-        if ":" not in value:
-            raise InputError(
-                f"{name} must be 'task', 'features' or an encoder that assess takes, such as "
-                f"'transformers:FOLDER' or 'MODULE:NAME', got {value!r}"
-            )
-        encoder_named(value, name)
+    if value not in _OWN and ":" not in value:
+        raise InputError(
+            f"{name} must be 'task', 'features' or an encoder that assess takes, such as "
+            f"'transformers:FOLDER' or 'MODULE:NAME', got {value!r}"
+        )
     return value
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, final
 
 from howsure._version import __version__
 from howsure.core.cluster import TIMEOUT, connected, killed_worker, submitted
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import HowsureError, InputError, error_line
 from howsure.studies.engine.executor import KILLED, Executor, Lost, Monitor, in_time
 from howsure.studies.engine.store import Store
 from howsure.studies.engine.trials import Call, Outcome, work
@@ -110,7 +110,7 @@ class Cluster(Executor):
             raise error
         raise HowsureError(
             f"workers of {self._scheduler} cannot run trials; each must have howsure "
-            f"{__version__} and all that the plan needs: {type(error).__name__}: {error}"
+            f"{__version__} and all that the plan needs: {error_line(error)}"
         ) from error
 
     def _look(self) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, final
 
-from howsure.core.errors import HowsureError, InputError, MissingDependencyError
+from howsure.core.errors import HowsureError, InputError, MissingDependencyError, error_line
 from howsure.core.files import atomic_write
 from howsure.core.optional import require
 
@@ -234,5 +234,6 @@ class RemoteFolder:
         except (HowsureError, FileExistsError, ImportError):
             raise
         except Exception as error:
-            told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise InputError(f"{self.path(name)!r} cannot be {done}: {told}") from error
+            raise InputError(
+                f"{self.path(name)!r} cannot be {done}: {error_line(error)}"
+            ) from error

@@ -368,16 +368,15 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
     if not done and there is None:
         raise UnanswerableError(f"no trial of plan {plan.name!r} is done in {store.location}")
     own = [study_of(plan.study).combine(plan, done, store)] if done else []
+    if there is None and not any(own[0].results.values()) and not own[0].table.num_rows:
+        raise UnanswerableError(
+            f"no result of plan {plan.name!r} is complete yet: {survey.counts['done']} of "
+            f"{survey.counts.total()} trials are done in {store.location}"
+        )
     told = sources_of(trial for trial, _ in survey.entries)
     facts = {"Data": told} if told else {}
     if there is None:
-        (whole,) = own
-        if not (whole.table.num_rows or any(whole.results.values())):
-            raise UnanswerableError(
-                f"no method of plan {plan.name!r} has a result in {store.location}: {len(done)} of "
-                f"{len(survey.entries)} trials are done, which only prepare one"
-            )
-        return replace(whole, facts=facts)
+        return replace(own[0], facts=facts)
     parts = [*given.values(), *own]
     results = {
         world: [one for part in parts for one in part.results.get(world, ())]

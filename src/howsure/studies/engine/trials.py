@@ -8,13 +8,13 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, final
 
 from howsure._version import __version__
+from howsure.core.errors import kept_error
 from howsure.studies.engine.store import OutputError, Store, TrialEntry, TrialError, TrialOutput
 from howsure.studies.engine.study import Trial, study_of
 
@@ -217,6 +217,4 @@ def _by_a_person() -> bool:
 
 
 def _failure(error: BaseException) -> TrialError:
-    """An error in words, even where it cannot say its own."""
-    words = traceback.TracebackException.from_exception(error)
-    return TrialError(error=type(error).__name__, message=str(words), trace="".join(words.format()))
+    return TrialError(**kept_error(error))

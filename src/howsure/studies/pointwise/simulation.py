@@ -9,7 +9,6 @@ test point. 5. Scores and widths follow from these. Source: Sluijterman, Cator a
 from __future__ import annotations
 
 import math
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ import numpy as np
 from howsure.core.arrays import BoolArray, FloatArray, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.convert import Positive, check_fields, check_whole
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError, UnanswerableError, cut_text, kept_error
 from howsure.core.progress import tell
 from howsure.core.rng import child
 from howsure.methods.interface import COVERAGES, Beliefs, Fitted, Method, checked_coverages
@@ -632,16 +631,7 @@ class _Run:
                 stage = "intervals"
                 self._keep(beliefs)
             except Exception as error:  # noqa: BLE001 - a method may raise anything
-                trace = "".join(traceback.format_exception(error))
-                self.failures.append(
-                    Failure(
-                        trial=trial,
-                        stage=stage,
-                        error=type(error).__name__,
-                        message=str(error),
-                        trace=trace,
-                    )
-                )
+                self.failures.append(Failure(trial=trial, stage=stage, **kept_error(error)))
         self._count(caught)
 
     def fields(self) -> dict[str, Any]:
@@ -691,7 +681,9 @@ class _Run:
         return child(self.seed, "methods", self.method.name, trial)
 
     def _count(self, caught: Sequence[warnings.WarningMessage]) -> None:
-        self.warned.update({f"{item.category.__name__}: {item.message}" for item in caught})
+        self.warned.update(
+            {cut_text(f"{item.category.__name__}: {item.message}", 300) for item in caught}
+        )
 
     def _keep(self, beliefs: Beliefs) -> None:
         lower, upper = self._ends(beliefs.outcome, "prediction intervals")

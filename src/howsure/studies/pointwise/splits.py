@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import time
-import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, cut_text, kept_error
 from howsure.core.progress import part_of, tell
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
@@ -457,18 +456,15 @@ class _Run:
             beliefs = fitted.predict(self.x[test])
             return EvalSet.checked(self.y[test], beliefs.outcome, model=self.method.name)
         except Exception as error:  # noqa: BLE001 - a method may raise anything
-            return SplitFailure(
-                split=number,
-                error=type(error).__name__,
-                message=str(error),
-                trace="".join(traceback.format_exception(error)),
-            )
+            return SplitFailure(split=number, **kept_error(error))
 
     def _rng(self, number: int) -> np.random.Generator:
         return child(self.seed, "splits", self.method.name, number)
 
     def _count(self, caught: Sequence[WarningMessage]) -> None:
-        self.warned.update({f"{item.category.__name__}: {item.message}" for item in caught})
+        self.warned.update(
+            {cut_text(f"{item.category.__name__}: {item.message}", 300) for item in caught}
+        )
 
 
 def _checked(splits: Sequence[Split], rows: int) -> tuple[Split, ...]:

@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, error_line
 from howsure.core.optional import require
 from howsure.core.rng import child
 from howsure.studies.tasks.files import (
@@ -326,7 +326,7 @@ def read_nuclei(path: Path) -> npt.NDArray[np.int64]:
     except UnreadableError:
         raise
     except (*BROKEN, MatReadError) as error:
-        raise UnreadableError(f"{path.name}: {type(error).__name__}: {error}") from error
+        raise UnreadableError(f"{path.name}: {error_line(error)}") from error
     if held.ndim != 2 or not np.isfinite(held).all():
         raise UnreadableError(
             f"{path.name}: inst_map must be finite and have two dimensions, got {held.shape}"
