@@ -354,7 +354,12 @@ def test_variances_are_read_where_a_flag_names_them() -> None:
             "Column 'uncertainty_total' may state uncertainty and is",
         ),
         (("yhat_std", "variance"), "Columns 'yhat_std' and 'variance' may state uncertainty"),
+        (
+            ("epistemicStd", "sigma2", "std(y)", "total uncertainty"),
+            "Columns 'epistemicStd', 'sigma2', 'std(y)' and 1 more may state uncertainty",
+        ),
         (("standing", "room"), None),
+        (("var_0", "var1", "variable", "stdlib", "uncle"), None),
     ],
 )
 def test_columns_that_may_state_uncertainty_are_told_in_the_verdict(

@@ -149,6 +149,18 @@ def test_an_index_of_times_is_the_time_with_a_note() -> None:
     assert load(pd.DataFrame(columns)).evalsets[0].time is None
 
 
+def test_an_index_of_times_that_is_not_read_is_not_noted() -> None:
+    times = pd.date_range("2026-01-01", periods=4, freq="h")
+    table = {"y": [1.0, 2.0, 3.0, 4.0], "pred": [1.5, 1.0, 2.0, 5.0], "hour": [3.0, 2.0, 1.0, 0.0]}
+    frame = pd.DataFrame(table, index=times)
+    for loaded, kept in ((load(frame, time=""), None), (load(frame, time="hour"), table["hour"])):
+        time = loaded.evalsets[0].time
+        assert (None if time is None else time.tolist()) == kept
+        assert "Reading" not in loaded.facts
+    series = load(frame.assign(unique_id="a", ds=times[::-1]))
+    assert series.evalsets[0].time.tolist() == times[::-1].to_numpy().tolist()
+
+
 _DAYS = ["2026-01-01", "2026-01-01", "2026-01-02", "2026-01-02"]
 _HOURS = ["6:00", "18:30", "06:00:15", "18:30"]
 _MOMENTS = ["2026-01-01T06:00", "2026-01-01T18:30", "2026-01-02T06:00:15", "2026-01-02T18:30"]

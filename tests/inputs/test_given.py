@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -563,3 +564,22 @@ def test_narrow_ends_of_positive_numbers_are_read_as_ends() -> None:
     lower, upper = middle - 58.0, middle + 58.0
     assert 0.40 < ((lower <= y) & (y <= upper)).mean() < 0.50
     same(read((lower, upper), 800, y=y, coverage=0.9), Intervals(lower, upper, 0.9))
+
+
+@pytest.mark.parametrize("coverage", [None, 0.9])
+@pytest.mark.parametrize("forecast", ["mean", "pred"])
+@pytest.mark.parametrize("spread", ["variance", "yhat_std", "predictVar", "uncertainty_total"])
+@pytest.mark.parametrize("frame", [False, True])
+def test_a_forecast_beside_its_spread_is_not_read_as_two_models_or_two_ends(
+    frame: bool, spread: str, forecast: str, coverage: float | None
+) -> None:
+    value: Any = {forecast: MEAN, spread: np.full(N, 30.0)}
+    if frame:
+        value = pa.table(value)
+    with pytest.raises(InputError, match=f"prediction\\['{spread}'\\] may state uncertainty: call"):
+        read_given(value, n=N, coverage=coverage, y=MEAN)
+
+
+def test_models_may_be_called_as_a_spread_is() -> None:
+    found = read_given({"VAR": MEAN, "ARIMA": MEAN + 1.0}, n=N)
+    assert list(found) == ["VAR", "ARIMA"]

@@ -112,11 +112,11 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         ("y,pred,region\n1,٣,a\n", "'٣' at line 2"),
         (
             "y;pred;region\n1,5;2;a\n",
-            r"'1,5' at line 2\); pass decimal=',' \(--decimal ,\) for a decimal comma$",
+            r"'1,5' at line 2\); decimal=',' \(--decimal ,\) reads a decimal comma$",
         ),
         (
-            'y,pred,region\n"[-1.28, 1.28]80",2,a\n',
-            r"2\); such cells hold an interval: .* coverage=0.8 \(--coverage 0.8\)$",
+            'y,pred,region\n1,"[-1.28, 1.28]80",a\n',
+            r"'\[-1.28, 1.28\]80' at line 2\); each cell holds both ends of an interval: write",
         ),
         ('y,pred,region\n1,"1,2,3",a\n', r"'1,2,3' at line 2\)$"),
         ("y,pred,region\n\n1,2,a\n\n\nx,2,b\n", "'x' at line 6"),

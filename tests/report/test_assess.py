@@ -261,7 +261,8 @@ def test_advice_keeps_the_line_of_a_model_on_which_nothing_can_be_judged() -> No
     assert found.advice.model == "a"
     assert sum(line.text.startswith("wide: Nothing can be judged") for line in found.lines) == 1
     judged = [line.text for line in found.lines if line.tone != "info"]
-    assert len(judged) == len(set(judged)) == len(found.findings) + 1
+    assert len(judged) == len(set(judged)) == len(found.findings) + 2
+    assert judged[1].startswith("The nominal coverage of the intervals is unknown")
 
 
 def test_groups_of_a_frame_are_its_columns_and_a_name_alone_is_refused() -> None:

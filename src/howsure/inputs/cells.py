@@ -121,11 +121,11 @@ def read_cells(source: Source, roles: Roles) -> Cells:
     kinds = kinds_of(keys)
     table = source.read(kinds)
     columns: dict[tuple[Kind, str], Any] = {}
-    joined: tuple[str, ...] = ()
+    timed: tuple[str, ...] = ()
     if len(roles["time"]) == 2:
         roles, moments = _one_time(source, roles, table)
         columns |= moments
-        joined = (f"columns {' and '.join(map(quoted, roles['time']))} are read as one time",)
+        timed = (f"columns {' and '.join(map(quoted, roles['time']))} are read as one time",)
     for kind, name in keys:
         if (kind, name) in columns:
             continue
@@ -151,6 +151,8 @@ def read_cells(source: Source, roles: Roles) -> Cells:
     cluster = roles.one("cluster") or ""
     if "cluster" in roles.guessed and normal_form(cluster) == KEYS[0]:
         roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
+    if source.indexed in roles["time"]:
+        timed = (f"the index of times is read as the column {quoted(source.indexed)}",)
     remarks = [
         f"column {quoted(name)}: {quoted(word)} is read as a label, not as a missing cell"
         for (kind, name), column in columns.items()
@@ -165,7 +167,7 @@ def read_cells(source: Source, roles: Roles) -> Cells:
         roles=roles,
         columns=columns,
         places=np.arange(table.num_rows),
-        notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *joined, *remarks)),
+        notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *timed, *remarks)),
         names=source.names,
         labels=labels,
     )

@@ -28,22 +28,26 @@ _CLASSES: Final = ("softmax", "label_set")
 _LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
 _HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
 _RANGES: Final = frozenset({"interval_range", "range"})
-_SPREADS: Final = frozenset(
-    (
-        *("sd", "std", "stdev", "stddev", "sigma", "var", "variance"),
-        *("uncertainty", "epistemic", "aleatoric"),
-    )
+_SPREAD: Final = re.compile(
+    r"\b(sds?|stds?|stdevs?|stddevs?|sigmas?|standard deviations?|vars?(?! ?\d)|variances?"
+    r"|unc|uncert|uncertaint(y|ies)|epistemic|aleatoric)\b"
 )
-"""Words of names that say that a column states an uncertainty."""
+"""Words of a name that say that its column states an uncertainty; var_1 is a variable."""
 
 
 def stated_spreads(names: Iterable[str]) -> list[str]:
     """The columns whose names say that they state an uncertainty.
 
-    >>> stated_spreads(["uncertainty_total", "predict_var", "yhat_std", "standard", "variety"])
-    ['uncertainty_total', 'predict_var', 'yhat_std']
+    >>> stated_spreads(["uncertainty_total", "predictVar", "yhat_std", "standard", "var_1"])
+    ['uncertainty_total', 'predictVar', 'yhat_std']
     """
-    return [name for name in names if not _SPREADS.isdisjoint(normal_form(name).split("_"))]
+    return [name for name in names if _SPREAD.search(_words(name))]
+
+
+def _words(name: str) -> str:
+    """The words of a name, and its numbers, in lower case."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=\d)", " ", name)
+    return " ".join(re.findall(r"[a-z]+|\d+", apart.lower()))
 
 
 RECALIBRATED: Final = "recalibrated_"

@@ -23,7 +23,8 @@ def _indexed_by_time(frame: Any) -> bool:
     """Whether pandas keeps times in the index of a frame, and no column is named like times."""
     if type(getattr(frame, "index", None)).__name__ != "DatetimeIndex":
         return False
-    return not any(BY_NAME["time"].matches(normal_form(str(name))) for name in frame.columns)
+    names = [normal_form(str(name)) for name in frame.columns]
+    return not any(name == "ds" or BY_NAME["time"].matches(name) for name in names)
 
 
 def is_frame(value: object) -> bool:
@@ -40,7 +41,7 @@ class FrameTable(Source):
             frame = pa.Table.from_batches([frame])
         if _indexed_by_time(frame):
             frame = frame.assign(**{_TIME: frame.index}).reset_index(drop=True)
-            self.notes = (f"the index of times is read as the column {quoted(_TIME)}",)
+            self.indexed = _TIME
         with refusing(title):
             self._frame: Any = nw.from_native(frame)
             found = self._frame.collect_schema().names()

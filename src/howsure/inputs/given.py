@@ -18,7 +18,7 @@ from howsure.inputs.assigned import Roles
 from howsure.inputs.bare import Arrays, Given, numbers
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
-from howsure.inputs.columns import assign_models
+from howsure.inputs.columns import assign_models, stated_spreads
 from howsure.inputs.families import KEYS
 from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.frames import MappingTable, is_frame, is_missing
@@ -262,6 +262,7 @@ class _Reader:
                 return {
                     roles.model: self._columns(columns, roles, name, frame=frame) for roles in found
                 }
+            self._check_spreads(list(columns), name)
         if frame:
             return {"": self._unnamed(columns, name)}
         if self.arrays.coverages and len(columns) == 2 and all(map(_is_column, columns.values())):
@@ -276,6 +277,16 @@ class _Reader:
             for inner, given in self.read(one, f"{name}[{key!r}]").items():
                 models[f"{key}/{inner}" if inner else key] = given
         return models
+
+    def _check_spreads(self, names: Sequence[str], name: str) -> None:
+        """Refuse a forecast beside what may be its spread: they are no two models, nor two ends."""
+        spreads = stated_spreads(names)
+        roles = BY_NAME["mean"], BY_NAME["point"]
+        if spreads and any(role.matches(normal_form(one)) for one in names for role in roles):
+            raise InputError(
+                f"{name}[{spreads[0]!r}] may state uncertainty: call it 'sd', or give its square "
+                "root as 'sd' where it is a variance, or leave it out"
+            )
 
     def _by_level(self, value: Mapping[Any, Any], name: str) -> Given:
         """Quantiles whose keys are their levels."""

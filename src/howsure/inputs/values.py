@@ -27,6 +27,10 @@ from howsure.inputs.source import MISSING_WORDS, quoted
 
 MOST_FLOAT_LABELS: Final = 100
 _TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
+_PAIR: Final = re.compile(
+    r"[\[(][^,;\]]+[,;][^,;\]]+[\])]\s*\d*\.?\d*\s*%?"
+)  # as of fable: [-1.28, 1.28]80
+_COMMA: Final = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,20 +358,15 @@ def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
 
 
 def _remedy(cell: str, decimal: str) -> str:
-    """What to do about a cell that is no number, where it tells what it is."""
-    if interval := _INTERVAL.fullmatch(cell):
-        share = f"{float(interval[1]) / 100:g}" if interval[1] else "0.9"
+    """How to write otherwise what stands in a cell, where that is plain."""
+    if _PAIR.fullmatch(cell):
         return (
-            "; such cells hold an interval: write its ends as two columns, lower and upper, and "
-            f"name its coverage by coverage={share} (--coverage {share})"
+            "; each cell holds both ends of an interval: write them as two columns (in R, "
+            "fabletools::unpack_hilo), and name these by lower= and upper= (--lower, --upper)"
         )
     if decimal == "." and _COMMA.fullmatch(cell):
-        return "; pass decimal=',' (--decimal ,) for a decimal comma"
+        return "; decimal=',' (--decimal ,) reads a decimal comma"
     return ""
-
-
-_INTERVAL: Final = re.compile(r"[\[(][^\[\](),;]+[,;][^\[\](),;]+[\])](\d{1,2}(?:\.\d+)?)?")
-_COMMA: Final = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 
 
 def _number(cell: str, decimal: str) -> float:

@@ -24,6 +24,7 @@ from howsure.core.weights import Weights
 from howsure.figures.text import one_line
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
+from howsure.inputs.source import quoted
 from howsure.inputs.tables import Missing
 from howsure.metrics.catalogue import asked_for
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
@@ -445,7 +446,8 @@ def assess_sets(
         said, silent, states = _judged(
             records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
-        said = [*_unknown(evalsets), *said, *_unread(unread)]
+        first = int(bool(said) and getattr(said[0], "id", "") == "comparison")
+        said = [*said[:first], *_unknown(evalsets), *said[first:], *_unread(unread)]
         tested = None
         if trials:
             lead = done[0].evalset.model if found_best is None else found_best.models[0]
@@ -684,7 +686,7 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
 def _unread(names: Sequence[str]) -> Iterator[VerdictLine]:
     """Columns that may state an uncertainty."""
     if names:
-        told = listed(map(repr, names[:3]))
+        told = listed(map(quoted, names), most=3)
         text = f"Column {told} may state uncertainty and is not read: --sd or --variance reads it."
         if len(names) > 1:
             text = f"Columns {told} may state uncertainty: --sd or --variance reads one."
