@@ -583,3 +583,31 @@ def test_a_forecast_beside_its_spread_is_not_read_as_two_models_or_two_ends(
 def test_models_may_be_called_as_a_spread_is() -> None:
     found = read_given({"VAR": MEAN, "ARIMA": MEAN + 1.0}, n=N)
     assert list(found) == ["VAR", "ARIMA"]
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0, 2.5])
+@pytest.mark.parametrize("bias", [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
+def test_wrong_means_and_sds_are_not_read_as_ends_without_a_word(bias: float, share: float) -> None:
+    y, truths = _truths(500, 0.0, 1.0)
+    mean, sd = truths["Distribution"]
+    sd = share * sd
+    mean = np.minimum(mean + bias * share, sd)
+    try:
+        found = read((mean, sd), 500, y=y, coverage=0.9)
+    except InputError:
+        return
+    if ((mean <= y) & (y <= sd)).mean() <= 0.75:  # as ends they would not be far off
+        assert "read as (lower, upper), not (mean, sd)" in found.notes[0]
+
+
+def test_few_rows_of_means_and_sds_are_never_read_as_ends_without_a_word() -> None:
+    """Below a far sd, y lies above its mean by a coin's toss: in 7 of 8 rows or more at times."""
+    rng = child(0, "few rows of moments")
+    for n in (8, 9, 12, 20):
+        for _ in range(300):
+            y = rng.normal(size=n) - 5.0
+            try:
+                found = read((np.full(n, -5.0), np.ones(n)), n, y=y, coverage=0.9)
+            except InputError:
+                continue
+            assert found.notes

@@ -133,7 +133,7 @@ def test_intervals_far_too_wide_shrink_to_points_not_past_them() -> None:
     lower, upper = result.evalset.beliefs[0].interval(0.9)
     assert lower.tolist() == [0.0, 2.0]
     assert upper.tolist() == [0.0, 2.0]
-    assert any(note.startswith("1 intervals at coverage 0.9 would have") for note in result.notes)
+    assert any(note.startswith("1 interval at coverage 0.9 would have") for note in result.notes)
 
 
 def test_constant_errors_give_one_offset() -> None:

@@ -386,8 +386,8 @@ def test_notes_on_rows_name_their_groups() -> None:
     small = EvalSet.checked(y, Intervals(y * 0 - 0.1, y * 0 + 0.1, 0.9), groups={"g": labels})
     notes = ByGroup("intervals").fit(held_out).transform(small)[1]
     assert notes == (
-        "g=still: 60 intervals at coverage 0.9 would have shrunk past nothing, and are points at "
-        "their middle.",
+        "g=still: 60 intervals at coverage 0.9 would have shrunk past nothing: a point in the "
+        "middle stands for it.",
     )
 
 

@@ -156,7 +156,7 @@ class ReadOptions:
             )
         if parts is not None:
             parts.refuse("models are compared row by row, so their tables are read whole")
-        if isinstance(one, Path) and one.is_dir():
+        if self.common_rows and isinstance(one, Path) and one.is_dir():
             raise InputError(
                 "--common-rows compares models of tables that are read whole, got a folder: name "
                 "its files, such as FOLDER/*.csv"

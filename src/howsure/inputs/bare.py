@@ -21,7 +21,9 @@ _FEW: Final = 0.05
 _BETWEEN: Final = 0.75
 """Share of rows above which y between two arrays says that they may be ends."""
 _SPREADS: Final = (0.5, 2.0)
-"""Root mean squares of (y − first)/second between which the second may be an sd."""
+"""Root mean squares of (y − first)/second between which the second is likely to be an sd."""
+_POSSIBLE: Final = (1 / 3, 10.0)
+"""Those between which it may be one that is wrong: sds are understated more often than over."""
 _HALF: Final = 0.15
 """How far from a half the share of y below the first may be, for this to be a mean."""
 _ROWS: Final = 8
@@ -265,11 +267,13 @@ class Arrays:
         with np.errstate(over="ignore"):
             spread = float(np.sqrt(np.mean(np.square((self.y - lower) / upper))))
         below = float((self.y < lower).mean())
+        between = int(((lower <= self.y) & (self.y <= upper)).sum())
+        surely = max(_BETWEEN * self.n, self.n / 2 + 2 * math.sqrt(self.n))  # 4 standard errors
+        possible = _POSSIBLE[0] <= spread <= _POSSIBLE[1] and between <= surely
+        if not possible and self.n >= _ROWS:
+            return ()
         likely = _SPREADS[0] <= spread <= _SPREADS[1]
         likely = likely and abs(below - 0.5) <= _HALF + 1.0 / math.sqrt(self.n)
-        if not likely and self.n >= _ROWS:
-            return ()
-        between = int(((lower <= self.y) & (self.y <= upper)).sum())
         covered = f"y lies between them in {between} of {self.n} rows"
         if likely and between < min(self.n, self.n / 2 + math.sqrt(self.n)):
             raise InputError(

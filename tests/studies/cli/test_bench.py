@@ -246,22 +246,6 @@ def test_a_study_of_another_package_has_its_report(
     assert "<h2" in html
 
 
-def test_a_plan_of_which_no_method_is_done_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    announce(tmp_path / "packages")
-    monkeypatch.syspath_prepend(str(tmp_path / "packages"))
-    plan, place = tmp_path / "sums.toml", ["--store", str(tmp_path / "store")]
-    plan.write_text(CHAIN)
-    assert call("run", str(plan), *place, "--jobs", "0", "--set", "fail=0").exit_code == 1
-    for look in (["show"], ["report", "-o", str(tmp_path / "page.html")]):
-        told = call(look[0], str(plan), *place, *look[1:])
-        assert isinstance(told.exception, UnanswerableError)
-        words = f"no method of plan 'sums' has a result in {tmp_path / 'store'}: 4 of 16 trials are"
-        assert words in str(told.exception)
-    assert not (tmp_path / "page.html").exists()
-
-
 def test_plans_are_listed() -> None:
     told = call("plans").stdout
     assert "sluijterman" in told

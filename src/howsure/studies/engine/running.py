@@ -376,13 +376,7 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
     told = sources_of(trial for trial, _ in survey.entries)
     facts = {"Data": told} if told else {}
     if there is None:
-        (whole,) = own
-        if not (whole.table.num_rows or any(whole.results.values())):
-            raise UnanswerableError(
-                f"no method of plan {plan.name!r} has a result in {store.location}: {len(done)} of "
-                f"{len(survey.entries)} trials are done, which only prepare one"
-            )
-        return replace(whole, facts=facts)
+        return replace(own[0], facts=facts)
     parts = [*given.values(), *own]
     results = {
         world: [one for part in parts for one in part.results.get(world, ())]
