@@ -370,7 +370,7 @@ ADAPTIVITY = [
     "value itself. A stratum of less than 5 rows leaves no interval. One off: one fiftieth of the "
     "rows is covered in 75 %.",
     "",
-    "| predictions | n | measure | holds its value, % | holds the mean, % | too high, % "
+    "| predictions | n | measure | contains its value, % | contains the mean, % | too high, % "
     "| withheld, % | width over 3.92 sd |",
     "|:--|--:|:--|--:|--:|--:|--:|--:|",
 ]
