@@ -174,7 +174,10 @@ def check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None
 
 def shortened(value: object) -> str:
     """What came, for a message, in at most 60 characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - of any object; a whole number may have too many digits
+        text = f"an object of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
