@@ -28,7 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.cli.main import main
-from howsure.core.errors import HowsureError
+from howsure.core.errors import HowsureError, InputError
 from howsure.core.faults import strict
 from howsure.core.rng import child
 from howsure.inputs import load
@@ -352,6 +352,16 @@ def test_any_table_is_assessed_or_refused(block: int) -> None:
     outcomes = [tried(seed) for seed in range(block * size, (block + 1) * size)]
     assert size / 4 < outcomes.count("assessed") < size
     assert not [words for words in outcomes if "please report it" in words]
+
+
+@pytest.mark.parametrize("missing", [None, "drop"])
+def test_nested_lists_of_several_shapes_are_refused(missing: Any) -> None:
+    for ragged in ([[1.0, 2.0], [1.0, [2.0]]], [[1.0], [1.0, 2.0]]):
+        for predicted in ({"samples": ragged}, ragged, (ragged, ragged)):
+            with pytest.raises(InputError, match="must be an array of one shape"):
+                assess([1.0, 2.0], predicted, missing=missing)
+    with pytest.raises(InputError, match=r"y must"):
+        assess([1.0, [2.0]], [1.0, 2.0], missing=missing)
 
 
 TABLE = pacsv.read_csv(
