@@ -338,3 +338,10 @@ def test_an_array_must_be_one_of_its_type() -> None:
     for wrong in ([1.0], np.array([1]), np.array(["a"])):
         with pytest.raises(InputError, match="x must be of the kind ndarray, got"):
             checked(wrong, hint, "x")
+
+
+def test_what_no_float_holds_is_refused_whatever_its_digits() -> None:
+    for most in (10**399, 10**5000):
+        with pytest.raises(InputError, match=r"^v must be at most 1\.8e\+308 in size, got "):
+            checked(most, float, "v")
+    assert checked(10**399, int, "v") == 10**399

@@ -49,3 +49,8 @@ def test_whole_numbers_have_64_bits() -> None:
     assert parse_toml(f"a = [{2**63 - 1}]", "x")["a"] == [2**63 - 1]
     with pytest.raises(InputError, match="at most 64 bits, got one of 400 digits"):
         parse_toml("a = [" + "9" * 400 + "]", "x")
+
+
+def test_a_device_without_end_is_read_to_a_bound() -> None:
+    with pytest.raises(InputError, match="limits x must have at most 16,000,000 bytes, got more"):
+        read_toml(Path("/dev/zero"), "limits x")

@@ -755,6 +755,10 @@ def main() -> int:
         except HowsureError as error:
             say(f"howsure: {error}", error=True)
             return 2
+        except OSError as error:  # of the system, where nothing nearer says more of it
+            place = f"{str(error.filename)[:80]!r}: " if error.filename else ""
+            say(f"howsure: {place}{error.strerror or error}", error=True)
+            return 2
         except Interrupted:
             raise
         except SystemExit as leaving:

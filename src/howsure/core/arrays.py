@@ -164,6 +164,14 @@ def plain_array(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.N
     return array
 
 
+def dimensions(value: Any, name: str) -> int:
+    """How many dimensions an array or nested lists have; those of several shapes are refused."""
+    try:
+        return np.ndim(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of one shape, got {shortened(value)}") from error
+
+
 def check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None:
     """Check that an array has rows, and as many as it must."""
     if len(array) == 0:
@@ -174,7 +182,10 @@ def check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None
 
 def shortened(value: object) -> str:
     """What came, for a message, in at most 60 characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - of any object; a whole number may have too many digits
+        text = f"an object of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -272,7 +273,7 @@ def _fits(value: Any, kind: Any, name: str, *, text: bool) -> Any:
         )
         return value if fitting else _NO
     if kind in (bool, int, float):
-        return _number(_read(value) if text else value, kind)
+        return _number(_read(value) if text else value, kind, name)
     if _is_mapping(origin):
         if not isinstance(value, Mapping):
             return _NO
@@ -286,9 +287,13 @@ def _fits(value: Any, kind: Any, name: str, *, text: bool) -> Any:
     return value if isinstance(value, kind) else _NO
 
 
-def _number(value: Any, kind: type) -> Any:
+def _number(value: Any, kind: type, name: str) -> Any:
     if isinstance(value, bool) or kind is bool:
         return value if kind is bool and isinstance(value, bool) else _NO
+    if kind is float and isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise InputError(
+            f"{name} must be at most {sys.float_info.max:.2g} in size, got {shortened(value)}"
+        )
     return value if isinstance(value, int if kind is int else int | float) else _NO
 
 

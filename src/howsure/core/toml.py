@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from howsure.core.errors import InputError
+
+_MOST: Final = 16_000_000
+"""Bytes of a file; a device has no end."""
 
 
 def read_toml(path: Path, title: str) -> dict[str, Any]:
     """The tables of a file; `title` is what a message calls it."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(_MOST + 1)
+        if len(content) > _MOST:
+            raise InputError(f"{title} must have at most {_MOST:,} bytes, got more")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{title} must be UTF-8 text: {error}") from error
     except OSError as error:
         raise InputError(f"{title} cannot be read: {error.strerror}") from error
+    except InputError:
+        raise
     except ValueError as error:  # a path with a NUL
         raise InputError(f"{title} cannot be read: {error}") from error
     return parse_toml(text, title)

@@ -9,7 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray, as_matrix, as_numbers, as_vector, plain_array
+from howsure.core.arrays import (
+    FloatArray,
+    as_matrix,
+    as_numbers,
+    as_vector,
+    dimensions,
+    plain_array,
+)
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.tensors import is_tensor, to_host
@@ -68,7 +75,11 @@ class Arrays:
         if isinstance(value, list | tuple):
             if (pair := self._pair(value, name)) is not None:
                 return self._two(*pair, name)
-            if len(value) == 2 and np.ndim(value[0]) == 1 and np.ndim(value[1]) == 0:
+            if (
+                len(value) == 2
+                and dimensions(value[0], name) == 1
+                and dimensions(value[1], name) == 0
+            ):
                 raise InputError(
                     f"{name}[1] must have {self.n} rows as y has, got one number; for one sd of "
                     f"all rows give howsure.Distribution.normal(mean, {value[1]})"
@@ -83,7 +94,7 @@ class Arrays:
 
     def _pair(self, value: Sequence[Any], name: str) -> tuple[FloatArray, FloatArray] | None:
         """The two arrays of a pair; None of a sequence that is one array."""
-        if len(value) != 2 or any(np.ndim(part) == 0 for part in value):
+        if len(value) != 2 or any(dimensions(part, name) == 0 for part in value):
             return None
         if isinstance(value, list) and not _holds_arrays(value) and self.n == 2:
             return None
@@ -344,7 +355,7 @@ def numbers(value: Any, name: str) -> FloatArray:
 def _holds_arrays(value: Sequence[Any]) -> bool:
     """Whether a part is an array of some library rather than a list."""
     return any(
-        np.ndim(part) > 0 and (hasattr(part, "__array__") or is_tensor(part)) for part in value
+        (hasattr(part, "__array__") or is_tensor(part)) and np.ndim(part) > 0 for part in value
     )
 
 

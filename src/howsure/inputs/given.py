@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction, dimensions
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.core.tensors import to_host
@@ -112,7 +112,7 @@ def complete_rows(
     """
     check_known(missing, get_args(Missing), "missing")
     given = dict(given)
-    n = len(given["y"]) if np.ndim(given["y"]) else 0
+    n = len(given["y"]) if dimensions(given["y"], "y") else 0
     counts = {
         name: int(gone.sum())
         for name, value in given.items()
@@ -183,7 +183,11 @@ def _parts(value: Any, n: int) -> list[Any] | None:
 
 def _array(value: Any, n: int) -> npt.NDArray[Any] | None:
     """An array with n rows along one of its axes; None of anything else."""
-    if value is None or isinstance(value, str | Prediction | Mapping) or np.ndim(value) == 0:
+    if (
+        value is None
+        or isinstance(value, str | Prediction | Mapping)
+        or dimensions(value, "an array") == 0
+    ):
         return None
     array = np.asarray(to_host(value, "value"))
     return array if n in array.shape else None

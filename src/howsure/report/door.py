@@ -10,10 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, shortened
+from howsure.core.arrays import FloatArray, as_vector, plain_array, shortened
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
-from howsure.core.tensors import to_host
 from howsure.inputs import Loaded, load
 from howsure.inputs.assigned import Roles, parse_encode
 from howsure.inputs.classes import label_text
@@ -192,7 +191,7 @@ def _from_arrays(
 
 def _as_text(y: Any) -> npt.NDArray[Any] | None:
     """y where it is text, one a row; None where it is something else."""
-    held = np.asarray(to_host(y, "y"))
+    held = plain_array(y, "y")
     if held.ndim != 1 or held.dtype.kind not in "OUS" or not held.size:
         return None
     return held if all(isinstance(one, str) for one in held.tolist()) else None
