@@ -406,7 +406,8 @@ def test_intervals_hold_what_a_table_shows_on_average(drawn: Callable[..., Any])
         value, lower, upper = shown(estimates)
         held = ((lower <= value.mean()) & (value.mean() <= upper)).mean()
         assert held >= 0.88, (name, held)  # three standard errors below 95 %
-        assert (upper - lower).mean() < 9.0 * value.std(), name
+        guarded = name in ("t_cv", "rank_cv")  # wide for a right cell, as one may be off
+        assert (upper - lower).mean() < (9.0 if guarded else 6.0) * value.std(), name
 
 
 @pytest.mark.slow
@@ -441,11 +442,14 @@ def test_strata_of_few_rows_leave_no_interval() -> None:
     assert few.value == pytest.approx(0.1)
     assert math.isnan(few.lower)
     assert math.isnan(few.upper)
+    assert few.reason == "no interval: a cell has fewer than 5 rows"
     enough = sscv(np.r_[hit, 1.0], np.r_[size, 3.0], coverage=0.9).estimate
     assert enough.lower < enough.value < enough.upper
     rank = rank_ss(np.r_[hit + size, 5.0], np.r_[np.ones(100), 3.0, 3.0, 3.0, 3.0, 5.0]).estimate
     assert math.isfinite(rank.value)
     assert math.isnan(rank.lower)
+    assert rank.reason == few.reason
+    assert enough.reason == ""
 
 
 def test_intervals_of_rows_that_are_all_covered_or_all_missed() -> None:

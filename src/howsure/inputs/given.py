@@ -113,14 +113,12 @@ def complete_rows(
     check_known(missing, get_args(Missing), "missing")
     given = dict(given)
     n = len(given["y"]) if dimensions(given["y"], "y") else 0
-    counts = {
-        name: int(gone.sum())
-        for name, value in given.items()
-        if missing == "drop" and (gone := _missing_rows(value, n)).any()
-    }
-    if not counts:
-        return given, counts
-    kept = ~np.logical_or.reduce([_missing_rows(given[name], n) for name in counts])
+    wanted = given.items() if missing == "drop" else ()
+    gone = {name: rows for name, value in wanted if (rows := _missing_rows(value, n)).any()}
+    if not gone:
+        return given, {}
+    kept = ~np.logical_or.reduce(list(gone.values()))
+    counts = {name: int(rows.sum()) for name, rows in gone.items()}
     return {name: _rows_of(value, kept, name) for name, value in given.items()}, counts
 
 

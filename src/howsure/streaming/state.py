@@ -226,7 +226,7 @@ class State:
         try:
             with pa.memory_map(os.fspath(path)) as file:
                 table = pa.ipc.open_file(file).read_all()
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeError) as error:
             raise InputError(f"{path} cannot be read as a state: {error}") from error
         from howsure.streaming.load import loaded_state  # which imports this module
 

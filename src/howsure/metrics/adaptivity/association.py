@@ -14,12 +14,12 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.adaptivity.cells import RAPS_STRATA, Cells, EaseCells, Strata, StratumCells
 from howsure.metrics.adaptivity.results import (
-    LEAST_ROWS,
     AdaptivityMeasure,
     CellTable,
     Resampling,
     bootstrapped,
     canonical_rows,
+    few_rows,
     shuffled_column,
     simulated_means,
 )
@@ -243,13 +243,12 @@ def _line(
             why = f"all cells agree in mean {'size' if spread[0] else 'difficulty'}"
         none = Estimate(math.nan, reason=why, n=float(mass.sum()))
         return AdaptivityMeasure(estimate=none, cells=table)
+    few = "" if isinstance(cells, EaseCells) else few_rows(mass[mass > 0])
     if isinstance(cells, EaseCells):
         drawn = simulated_means(cells, rows, counts, resampling, name)
         draws = np.array([signed_r2(*pair.T) for pair in drawn])
-    elif mass[mass > 0].min() < LEAST_ROWS:
-        draws = np.zeros(0)
     else:
-        draws = bootstrapped(slope, counts, resampling, name)
+        draws = np.zeros(0) if few else bootstrapped(slope, counts, resampling, name)
     rng = child(resampling.seed, "adaptivity", name, "shuffle")
     shuffled = np.array(
         [
@@ -259,7 +258,7 @@ def _line(
     )
     found = _measure(value, draws, shuffled, table, resampling)
     if not isinstance(cells, EaseCells):
-        return found
+        return replace(found, estimate=replace(found.estimate, reason=few))
     # ρ's inverse hyperbolic tangent spreads alike whatever ρ is (R. A. Fisher 1915)
     ends = np.tanh(resampling.around(float(_turned(value)), _turned(draws)))
     lower, upper = (math.copysign(float(end) ** 2, float(end)) for end in ends)

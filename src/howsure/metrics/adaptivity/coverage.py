@@ -25,6 +25,7 @@ from howsure.metrics.adaptivity.results import (
     Resampling,
     canonical_rows,
     error_of_largest,
+    few_rows,
     largest_interval,
 )
 from howsure.stats.estimate import Estimate
@@ -330,6 +331,7 @@ def _violation(
         null_upper=floor.upper,
         p=floor.p_value,
         n=float(mass.sum()),
+        reason=few_rows(mass[known]),
     )
     return AdaptivityMeasure(estimate=estimate, cells=table)
 

@@ -20,7 +20,7 @@ from howsure.stats.bootstrap import resampled_counts
 from howsure.stats.estimate import Estimate
 
 _PERMUTED = 20_000
-LEAST_ROWS = 5.0  # of a cell: the share or mean of less may be anything
+_LEAST = 5.0  # rows of a cell: the share or mean of fewer may be anything
 _RATES, _STEPS = 61, 100  # true rates that are tried, and steps that weigh them
 
 
@@ -102,11 +102,10 @@ class AdaptivityMeasure:
         The number. It estimates what such a table shows on average at this n and these cells,
         noise of the cells included, and its bounds are an interval of that: of a violation of
         coverage and of T-SS by cells of as many rows drawn anew, else by a bootstrap over rows.
-        There is none where a cell or stratum has less than 5 rows, which T-SS alone does not
-        need. More rows would show less violation, and
-        more association. The null is what chance alone gives on average at this n and these
-        cells: for a violation of coverage, a perfect model; for an association, shuffled rows.
-        A value below its upper end says nothing.
+        There is none where a cell or stratum has fewer than 5 rows, which T-SS alone does not
+        need. More rows would show less violation, and more association. The null is what
+        chance alone gives on average at this n and these cells: for a violation of coverage, a
+        perfect model; for an association, shuffled rows. A value below its upper end says nothing.
     cells : CellTable
         The cells.
     """
@@ -131,6 +130,11 @@ def canonical_rows(
 def _whole(counts: FloatArray) -> bool:
     """Whether counts are of copies, each a row of its own, and not shares of rows."""
     return bool((counts == np.floor(counts)).all() and counts.sum() <= MOST_COPIES)
+
+
+def few_rows(mass: FloatArray) -> str:
+    """Why cells leave no interval: one of them has fewer rows than tell its share or mean."""
+    return "no interval: a cell has fewer than 5 rows" if mass.min() < _LEAST else ""
 
 
 def bootstrapped(
@@ -162,10 +166,10 @@ def error_of_largest(
     maximum likelihood of binomial rates (N. Laird 1978), which moves what is noise to where most
     cells are; in the others they are the cells' own, four rows of the mean rate added, so that one
     cell that is off is not moved away. Two tables of each, with as many rows in each cell, differ
-    by their noise alone. Of less than five rows a share may be anything: NaN.
+    by their noise alone. Of fewer than five rows a share may be anything: NaN.
     """
     half = resampling.replicates // 2
-    if half < 2 or mass.min() < LEAST_ROWS:
+    if half < 2 or few_rows(mass):
         return math.nan
     rng = child(resampling.seed, "adaptivity", name, "cells")
     hits = shares * mass
