@@ -222,7 +222,7 @@ def test_no_more_comes_than_a_file_may_have(
     fetch(f"{server.address}/a.bin", tmp_path / "a.bin", **stated)
     assert (tmp_path / "a.bin").read_bytes() == DATA
     server.more = 1 << 30
-    with pytest.raises(DownloadError, match="at most 300,000 bytes, and the server sends 3"):
+    with pytest.raises(DownloadError, match=r"300,000 bytes, and the server sends [\d,]+ or more"):
         fetch(f"{server.address}/a.bin", tmp_path / "b.bin", **stated)
     assert server.sent < 1 << 28  # what sockets hold, and no more
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.bin", "served"]
