@@ -100,7 +100,7 @@ def test_numbers_are_flat_finite_and_safely_named(one: Assessment, two: Assessme
 def test_the_repr_is_a_few_lines_and_the_text_the_verdict(one: Assessment) -> None:
     lines = repr(one).splitlines()
     assert 3 <= len(lines) <= 5
-    assert lines[0] == f"Assessment: {len(one.records)} records"
+    assert lines[0] == "Assessment: Can the uncertainty of 300 predictions be trusted?"
     assert lines[1].startswith("  ✗ ")
     assert "print(result), result.value(name), result.to_frame()" in lines[-1]
     assert max(map(len, lines)) <= 110

@@ -133,10 +133,19 @@ def test_columns_are_named_where_the_table_is_loaded() -> None:
 def test_progress_tells_every_stage() -> None:
     stages: list[str] = []
     held = table()
-    howsure.assess(held, x="x", progress=lambda stage, done, total: stages.append(stage))
+    tell = lambda stage, done, total: stages.append(stage)  # noqa: E731
+    result = howsure.assess(held, x="x", progress=tell)
     words = " ".join(stages)
-    for word in ("measures", "groups", "curves", "reference", "bootstrap", "map"):
+    for word in ("measures", "reference", "bootstrap", "map", "trial"):
         assert word in words
+    stages.clear()
+    assert result.curves
+    words = " ".join(stages)
+    for word in ("all measures", "curves"):
+        assert word in words
+    stages.clear()
+    assert result.records
+    assert not stages  # it is computed once
 
 
 def test_choices_of_congruence_reach_the_record() -> None:

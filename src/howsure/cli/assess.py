@@ -90,6 +90,8 @@ def run(
             congruence=choices,
             miss_range=miss_range or MISS_RANGE,
         )
+        if shown in ("all", "json"):
+            result.whole()
         for path in outputs:
             tell(f"writing {path.name}")
             result.save(path)
@@ -102,8 +104,10 @@ def show(console: Console, result: Assessment, shown: str, written: Sequence[Pat
         sys.stdout.write(result.to_json())
     if shown in ("json", "quiet"):
         return
-    print_report(console, result.document(), everything=shown == "all")
-    if shown != "all":
+    everything = shown == "all"
+    document = result.document() if everything else result.answer()
+    print_report(console, document, everything=everything)
+    if not everything:
         show_note(console, "--all shows every sentence and number, -o report.html a page.")
     for path in written:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)

@@ -61,6 +61,8 @@ def run(
             trials=trials,
             recalibration={},
         )
+        if shown in ("all", "json"):
+            result.whole()
         for path in outputs:
             tell(f"writing {path.name}")
             result.save(path)

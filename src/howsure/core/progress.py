@@ -18,6 +18,11 @@ Listener = Callable[[str, int, int], object]
 _LISTENER: ContextVar[Listener | None] = ContextVar("howsure_listener", default=None)
 
 
+def listener() -> Listener | None:
+    """Who listens."""
+    return _LISTENER.get()
+
+
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
     """Let a listener hear how far all work in a block is."""

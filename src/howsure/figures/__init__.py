@@ -2,76 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from howsure.core.errors import InputError
-from howsure.core.records import Curve, Table
-from howsure.figures.build import figures_of
-from howsure.figures.figure import Axis, Figure, Layer, LegendItem, Mark, Shades
-from howsure.figures.ranks import rank_figure
-from howsure.figures.vega import to_vega
+from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from howsure.figures.build import figures_of as figures_of
+    from howsure.figures.figure import Axis as Axis
+    from howsure.figures.figure import Figure as Figure
+    from howsure.figures.figure import Layer as Layer
+    from howsure.figures.figure import LegendItem as LegendItem
+    from howsure.figures.figure import Mark as Mark
+    from howsure.figures.figure import Shades as Shades
+    from howsure.figures.plotting import plot as plot
+    from howsure.figures.ranks import rank_figure as rank_figure
+    from howsure.figures.vega import to_vega as to_vega
 
-__all__ = [
-    "Axis",
-    "Figure",
-    "Layer",
-    "LegendItem",
-    "Mark",
-    "Shades",
-    "figures_of",
-    "plot",
-    "rank_figure",
-    "to_vega",
-]
+_HOMES = {
+    "build": "figures_of",
+    "figure": "Axis Figure Layer LegendItem Mark Shades",
+    "plotting": "plot",
+    "ranks": "rank_figure",
+    "vega": "to_vega",
+}
 
-
-def plot(
-    item_or_items: Curve | Table | Figure | Iterable[Curve | Table], ax: Axes | None = None
-) -> Axes:
-    """Draw a curve, a table or several curves of one name with matplotlib.
-
-    Parameters
-    ----------
-    item_or_items : Curve, Table, Figure or iterable of Curve and Table
-        What to draw; together they must make one figure.
-    ax : matplotlib Axes, optional
-        Where to draw; new axes where absent.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    InputError
-        If the items make no figure, or more than one.
-    MissingDependencyError
-        If matplotlib is not installed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> levels = np.linspace(0, 1, 5)
-    >>> axes = plot(Curve(name="calibration", x=levels, y=levels, reference=levels))
-    >>> axes.get_xlabel()
-    'Nominal level'
-    """
-    from howsure.figures.mpl import draw
-
-    if isinstance(item_or_items, Figure):
-        return draw(item_or_items, ax)
-    if isinstance(item_or_items, Curve | Table):
-        item_or_items = (item_or_items,)
-    items = tuple(item_or_items)
-    figures = figures_of(
-        [item for item in items if not isinstance(item, Table)],
-        [item for item in items if isinstance(item, Table)],
-    )
-    if len(figures) != 1:
-        names = ", ".join(figure.name for figure in figures) or "none"
-        raise InputError(f"item_or_items must make one figure, got {len(figures)} ({names})")
-    return draw(figures[0], ax)
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from howsure.core.arrays import shortened
 from howsure.core.errors import InputError
-from howsure.inputs.encoders.encode import Encoder
 from howsure.inputs.roles import LONG, ROLES, Role
+
+if TYPE_CHECKING:
+    from howsure.inputs.encoders.encode import Encoder
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,6 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureError, InputError
 from howsure.inputs.assigned import Roles
-from howsure.inputs.encoders.encode import Transformer, encoder_named
-from howsure.inputs.encoders.encode import encode as encode_items
-from howsure.inputs.encoders.items import are_image_files
 from howsure.inputs.source import quoted
 
 Texts = npt.NDArray[Any]
@@ -35,6 +32,10 @@ def embedded(
     column, image, encoder = roles.one("encode"), roles.one("image"), roles.encoder
     if column is None or encoder is None:
         return None, None if image is None else located(texts[image], folder)
+    # slow to load
+    from howsure.inputs.encoders.encode import Transformer, encode, encoder_named
+    from howsure.inputs.encoders.items import are_image_files
+
     items = texts[column]
     if image is None:
         files = are_image_files(items)
@@ -53,7 +54,7 @@ def embedded(
         meant = encoder_named(encoder)
         if not isinstance(meant, str) and (kind == "text" or isinstance(meant, Transformer)):
             kind = None
-        vectors = encode_items(list(items), encoder, kind=kind)
+        vectors = encode(list(items), encoder, kind=kind)
     except InputError as error:
         raise InputError(f"{title}: column {quoted(column)}: {error}") from error
     except HowsureError as error:

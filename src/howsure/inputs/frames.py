@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
+from howsure.inputs.arrow import arrow_of
 from howsure.inputs.files import check_flat, some_rows
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME, Kind
@@ -36,6 +37,8 @@ class FrameTable(Source):
     """A dataframe of any library; of a lazy one, the needed columns are collected."""
 
     def __init__(self, frame: Any, title: str = "the table") -> None:
+        import narwhals as nw  # slow to load
+
         self.title = title
         if isinstance(frame, pa.RecordBatch):
             frame = pa.Table.from_batches([frame])
@@ -60,6 +63,8 @@ class FrameTable(Source):
         return self._columns(self.names)
 
     def _columns(self, names: Sequence[str]) -> pa.Table:
+        import narwhals as nw
+
         with refusing(self.title):
             frame = self._frame.select([nw.col(self._native[name]) for name in names])
             if isinstance(frame, nw.LazyFrame):
@@ -121,7 +126,17 @@ def _column(values: Any, *, vector: bool = False) -> pa.ChunkedArray:
             return pa.chunked_array([pa.FixedSizeListArray.from_arrays(flat, values.shape[1])])
         if values.ndim != 1:
             raise TypeError(f"an array of shape (rows,) is needed, got shape {values.shape}")
+        if _is_plain(values):
+            return pa.chunked_array([arrow_of(values)])
     return _arrow(lambda: pa.array(values, from_pandas=True), lambda: list(values))
+
+
+def _is_plain(values: npt.NDArray[Any]) -> bool:
+    """Whether an array holds numbers of this machine, and misses none."""
+    kind = values.dtype
+    if isinstance(values, np.ma.MaskedArray) or kind.kind not in "iuf" or not kind.isnative:
+        return False
+    return kind.itemsize <= 8 and not np.isnan(values).any()
 
 
 def _arrow(direct: Callable[[], Any], items: Callable[[], list[Any]]) -> pa.ChunkedArray:

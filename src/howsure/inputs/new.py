@@ -15,6 +15,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.weights import Weights
+from howsure.inputs.arrow import missing_of, words_of
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
@@ -309,8 +310,8 @@ def as_types(table: pa.Table, types: Mapping[int, pa.DataType], decimal: str) ->
 
 
 def _without_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    missing = pc.is_in(column, value_set=pa.array(MISSING_WORDS))
-    return pc.if_else(missing, pa.scalar(None, pa.string()), column)
+    missing = pc.is_in(column, value_set=words_of(MISSING_WORDS, pa.string()))
+    return pc.if_else(missing, missing_of(pa.string()), column)
 
 
 def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -10,11 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-import narwhals.dependencies as known
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from howsure.core.convert import check_whole
@@ -46,8 +45,11 @@ from howsure.inputs.places import Listing, Place, is_address, is_folder, is_patt
 from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
 from howsure.inputs.source import COMPRESSION, Source, name_parts, quoted, refusing
 from howsure.inputs.stacked import check_unstacked
-from howsure.inputs.streams import is_lazy, stream_of
+from howsure.inputs.streams import is_dask, is_lazy, stream_of
 from howsure.inputs.tables import Missing, as_wide, read_told
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
 
 HUGE: Final = 2_000_000
 """Rows past which a table is read in parts, where nothing else is said."""
@@ -249,7 +251,7 @@ def extent(source: Any) -> Extent:
             return Extent(_rows_of(places(path).places[0]), parts=False)
         except InputError:
             return Extent(None, parts=False)
-    return Extent(None, parts=isinstance(one, ds.Dataset) or is_lazy(one))
+    return Extent(None, parts=_is_dataset(one) or is_lazy(one))
 
 
 def is_huge(source: Any, past: int) -> bool:
@@ -273,13 +275,12 @@ def _planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -
             "a folder or a quoted pattern such as 'preds/*.parquet' where they are parts of one "
             "table, or put the models beside one another in one"
         )
-    if isinstance(source, ds.FileSystemDataset):
+    if _is_dataset(source):
         pieces = _fragments(source)
         if pieces:
             return _Plan("the dataset", "", pieces)
-    if isinstance(source, ds.Dataset):
         source = source.scanner().to_reader()
-    if known.is_dask_dataframe(source):
+    if is_dask(source):
         count = source.npartitions
         frames = [
             FramePiece(title=f"partition {place} of the table", frame=source.partitions[place])
@@ -392,8 +393,18 @@ def arrow_counts(handle: pa.NativeFile) -> list[int] | None:
     return [reader.get_batch(place).num_rows for place in range(reader.num_record_batches)]
 
 
-def _fragments(dataset: ds.FileSystemDataset) -> tuple[Piece, ...]:
-    """A piece for each file of a dataset; none where it was filtered, which forbids that."""
+def _is_dataset(source: object) -> bool:
+    """Whether it is a dataset of pyarrow, which whoever made one has loaded."""
+    known = sys.modules.get("pyarrow.dataset")
+    return known is not None and isinstance(source, known.Dataset)
+
+
+def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
+    """A piece for each file of a dataset; none where it was filtered, or is of no files."""
+    from pyarrow import dataset as ds  # it loads pandas
+
+    if not isinstance(dataset, ds.FileSystemDataset):
+        return ()
     try:
         found = list(dataset.get_fragments())
     except ValueError:

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, final
 
-import narwhals.dependencies as known
 import pyarrow as pa
 
 from howsure.core.errors import InputError
@@ -152,21 +151,32 @@ class RayDataset(Stream):
             yield from chosen.iter_batches(batch_size=rows, batch_format="pyarrow")
 
 
+def is_dask(source: Any) -> bool:
+    """Whether it is a data frame of Dask."""
+    from narwhals.dependencies import is_dask_dataframe  # slow to load
+
+    return is_dask_dataframe(source)
+
+
 def is_lazy(source: Any) -> bool:
     """Whether something is a table whose rows come when they are asked for."""
+    from narwhals import dependencies as known  # slow to load
+
     if known.is_into_dataframe(source) or known.is_into_series(source):
         return False
     return (
         isinstance(source, Iterator)
         or hasattr(source, "__arrow_c_stream__")
         or known.is_polars_lazyframe(source)
-        or known.is_dask_dataframe(source)
+        or is_dask(source)
         or _is_ray(source)
     )
 
 
 def stream_of(source: Any, title: str = "the table") -> Stream:
     """The stream of whatever yields Arrow batches."""
+    from narwhals import dependencies as known  # slow to load
+
     if known.is_polars_lazyframe(source):
         return PolarsFrame(source, title)
     if known.is_duckdb_relation(source):

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
+from howsure.inputs.arrow import arrow_of, missing_of, numpy_of, words_of
 from howsure.inputs.classes import parse_sets
 from howsure.inputs.files import is_list
 from howsure.inputs.roles import Kind
@@ -76,7 +77,7 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
         or pa.types.is_null(kind)
     ):
         raise InputError(f"column {quoted(name)} must hold numbers, got type {kind}")
-    return np.asarray(pc.cast(plain, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return np.asarray(numpy_of(pc.cast(plain, pa.float64(), safe=False)), dtype=np.float64)
 
 
 def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
@@ -92,7 +93,7 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
     if not pa.types.is_large_list(plain.type):
         plain = plain.cast(pa.large_list(inner))
     present = np.asarray(pc.is_valid(plain).to_numpy(), dtype=np.bool_)
-    lengths = np.asarray(pc.list_value_length(plain.drop_null()).to_numpy())
+    lengths = numpy_of(pc.list_value_length(plain.drop_null()))
     widths = np.unique(lengths)
     if len(widths) != 1 or widths[0] == 0:
         said = f"{widths[0]} to {widths[-1]}" if len(widths) else "none"
@@ -100,8 +101,8 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
             f"column {quoted(name)} must hold lists of one length, at least 1, got {said}"
         )
     out = np.full((len(plain), int(widths[0])), math.nan)
-    flat = pc.cast(pc.list_flatten(plain), pa.float64(), safe=False).to_numpy()
-    out[present] = np.asarray(flat).reshape(-1, out.shape[1])
+    flat = numpy_of(pc.cast(pc.list_flatten(plain), pa.float64(), safe=False))
+    out[present] = flat.reshape(-1, out.shape[1])
     return out
 
 
@@ -114,14 +115,14 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
     if not pa.types.is_dictionary(column.type):
         column = _plain(column).dictionary_encode()
     coded = column.unify_dictionaries().combine_chunks()
-    codes = pc.fill_null(coded.indices.cast(pa.int64()), -1).to_numpy()
+    codes = _codes(coded, -1)
     used = np.flatnonzero(np.bincount(codes + 1, minlength=len(coded.dictionary) + 1)[1:])
     every = coded.dictionary
     if pa.types.is_string_view(every.type):  # of which Arrow takes no part
         every = every.cast(pa.large_string())
     place: dict[Any, int] = {}
     moved = np.full(len(every) + 1, -1)
-    for code, found in zip(used.tolist(), every.take(used).to_pylist(), strict=True):
+    for code, found in zip(used.tolist(), every.take(arrow_of(used)).to_pylist(), strict=True):
         value = _label(found, name)
         if value is not None:
             moved[code] = place.setdefault(value, len(place))
@@ -138,10 +139,10 @@ def keys(column: pa.ChunkedArray, name: str) -> Labels:
     found = coded.dictionary
     if pa.types.is_float32(found.type) or pa.types.is_float16(found.type):
         found = found.cast(pa.float32()).cast(pa.string()).cast(pa.float64())  # 0.05 stays 0.05
-    codes = pc.fill_null(coded.indices.cast(pa.int64()), len(found)).to_numpy()
+    codes = _codes(coded, len(found))
     array = np.empty(len(found) + 1, dtype=object)
     array[:-1] = found.to_pylist()
-    return Labels(np.asarray(codes), array)
+    return Labels(codes, array)
 
 
 def sets(column: pa.ChunkedArray, name: str) -> Labels:
@@ -157,7 +158,7 @@ def sets(column: pa.ChunkedArray, name: str) -> Labels:
             raise InputError(f"column {quoted(name)} must hold label sets, got type {column.type}")
         coded = _plain(column).dictionary_encode().unify_dictionaries().combine_chunks()
         held = [*coded.dictionary.to_pylist(), None]
-        codes = pc.fill_null(coded.indices.cast(pa.int64()), len(held) - 1).to_numpy()
+        codes = _codes(coded, len(held) - 1)
     found = parse_sets(held, name)
     present = [one for one in found if one is not None]
     moved = np.full(len(found), -1)
@@ -237,14 +238,15 @@ def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as names of rows: whole numbers where nothing else comes, or text."""
     plain = _plain(column)
     if pa.types.is_integer(plain.type) and plain.null_count == 0:
-        return np.asarray(plain.to_numpy())
+        return numpy_of(plain)
     if pa.types.is_nested(plain.type) or pa.types.is_binary(plain.type):
         raise InputError(f"column {quoted(name)} must hold names, got type {plain.type}")
     if pa.types.is_floating(plain.type):
-        plain = pc.if_else(pc.is_nan(plain), pa.scalar(None, plain.type), plain)
+        plain = pc.if_else(pc.is_nan(plain), missing_of(plain.type), plain)
     text = plain.cast(pa.large_string())
+    empty = words_of([""])[0]
     return np.asarray(
-        pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text).to_numpy(), dtype=object
+        pc.if_else(pc.equal(text, empty), missing_of(text.type), text).to_pylist(), dtype=object
     )
 
 
@@ -309,6 +311,14 @@ def as_kind(
             return sets(column, name)
 
 
+def _codes(coded: pa.DictionaryArray, missing: int) -> IntArray:
+    """The code of each row in a dictionary, and another where nothing is."""
+    codes = coded.indices.cast(pa.int64())
+    if codes.null_count:
+        codes = pc.coalesce(codes, arrow_of(np.array([missing]))[0])
+    return numpy_of(pa.chunked_array([codes]))
+
+
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column without a dictionary, an extension type or a view."""
     if isinstance(column.type, pa.BaseExtensionType):
@@ -327,16 +337,15 @@ def _is_text(kind: pa.DataType) -> bool:
 def _without_words(text: pa.ChunkedArray) -> pa.ChunkedArray:
     """Trimmed text, the words for a missing value made null."""
     trimmed = pc.utf8_trim_whitespace(text)
-    words = pa.array(MISSING_WORDS, type=trimmed.type)
-    gone = pc.is_in(trimmed, value_set=words)
-    return pc.if_else(gone, pa.scalar(None, trimmed.type), trimmed)
+    gone = pc.is_in(trimmed, value_set=words_of(MISSING_WORDS, trimmed.type))
+    return pc.if_else(gone, missing_of(trimmed.type), trimmed)
 
 
 def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
     trimmed = _without_words(text)
     if decimal == ".":
         try:
-            return np.asarray(trimmed.cast(pa.float64()).to_numpy(), dtype=np.float64)
+            return numpy_of(trimmed.cast(pa.float64()))
         except pa.ArrowInvalid:
             pass
     values = np.full(len(trimmed), math.nan)

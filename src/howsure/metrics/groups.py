@@ -112,12 +112,18 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
 
 
 def assess_groups(
-    evaluation: Evaluation, *, confidence: float = 0.95, seed: int = 0, statistics: bool = False
+    evaluation: Evaluation,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+    statistics: bool = False,
+    tests: GroupReport | None = None,
 ) -> GroupReport:
-    """Every measure in every group, the tests of chance, and the worst group."""
-    divided, notes = groupings(evaluation.evalset)
-    if not divided:
-        return GroupReport((), None, notes)
+    """Every measure in every group, the tests of chance, and the worst group.
+
+    `tests` is what `compare_groups` found, where that was asked.
+    """
+    divided, _ = groupings(evaluation.evalset)
     records: list[Record] = []
     for grouping in divided:
         records.extend(means_in_groups(evaluation, grouping, confidence))
@@ -125,8 +131,9 @@ def assess_groups(
             evaluation.evalset.n <= STATISTIC_ROWS and len(grouping.labels) <= STATISTIC_GROUPS
         ):
             records.extend(_statistics(evaluation, grouping, confidence, seed))
-    tests = compare_groups(evaluation, divided, confidence=confidence, seed=seed)
-    return GroupReport((*records, *tests.records), tests.table, notes)
+    if tests is None:
+        tests = compare_groups(evaluation, confidence=confidence, seed=seed)
+    return replace(tests, records=(*records, *tests.records))
 
 
 def means_in_groups(
@@ -146,12 +153,17 @@ def means_in_groups(
 
 def compare_groups(
     evaluation: Evaluation,
-    divided: Sequence[Grouping],
+    divided: Sequence[Grouping] | None = None,
     *,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> GroupReport:
-    """The tests of chance and the worst group alone."""
+    """The tests of chance and the worst group alone; of all groupings, unless some are given."""
+    notes: tuple[str, ...] = ()
+    if divided is None:
+        divided, notes = groupings(evaluation.evalset)
+    if not divided:
+        return GroupReport((), None, notes)
     records: list[Record] = []
     shown: Table | None = None
     entries, evalset = catalogue(), evaluation.evalset
@@ -181,7 +193,7 @@ def compare_groups(
         )
         record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
         records.append(replace(record, **named))
-    return GroupReport(tuple(records), shown, ())
+    return GroupReport(tuple(records), shown, notes)
 
 
 def _unanswered(grouping: Grouping, whole: Record, reason: str) -> list[Record]:

@@ -76,8 +76,12 @@ def evaluate(
     slow: Iterable[str] = (),
     given: Mapping[str, Any] | None = None,
     miss_range: Sequence[float] = MISS_RANGE,
+    known: Evaluation | None = None,
 ) -> Evaluation:
-    """Compute every metric that the content permits, each with its sampling error."""
+    """Compute every metric that the content permits, each with its sampling error.
+
+    What an evaluation of the same rows, with the same options, holds is `known`: it is taken.
+    """
     check_fraction(confidence, "confidence")
     entries = catalogue()
     if metrics is None:
@@ -95,10 +99,18 @@ def evaluate(
         given=given,
         miss_range=check_miss_range(miss_range),
     )
+    view = view if known is None else known.view
+    held: dict[str, list[Record]] = {}
+    for record in () if known is None else known.records:
+        held.setdefault(record.metric, []).append(record)
     records: list[Record] = []
     scores: dict[tuple[str, float], FloatArray] = {}
     for name in names:
         metric = entries[name]
+        if known is not None and name in held:
+            records.extend(held[name])
+            scores |= {key: rows for key, rows in known.scores.items() if key[0] == name}
+            continue
         for coverage in wanted if metric.per_coverage else (math.nan,):
             if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
                 reason = f"slow above {SLOW_ROWS:,} rows: ask for it with --with {name}"

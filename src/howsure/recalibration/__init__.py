@@ -4,62 +4,65 @@ A method holds its options; `fit` learns from calibration rows and gives a recal
 `apply` mends any rows. `recalibrate` does both for all predictions of a test set at once.
 """
 
-from howsure.recalibration.affine import (
-    PointShift,
-    Shift,
-    ShiftScale,
-    ShiftScaledIntervals,
-    Widths,
-)
-from howsure.recalibration.base import Learnt, Method, Recalibrator
-from howsure.recalibration.comparison import compare_recalibrations
-from howsure.recalibration.conformal import ConformalQuantiles
-from howsure.recalibration.crude import Crude
-from howsure.recalibration.derived import DerivedIntervals
-from howsure.recalibration.dispatch import METHODS, Recalibrated, recalibrate
-from howsure.recalibration.group import ByGroup
-from howsure.recalibration.inputs import ByInputs
-from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.isotonic import Isotonic
-from howsure.recalibration.kept import Mend, load_mend
-from howsure.recalibration.levels import DEFAULT_LEVELS
-from howsure.recalibration.recent import Recent, since_rows
-from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
-from howsure.recalibration.sets import ProbabilitySets
-from howsure.recalibration.shape import Shape
-from howsure.recalibration.variance import IsotonicVariance
-from howsure.recalibration.wrapper import RecalibratedMethod
+from __future__ import annotations
 
-__all__ = [
-    "DEFAULT_LEVELS",
-    "METHODS",
-    "ByGroup",
-    "ByInputs",
-    "ConformalIntervals",
-    "ConformalQuantiles",
-    "Crude",
-    "DerivedIntervals",
-    "Isotonic",
-    "IsotonicVariance",
-    "Learnt",
-    "Mend",
-    "Method",
-    "PointShift",
-    "ProbabilitySets",
-    "QuantileScaling",
-    "Recalibrated",
-    "RecalibratedMethod",
-    "Recalibrator",
-    "Recent",
-    "Shape",
-    "Shift",
-    "ShiftScale",
-    "ShiftScaledIntervals",
-    "SpreadScaling",
-    "VarianceScaling",
-    "Widths",
-    "compare_recalibrations",
-    "load_mend",
-    "recalibrate",
-    "since_rows",
-]
+from typing import TYPE_CHECKING
+
+from howsure.core.lazy import exporting
+
+if TYPE_CHECKING:
+    from howsure.recalibration.affine import PointShift as PointShift
+    from howsure.recalibration.affine import Shift as Shift
+    from howsure.recalibration.affine import ShiftScale as ShiftScale
+    from howsure.recalibration.affine import ShiftScaledIntervals as ShiftScaledIntervals
+    from howsure.recalibration.affine import Widths as Widths
+    from howsure.recalibration.base import Learnt as Learnt
+    from howsure.recalibration.base import Method as Method
+    from howsure.recalibration.base import Recalibrator as Recalibrator
+    from howsure.recalibration.comparison import compare_recalibrations as compare_recalibrations
+    from howsure.recalibration.conformal import ConformalQuantiles as ConformalQuantiles
+    from howsure.recalibration.crude import Crude as Crude
+    from howsure.recalibration.derived import DerivedIntervals as DerivedIntervals
+    from howsure.recalibration.dispatch import METHODS as METHODS
+    from howsure.recalibration.dispatch import Recalibrated as Recalibrated
+    from howsure.recalibration.dispatch import recalibrate as recalibrate
+    from howsure.recalibration.group import ByGroup as ByGroup
+    from howsure.recalibration.inputs import ByInputs as ByInputs
+    from howsure.recalibration.intervals import ConformalIntervals as ConformalIntervals
+    from howsure.recalibration.isotonic import Isotonic as Isotonic
+    from howsure.recalibration.kept import Mend as Mend
+    from howsure.recalibration.kept import load_mend as load_mend
+    from howsure.recalibration.levels import DEFAULT_LEVELS as DEFAULT_LEVELS
+    from howsure.recalibration.recent import Recent as Recent
+    from howsure.recalibration.recent import since_rows as since_rows
+    from howsure.recalibration.scaling import QuantileScaling as QuantileScaling
+    from howsure.recalibration.scaling import SpreadScaling as SpreadScaling
+    from howsure.recalibration.scaling import VarianceScaling as VarianceScaling
+    from howsure.recalibration.sets import ProbabilitySets as ProbabilitySets
+    from howsure.recalibration.shape import Shape as Shape
+    from howsure.recalibration.variance import IsotonicVariance as IsotonicVariance
+    from howsure.recalibration.wrapper import RecalibratedMethod as RecalibratedMethod
+
+_HOMES = {
+    "affine": "PointShift Shift ShiftScale ShiftScaledIntervals Widths",
+    "base": "Learnt Method Recalibrator",
+    "comparison": "compare_recalibrations",
+    "conformal": "ConformalQuantiles",
+    "crude": "Crude",
+    "derived": "DerivedIntervals",
+    "dispatch": "METHODS Recalibrated recalibrate",
+    "group": "ByGroup",
+    "inputs": "ByInputs",
+    "intervals": "ConformalIntervals",
+    "isotonic": "Isotonic",
+    "kept": "Mend load_mend",
+    "levels": "DEFAULT_LEVELS",
+    "recent": "Recent since_rows",
+    "scaling": "QuantileScaling SpreadScaling VarianceScaling",
+    "sets": "ProbabilitySets",
+    "shape": "Shape",
+    "variance": "IsotonicVariance",
+    "wrapper": "RecalibratedMethod",
+}
+
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import NoReturn, final
 
 import numpy as np
-from scipy import optimize
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
@@ -219,6 +218,8 @@ class ShiftScale(Method):
 
 def _least_loss(rows: Rows, unit: FloatArray) -> tuple[float, float]:
     """The shift and the factor of least pinball loss, which is convex in both."""
+    from scipy import optimize  # slow to load
+
     frame, y, mass = rows.frame, rows.y, rows.mass
     weight = np.repeat(mass * unit, len(frame.levels))
     level = float(frame.levels.mean())
@@ -428,6 +429,8 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
     The profile likelihood over the factor is log-concave: its slope, the mean of log spreads less
     their mean with squared standardised errors as weights, falls in b.
     """
+    from scipy import optimize  # slow to load
+
     given = np.log(spread)
     log = given - float(np.average(given, weights=mass))
     some = square > 0
@@ -482,6 +485,8 @@ def _power_of_samples(rows: Rows, samples: Samples) -> tuple[_Power, tuple[str, 
 
 def _power_of_table(rows: Rows, typical: float) -> float:
     """The power of least pinball loss, each with its own best factor."""
+    from scipy import optimize  # slow to load
+
     frame, y, mass = rows.frame, rows.y, rows.mass
 
     def loss(power: float) -> float:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy import optimize
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
@@ -133,6 +132,8 @@ def _blocks(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Mean variance, mean square, rows and mean of something beside it, of each block."""
     places, at = np.unique(variance, return_inverse=True)
+    from scipy import optimize  # slow to load
+
     rows = np.bincount(at, mass)
     mean = np.bincount(at, mass * square) / rows
     pooled = optimize.isotonic_regression(mean, weights=rows)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.source import quoted
 from howsure.inputs.tables import Missing
-from howsure.metrics.catalogue import asked_for
+from howsure.metrics.catalogue import asked_for, catalogue
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
 from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
@@ -36,22 +36,24 @@ from howsure.metrics.congruence.view import (
     congruence_mode,
     unanswered,
 )
-from howsure.metrics.groups import GroupReport, assess_groups
+from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
 from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import SLOW_ROWS
 from howsure.metrics.miss_range import MISS_RANGE, check_miss_range, in_words
 from howsure.predictions import EvalSet, Intervals, LabelSets, content_order
-from howsure.report.assessment import Assessment
+from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.overview import overview
+from howsure.report.short_forms import KEY_NUMBERS
 from howsure.streaming.totals import Totals
 from howsure.streaming.whole import Whole
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import check_judging, ordered
+from howsure.verdict.findings import MEASURES, needs_null
 from howsure.verdict.mends import Trials, tried
 from howsure.verdict.nulls import with_nulls
 
@@ -293,17 +295,16 @@ def assess_loaded(
     """
     if any(name.startswith(RECALIBRATED) for name in loaded.roles.by_column()):
         options["recalibration"] = {}
-    result = assess_sets(
+    return assess_sets(
         loaded.evalsets,
         beside=loaded.texts,
         images=loaded.images,
         totals=loaded.totals,
         unread=loaded.unread,
+        tables=[loaded.manifest.table()] if loaded.manifest.files else (),
         facts={**(facts or {}), **loaded.facts},
         **options,
     )
-    files = loaded.manifest
-    return replace(result, tables=(*result.tables, files.table())) if files.files else result
 
 
 @one_thread()
@@ -327,11 +328,12 @@ def assess_sets(
     images: npt.NDArray[Any] | None = None,
     totals: Sequence[Totals] = (),
     unread: Sequence[str] = (),
+    tables: Sequence[Table] = (),
 ) -> Assessment:
     """Assess evaluation sets of one or several models, as `assess` does.
 
     Where these are a sample of more rows, `totals` hold what all rows of each model add up to.
-    `unread` are columns that may state an uncertainty and play no role.
+    `unread` are columns that may state an uncertainty and play no role; `tables` come last.
 
     Rows are first put in an order that only their content decides, and products run on one
     thread: neither the order of rows nor the number of threads changes a number. `recalibration`
@@ -349,51 +351,16 @@ def assess_sets(
     images = images[order] if images is not None and len(images) == len(order) else None
     evalsets, dependences = follow(evalsets, order)
     asked = frozenset(asked_for(slow, "slow"))
-    records: list[Record] = []
-    curves: list[Curve] = []
-    tables: list[Table] = []
-    done: list[Evaluation] = []
-    by_group: list[Table | None] = []
-    notes: list[str] = []
-    drawn_of_all: list[Curve] = []
+    measuring = _Measuring(coverages, confidence, seed, asked, miss_range)
+    models = [
+        _Model(held, dependence, totals[place] if totals else None, measuring)
+        for place, (held, dependence) in enumerate(zip(evalsets, dependences, strict=True))
+    ]
     with collected() as faults:
-        for place, held in enumerate(evalsets):
-            tell(f"measures of {held.model}", 2 * place, 3 * len(evalsets))
-            found = evaluate(
-                held,
-                coverages=coverages,
-                confidence=confidence,
-                seed=seed,
-                slow=asked,
-                miss_range=miss_range,
-            )
-            tell(f"groups of {held.model}", 2 * place + 1, 3 * len(evalsets))
-            grouped = attempt(
-                f"groups of {held.model}",
-                partial(
-                    assess_groups,
-                    found,
-                    confidence=confidence,
-                    seed=seed,
-                    statistics="group_statistics" in asked,
-                ),
-                lambda _: GroupReport((), None, ()),
-            )
-            told, in_groups = with_nulls(
-                found, grouped.records, seed=seed, dependence=dependences[place]
-            )
-            if totals:
-                sampled = replace(found, records=told)
-                whole = Whole(totals[place], sampled, dependences[place], seed, confidence)
-                told, of_all = whole.told(in_groups)
-                in_groups = of_all.records
-                grouped = grouped if of_all.table is None else of_all
-                drawn_of_all += whole.calibration_curves()
-            found = replace(found, records=told)
-            records.extend((*told, *in_groups))
-            notes.extend(grouped.notes)
-            by_group.append(grouped.table)
-            done.append(found)
+        for place, model in enumerate(models):
+            tell(f"measures of {model.name}", place, len(models))
+            model.answer(key_numbers=len(models) == 1)
+        done = [model.found for model in models]
         found_best = None
         if len(done) > 1:
             tell("comparison of models", 0, 0)
@@ -403,51 +370,18 @@ def assess_sets(
                 lambda _: None,
             )
         shown, about = _in_detail(done, found_best)
-        for place, found in enumerate(done):
-            name = found.evalset.model
-            if name not in shown:
-                continue
-            tell(f"curves of {name}", 2 * len(done) + place, 3 * len(evalsets))
-            curves.extend(curves_of(found, confidence=confidence))
-            worst = attempt(f"worst rows of {name}", partial(worst_rows, found), lambda _: None)
-            if totals and worst is not None:
-                worst = replace(worst, notes=f"{worst.notes} They are of the sample.")
-            made = (by_group[place], *tables_of(found), worst)
-            tables.extend(table for table in made if table is not None)
-        drawn, reasons = attempt(
-            "intervals beside y",
-            partial(interval_tables, [f for f in done if f.evalset.model in shown], seed=seed),
-            lambda reason: ([], [reason]),
-        )
-        tables.extend(drawn)
-        notes.extend(reasons)
-        for local in _given_inputs(evalsets, confidence, seed, asked):
-            records.extend(local.records)
-            tables.extend(tables_of(local))
-            curves.extend(curves_of(local, confidence=confidence))
+        local = list(_given_inputs(evalsets, confidence, seed, asked))
         options = congruence or CongruenceOptions()
-        for report in _congruence(evalsets, seed, asked, options, known, images):
-            records.append(report.record)
-            tables.extend(report.tables)
-            curves.extend(report.curves)
-        of_all_rows = {(curve.name, curve.model) for curve in drawn_of_all}
-        curves = [each for each in curves if (each.name, each.model) not in of_all_rows]
-        curves = [*drawn_of_all, *curves]
-        curves = [curve for curve in curves if not curve.model or curve.model in shown]
-        tables = [table for table in tables if not table.model or table.model in shown]
-        if len(done) > 1:
-            ranked = () if found_best is None else found_best.models
-            differences = attempt(
-                "comparison of models",
-                partial(compare, done, order=ranked, confidence=confidence, seed=seed),
-                lambda _: None,
-            )
-            tables.extend([] if differences is None else [differences])
+        reports = _congruence(evalsets, seed, asked, options, known, images)
+        beyond = [record for found in local for record in found.records]
+        beyond += [report.record for report in reports]
+        records = [*(record for model in models for record in model.records), *beyond]
         said, silent, states = _judged(
             records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
         first = int(bool(said) and getattr(said[0], "id", "") == "comparison")
         said = [*said[:first], *_unknown(evalsets), *said[first:], *_unread(unread)]
+        last = [silent, *tables]
         tested = None
         if trials:
             lead = done[0].evalset.model if found_best is None else found_best.models[0]
@@ -470,17 +404,13 @@ def assess_sets(
             )
         if tested is not None:
             said = _with_advice(said, tested, lead, len(done) > 1)
-            tables.extend(_trial_table(tested, lead))
-        tables.append(silent)
-        if len(done) > 1:
-            tables.insert(0, overview(states, found_best))
-    return Assessment(
-        lines=tuple(_line(each, len(done) > 1) for each in said),
-        findings=tuple(_findings(said)),
+            last = [*_trial_table(tested, lead), *last]
+    ranked = [overview(states, found_best)] if len(done) > 1 else []
+    detailed = [model for model in models if model.name in shown]
+    by_group = [model.groups.table for model in detailed if model.groups.table is not None]
+    brief = Basis(
         records=tuple(records),
-        curves=tuple(curves),
-        tables=tuple(tables),
-        advice=None if tested is None else tested.advice,
+        tables=(*ranked, *by_group, *last),
         facts=noted(
             {
                 **_facts(done, dependences, confidence, seed),
@@ -488,10 +418,183 @@ def assess_sets(
                 **missing,
                 **({"In detail": about} if about else {}),
             },
-            [*notes, *faults],
+            [*(note for model in models for note in model.groups.notes), *faults],
         ),
+    )
+    best = () if found_best is None else found_best.models
+    whole = partial(_whole, brief, models, detailed, best, (local, reports, beyond), ranked, last)
+    return Assessment(
+        lines=tuple(_line(each, len(done) > 1) for each in said),
+        findings=tuple(_findings(said)),
+        brief=brief,
+        whole=Later(whole),
+        advice=None if tested is None else tested.advice,
         command=command,
         title=_title(done, facts or {}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Measuring:
+    """How every model is measured."""
+
+    coverages: Sequence[float]
+    confidence: float
+    seed: int
+    slow: frozenset[str]
+    miss_range: Sequence[float]
+
+
+class _Model:
+    """One model: what its verdict and key numbers read, and later everything."""
+
+    found: Evaluation
+
+    def __init__(
+        self, evalset: EvalSet, dependence: Known, totals: Totals | None, how: _Measuring
+    ) -> None:
+        self.name, self.how = evalset.model, how
+        self._evalset, self._dependence, self._totals = evalset, dependence, totals
+        self.groups = GroupReport((), None, ())
+        self.records: tuple[Record, ...] = ()
+        self.of_all: list[Curve] = []
+        self._complete = False
+
+    def answer(self, *, key_numbers: bool) -> None:
+        """Measure what is read; of a sample of more rows, everything.
+
+        What a perfect model shows is drawn where a finding asks, or for the `key_numbers`.
+        """
+        if self._totals is not None:
+            self.complete()
+            return
+        entries = catalogue()
+        keys = (name for name in KEY_NUMBERS if not entries[name].beside)
+        self.found = self._evaluated(dict.fromkeys((*MEASURES[""], *keys)), None)
+        self._group(compare_groups)
+        asked = tuple(
+            record
+            for record in self.found.records
+            if record.metric in KEY_NUMBERS and (key_numbers or needs_null(record))
+        )
+        told, _ = with_nulls(
+            replace(self.found, records=asked), seed=self.how.seed, dependence=self._dependence
+        )
+        others = (record for record in self.found.records if record not in asked)
+        self.records = (*told, *others, *self.groups.records)
+
+    def complete(self) -> None:
+        """Measure everything."""
+        if self._complete:
+            return
+        known = None if self._totals is not None else self.found
+        found = self.found = self._evaluated(None, known)
+        tests = None if known is None else self.groups
+        self._group(
+            partial(assess_groups, statistics="group_statistics" in self.how.slow, tests=tests)
+        )
+        told, in_groups = with_nulls(
+            found, self.groups.records, seed=self.how.seed, dependence=self._dependence
+        )
+        if self._totals is not None:
+            sampled = replace(found, records=told)
+            whole = Whole(
+                self._totals, sampled, self._dependence, self.how.seed, self.how.confidence
+            )
+            told, of_all = whole.told(in_groups)
+            in_groups, table = of_all.records, of_all.table
+            self.groups = replace(self.groups, table=table or self.groups.table)
+            self.of_all = whole.calibration_curves()
+        self.found = replace(found, records=told)
+        self.records, self._complete = (*told, *in_groups), True
+
+    def tables(self) -> list[Table]:
+        """Groups, those of its measures, and the worst rows."""
+        worst = attempt(
+            f"worst rows of {self.name}", partial(worst_rows, self.found), lambda _: None
+        )
+        if self._totals is not None and worst is not None:
+            worst = replace(worst, notes=f"{worst.notes} They are of the sample.")
+        made = (self.groups.table, *tables_of(self.found), worst)
+        return [table for table in made if table is not None]
+
+    def _evaluated(self, metrics: Iterable[str] | None, known: Evaluation | None) -> Evaluation:
+        return evaluate(
+            self._evalset,
+            coverages=self.how.coverages,
+            metrics=metrics,
+            confidence=self.how.confidence,
+            seed=self.how.seed,
+            slow=self.how.slow,
+            miss_range=self.how.miss_range,
+            known=known,
+        )
+
+    def _group(self, ask: Callable[..., GroupReport]) -> None:
+        self.groups = attempt(
+            f"groups of {self.name}",
+            partial(ask, self.found, confidence=self.how.confidence, seed=self.how.seed),
+            lambda _: GroupReport((), None, ()),
+        )
+
+
+@one_thread()
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def _whole(
+    brief: Basis,
+    models: Sequence[_Model],
+    detailed: Sequence[_Model],
+    best: Sequence[str],
+    inputs: tuple[Sequence[Evaluation], Sequence[CongruenceReport], Sequence[Record]],
+    before: Sequence[Table],
+    after: Sequence[Table],
+) -> Basis:
+    """Everything: what no sentence needed is measured now.
+
+    `inputs` are what was found given inputs; tables stand between those `before` and `after`.
+    """
+    confidence, seed = models[0].how.confidence, models[0].how.seed
+    local, reports, beyond = inputs
+    steps = len(models) + len(detailed)
+    tables: list[Table] = []
+    with collected() as faults:
+        for place, model in enumerate(models):
+            tell(f"all measures of {model.name}", place, steps)
+            model.complete()
+        curves = [curve for model in models for curve in model.of_all]
+        of_all = {(curve.name, curve.model) for curve in curves}
+        for place, model in enumerate(detailed):
+            tell(f"curves of {model.name}", len(models) + place, steps)
+            drawn = curves_of(model.found, confidence=confidence)
+            curves.extend(each for each in drawn if (each.name, each.model) not in of_all)
+            tables.extend(model.tables())
+        of_rows, reasons = attempt(
+            "intervals beside y",
+            partial(interval_tables, [model.found for model in detailed], seed=seed),
+            lambda reason: ([], [reason]),
+        )
+        tables.extend(of_rows)
+        for found in local:
+            tables.extend(tables_of(found))
+            curves.extend(curves_of(found, confidence=confidence))
+        for report in reports:
+            tables.extend(report.tables)
+            curves.extend(report.curves)
+        shown = {"", *(model.name for model in detailed)}
+        tables = [table for table in tables if table.model in shown]
+        if len(models) > 1:
+            done = [model.found for model in models]
+            differences = attempt(
+                "comparison of models",
+                partial(compare, done, order=best, confidence=confidence, seed=seed),
+                lambda _: None,
+            )
+            tables.extend([] if differences is None else [differences])
+    return Basis(
+        records=(*(record for model in models for record in model.records), *beyond),
+        curves=tuple(curve for curve in curves if curve.model in shown),
+        tables=(*before, *tables, *after),
+        facts=noted(brief.facts, [*reasons, *faults]),
     )
 
 

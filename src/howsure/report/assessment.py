@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
+from howsure.core.progress import listener, listening
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import metric_named
 from howsure.report.document import TONES, Document, Formed, VerdictLine
@@ -26,9 +29,59 @@ _LONGEST: Final = 96
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What a verdict rests on.
+
+    Attributes
+    ----------
+    records : tuple of Record
+        Numbers, answered or not, over all rows and in groups.
+    curves : tuple of Curve
+        Trade-offs and profiles, already thinned for drawing.
+    tables : tuple of Table
+        Groups, worst rows, paired differences.
+    facts : mapping of str to str
+        What was assessed: rows, models, coverages, options.
+    """
+
+    records: tuple[Record, ...]
+    curves: tuple[Curve, ...] = ()
+    tables: tuple[Table, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    __repr__ = brief_repr
+
+
+@final
+class Later:
+    """A basis that is made when it is first asked for, once; a copy on disk holds it made.
+
+    Whoever listens to the progress of the work before it hears of it too.
+    """
+
+    def __init__(self, make: Callable[[], Basis] | None, made: Basis | None = None) -> None:
+        self._make, self._made, self._lock = make, made, threading.Lock()
+        self._listener = listener()
+
+    def __call__(self) -> Basis:
+        with self._lock, listening(self._listener):
+            if self._made is None:
+                assert self._make is not None
+                self._made, self._make = self._make(), None  # so that the rows can go
+            return self._made
+
+    def __reduce__(self) -> tuple[type[Later], tuple[None, Basis]]:
+        return Later, (None, self())
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Assessment(Formed):
     """A verdict with everything that it rests on.
+
+    What no sentence needs is computed when it is first asked for: by `records`, `curves`,
+    `tables`, `to_frame`, `save` and the like.
 
     Attributes
     ----------
@@ -38,14 +91,10 @@ class Assessment(Formed):
         The verdict as data, in the same order.
     advice : Advice, optional
         The next step as data; None where nothing is bad and nothing helps, or nothing was tried.
-    records : tuple of Record
-        Every number, answered or not, over all rows and in groups.
-    curves : tuple of Curve
-        Trade-offs and profiles, already thinned for drawing.
-    tables : tuple of Table
-        Groups, worst rows, paired differences.
-    facts : mapping of str to str
-        What was assessed: rows, models, coverages, options.
+    brief : Basis
+        What sentences and key numbers rest on.
+    whole : callable
+        Gives everything, with `brief` in it.
     command : str
         What reproduces the assessment.
     title : str
@@ -53,14 +102,32 @@ class Assessment(Formed):
     """
 
     lines: tuple[VerdictLine, ...]
-    records: tuple[Record, ...]
+    brief: Basis
+    whole: Callable[[], Basis]
     findings: tuple[Finding, ...] = ()
     advice: Advice | None = None
-    curves: tuple[Curve, ...] = ()
-    tables: tuple[Table, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     title: str = "Can this uncertainty be trusted?"
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Every number, answered or not, over all rows and in groups."""
+        return self.whole().records
+
+    @property
+    def curves(self) -> tuple[Curve, ...]:
+        """Trade-offs and profiles, already thinned for drawing."""
+        return self.whole().curves
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Groups, worst rows, paired differences."""
+        return self.whole().tables
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What was assessed: rows, models, coverages, options."""
+        return self.whole().facts
 
     @property
     def verdict(self) -> str:
@@ -224,6 +291,13 @@ class Assessment(Formed):
 
     def document(self) -> Document:
         """The report that every form is made of."""
+        return self._document(self.whole(), drawn=True)
+
+    def answer(self) -> Document:
+        """The report of the verdict and the key numbers, for which nothing is left to compute."""
+        return self._document(self.brief, drawn=False)
+
+    def _document(self, basis: Basis, *, drawn: bool) -> Document:
         from howsure.report.questions import document_of
 
         return document_of(
@@ -231,18 +305,19 @@ class Assessment(Formed):
             lines=self.lines,
             findings=self.findings,
             advice=self.advice,
-            records=self.records,
-            curves=self.curves,
-            tables=self.tables,
-            facts=self.facts,
+            records=basis.records,
+            curves=basis.curves,
+            tables=basis.tables,
+            facts=basis.facts,
             command=self.command,
+            drawn=drawn,
         )
 
     def to_markdown(self) -> str:
         """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
         from howsure.report.short_forms import pull_request
 
-        return pull_request(self.document())
+        return pull_request(self.answer())
 
     def __str__(self) -> str:
         return self.verdict
@@ -252,7 +327,7 @@ class Assessment(Formed):
         more = len(self.lines) - len(told)
         names = "print(result), result.value(name), result.to_frame(), result.save(path)"
         rest = f"  … {more} more: {names}" if more > 0 else f"  {names}"
-        return "\n".join([f"Assessment: {len(self.records)} records", *told, rest])
+        return "\n".join([f"Assessment: {self.title}", *told, rest])
 
     def _repr_html_(self) -> str:
         from howsure.report.short_forms import notebook

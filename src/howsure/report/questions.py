@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
-from howsure.figures import Figure, figures_of
 from howsure.figures.text import abridged, headed
 from howsure.report import grids
 from howsure.report.document import (
@@ -34,6 +33,9 @@ from howsure.report.galleries import Gallery, galleries
 from howsure.report.glossary import glossary
 from howsure.report.overview import OVERVIEW
 from howsure.verdict import QUESTIONS, Advice, Finding
+
+if TYPE_CHECKING:
+    from howsure.figures import Figure
 
 MOST_COLUMNS: Final = 5
 """The most models that stand side by side on the first screen."""
@@ -145,14 +147,18 @@ def document_of(
     tables: Sequence[Table] = (),
     facts: Mapping[str, str] | None = None,
     command: str = "",
+    drawn: bool = True,
 ) -> Document:
-    """Everything that was assessed, in the order in which a reader asks."""
+    """Everything that was assessed, in the order in which a reader asks.
+
+    What is not `drawn` has no figures.
+    """
     entries = glossary(records)
     short = _shortener(findings, records)
     models = {table.model for table in tables} - {""}
     shown_tables = [replace(t, model="") for t in tables] if len(models) < 2 else tables
     with collected() as faults:
-        figures = list(figures_of(curves, tables))
+        figures = _figures(curves, tables) if drawn else []
         first = _first_figure(figures)
         shown = [f for f in figures if not first or all(f not in o.figures for o in first.options)]
         pictures: list[Gallery] = attempt("images", partial(galleries, tables), lambda _: [])
@@ -180,6 +186,12 @@ def document_of(
         glossary=entries,
         command=command,
     )
+
+
+def _figures(curves: Sequence[Curve], tables: Sequence[Table]) -> list[Figure]:
+    from howsure.figures import figures_of  # slow to load
+
+    return list(figures_of(curves, tables))
 
 
 def _shortener(

@@ -9,14 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.records import Record, Table
-from howsure.figures import Figure, plot
-from howsure.figures.palette import LIGHT
 from howsure.metrics.catalogue import catalogue
 from howsure.report import grids
 from howsure.report.document import (
@@ -33,10 +31,13 @@ from howsure.report.document import (
 from howsure.report.overview import OVERVIEW
 from howsure.report.questions import MOST_COLUMNS
 
+if TYPE_CHECKING:
+    from howsure.figures import Figure
+
 _MOST: Final = 10
 _MAIN: Final = 0.9  # of several coverages, that nearest to it speaks for all but coverage itself
 _COVERAGES: Final = 3
-_SOUGHT: Final = (
+KEY_NUMBERS: Final = (
     *("empirical_coverage", "mean_width", "set_size", "interval_score", "crps", "mae", "rmse"),
     *("pit_bias", "pit_spread", "characteristic_partial_gain", "worst_region", "pinball"),
     *("weighted_interval_score", "log_score", "misses_below", "misses_above", "r_squared"),
@@ -179,7 +180,7 @@ def _rows(whole: Sequence[Record]) -> list[tuple[str, float]]:
     main = min((at for at in given if at >= 0), key=lambda at: abs(at - _MAIN), default=-1.0)
     answered = {(record.metric, _at(record.coverage)) for record in whole}
     chosen: list[tuple[str, float]] = []
-    for name in _SOUGHT:
+    for name in KEY_NUMBERS:
         levels = [at for at in given if (name, at) in answered]
         if name == "empirical_coverage":
             levels = sorted(sorted(levels, key=lambda at: abs(at - main))[:_COVERAGES])
@@ -278,6 +279,9 @@ def _picture(figure: Figure) -> str:
     if importlib.util.find_spec("matplotlib") is None:
         return ""
     from matplotlib.figure import Figure as Canvas
+
+    from howsure.figures import plot
+    from howsure.figures.palette import LIGHT
 
     canvas = Canvas(figsize=(6.0, 4.0), layout="constrained")
     plot(figure, ax=canvas.subplots())

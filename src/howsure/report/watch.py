@@ -26,7 +26,7 @@ from howsure.metrics.congruence.exhibits import (
 )
 from howsure.predictions import EvalSet
 from howsure.report.assess import missing_fact
-from howsure.report.assessment import Assessment
+from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.document import VerdictLine
 from howsure.report.images import image_table
 from howsure.report.monitor import FLAGGED, OUTSIDE, Judged, Monitor, scored
@@ -99,9 +99,7 @@ def watch(
             curves = rejection_curves(held, scores)
             lines += _rejection_lines(held, scores)
     lines.append(VerdictLine(UNREAD, "info", "Which predictions are judged?"))
-    report = Assessment(
-        lines=tuple(lines),
-        findings=findings,
+    basis = Basis(
         records=(_record(monitor, judged),),
         curves=curves,
         tables=_tables(monitor, new, judged, table),
@@ -110,6 +108,12 @@ def watch(
             **(facts or {}),
             **missing_fact(new.images, new.names),
         },
+    )
+    report = Assessment(
+        lines=tuple(lines),
+        findings=findings,
+        brief=basis,
+        whole=Later(None, basis),
         command=command,
         title=f"Which rows{_of(facts)} can be trusted?",
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import fft
 
 from howsure.core.arrays import FloatArray, IntArray
 
@@ -39,8 +38,9 @@ def initial_sequence(series: FloatArray, square: float = math.nan) -> tuple[floa
     >>> round(tau)
     2
     """
-    size = fft.next_fast_len(2 * len(series), real=True)
-    lagged = fft.irfft(np.square(np.abs(fft.rfft(series, size))), size)[: len(series) // 2 * 2]
+    size = 2 << len(series).bit_length()
+    power = np.square(np.abs(np.fft.rfft(series, size)))
+    lagged = np.fft.irfft(power, size)[: len(series) // 2 * 2]
     if not math.isnan(square):
         lagged[0] = square
     if not lagged[0] > 0:

@@ -9,13 +9,13 @@ import numpy as np
 
 from howsure.core.threads import one_thread
 from howsure.metrics.adaptivity import Resampling
-from howsure.metrics.groups import compare_groups, groupings
+from howsure.metrics.groups import compare_groups
 from howsure.metrics.measure import evaluate
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.predictions import EvalSet, content_order
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import TOLERANCE, check_judging, judge
-from howsure.verdict.findings import MEASURES, Finding
+from howsure.verdict.findings import MEASURES, Finding, needs_null
 from howsure.verdict.nulls import with_nulls
 
 
@@ -91,13 +91,10 @@ def judged(
     whole = evaluate(
         evalset, coverages=coverages, metrics=MEASURES[""], seed=seed, miss_range=miss_range
     )
-    divided, _ = groupings(evalset)
-    gain = [r for r in whole.records if r.metric == "characteristic_partial_gain"]
-    records = [r for r in whole.records if r.metric != "characteristic_partial_gain"]
-    of_gain = replace(whole, records=tuple(gain))
-    records += with_nulls(of_gain, seed=seed, dependence=dependence)[0]
-    if divided:
-        records += compare_groups(whole, divided, seed=seed).records
+    asked = tuple(record for record in whole.records if needs_null(record))
+    records = [record for record in whole.records if record not in asked]
+    records += with_nulls(replace(whole, records=asked), seed=seed, dependence=dependence)[0]
+    records += compare_groups(whole, seed=seed).records
     if evalset.features or evalset.embedding is not None:
         records += evaluate(
             evalset, coverages=coverages, metrics=MEASURES["inputs"], beside="inputs", seed=seed

@@ -586,12 +586,17 @@ def _width(case: Case) -> Draft:
     )
 
 
+def needs_null(record: Record) -> bool:
+    """Whether a finding asks what a right model shows: of a gain that is a loss."""
+    return record.metric == "characteristic_partial_gain" and record.value < 0
+
+
 def _trade(case: Case) -> Draft:
     low, whole = case.get("characteristic_partial_gain"), case.get("characteristic_gain")
     if not low.standard_error > 0:
         raise UnanswerableError("every row has the same width")
     p = float(special.stdtr(case.freedom, low.value / low.standard_error))
-    if low.null_lower < low.null_upper:  # a right model of few members may lose to a constant band
+    if needs_null(low) and low.null_lower < low.null_upper:  # as a right model of few members may
         spread = (low.null_upper - low.null_lower) / (2.0 * _REACH)
         p = max(p, float(special.ndtr((low.value - low.null) / spread)))
     return Draft(
