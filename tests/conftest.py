@@ -13,6 +13,8 @@ import pytest
 from extras import absent, check_bare
 from howsure.core.faults import strict
 
+pytest_plugins = ["pace"]
+
 
 def pytest_configure() -> None:
     check_bare()

@@ -1,0 +1,69 @@
+"""How long tests take: one of over two seconds of processor time fails unless it is marked.
+
+With `--pace N` times are taken, children's included, and the N dearest tests are listed.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+
+import pytest
+
+LIMIT = 2.0
+"""Seconds of processor time past which a test must be marked slow, or rate."""
+BUDGET = 120.0
+"""Seconds that all slow tests may take; dearer ones are marked rate, and run in `make rates`."""
+_START = pytest.StashKey[float]()
+_MARKS = ("slow", "rate")
+
+
+def spent() -> float:
+    """Processor time of this process and of its children that have ended."""
+    every = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in every)
+
+
+class Pace:
+    """Times every test; lists the dearest."""
+
+    def __init__(self, shown: int) -> None:
+        self.shown = shown
+        self.taken: list[tuple[float, str, bool]] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        item.stash[_START] = spent()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        result = yield
+        took = spent() - item.stash[_START]
+        item.user_properties.append(("processor_time", took))
+        if took > LIMIT and not any(item.get_closest_marker(mark) for mark in _MARKS):
+            pytest.fail(f"{took:.1f} s of processor time: make it quicker, or mark it slow", False)
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        for name, took in report.user_properties if report.when == "teardown" else ():
+            if name == "processor_time":
+                self.taken.append((float(took), report.nodeid, "slow" in report.keywords))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        slow = sum(took for took, _, marked in self.taken if marked)
+        terminalreporter.section("processor time")
+        for took, name, marked in sorted(self.taken, reverse=True)[: self.shown]:
+            terminalreporter.line(f"{took:7.2f} s  {'slow' if marked else '    '}  {name}")
+        total = sum(took for took, *_ in self.taken)
+        terminalreporter.line(f"{total:.0f} s in all, {slow:.0f} of slow tests (of {BUDGET:.0f})")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pace", type=int, metavar="N", help="take times and list the N dearest")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    shown = config.getoption("--pace")
+    if shown is not None:
+        config.pluginmanager.register(Pace(shown))
