@@ -18,6 +18,7 @@ from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
 from howsure.report import assess as door
 from howsure.report.short_forms import KEY_NUMBERS
+from howsure.verdict.findings import MEASURES
 
 
 def table(rows: int = 400) -> dict[str, np.ndarray]:
@@ -57,11 +58,17 @@ def test_the_answer_is_part_of_everything(result: Assessment) -> None:
 def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.MonkeyPatch) -> None:
     held = table()
     laws = {f"m{k}": Distribution.normal(held["mean"], held["sd"] * (1 + k)) for k in range(models)}
+    x = {"x": held["mean"], "ease": -held["sd"]}
     asked = held["y"], (laws if models > 1 else laws["m0"])
-    quick = howsure.assess(*asked, groups={"side": held["side"]})
+    quick = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     every = tuple(name for name, entry in catalogue().items() if entry.forms)
     monkeypatch.setattr(door, "KEY_NUMBERS", every)  # so that all is measured at once
-    slow = howsure.assess(*asked, groups={"side": held["side"]})
+    all_of = {
+        beside: tuple(name for name in every if catalogue()[name].beside == beside)
+        for beside in MEASURES
+    }
+    monkeypatch.setattr(door, "MEASURES", all_of)
+    slow = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     assert quick.lines == slow.lines
     assert repr(quick.findings) == repr(slow.findings)
     assert quick.to_json() == slow.to_json()

@@ -39,7 +39,7 @@ from howsure.metrics.congruence.view import (
 from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
 from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
-from howsure.metrics.metric import SLOW_ROWS
+from howsure.metrics.metric import SLOW_ROWS, Beside
 from howsure.metrics.miss_range import MISS_RANGE, check_miss_range, in_words
 from howsure.predictions import EvalSet, Intervals, LabelSets, content_order
 from howsure.report.assessment import Assessment, Basis, Later
@@ -370,12 +370,14 @@ def assess_sets(
                 lambda _: None,
             )
         shown, about = _in_detail(done, found_best)
-        local = list(_given_inputs(evalsets, confidence, seed, asked))
+        local = _given_inputs(evalsets, measuring)
         options = congruence or CongruenceOptions()
         reports = _congruence(evalsets, seed, asked, options, known, images)
-        beyond = [record for found in local for record in found.records]
-        beyond += [report.record for report in reports]
-        records = [*(record for model in models for record in model.records), *beyond]
+        records = [
+            *(record for model in models for record in model.records),
+            *(record for found in local for record in found.records),
+            *(report.record for report in reports),
+        ]
         said, silent, states = _judged(
             records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
@@ -422,7 +424,7 @@ def assess_sets(
         ),
     )
     best = () if found_best is None else found_best.models
-    whole = partial(_whole, brief, models, detailed, best, (local, reports, beyond), ranked, last)
+    whole = partial(_whole, brief, models, detailed, best, evalsets, local, reports, ranked, last)
     return Assessment(
         lines=tuple(_line(each, len(done) > 1) for each in said),
         findings=tuple(_findings(said)),
@@ -545,16 +547,18 @@ def _whole(
     models: Sequence[_Model],
     detailed: Sequence[_Model],
     best: Sequence[str],
-    inputs: tuple[Sequence[Evaluation], Sequence[CongruenceReport], Sequence[Record]],
+    evalsets: Sequence[EvalSet],
+    local: Sequence[Evaluation],
+    reports: Sequence[CongruenceReport],
     before: Sequence[Table],
     after: Sequence[Table],
 ) -> Basis:
     """Everything: what no sentence needed is measured now.
 
-    `inputs` are what was found given inputs; tables stand between those `before` and `after`.
+    Tables stand between those `before` and `after`.
     """
-    confidence, seed = models[0].how.confidence, models[0].how.seed
-    local, reports, beyond = inputs
+    how = models[0].how
+    confidence, seed = how.confidence, how.seed
     steps = len(models) + len(detailed)
     tables: list[Table] = []
     with collected() as faults:
@@ -574,6 +578,7 @@ def _whole(
             lambda reason: ([], [reason]),
         )
         tables.extend(of_rows)
+        local = _given_inputs(evalsets, how, local)
         for found in local:
             tables.extend(tables_of(found))
             curves.extend(curves_of(found, confidence=confidence))
@@ -591,7 +596,11 @@ def _whole(
             )
             tables.extend([] if differences is None else [differences])
     return Basis(
-        records=(*(record for model in models for record in model.records), *beyond),
+        records=(
+            *(record for model in models for record in model.records),
+            *(record for found in local for record in found.records),
+            *(report.record for report in reports),
+        ),
         curves=tuple(curve for curve in curves if curve.model in shown),
         tables=(*before, *tables, *after),
         facts=noted(brief.facts, [*reasons, *faults]),
@@ -629,19 +638,34 @@ def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set
 
 
 def _given_inputs(
-    evalsets: Sequence[EvalSet],
-    confidence: float,
-    seed: int,
-    asked: frozenset[str],
-) -> Iterator[Evaluation]:
-    """Coverage given inputs, of every model that has any; by ease or rank, where that is known."""
-    for place, held in enumerate(evalsets):
+    evalsets: Sequence[EvalSet], how: _Measuring, known: Sequence[Evaluation] | None = None
+) -> list[Evaluation]:
+    """What the verdict reads of coverage given inputs, of every model that has any.
+
+    By ease or rank too, where that is known; everything, if what it reads is `known`.
+    """
+    asked: list[tuple[EvalSet, Beside]] = []
+    for held in evalsets:
         ranked = any(isinstance(b, LabelSets) and b.probabilities is not None for b in held.beliefs)
         if held.ease in held.features or ranked:
-            yield evaluate(held, beside="ease", confidence=confidence, seed=seed, slow=asked)
+            asked.append((held, "ease"))
         if held.features or held.embedding is not None:
-            tell(f"coverage given inputs of {held.model}", place, len(evalsets))
-            yield evaluate(held, beside="inputs", confidence=confidence, seed=seed, slow=asked)
+            asked.append((held, "inputs"))
+    made = []
+    for place, (held, beside) in enumerate(asked):
+        tell(f"coverage given inputs of {held.model}", place, len(asked))
+        made.append(
+            evaluate(
+                held,
+                metrics=MEASURES[beside] if known is None else None,
+                beside=beside,
+                confidence=how.confidence,
+                seed=how.seed,
+                slow=how.slow,
+                known=None if known is None else known[place],
+            )
+        )
+    return made
 
 
 def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> dict[str, str]:
