@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from howsure.core.arrays import BoolArray
 from howsure.core.brief import brief_repr
@@ -204,7 +205,9 @@ def load(
         if value not in known:
             raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
     with in_lines(sources(source, encoding, decimal)) as tables:
-        return _loaded(tables, missing, common_rows, crossing, progress, columns, _is_many(source))
+        made = _loaded(tables, missing, common_rows, crossing, progress, columns, _is_many(source))
+    pa.default_memory_pool().release_unused()  # half of all memory else, of a large table
+    return made
 
 
 def _loaded(

@@ -98,7 +98,7 @@ class Prediction(ABC):
         >>> Distribution.normal([0.0], [1.0]).claimed_misses(np.array([0.0]), 0.5)
         (array([[0.25, 0.25]]), array([[0.25, 0.25]]))
         """
-        half = np.full((self.n, 2), (1.0 - check_fraction(coverage, "coverage")) / 2.0)
+        half = np.broadcast_to((1.0 - check_fraction(coverage, "coverage")) / 2.0, (self.n, 2))
         return half, half
 
     def claimed(self, y: FloatArray, coverage: float) -> FloatArray:
