@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 DASK = [sys.executable, "-m", "dask"]
 SCHEDULER = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-ALONE = ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
+ALONE = ["--no-nanny", "--no-dashboard"]
 
 
 class Cluster:
@@ -55,10 +55,10 @@ class Cluster:
         self.started.append(process)
         return process
 
-    def worker(self) -> subprocess.Popen[bytes]:
+    def worker(self, threads: int = 1) -> subprocess.Popen[bytes]:
         place = self.folder / f"worker{len(self.started)}"
-        command = [*DASK, "worker", self.address, *ALONE, "--local-directory", str(place)]
-        return self.start(command)
+        how = [*ALONE, "--nthreads", str(threads), "--local-directory", str(place)]
+        return self.start([*DASK, "worker", self.address, *how])
 
     def end(self) -> None:
         for process in self.started:
@@ -174,7 +174,7 @@ def test_workers_may_come_late(cluster: Cluster) -> None:
 
 
 def test_a_scheduler_that_dies_is_told(cluster: Cluster, marks: Path) -> None:
-    cluster.worker()
+    cluster.worker(threads=3)  # whichever comes first, none waits for another
     items = [(0, marks, 0.0), (1, marks, 1000.0), (2, marks, 1000.0)]
     some = done_in_order(pieces.logged, items, identities=[""] * 3, scheduler=cluster.address)
     next(some)
