@@ -151,8 +151,9 @@ def numbers(source: Path, folder: str, *arguments: str) -> list[float]:
     run = subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, check=False)
     if run.returncode:
         late = "TimeoutExpired" in run.stderr
-        lines = [line for line in run.stderr.splitlines() if line.strip("│╭╮╰╯─ ")]
-        raise RuntimeError(f"over {LIMIT} s" if late else f"not possible: {lines[-1].strip('│ ')}")
+        lines = [line for each in run.stderr.splitlines() if (line := each.strip("│╭╮╰╯─ "))]
+        why = lines[-1] if lines else f"status {run.returncode}"
+        raise RuntimeError(f"over {LIMIT} s" if late else f"not possible: {why}")
     return [float(each) for each in run.stdout.split()[-3:]]
 
 
@@ -219,17 +220,12 @@ def keep(commit: str, runs: int, part: str) -> None:
             git("worktree", "remove", "--force", str(tree))
     label = version if heads[0].startswith(version) else f"after {version}"
     cpu = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[0]
-    cores = f"{os.cpu_count()} cores ({cpu})"
-    machine = f"{cores}, {platform.system()}, Python {platform.python_version()}"
+    machine = f"{os.cpu_count()} cores ({cpu}), Python {platform.python_version()}"
     held = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     before = held.get(short, {"unit": 0.0, "figures": {}})
-    held[short] = {
-        "date": date,
-        "label": label,
-        "machine": machine,
-        "unit": found["unit"] or before["unit"],
-        "figures": before["figures"] | found["figures"],
-    }
+    found["unit"] = found["unit"] or before["unit"]
+    found["figures"] = before["figures"] | found["figures"]
+    held[short] = {"date": date, "label": label, "machine": machine} | found
     KEPT.write_text(json.dumps(held, indent=1) + "\n")
 
 
