@@ -545,6 +545,7 @@ _ENTRIES = (
         standard_normal=0.9,
         target="coverage",
         per_coverage=True,
+        every_level=True,
         expected="covered",
         bounds=SHARE,
     ),

@@ -143,6 +143,7 @@ def means_in_groups(
     return [
         record
         for whole in evaluation.records
+        if math.isnan(whole.coverage) or whole.coverage in evaluation.coverages
         for record in attempt(
             f"{whole.metric} in groups of {whole.model}",
             partial(_means, evaluation, grouping, whole, confidence),

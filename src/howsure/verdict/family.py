@@ -132,7 +132,8 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     margin = max(question.margin, allowed)
     size = abs(draft.effect)
     proven, alone = adjusted < LEVEL, draft.p < LEVEL
-    within = draft.lower >= -margin and draft.upper <= margin
+    spans = [(draft.lower, draft.upper), *draft.beside]
+    within = all(lower >= -margin and upper <= margin for lower, upper in spans)
     state: State = "undecided"
     if draft.id in NEVER_BAD:
         state = "good" if draft.good else "watch" if draft.watch else "undecided"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -212,7 +213,8 @@ class Draft:
 
     `good` overrides the margin where evidence for a model has another form; `watch` is of what is
     never bad. `within` names the findings that explain this one where they are bad, each with the
-    effect here that one unit of theirs explains. `facts` are for the sentence.
+    effect here that one unit of theirs explains. `beside` are intervals that must lie within the
+    margin too, for the finding to be good. `facts` are for the sentence.
     """
 
     id: str
@@ -225,16 +227,21 @@ class Draft:
     good: bool | None = None
     watch: bool = False
     within: Mapping[str, float] = field(default_factory=dict)
+    beside: tuple[tuple[float, float], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The records of one model that a verdict rests on, found once."""
+    """The records of one model that a verdict rests on, found once.
+
+    `records` are those at the headline coverage, `levels` those at every stated one.
+    """
 
     evalset: EvalSet
     records: Mapping[str, Record]
     coverage: float
+    levels: Mapping[float, Mapping[str, Record]] = field(default_factory=dict)
     comparison: Standing | None = None
     dependence: Dependence | str = ""
 
@@ -292,7 +299,11 @@ def case_of(
             continue
         if math.isnan(record.coverage) or math.isnan(coverage) or record.coverage == coverage:
             chosen.setdefault(record.metric, record)
-    return Case(evalset, chosen, coverage, comparison, dependence)
+    levels: dict[float, dict[str, Record]] = {}
+    for record in mine:
+        if record.coverage in covers and not record.group:
+            levels.setdefault(record.coverage, {})[record.metric] = record
+    return Case(evalset, chosen, coverage, levels, comparison, dependence)
 
 
 def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], dict[str, str]]:
@@ -319,10 +330,39 @@ def _asked(name: str, case: Case) -> Draft | str:
         return str(reason)
 
 
+def _at_worst(case: Case, ask: Callable[[Case], Draft]) -> Draft:
+    """What a question shows at the stated level that is farthest off, one test for all levels.
+
+    Where none is proven to be off, at the headline level.
+    """
+    headline = ask(case)
+    drafts: list[Draft] = []
+    for coverage, records in case.levels.items():
+        with suppress(UnanswerableError):
+            drafts.append(ask(replace(case, coverage=coverage, records=records)))
+    if len(drafts) < 2 or any(math.isnan(draft.p) for draft in drafts):
+        return headline
+    worst = min(drafts, key=lambda draft: draft.p)
+    p = min(len(drafts) * worst.p, 1.0)
+    chosen = worst if p < _PLAIN else headline
+    others = [each for each in drafts if each.facts["coverage"] != chosen.facts["coverage"]]
+    return replace(
+        chosen,
+        p=p,
+        beside=tuple((each.lower, each.upper) for each in others),
+        facts={**chosen.facts, "others": [each.facts["coverage"] for each in others]},
+    )
+
+
 def _coverage(case: Case) -> Draft:
-    cover = case.get("empirical_coverage")
     if math.isnan(case.coverage):
+        case.get("empirical_coverage")
         raise UnanswerableError("the nominal coverage of the intervals is unknown")
+    return _at_worst(case, _coverage_at)
+
+
+def _coverage_at(case: Case) -> Draft:
+    cover = case.get("empirical_coverage")
     least = case.coverage if math.isnan(cover.null) else cover.null
     most = float(cover.options.get("claimed_most", least))
     claimed = least if cover.value < least else most
@@ -427,6 +467,10 @@ def _shape(name: str, case: Case) -> Draft:
 
 
 def _one_sided(case: Case) -> Draft:
+    return _at_worst(case, _one_sided_at)
+
+
+def _one_sided_at(case: Case) -> Draft:
     cover = case.get("empirical_coverage")
     if cover.source == "label sets":
         raise UnanswerableError("label sets have no sides")
@@ -444,7 +488,11 @@ def _one_sided(case: Case) -> Draft:
         upper=found.upper,
         p=found.p,
         n=found.n,
-        facts={"record": found, "below": case.get("misses_below").value},
+        facts={
+            "record": found,
+            "below": case.get("misses_below").value,
+            "coverage": case.coverage,
+        },
     )
 
 

@@ -140,9 +140,21 @@ def _coverage(draft: Draft, _: Finding) -> Words:
     elif abs(least - facts["coverage"]) > 5e-4:
         seen += f", where the predictions claim {percent(least)}"
     way = "under-cover" if draft.effect < 0 else "over-cover"
-    return Words(
-        seen, f"they {way} by {_points(draft.effect)}", "in line with the nominal coverage"
-    )
+    well = "in line with the nominal coverage"
+    return Words(seen, f"they {way} by {_points(draft.effect)}", well + _as_others(draft, what))
+
+
+def _as_others(draft: Draft, what: str) -> str:
+    """That what holds at one stated level holds at the others too."""
+    others = sorted(draft.facts.get("others", ()))
+    if not others:
+        return ""
+    if len(others) > _FEW_LEVELS:
+        return f", as are the {what} of the {len(others)} other levels"
+    return f", as are those at {listed([percent(each) for each in others])}"
+
+
+_FEW_LEVELS = 3
 
 
 def _bias(draft: Draft, _: Finding) -> Words:
@@ -201,7 +213,11 @@ def _outside(draft: Draft, finding: Finding) -> str:
 def _one_sided(draft: Draft, _: Finding) -> Words:
     below = float(draft.facts["below"])
     above = below + draft.facts["record"].value
-    seen = f"y lies below its interval in {percent(below)} of rows and above it in {percent(above)}"
+    level = f"{percent(draft.facts['coverage'])} " if draft.facts.get("others") else ""
+    seen = (
+        f"y lies below its {level}interval in {percent(below)} of rows and above it in "
+        f"{percent(above)}"
+    )
     side = "above" if draft.effect > 0 else "below"
     return Words(seen, f"misses are mostly {side}", "misses are balanced")
 
