@@ -18,11 +18,8 @@ from pyarrow import csv
 from howsure.core.rng import child
 from howsure.core.text import legible
 
-pytestmark = pytest.mark.slow
-
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
-COMMANDS = [
-    "assess t.csv",
+OTHERS = [
     "assess t.csv --explain-input",
     "check t.csv --min-coverage 0.5",
     "recalibrate t.csv --calibration t.parquet -o mended.csv",
@@ -31,6 +28,7 @@ COMMANDS = [
     "data list",
     "--help",
 ]
+COMMANDS = ["assess t.csv", *(pytest.param(line, marks=pytest.mark.rate) for line in OTHERS)]
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 

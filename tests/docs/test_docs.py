@@ -33,6 +33,7 @@ def maker(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.rate
 def test_measure_pages_are_current() -> None:
     made = maker("make_measures").pages()
     held = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "docs/measures").glob("*.md")}

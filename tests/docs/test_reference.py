@@ -161,7 +161,7 @@ def test_the_gallery_draws_every_figure(name: str) -> None:
 # Measures
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_weights_are_taken_where_the_page_says_so() -> None:
     """Each measure has a value on some table, and keeps it with weights only where that is told."""
     made = maker("make_measures")

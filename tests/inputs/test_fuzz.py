@@ -344,8 +344,8 @@ def tried(seed: int) -> str:
             raise
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
+@pytest.mark.rate
 def test_any_table_is_assessed_or_refused(block: int) -> None:
     """Every kind of prediction, type of column, frame, and content."""
     size = 50 * TIMES
@@ -434,8 +434,8 @@ def damaged(content: bytes, rng: np.random.Generator) -> Iterator[tuple[str, byt
         yield f"changed {number}", bytes(changed)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.rate
 def test_any_file_is_assessed_or_refused(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

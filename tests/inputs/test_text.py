@@ -282,6 +282,7 @@ def test_no_thread_of_a_reader_outlives_it(
     assert not left
 
 
+@pytest.mark.rate
 def test_a_header_that_unpacks_to_far_more_takes_no_more_room(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     with gzip.open(path, "wb") as file:

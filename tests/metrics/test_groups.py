@@ -125,7 +125,7 @@ def test_shares_are_shifted_by_one_step_on_the_logit_scale() -> None:
 # Groups of independent rows
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_groups_of_a_perfect_law_of_counts_differ_by_chance_alone() -> None:
     """Told by the nominal coverage, they differed in 53 % of the tables."""
     differ, short = share_of(lambda seed: poisson(seed, 1_000), 300)

@@ -72,6 +72,7 @@ STAGES = (
 
 
 @pytest.mark.parametrize(("room", "name", "told"), STAGES, ids=[name for _, name, _ in STAGES])
+@pytest.mark.rate
 def test_a_fault_of_one_stage_leaves_the_others(
     room: Any, name: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +93,7 @@ def test_a_fault_of_one_stage_leaves_the_others(
         }
         assert len([r for r in lost if "fault" in r.reason and not r.group]) < 10
     assert result.verdict.splitlines()[-1]
-    assert "please report it" in result.to_markdown()
+    assert "please report it" in result.document().to_markdown()
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def failing(groups: int, size: int, bound: float, tail: float) -> float:
     return 1.0 - (1.0 - each) ** groups
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_a_limit_at_the_truth_of_ten_groups_seldom_fails() -> None:
     """As often as the binomial law says, which is at most 5 %; unadjusted it would be 24 %."""
     groups, size, tables = 10, 80, 300

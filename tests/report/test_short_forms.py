@@ -114,6 +114,7 @@ def test_sentences_are_told_once_and_what_is_wrong_comes_first() -> None:
     assert in_brief(alone).opening.lines == sentences(alone)
 
 
+@pytest.mark.rate
 def test_of_many_models_the_first_are_shown() -> None:
     sds = {f"sd {k}": howsure.Distribution.normal(0 * Z, ONES + k / 10) for k in range(12)}
     groups = {"g": np.arange(N) % 3}

@@ -68,6 +68,7 @@ def heard() -> Iterator[list[tuple[str, int, int]]]:
 
 class TestProcesses:
     @pytest.mark.parametrize("jobs", [1, 2, 3])
+    @pytest.mark.rate
     def test_results_come_in_order(self, jobs: int) -> None:
         assert done(pieces.slow, range(6), jobs=jobs) == squares(6)
 

@@ -66,6 +66,7 @@ def test_what_yields_batches(folder: Path) -> None:
     assert held.totals[0].moments.mean == pytest.approx(files.totals[0].moments.mean, rel=1e-12)
 
 
+@pytest.mark.rate
 def test_states_of_days_are_that_of_the_week(folder: Path, tmp_path: Path) -> None:
     for number in range(3):
         load_parts(

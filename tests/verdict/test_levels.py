@@ -1,4 +1,4 @@
-"""Every stated level is judged, with one test for all, and the sentence names the one that fails."""
+"""Every stated level is judged, with one test for all; the sentence names the one that fails."""
 
 from __future__ import annotations
 

@@ -71,6 +71,7 @@ def test_tails_and_widths_have_mends_of_their_own() -> None:
     assert "width" in found.advice.heals
 
 
+@pytest.mark.rate
 def test_a_right_model_is_left_alone() -> None:
     said = [advised(try_mends(table(seed, n=200))) for seed in range(12)]
     held = [replace_errors(seed, np.repeat(np.arange(20), 10)) for seed in range(6)]

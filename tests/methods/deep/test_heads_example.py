@@ -32,6 +32,7 @@ def result(example: ModuleType) -> Any:
     return example.main(1)["ours"]
 
 
+@pytest.mark.rate
 def test_laws_of_too_wide_a_variance_cost_what_is_published(result: Any) -> None:
     assert result.mean("Poisson", "NLL") == pytest.approx(2.461, abs=0.03)
     assert result.mean("negative binomial", "NLL") == pytest.approx(2.447, abs=0.04)

@@ -38,6 +38,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
     return place
 
 
+@pytest.mark.rate
 def test_a_plan_runs_and_goes_on(folder: str) -> None:
     first = call("run", "smoke", "--store", folder, "--set", "simulations=4")
     assert first.exit_code == 0
@@ -295,6 +296,7 @@ def test_a_newer_store_is_told(filled: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.rate
 def test_an_interrupt_ends_cleanly(folder: str, jobs: str) -> None:
     """Ctrl-C goes to all processes of the terminal's group: exit 130, what is done is kept."""
     plan = load_plan("smoke", ["simulations=4000"])

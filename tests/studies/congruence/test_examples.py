@@ -60,6 +60,7 @@ def rising(values: list[float]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["equal spread", "growing spread"])
+@pytest.mark.rate
 def test_twelve_comparisons_agree_with_earlier_repetitions(
     studies: Mapping[str, Any], name: str
 ) -> None:

@@ -156,6 +156,7 @@ class Kill(Monitor):
 
 
 @pytest.mark.parametrize("kind", ["", "local://"])
+@pytest.mark.rate
 def test_a_killed_worker_costs_only_what_it_had_in_hand(
     cluster: Cluster,
     store: Store,
@@ -192,6 +193,7 @@ def test_a_killed_worker_costs_only_what_it_had_in_hand(
     assert (again.done, again.skipped) == (0, 20)
 
 
+@pytest.mark.rate
 def test_a_trial_that_kills_every_worker_is_kept_as_failed(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:

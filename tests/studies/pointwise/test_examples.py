@@ -63,6 +63,7 @@ def test_one_width_covers_at_least_its_claim_on_average() -> None:
     assert stats.binom.cdf(65, 100, 2 * stats.norm.cdf(1.0) - 1) == pytest.approx(0.27, abs=0.01)
 
 
+@pytest.mark.rate
 def test_the_paper_page_and_its_figures_are_made(
     load: Callable[[str], ModuleType], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

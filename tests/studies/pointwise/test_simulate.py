@@ -149,6 +149,7 @@ def test_a_world_is_simulated_and_every_form_written(tmp_path: Path) -> None:
     assert "heteroscedastic" in held["command"] or held["command"].startswith("howsure")
 
 
+@pytest.mark.rate
 def test_a_table_becomes_a_world_with_the_users_own_model(table: Path) -> None:
     """A module beside the table is found, as `python -m` would find it, by child processes too."""
     (table.parent / "mypkg.py").write_text(MODULE, encoding="utf-8")
@@ -334,6 +335,7 @@ def test_a_wanted_error_ends_the_trials() -> None:
     assert "standard error 0.03 of the picf met after" in " ".join(told.split())
 
 
+@pytest.mark.rate
 def test_a_model_that_breaks_is_reported(table: Path) -> None:
     (table.parent / "mypkg.py").write_text(MODULE, encoding="utf-8")
     done = command(
@@ -440,6 +442,7 @@ def test_a_class_of_its_own_is_simulated(tmp_path: Path) -> None:
     assert "failed" not in told.stdout
 
 
+@pytest.mark.rate
 def test_quantiles_that_do_not_reach_a_coverage_name_the_flag(tmp_path: Path) -> None:
     (tmp_path / "mypkg.py").write_text(
         "class Quantiles:\n"
@@ -506,7 +509,7 @@ def kept(folder: Path) -> list[Path]:
     return list(folder.glob("*/trials/*/trial.json"))
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, cache: Path) -> None:
     """What was done is read, not done again, and the numbers are those of a run in one piece."""
     (tmp_path / "mypkg.py").write_text(SLOW, encoding="utf-8")

@@ -189,7 +189,7 @@ def test_brightness_tells_the_count_of_the_simulators_cells_and_not_of_micrograp
     assert abs(told("micrograph")) < 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_global_statistics_tell_the_count_of_the_simulators_cells_and_not_of_micrographs() -> None:
     """The benchmark's networks err by 15 nuclei on micrographs; a constant errs by 50."""
     counts = np.random.default_rng(2).integers(1, 201, 1300)
