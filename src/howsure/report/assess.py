@@ -852,15 +852,18 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
         "upper": np.array([t.upper for t in made.trials]),
         "heals": np.array([", ".join(t.heals) for t in made.trials], dtype=object),
         "leaves": np.array([", ".join(t.leaves) for t in made.trials], dtype=object),
+        "harms": np.array([t.harms for t in made.trials], dtype=object),
         "accepted": np.array(["yes" if t.accepted else "" for t in made.trials], dtype=object),
         "reason": np.array([t.reason for t in made.trials], dtype=object),
     }
-    if not any(t.reason for t in made.trials):
-        del columns["reason"]
+    for name in ("harms", "reason"):
+        if not any(columns[name]):
+            del columns[name]
     title = made.score or "score"
     notes = (
         f"By how much each method lowers the {title} on held-out fifths, with a 95 % interval. "
-        "Heals and leaves name the bad findings that it corrects, and those that remain."
+        "Heals and leaves name the bad findings that it corrects, and those that remain; harms "
+        "names the part of the rows whose score it raises by most, for which it is not advised."
     )
     labels = {"mend": "method", "reason": "why not tried"}
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
