@@ -71,6 +71,11 @@ class Prediction(ABC):
         """Central interval at a nominal coverage: lower and upper, shape (n,)."""
         raise UnanswerableError(f"{self.kind} give no interval at coverage {coverage:g}")
 
+    def intervals(self, coverages: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+        """Central intervals at several coverages: lower and upper ends, shape (n, c) each."""
+        lower, upper = zip(*map(self.interval, coverages), strict=True)
+        return np.stack(lower, axis=1), np.stack(upper, axis=1)
+
     @property
     def widest(self) -> float:
         """The highest coverage of a central interval; 1 where every coverage has one."""
