@@ -862,9 +862,10 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
     title = made.score or "score"
     notes = (
         f"By how much each method lowers the {title} on held-out fifths, with a 95 % interval. "
-        "Heals and leaves name the bad findings that it corrects, and those that remain; harms "
-        "names the part of the rows whose score it raises by most, for which it is not advised."
+        "Heals and leaves name the bad findings that it corrects, and those that remain."
     )
+    if "harms" in columns:
+        notes += " What harms a part of the rows is not advised."
     labels = {"mend": "method", "reason": "why not tried"}
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
 
