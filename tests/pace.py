@@ -14,7 +14,6 @@ LIMIT = 2.0
 """Seconds of processor time past which a test must be marked slow, or rate."""
 BUDGET = 120.0
 """Seconds that all slow tests may take; dearer ones are marked rate, and run in `make rates`."""
-_START = pytest.StashKey[float]()
 _MARKS = ("slow", "rate")
 
 
@@ -32,21 +31,17 @@ class Pace:
         self.taken: list[tuple[float, str, bool]] = []
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        item.stash[_START] = spent()
-        return (yield)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        begun = spent()  # what several tests share is no one's
         result = yield
-        took = spent() - item.stash[_START]
+        took = spent() - begun
         item.user_properties.append(("processor_time", took))
         if took > LIMIT and not any(item.get_closest_marker(mark) for mark in _MARKS):
             pytest.fail(f"{took:.1f} s of processor time: make it quicker, or mark it slow", False)
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        for name, took in report.user_properties if report.when == "teardown" else ():
+        for name, took in report.user_properties if report.when == "call" else ():
             if name == "processor_time":
                 self.taken.append((float(took), report.nodeid, "slow" in report.keywords))
 

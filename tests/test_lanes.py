@@ -103,7 +103,7 @@ def test_a_lane_is_run_alone(folder: Path, target: str, ran: list[str]) -> None:
 
 
 def test_the_lane_of_processors_runs_what_is_not_slow_on_each(folder: Path) -> None:
-    status, shown = make(folder, "rates", red="full")
+    status, shown = make(folder, "processors", red="full")
     settings = [line.split("|") for line in (folder / "settings").read_text().splitlines()]
     without = "X86_V4,AVX512_ICL,AVX512_SPR"
     assert [each[:3] for each in settings] == [
@@ -117,6 +117,17 @@ def test_the_lane_of_processors_runs_what_is_not_slow_on_each(folder: Path) -> N
         ]
         for threads in ("1", "2")
     ]
-    assert all(each[3].endswith("-m not slow") for each in settings)
+    assert all(each[3].endswith("-m not slow and not rate") for each in settings)
     assert status == 2
     assert shown.count("\nRed: test-quick THREADS=") == 10
+
+
+def test_the_lane_of_rates_runs_what_no_other_does(folder: Path) -> None:
+    assert make(folder, "rates")[0] == 0
+    dear, quick = [line.split("|") for line in (folder / "settings").read_text().splitlines()]
+    assert dear[2:] == ["1", "-m pytest -n 2 -m rate --pace 12"]
+    assert quick[1:] == [
+        "X86_V3,X86_V4,AVX512_ICL,AVX512_SPR",
+        "2",
+        "-m pytest -n 2 -m not slow and not rate",
+    ]

@@ -65,6 +65,7 @@ def test_an_encoding_that_lacks_characters(folder: Path, line: str, encoding: st
     assert len(ran.stdout.decode()) > 20 if encoding == "ascii" else ran.stdout.decode(encoding)
 
 
+@pytest.mark.slow
 def test_a_verdicts_marks_differ_in_any_encoding(folder: Path) -> None:
     """Good, bad and unknown must not all be a question mark."""
     rich = run(folder, "assess narrow.csv", {"PYTHONIOENCODING": "utf-8"}).stdout.decode()
@@ -189,6 +190,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["data", "check", HOSTILE],
     ],
 )
+@pytest.mark.slow
 def test_no_text_from_data_steers_a_terminal(hostile: Path, arguments: list[str]) -> None:
     """Nor starts a line of its own: what follows a line separator is no line of howsure's."""
     table = f"t{HOSTILE}.parquet"

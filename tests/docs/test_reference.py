@@ -31,6 +31,7 @@ def test_the_page_of_commands_is_current() -> None:
     assert held == maker("make_commands").page(), "run python docs/make_commands.py"
 
 
+@pytest.mark.slow
 def test_the_page_of_commands_names_every_command() -> None:
     made = maker("make_commands")
     names = [path for path, command, _ in made.commands() if not hasattr(command, "list_commands")]

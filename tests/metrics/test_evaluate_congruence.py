@@ -43,6 +43,7 @@ def test_a_right_model_sits_at_its_null() -> None:
         assert record.value == pytest.approx(record.null, rel=0.6)
 
 
+@pytest.mark.slow
 def test_a_model_wrong_somewhere_is_caught_and_the_place_named() -> None:
     report = assess_congruence(wave(wrong=1.0), "exact")
     assert report.record.p <= 0.01

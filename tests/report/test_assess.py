@@ -125,6 +125,7 @@ def test_forms_agree() -> None:
     assert result.figures
 
 
+@pytest.mark.slow
 def test_same_seed_same_answer() -> None:
     y, belief = normal(400)
     groups = {"g": np.arange(400) % 4}
@@ -218,6 +219,7 @@ def test_the_sense_of_weights_is_told(column: str, values: list[float], said: st
     assert said in result.to_html()
 
 
+@pytest.mark.slow
 def test_past_ten_models_the_best_three_are_told_in_detail() -> None:
     rng = child(0, "many models")
     mean = rng.normal(size=80)

@@ -28,6 +28,7 @@ def rows(n: int = 600) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.slow
 def test_a_table_with_a_column_of_ease_is_measured_by_it(tmp_path: Path) -> None:
     table = rows()
     path = tmp_path / "t.csv"

@@ -61,6 +61,7 @@ def test_several_coverages_are_told_for_coverage_alone() -> None:
     assert "Mean width at 50 %" not in titles
 
 
+@pytest.mark.slow
 def test_models_stand_side_by_side() -> None:
     grid = key_numbers(both().records)
     assert [column.title for column in grid.columns] == ["Measure", "right", HOSTILE]

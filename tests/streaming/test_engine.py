@@ -276,6 +276,7 @@ class TestKept:
             assert anew.folder == folder
             assert kept(anew.folder, "x") is None
 
+    @pytest.mark.slow
     def test_two_runs_of_one_command_do_no_harm(self, tmp_path: Path) -> None:
         with Kept.of("a", resume=False) as one:
             items = [(number, tmp_path / "marks", 0.0) for number in range(6)]

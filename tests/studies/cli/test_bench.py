@@ -127,6 +127,7 @@ def test_a_plan_without_a_result_so_far_is_told(name: str, stage: str, folder: s
         assert told in str(shown.exception)
 
 
+@pytest.mark.slow
 def test_results_are_shown_side_by_side(filled: str) -> None:
     told = call("show", "smoke", "--store", filled)
     assert told.exit_code == 0
@@ -369,6 +370,7 @@ class Mine:
 """
 
 
+@pytest.mark.slow
 def test_a_class_of_its_own_is_benched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_for_bench.py").write_text(OWN, encoding="utf-8")
     plan = tmp_path / "own.toml"

@@ -209,6 +209,7 @@ def test_a_trial_that_kills_every_worker_is_kept_as_failed(
     assert sum(m.startswith("it needs network 2 on ") for m in messages) == 4
 
 
+@pytest.mark.slow
 def test_a_trial_that_hangs_on_a_worker_is_ended(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:
@@ -278,6 +279,7 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
     cluster.close()
 
 
+@pytest.mark.slow
 def test_two_runs_and_a_local_one_share_a_store(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:
@@ -301,6 +303,7 @@ def test_two_runs_and_a_local_one_share_a_store(
     assert survey(made, store).counts == {"done": 20}
 
 
+@pytest.mark.rate
 def test_the_command_runs_on_a_cluster(cluster: Cluster, store: Store) -> None:
     cluster.worker()
     where = ["--store", str(store.root), "--scheduler", cluster.address]
@@ -359,6 +362,7 @@ def test_a_scheduler_that_goes_away_ends_the_run(
     assert run(made, store).done == 20 - found["done"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_what_is_in_hand_to_its_worker(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:

@@ -351,6 +351,7 @@ def test_a_killed_worker_loses_no_other_trial(store: Store, tmp_path: Path, kind
     assert np.array_equal(results[0].lower, results[1].lower)
 
 
+@pytest.mark.slow
 def test_a_trial_that_kills_its_worker_is_kept_as_failed(store: Store, tmp_path: Path) -> None:
     flags = tmp_path / "flags"
     flags.mkdir()

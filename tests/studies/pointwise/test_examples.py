@@ -25,6 +25,7 @@ def load() -> Iterator[Callable[[str], ModuleType]]:
         yield importlib.import_module
 
 
+@pytest.mark.slow
 def test_the_linear_example_is_that_of_the_docs(load: Callable[[str], ModuleType]) -> None:
     found = load("pointwise_paper").linear_example(seeds=3, trials=300)
     assert found["picf"] == pytest.approx([0.8] * 3, abs=0.01)

@@ -390,6 +390,7 @@ def test_a_table_needs_its_target_and_known_words(table: Path) -> None:
     assert "not one of 'error', 'drop'" in refused(*common, "--missing", "fill")
 
 
+@pytest.mark.slow
 def test_an_error_of_input_is_one_line_and_exit_2() -> None:
     done = command("linear", "--method", "linaer_t")
     assert done.returncode == 2
@@ -433,6 +434,7 @@ def test_any_regressor_of_a_table_is_as_in_python(table: Path) -> None:
     assert found["picf_brier"] == pytest.approx(expected.brier("picf", 0.9).raw)
 
 
+@pytest.mark.slow
 def test_a_class_of_its_own_is_simulated(tmp_path: Path) -> None:
     """README's interface and no more: no base class, nothing imported but a prediction."""
     (tmp_path / "mypkg.py").write_text(OWN, encoding="utf-8")
