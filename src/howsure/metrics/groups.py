@@ -22,6 +22,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
+from howsure.core.formats import listed
 from howsure.core.labels import Categories
 from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
@@ -125,15 +126,26 @@ def assess_groups(
     """
     divided, _ = groupings(evaluation.evalset)
     records: list[Record] = []
+    left_out: list[str] = []
     for grouping in divided:
         records.extend(means_in_groups(evaluation, grouping, confidence))
         if statistics or (
             evaluation.evalset.n <= STATISTIC_ROWS and len(grouping.labels) <= STATISTIC_GROUPS
         ):
             records.extend(_statistics(evaluation, grouping, confidence, seed))
+        else:
+            left_out.append(grouping.name)
     if tests is None:
         tests = compare_groups(evaluation, confidence=confidence, seed=seed)
-    return replace(tests, records=(*records, *tests.records))
+    notes = tests.notes
+    if left_out:
+        told = (
+            f"of groups by {listed(left_out, most=3)} only means of rows are told: past "
+            f"{STATISTIC_ROWS:,} rows or {STATISTIC_GROUPS} groups --with group_statistics asks "
+            "for all measures"
+        )
+        notes = (*notes, told)
+    return replace(tests, records=(*records, *tests.records), notes=notes)
 
 
 def means_in_groups(

@@ -561,10 +561,12 @@ def _whole(
     confidence, seed = how.confidence, how.seed
     steps = len(models) + len(detailed)
     tables: list[Table] = []
+    told = {note for model in models for note in model.groups.notes}
     with collected() as faults:
         for place, model in enumerate(models):
             tell(f"all measures of {model.name}", place, steps)
             model.complete()
+        notes = [n for model in models for n in model.groups.notes if n not in told]
         curves = [curve for model in models for curve in model.of_all]
         of_all = {(curve.name, curve.model) for curve in curves}
         for place, model in enumerate(detailed):
@@ -603,7 +605,7 @@ def _whole(
         ),
         curves=tuple(curve for curve in curves if curve.model in shown),
         tables=(*before, *tables, *after),
-        facts=noted(brief.facts, [*reasons, *faults]),
+        facts=noted(brief.facts, [*notes, *reasons, *faults]),
     )
 
 
