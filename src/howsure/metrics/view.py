@@ -98,6 +98,10 @@ class View:
             raise found
         return found
 
+    def forget(self) -> None:
+        """Let go of all arrays: what is asked for again is made again."""
+        self._cache.clear()
+
     @property
     def headline(self) -> float:
         """The nominal coverage that single numbers are told at; NaN where it is unknown."""

@@ -484,6 +484,7 @@ class _Model:
         )
         others = (record for record in self.found.records if record not in asked)
         self.records = (*told, *others, *self.groups.records)
+        self.found.view.forget()
 
     def complete(self) -> None:
         """Measure everything."""
