@@ -12,6 +12,7 @@ from howsure.metrics.compare import Standing
 from howsure.metrics.serial import Dependence, Kind
 from howsure.metrics.shared import Score
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
+from howsure.verdict.rows import RowFault
 
 STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
 
@@ -61,6 +62,12 @@ STANDINGS = (
 """Each wording of `comparison`."""
 
 
+ROW_FAULTS = (
+    RowFault(name="copies", rows=800.0, share=0.8, p=1e-6, facts={"n": 1_000, "distinct": 200}),
+)
+"""Each thing that rows are not."""
+
+
 def record(metric: str, value: float, half: float = 0.02, **more: Any) -> Record:
     ends = {"lower": value - half, "upper": value + half, "standard_error": half / 2, "n": 300.0}
     return Record(metric=metric, value=value, **{**ends, **more})
@@ -80,6 +87,8 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
         )
 
     match name:
+        case "rows":
+            return [draft(each.share, found=(each,), bad=each.bad) for each in ROW_FAULTS]
         case "coverage":
             seen = record("empirical_coverage", 0.9 + effect, null=0.9)
             other = record("empirical_coverage", 0.833 + effect, null=0.833)
@@ -242,6 +251,8 @@ def possible(name: str) -> tuple[State, ...]:
             return tuple(state for state in STATES if state != "good")
         case "dependence":
             return ("good", "watch", "undecided")
+        case "rows":
+            return ("bad", "watch")
         case "comparison":
             return ("good", "undecided")
     return STATES

@@ -16,7 +16,7 @@ from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict import family
-from howsure.verdict.family import NEVER_BAD, TOLERANCE, judge, ordered
+from howsure.verdict.family import APART, TOLERANCE, judge, ordered
 from howsure.verdict.findings import QUESTIONS, Draft, Finding
 from verdict.drafts import drafts
 
@@ -189,7 +189,7 @@ def test_tolerances_are_shares(tolerance: float) -> None:
 
 
 def test_ids_that_are_none_are_refused() -> None:
-    with pytest.raises(InputError, match=r"ignore must be among coverage, .*, got 'widths'"):
+    with pytest.raises(InputError, match=r"ignore must be among rows, .*, got 'widths'"):
         judge((), HELD, ignore=["width", "widths"])
 
 
@@ -202,7 +202,7 @@ SHOWN = st.fixed_dictionaries(
         "good": st.sampled_from([None, None, True, False]),
     }
 )
-NAMES = [name for name in QUESTIONS if name not in NEVER_BAD]
+NAMES = [name for name in QUESTIONS if name not in APART]
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)

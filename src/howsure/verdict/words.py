@@ -18,6 +18,7 @@ from howsure.metrics.compare import Standing
 from howsure.metrics.miss_range import in_words
 from howsure.metrics.serial import Dependence
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
+from howsure.verdict.rows import RowFault
 
 if TYPE_CHECKING:
     from howsure.recalibration import Learnt
@@ -36,7 +37,7 @@ class Words(NamedTuple):
 def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     """The finding in words."""
     seen, fault, well, more = _WORDS[finding.id](draft, finding)
-    if finding.id in ("comparison", "dependence"):
+    if finding.id in ("comparison", "dependence", "rows"):
         told = f"{seen}."
     elif cause:
         told = f"{seen}; this is part of {_PART_OF[cause]}."
@@ -57,6 +58,7 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
 
 
 _PART_OF = {
+    "rows": "what is wrong with the rows",
     "skew": "the skew",
     "tails": "the tails",
     "width": "how errors depend on widths",
@@ -128,6 +130,23 @@ def _between(one: float, other: float, places: int) -> str:
 
 def _share(record: Record) -> str:
     return f"{percent(record.value)}{_span(record, times=100.0)}"
+
+
+def _rows(draft: Draft, _: Finding) -> Words:
+    told = " ".join(_ROWS[each.name](each) for each in draft.facts["found"])
+    return Words(told.removesuffix("."), "", "")
+
+
+def _copies(fault: RowFault) -> str:
+    n, distinct = int(fault.facts["n"]), int(fault.facts["distinct"])
+    return (
+        f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat. "
+        "Copies count as one cluster; remove them, or name what they share with --cluster."
+    )
+
+
+_ROWS: Mapping[str, Callable[[RowFault], str]] = {"copies": _copies}
+"""Each thing that rows are not, with what to do."""
 
 
 def _coverage(draft: Draft, _: Finding) -> Words:
@@ -438,6 +457,7 @@ def _not_compared(left_out: Mapping[str, str]) -> str:
 
 
 _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {
+    "rows": _rows,
     "coverage": _coverage,
     "bias": _bias,
     "spread": _spread,
