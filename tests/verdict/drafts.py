@@ -11,8 +11,8 @@ from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.serial import Dependence, Kind
 from howsure.metrics.shared import Score
+from howsure.verdict.copies import RowFault
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
-from howsure.verdict.rows import RowFault
 
 STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
 
@@ -62,8 +62,40 @@ STANDINGS = (
 """Each wording of `comparison`."""
 
 
+def row_fault(name: str, *, bad: bool = False, **facts: Any) -> RowFault:
+    return RowFault(name=name, rows=30.0, share=0.03, bad=bad, facts=facts)
+
+
 ROW_FAULTS = (
-    RowFault(name="copies", rows=800.0, share=0.8, p=1e-6, facts={"n": 1_000, "distinct": 200}),
+    row_fault("copies", n=1_000, distinct=200),
+    row_fault("variance", bad=True, read="variance", times=20.512),
+    row_fault("variance", read="variance", times=20.512),
+    row_fault("variance", bad=True, read="sd", times=0.05),
+    *(
+        row_fault("units", bad=bad, where=where, factor=factor, shift=0.0)
+        for bad in (True, False)
+        for where in ("plant=C", "")
+        for factor in (1_000.0, 1 / 25.4)
+    ),
+    *(
+        row_fault("units", bad=True, where=where, factor=factor, shift=shift)
+        for where in ("plant=C", "")
+        for factor, shift in ((1.8, 32.0), (1 / 1.8, -160 / 9), (1.0, 273.15), (1.0, -273.15))
+    ),
+    row_fault("leakage", bad=True, size=0.1),
+    row_fault("leakage", bad=True, same=0.7),
+    row_fault("target", column="price"),
+    row_fault("marks", what="y", values=(-9999.0,)),
+    row_fault("marks", what="prediction", values=(-9999.0, 1e20)),
+    row_fault("clipped", ends=((0.0, False),)),
+    row_fault("clipped", ends=((0.0, False), (12.4326, True))),
+    row_fault("clipped_predictions", value=10.0, high=True, beyond=25),
+    row_fault("rounded", step=0.5, coarse=0.98),
+    row_fault("censored", column="event"),
+    row_fault("mean_and_sd"),
+    row_fault("swapped"),
+    row_fault("one_prediction", column="age", correlation=0.85),
+    *(row_fault("order", lag=lag, here=0.12, there=0.85) for lag in (0, 1, -7)),
 )
 """Each thing that rows are not."""
 

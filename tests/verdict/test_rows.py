@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from howsure import assess, load
+from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import (
     Distribution,
@@ -20,8 +23,10 @@ from howsure.predictions import (
     content_order,
 )
 from howsure.verdict import examine
+from howsure.verdict.copies import RowFault
 from howsure.verdict.dependence import follow
-from howsure.verdict.rows import RowFault, row_faults
+from howsure.verdict.mends import try_mends
+from howsure.verdict.rows import row_faults
 
 Rng = np.random.Generator
 FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -142,6 +147,19 @@ def bounded_intervals(rng: Rng, n: int) -> EvalSet:
     return EvalSet.checked(y, Intervals(*ends, coverage=0.9))
 
 
+def one_sided(rng: Rng, n: int) -> EvalSet:
+    mean, sd = parts(rng, n)
+    upper = mean + sd * stats.norm.ppf(0.9)
+    held = Intervals(np.full(n, -np.inf), upper, coverage=0.9)
+    return EvalSet.checked(rng.normal(mean, sd), held)
+
+
+def two_widths(rng: Rng, n: int) -> EvalSet:
+    """Noise of one size under widths of two: wrong, and no variance."""
+    sd = np.where(np.arange(n) < 0.6 * n, 1.0, 0.4)
+    return EvalSet.checked(rng.normal(size=n), Distribution.normal(np.zeros(n), sd))
+
+
 def points(rng: Rng, n: int) -> EvalSet:
     mean = np.exp(rng.normal(size=n))
     return EvalSet.checked(rng.gamma(3, mean / 3), point=mean, features={"x": mean})
@@ -200,6 +218,8 @@ RIGHT: tuple[Callable[[Rng, int], EvalSet], ...] = (
     far_from_zero,
     bounded,
     bounded_intervals,
+    one_sided,
+    two_widths,
     points,
     ensemble,
     weak,
@@ -278,3 +298,273 @@ def test_a_wrong_model_with_copies_is_still_condemned() -> None:
     wrong = replace(held, beliefs=(Distribution.normal(held.features["x"], np.full(400, 0.4)),))
     findings, _ = examine(wrong.take(np.repeat(np.arange(400), 2)))
     assert {"spread": "bad", "rows": "watch"}.items() <= {e.id: e.state for e in findings}.items()
+
+
+# What else rows may be
+
+
+def wrong(held: EvalSet, **changed: np.ndarray) -> EvalSet:
+    """The rows of `normal` with another y, mean or sd."""
+    law = held.beliefs[0]
+    mean, sd = law.numbers()["loc"], law.numbers()["scale"]
+    stated = Distribution.normal(changed.get("mean", mean), changed.get("sd", sd))
+    return replace(held, y=changed.get("y", held.y), beliefs=(stated,))
+
+
+def of(held: EvalSet) -> tuple[np.ndarray, np.ndarray]:
+    numbers = held.beliefs[0].numbers()
+    return numbers["loc"], numbers["scale"]
+
+
+def small(rng: Rng, n: int) -> EvalSet:
+    """`normal` in units of which y has few."""
+    held = normal(rng, n)
+    mean, sd = of(held)
+    return replace(wrong(held, mean=mean / 20, sd=sd / 20), y=held.y / 20)
+
+
+Planted = Callable[[Rng, int], EvalSet]
+
+
+def as_variance(rng: Rng, n: int) -> EvalSet:
+    held = small(rng, n)
+    return wrong(held, sd=of(held)[1] ** 2)
+
+
+def as_sd(rng: Rng, n: int) -> EvalSet:
+    held = small(rng, n)
+    return wrong(held, sd=np.sqrt(of(held)[1]))
+
+
+def student_as_variance(rng: Rng, n: int) -> EvalSet:
+    mean, sd = parts(rng, n)
+    y = mean + 20 * sd * rng.standard_t(3, n)
+    return EvalSet.checked(y, Distribution.from_scipy(stats.t(3, mean, 400 * sd**2)))
+
+
+def off_by(factor: float, shift: float = 0.0, site: str = "") -> Planted:
+    def world(rng: Rng, n: int) -> EvalSet:
+        held = normal(rng, n)
+        mean, sd = of(held)
+        rows = held.groups["site"].values() == site if site else np.ones(n, dtype=bool)
+        mean = np.where(rows, (mean - shift) / factor, mean)
+        return wrong(held, mean=mean, sd=np.where(rows, sd / factor, sd))
+
+    return world
+
+
+def leaked(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    mean, _ = of(held)
+    return wrong(held, y=mean + 0.1 * (held.y - mean))
+
+
+def leaked_points(rng: Rng, n: int) -> EvalSet:
+    y = rng.normal(size=n)
+    return EvalSet.checked(y, point=np.where(rng.random(n) < 0.7, y, y + rng.normal(size=n)))
+
+
+def target_in_inputs(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return replace(held, features={**held.features, "price": 2.0 * held.y + 1.0})
+
+
+def marked(value: float, share: float, *, prediction: bool = False) -> Planted:
+    def world(rng: Rng, n: int) -> EvalSet:
+        held = normal(rng, n)
+        rows = rng.permutation(n) < max(3, share * n)
+        changed = np.where(rows, value, of(held)[0] if prediction else held.y)
+        return wrong(held, **{"mean" if prediction else "y": changed})
+
+    return world
+
+
+def clipped(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return wrong(held, y=np.minimum(held.y, np.quantile(held.y, 0.85)))
+
+
+def clipped_predictions(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    mean, _ = of(held)
+    return wrong(held, mean=np.minimum(mean, 10.0), sd=np.full(n, 0.5))
+
+
+def whole(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return wrong(held, y=held.y.round())
+
+
+def censored(name: str) -> Planted:
+    """Times after which a row was not watched any more."""
+
+    def world(rng: Rng, n: int) -> EvalSet:
+        held = normal(rng, n)
+        until = rng.normal(11.0, 2.0, n)
+        event = (held.y <= until).astype(int)
+        mark = event if name == "event" else 1 - event
+        return replace(
+            EvalSet.checked(np.minimum(held.y, until), held.beliefs[0], groups={name: mark})
+        )
+
+    return world
+
+
+def swapped(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return wrong(held, y=of(held)[0], mean=held.y)
+
+
+def mean_as_sd(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    mean, sd = of(held)
+    return wrong(held, mean=sd, sd=mean)
+
+
+def one_for_all(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return wrong(held, mean=np.full(n, 10.0), sd=np.full(n, 2.5))
+
+
+def moved(lag: int) -> Planted:
+    def world(rng: Rng, n: int) -> EvalSet:
+        held = normal(rng, n)
+        return wrong(held, y=np.roll(held.y, lag) if lag else held.y[::-1])
+
+    return world
+
+
+PLANTED: tuple[tuple[str, Planted, str, bool], ...] = (
+    ("variance as sd", as_variance, "variance", True),
+    ("sd as variance", as_sd, "variance", True),
+    ("variance of t3 as scale", student_as_variance, "variance", True),
+    ("all by 1,000", off_by(1000.0), "units", True),
+    ("all in cm for inches", off_by(1 / 2.54), "units", True),
+    ("all in Celsius for Fahrenheit", off_by(1.8, 32.0), "units", True),
+    ("all in Celsius for kelvin", off_by(1.0, 273.15), "units", True),
+    ("site C by 1,000", off_by(1000.0, site="C"), "units", True),
+    ("site C by 1/100", off_by(0.01, site="C"), "units", True),
+    ("site C in mm for inches", off_by(1 / 25.4, site="C"), "units", True),
+    ("errors of a tenth", leaked, "leakage", True),
+    ("predictions that equal y", leaked_points, "leakage", True),
+    ("y among the inputs", target_in_inputs, "target", False),
+    ("y of −9999 in 3 %", marked(-9999.0, 0.03), "marks", False),
+    ("y of 1e20 in 1 %", marked(1e20, 0.01), "marks", False),
+    ("y of 999 in 20 %", marked(999.0, 0.2), "marks", False),
+    ("predictions of −999 in 3 %", marked(-999.0, 0.03, prediction=True), "marks", False),
+    ("y clipped above", clipped, "clipped", False),
+    ("predictions clipped above", clipped_predictions, "clipped_predictions", False),
+    ("whole y", whole, "rounded", False),
+    ("a column event", censored("event"), "censored", False),
+    ("a column censored", censored("censored"), "censored", False),
+    ("y and prediction swapped", swapped, "swapped", False),
+    ("mean and sd swapped", mean_as_sd, "mean_and_sd", False),
+    ("one prediction for all", one_for_all, "one_prediction", False),
+    ("y moved by a row", moved(1), "order", False),
+    ("y moved back by 7 rows", moved(-7), "order", False),
+    ("y turned round", moved(0), "order", False),
+)
+"""Faults, what names them, and whether they are ✗."""
+
+
+@pytest.mark.parametrize(
+    ("world", "name", "bad"), [each[1:] for each in PLANTED], ids=[each[0] for each in PLANTED]
+)
+def test_what_is_planted_is_found(world: Planted, name: str, bad: bool) -> None:
+    for number in range(3):
+        told = {each.name: each for each in row_faults(world(child(1, name, number), 2_000))}
+        assert name in told
+        assert told[name].bad == bad
+        assert set(told) <= {name, "target"}  # of swapped columns, the input that was the mean
+        assert told[name].explains or name in NO_FAULT_OF_OTHERS
+
+
+NO_FAULT_OF_OTHERS = {"clipped_predictions", "swapped", "one_prediction"}
+"""What is named, and explains no other finding."""
+
+
+@pytest.mark.parametrize(
+    ("world", "name", "bad"), [each[1:] for each in PLANTED], ids=[each[0] for each in PLANTED]
+)
+def test_the_first_sentence_is_the_cause(world: Planted, name: str, bad: bool) -> None:
+    """Nothing else is ✗, but where the model itself is wrong."""
+    findings, _ = examine(world(child(2, name), 1_000))
+    assert findings[0].id == "rows"
+    assert findings[0].state == ("bad" if bad else "watch")
+    others = {each.id for each in findings[1:] if each.state == "bad"}
+    assert not others or name in NO_FAULT_OF_OTHERS
+    for each in findings[1:]:
+        if bad and each.id in ("spread", "coverage") and each.state == "watch":
+            assert each.sentence.endswith("this is part of what is wrong with the rows.")
+
+
+@pytest.mark.parametrize(
+    ("name", "world"),
+    [
+        ("marks", marked(-9999.0, 0.05)),
+        ("clipped", clipped),
+        ("censored", censored("event")),
+        ("rounded", whole),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_right_models_of_such_rows_are_not_condemned(name: str, world: Planted) -> None:
+    red = 0
+    for number in range(8):
+        findings, _ = examine(world(child(3, name, number), 1_000))
+        assert findings[0].id == "rows"
+        red += any(each.state == "bad" for each in findings)
+    assert red <= 1
+
+
+def test_a_fault_past_what_marks_explain_stays() -> None:
+    held = marked(-9999.0, 0.01)(child(4, "marks"), 2_000)
+    _, sd = of(held)
+    states = {each.id: each.state for each in examine(wrong(held, sd=0.5 * sd))[0]}
+    assert states["rows"] == "watch"
+    assert states["spread"] == states["coverage"] == "bad"
+
+
+def test_predictions_in_other_units_are_not_recalibrated() -> None:
+    held = replace(off_by(1000.0)(child(5, "units"), 300), features={}, groups={})
+    assert try_mends(held).advice is None
+    ignoring, silent = examine(held, ignore={"rows"})
+    assert silent["rows"] == "ignored, as asked"
+    assert any(each.state == "bad" for each in ignoring)
+
+
+def test_lower_and_upper_ends_swapped_are_refused() -> None:
+    with pytest.raises(InputError, match="lower"):
+        Intervals(np.ones(5), np.zeros(5), coverage=0.9)
+
+
+def test_a_forecast_made_of_the_value_before_stands_in_no_other_order() -> None:
+    """The best forecast of a weak memory agrees with y a step before, and is right."""
+    assert "order" not in names(drawn(in_time, 500, 0))
+
+
+def test_rows_with_names_that_are_no_numbers_have_no_order() -> None:
+    held = moved(1)(child(6, "order"), 300)
+    assert "order" in names(held)
+    assert "order" not in names(replace(held, rows=np.array([f"r{k}" for k in range(300)])))
+    mixed = held.take(child(7, "order").permutation(300))
+    assert "order" in names(mixed)
+
+
+def test_many_rows_take_little_time() -> None:
+    held = drawn(normal, 200_000, 0)
+    start = time.process_time()
+    assert not row_faults(held)
+    assert time.process_time() - start < 2.0
+
+
+def test_a_column_that_may_mark_censored_rows_is_asked_for() -> None:
+    held = censored("event")(child(8, "censored"), 400)
+    mean, sd = of(held)
+    table = {"y": held.y, "mean": mean, "sd": sd, "event": held.groups["event"].values()}
+    assert load(table).censoring == ("event",)
+    (last,) = [each for each in assess(table, trials=False).verdict.splitlines() if "'e" in each]
+    assert last.startswith("Column 'event' may mark censored rows and is not read: --groups")
+    read = assess(table, groups="event", trials=False)
+    assert read.verdict.startswith("y seems censored in ")
+    assert all(each.state != "bad" for each in read.findings)

@@ -26,7 +26,7 @@ from howsure.metrics.serial import (
 )
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
-from howsure.verdict.rows import copies
+from howsure.verdict.copies import copies
 
 Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""

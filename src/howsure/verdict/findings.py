@@ -338,7 +338,6 @@ def _rows(case: Case) -> Draft:
     return Draft(
         id="rows",
         effect=first.share,
-        p=first.p,
         n=float(case.evalset.n),
         watch=True,
         facts={"found": found, "bad": any(each.bad for each in found)},
