@@ -165,6 +165,31 @@ def points(rng: Rng, n: int) -> EvalSet:
     return EvalSet.checked(rng.gamma(3, mean / 3), point=mean, features={"x": mean})
 
 
+def skewed_points(rng: Rng, n: int) -> EvalSet:
+    """The mean lies far above most y."""
+    mean = np.exp(5.5 + 0.1 * rng.normal(size=n))
+    return EvalSet.checked(mean * np.exp(rng.normal(size=n) - 0.5), point=mean)
+
+
+def some_widths(rng: Rng, n: int) -> EvalSet:
+    sd = rng.choice([0.1, 0.2, 0.4, 0.8], n)
+    return EvalSet.checked(sd * rng.normal(size=n), Distribution.normal(np.zeros(n), sd))
+
+
+def walk(rng: Rng, n: int) -> EvalSet:
+    """The forecast is the value before."""
+    path = np.cumsum(rng.normal(size=n + 1))
+    held = Distribution.normal(path[:-1], np.ones(n))
+    return EvalSet.checked(path[1:], held, time=np.arange(n))
+
+
+def cut_at_zero(rng: Rng, n: int) -> EvalSet:
+    """Quantiles that know the share at 0."""
+    mean = rng.normal(size=n)
+    y = np.maximum(rng.normal(mean, 1.0), 0.0)
+    return EvalSet.checked(y, Quantiles(FIVE, np.maximum(mean[:, None] + stats.norm.ppf(FIVE), 0)))
+
+
 def ensemble(rng: Rng, n: int) -> EvalSet:
     drawn = rng.normal(size=(n, 1)) + rng.normal(size=(n, 11))
     return EvalSet.checked(drawn[:, 0], Samples(drawn[:, 1:]))
@@ -221,6 +246,10 @@ RIGHT: tuple[Callable[[Rng, int], EvalSet], ...] = (
     one_sided,
     two_widths,
     points,
+    skewed_points,
+    some_widths,
+    walk,
+    cut_at_zero,
     ensemble,
     weak,
     strong,
@@ -280,6 +309,21 @@ def test_copies_are_clusters_and_stay_together() -> None:
     assert len(followed.cluster.labels) == 100
     for place in range(100):
         assert len(np.unique(followed.y[followed.cluster.codes == place])) == 1
+
+
+def test_copies_in_a_sample_are_told_and_are_no_clusters() -> None:
+    """The sample holds some of a row's copies, and the sums over all rows know no clusters."""
+    held = replace(drawn(normal, 100, 0).take(np.repeat(np.arange(100), 5)), share=0.5)
+    (followed,), _ = follow([held], content_order([held]))
+    assert followed.cluster is None
+    assert fault(held, "copies").facts["sampled"]
+
+
+def test_no_advice_comes_of_copies_in_two_folds() -> None:
+    """A tree on inputs knows held-out rows whose copies teach it: it was advised in 6 of 6."""
+    for number in range(2):
+        held = drawn(normal, 60, 100 + number).take(np.repeat(np.arange(60), 5))
+        assert try_mends(held).advice is None
 
 
 def test_a_right_model_with_each_row_five_times_is_not_condemned() -> None:

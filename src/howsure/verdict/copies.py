@@ -13,6 +13,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.labels import Categories
 from howsure.core.rng import KeyArray, row_hashes
 from howsure.predictions import EvalSet, LabelSets
+from howsure.predictions.base import Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +80,13 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
     beside = row_hashes(*_said(evalsets))
     codes = _codes(row_hashes(first.y, beside))
     distinct = int(codes.max()) + 1
-    if n - distinct < fewest or not _beyond_chance(first.y, beside, codes, centre_of(evalsets)):
+    if n - distinct < fewest or not _beyond_chance(first.y, beside, codes, centre_of(first)):
         return None
     fault = RowFault(
         name="copies",
         rows=float(n - distinct),
         share=(n - distinct) / n,
-        facts={"n": n, "distinct": distinct},
+        facts={"n": n, "distinct": distinct, "sampled": first.share < 1.0},
     )
     return Copies(Categories(codes, np.arange(1, distinct + 1)), fault)
 
@@ -105,16 +106,16 @@ def _said(evalsets: Sequence[EvalSet]) -> list[Any]:
     return columns or [np.zeros(first.n)]
 
 
-def centre_of(evalsets: Sequence[EvalSet]) -> FloatArray:
-    """A number by which rows of like predictions are neighbours."""
-    held = evalsets[0]
+def centre_of(held: EvalSet, rows: Rows = slice(None)) -> FloatArray:
+    """A number of each row by which rows of like predictions are neighbours."""
     if held.point is not None:
-        return held.point
+        return held.point[rows]
     for belief in held.beliefs:
-        for values in belief.numbers().values():
+        for numbers in belief.numbers().values():
+            values = numbers[rows]
             if np.isfinite(values).all():
-                return np.asarray(np.mean(values.reshape(held.n, -1), axis=1))
-    return np.zeros(held.n)
+                return np.asarray(np.mean(values.reshape(len(values), -1), axis=1))
+    return np.zeros(len(held.y[rows]))
 
 
 def _codes(keys: KeyArray) -> IntArray:

@@ -37,7 +37,8 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     time where rows depend.
     """
     sets = [held.take(order) for held in evalsets]
-    found = copies(sets) if sets[0].cluster is None else None
+    alone = sets[0].cluster is None and sets[0].share == 1.0  # a sample has not all copies
+    found = copies(sets) if alone else None
     if found is not None:
         sets = [replace(held, cluster=found.clusters) for held in sets]
     first = sets[0]

@@ -293,7 +293,7 @@ def _near(ratio: FloatArray, factor: float) -> bool | None:
 
 # ---- leakage -------------------------------------------------------------------------------------
 
-_TENTH = 0.15
+_TENTH = 0.1
 _WITHIN = 0.95
 _ROUNDING = 1e-9
 
@@ -552,7 +552,7 @@ def swapped(seen: _Seen) -> RowFault | None:
     if not 0.1 < r2 < 0.9 or not seen.continuous or both[0, 1] <= 0:
         return None
     ahead, back = _slope(centre, y), _slope(y, centre)
-    if ahead[0] - 1.0 < -_SWAPPED * ahead[1] and abs(back[0] - 1.0) < 2.0 * back[1] < 0.15:
+    if ahead[0] - 1.0 < -_SWAPPED * ahead[1] and abs(back[0] - 1.0) < 3.0 * back[1] < 0.2:
         return _swap(seen, "swapped", {})
     return None
 
@@ -615,7 +615,7 @@ def other_order(evalset: EvalSet) -> RowFault | None:
             return None
         order = np.argsort(evalset.rows, kind="stable")
     order = order[:MOST_ROWS]
-    y, centre = evalset.y[order], centre_of([evalset])[order]
+    y, centre = evalset.y[order], centre_of(evalset, order)
     if np.ptp(y) == 0 or np.ptp(centre) == 0:
         return None
     y, centre = _ranks(y), _ranks(centre)
@@ -644,5 +644,5 @@ def other_order(evalset: EvalSet) -> RowFault | None:
 
 def _is_past(evalset: EvalSet, order: IntArray, lag: int) -> bool:
     """Whether predictions are made of an earlier y, as those of a weak memory are."""
-    y, centre = evalset.y[order], centre_of([evalset])[order]
+    y, centre = evalset.y[order], centre_of(evalset, order)
     return abs(float(np.corrcoef(y[:lag], centre[-lag:])[0, 1])) > 0.99

@@ -139,9 +139,11 @@ def _rows(draft: Draft, _: Finding) -> Words:
 
 def _copies(fault: RowFault) -> str:
     n, distinct = int(fault.facts["n"]), int(fault.facts["distinct"])
+    seen = f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat."
+    if fault.facts["sampled"]:
+        return f"{seen} Remove copies, or name what they share with --cluster."
     return (
-        f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat. "
-        "Copies count as one cluster; remove them, or name what they share with --cluster."
+        f"{seen} Copies count as one cluster; remove them, or name what they share with --cluster."
     )
 
 
