@@ -92,7 +92,7 @@ def judge(
     moved = _moved_by_rows(drafts)
     causes: dict[str, str] = {}
     for draft in drafts:
-        shares = {"rows": moved[draft.id]} if draft.id in moved else {}
+        shares = {"rows": moved[draft.id] + _unsure(draft)} if draft.id in moved else {}
         shares |= {name: unit * bad[name] for name, unit in draft.within.items() if name in bad}
         if draft.id in bad and sum(shares.values()) >= bad[draft.id] and shares:
             causes[draft.id] = max(shares, key=lambda name: shares[name])
@@ -113,6 +113,15 @@ def _moved_by_rows(drafts: Sequence[Draft]) -> dict[str, float]:
             for name, unit in fault.explains.items():
                 moved[name] = moved.get(name, 0.0) + unit * fault.share
     return moved
+
+
+def _unsure(draft: Draft) -> float:
+    """How far the end of the interval that is nearer to 0 lies from the effect."""
+    ends = sorted((abs(draft.lower), abs(draft.upper)))
+    if math.isnan(ends[0]):
+        return 0.0
+    near = ends[0] if draft.lower * draft.upper > 0 else 0.0
+    return max(abs(draft.effect) - near, 0.0)
 
 
 def ordered(
