@@ -12,6 +12,7 @@ from scipy import stats
 
 from howsure import assess, load
 from howsure.core.errors import InputError
+from howsure.core.labels import Categories
 from howsure.core.rng import child
 from howsure.predictions import (
     Distribution,
@@ -612,3 +613,15 @@ def test_a_column_that_may_mark_censored_rows_is_asked_for() -> None:
     read = assess(table, groups="event", trials=False)
     assert read.verdict.startswith("y seems censored in ")
     assert all(each.state != "bad" for each in read.findings)
+
+
+def test_copies_that_agree_in_a_small_group_are_no_proof() -> None:
+    """All 20 rows of a group are covered: by chance in one table of eight, five copies or not."""
+    rng = child(9, "small group")
+    site = np.arange(200) < 20
+    y = np.where(site, 0.1, 1.0) * rng.normal(size=200)
+    held = EvalSet.checked(y, Distribution.normal(np.zeros(200), np.ones(200)))
+    held = replace(held, groups={"site": Categories.checked(np.where(site, "A", "B"), "site")})
+    told, _ = examine(held.take(np.repeat(np.arange(200), 5)))
+    (groups,) = (each for each in told if each.id == "groups")
+    assert groups.p > 0.05
