@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MADE = (".venv/.made", ".venv/.dev", ".venv-bare/.made")
+NUMPYS = "NPY_DISABLE_CPU_FEATURES"
 LANES = ["ruff check", "ruff format", "mypy", "sphinx", "bare", "full"]
 TOOL = """#!/bin/sh
 case "$0 $*" in
@@ -48,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 def make(folder: Path, *arguments: str, red: str = "") -> tuple[int, str]:
     """Exit status and output of make; what is red are names of tools."""
-    hidden = ("MAKE", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "OPENBLAS_CORETYPE")
+    hidden = ("MAKE", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "OPENBLAS_CORETYPE", NUMPYS)
     kept = {name: value for name, value in os.environ.items() if name not in hidden}
     run = subprocess.run(
         ["make", *arguments],

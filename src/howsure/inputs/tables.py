@@ -21,7 +21,7 @@ from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_mode
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.classes import MisfitError, moved, ordered, without_classes
-from howsure.inputs.columns import assign_models, assign_roles, stated_spreads
+from howsure.inputs.columns import assign_models, assign_roles, censoring, stated_spreads
 from howsure.inputs.encoding import embedded
 from howsure.inputs.files import open_table
 from howsure.inputs.frames import FrameTable, MappingTable
@@ -97,6 +97,11 @@ class Loaded:
     def unread(self) -> tuple[str, ...]:
         """Columns that play no role, though their names say that they state an uncertainty."""
         return tuple(stated_spreads(u.column for u in self.explanation if u.role == "ignored"))
+
+    @property
+    def censoring(self) -> tuple[str, ...]:
+        """Columns that play no role, though their names say that they mark censored rows."""
+        return tuple(censoring(u.column for u in self.explanation if u.role == "ignored"))
 
     @property
     def facts(self) -> dict[str, str]:

@@ -532,7 +532,8 @@ def _robust_scores(
 
     The chances were fitted to the mean of all rows, so a group's share of the variance, a, of any
     surplus is taken back: inside it each row counts 1 − a, outside −a, both about their mean.
-    The error is at least that of independent rows: few clusters that agree by luck have none.
+    The error is at least that of independent rows, and of independent clusters where rows of each
+    are copies: few clusters that agree by luck have none.
     """
     size, rows = len(grouping.labels), len(off)
     mass = np.ones(rows) if evalset.weights is None else evalset.weights.values
@@ -571,8 +572,18 @@ def _robust_scores(
             units = np.square(held) / inside(np.square(mass))
         variance = variance * units / (units - 1)
         plain = inside(square * noise)
+        if evalset.cluster is not None and _are_copies(cluster, off, expected):
+            among = np.bincount(place, mass * noise) / sizes
+            plain = np.bincount(g, np.square(sizes) * among, minlength=size).astype(np.float64)
         floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
         return surplus / np.sqrt(np.maximum(variance, floor)), units
+
+
+def _are_copies(cluster: IntArray, *columns: FloatArray) -> bool:
+    """Whether all rows of each cluster are alike, and some cluster has several."""
+    _, first, codes = np.unique(cluster, return_index=True, return_inverse=True)
+    alike = (np.array_equal(values[first][codes.ravel()], values) for values in columns)
+    return len(first) < len(cluster) and all(alike)
 
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:

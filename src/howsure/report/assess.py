@@ -301,6 +301,7 @@ def assess_loaded(
         images=loaded.images,
         totals=loaded.totals,
         unread=loaded.unread,
+        censoring=loaded.censoring,
         tables=[loaded.manifest.table()] if loaded.manifest.files else (),
         facts={**(facts or {}), **loaded.facts},
         **options,
@@ -328,12 +329,14 @@ def assess_sets(
     images: npt.NDArray[Any] | None = None,
     totals: Sequence[Totals] = (),
     unread: Sequence[str] = (),
+    censoring: Sequence[str] = (),
     tables: Sequence[Table] = (),
 ) -> Assessment:
     """Assess evaluation sets of one or several models, as `assess` does.
 
     Where these are a sample of more rows, `totals` hold what all rows of each model add up to.
-    `unread` are columns that may state an uncertainty and play no role; `tables` come last.
+    `unread` are columns that may state an uncertainty and play no role, `censoring` those that may
+    mark censored rows; `tables` come last.
 
     Rows are first put in an order that only their content decides, and products run on one
     thread: neither the order of rows nor the number of threads changes a number. `recalibration`
@@ -382,7 +385,7 @@ def assess_sets(
             records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
         first = int(bool(said) and getattr(said[0], "id", "") == "comparison")
-        said = [*said[:first], *_unknown(evalsets), *said[first:], *_unread(unread)]
+        said = [*said[:first], *_unknown(evalsets), *said[first:], *_unread(unread, censoring)]
         last = [silent, *tables]
         tested = None
         if trials:
@@ -813,8 +816,12 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
         )
 
 
-def _unread(names: Sequence[str]) -> Iterator[VerdictLine]:
-    """Columns that may state an uncertainty."""
+def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictLine]:
+    """Columns that may state an uncertainty, or mark censored rows."""
+    if censoring:
+        told = quoted(censoring[0])
+        text = f"Column {told} may mark censored rows and is not read: --groups {told} judges them."
+        yield VerdictLine(text, "info")
     if names:
         told = listed(map(quoted, names), most=3)
         text = f"Column {told} may state uncertainty and is not read: --sd or --variance reads it."

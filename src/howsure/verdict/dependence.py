@@ -26,14 +26,21 @@ from howsure.metrics.serial import (
 )
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
+from howsure.verdict.copies import copies
 
 Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""
 
 
 def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet], tuple[Known, ...]]:
-    """The sets in the order of their content; batches of time are clusters where rows depend."""
+    """The sets in the order of their content; copies of a row are a cluster, and so are batches of
+    time where rows depend.
+    """
     sets = [held.take(order) for held in evalsets]
+    alone = sets[0].cluster is None and sets[0].share == 1.0  # a sample has not all copies
+    found = copies(sets) if alone else None
+    if found is not None:
+        sets = [replace(held, cluster=found.clusters) for held in sets]
     first = sets[0]
     if first.time is None and first.cluster is None:
         return sets, tuple(_known(held, partial(_in_file_order, held)) for held in evalsets)

@@ -23,6 +23,7 @@ from howsure.metrics.groups import MOST_LABELS
 from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.binomial import binomial_test
+from howsure.verdict.rows import row_faults
 
 State = Literal["good", "watch", "bad", "negligible", "undecided"]
 
@@ -59,6 +60,13 @@ class Question:
 
 QUESTIONS: Mapping[str, Question] = MappingProxyType(
     {
+        "rows": Question(
+            asked="Are rows what they seem?",
+            label="Rows",
+            unit="share",
+            tolerance=0.0,
+            margin=math.nan,
+        ),
         "coverage": Question(
             asked="Do the intervals cover as often as they claim?", label="Coverage", unit="share"
         ),
@@ -307,7 +315,10 @@ def case_of(
 
 
 def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], dict[str, str]]:
-    """What every question shows, and the reasons of those that do not apply."""
+    """What every question shows, and the reasons of those that do not apply.
+
+    Of rows that are what they seem nothing is said.
+    """
     drafts: list[Draft] = []
     silent: dict[str, str] = {}
     for name in QUESTIONS:
@@ -318,7 +329,7 @@ def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], di
         answer = attempt(told, partial(_asked, name, case), str)
         if isinstance(answer, Draft):
             drafts.append(answer)
-        else:
+        elif answer:
             silent[name] = answer
     return drafts, silent
 
@@ -351,6 +362,20 @@ def _at_worst(case: Case, ask: Callable[[Case], Draft]) -> Draft:
         p=p,
         beside=tuple((each.lower, each.upper) for each in others),
         facts={**chosen.facts, "others": [each.facts["coverage"] for each in others]},
+    )
+
+
+def _rows(case: Case) -> Draft:
+    found = row_faults(case.evalset)
+    if not found:
+        raise UnanswerableError("")
+    first = found[0]
+    return Draft(
+        id="rows",
+        effect=first.share,
+        n=float(case.evalset.n),
+        watch=True,
+        facts={"found": found, "bad": any(each.bad for each in found)},
     )
 
 
@@ -758,6 +783,7 @@ def _comparison(case: Case) -> Draft:
 
 
 _ASKERS: Mapping[str, Callable[[Case], Draft]] = {
+    "rows": _rows,
     "coverage": _coverage,
     "bias": _bias,
     "spread": _spread,

@@ -73,6 +73,7 @@ _KINDS = tuple(kind for kind in (*(each.kind for each in RICHEST), POINT) if kin
 """Kinds of prediction, what says most first: that one decides what is tried."""
 _OWN = frozenset(("groups", "region", "width", "trade"))
 """Findings that only what aims at them heals: else they are out of sight, as folds differ."""
+_NOT_MENDED = frozenset(("congruence", "rows"))
 _EQUAL = 1e-9
 _HARM = 0.005
 """Share of a part's score that a mend may add to it."""
@@ -267,16 +268,26 @@ def tried(
     miss_range: Sequence[float] = MISS_RANGE,
 ) -> Trials:
     """The same of rows in the order of their content whose findings are known."""
-    red = tuple(each for each in findings if each.state == "bad" and each.id != "congruence")
+    red = tuple(each for each in findings if each.state == "bad" and each.id not in _NOT_MENDED)
     kinds = kinds_of(evalset)
     kind = next((each for each in _KINDS if each in kinds), "")
-    if not kind or LabelSets.kind in kinds:
+    other = any(each.id == "rows" and each.state == "bad" for each in findings)
+    if not kind or LabelSets.kind in kinds or other:  # rows are put right before predictions
         return Trials(advice=None)
     part = View(evalset, seed=seed).part(MOST_ROWS).evalset
     ids, clear = tuple(each.id for each in red), _clear(red)
     worst = next((each.where for each in red if each.id == "groups"), "")
     bench = _Bench(
-        part, dependence, ids, clear, kind, coverages, seed, ignore, worst, miss_range=miss_range
+        part,
+        dependence,
+        ids,
+        clear,
+        kind,
+        coverages,
+        seed,
+        {*ignore, "rows"},
+        worst,
+        miss_range=miss_range,
     )
     if bench.too_few:
         return _concluded(Trials(advice=None), red, bench, prefix, bench.too_few)
