@@ -561,7 +561,7 @@ def _robust_scores(
         plain = inside(square * noise)
         if evalset.cluster is not None and _are_copies(cluster, off, expected):
             among = np.bincount(place, mass * noise) / sizes
-            plain = np.bincount(g, np.square(sizes) * among, minlength=size)
+            plain = np.bincount(g, np.square(sizes) * among, minlength=size).astype(np.float64)
         floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
         return surplus / np.sqrt(np.maximum(variance, floor)), units
 
