@@ -106,16 +106,17 @@ def _said(evalsets: Sequence[EvalSet]) -> list[Any]:
     return columns or [np.zeros(first.n)]
 
 
-def centre_of(held: EvalSet, rows: Rows | slice = slice(None)) -> FloatArray:
+def centre_of(held: EvalSet, rows: Rows | None = None) -> FloatArray:
     """A number of each row by which rows of like predictions are neighbours."""
+    chosen = np.arange(held.n) if rows is None else rows
     if held.point is not None:
-        return held.point[rows]
+        return held.point[chosen]
     for belief in held.beliefs:
         for numbers in belief.numbers().values():
-            values = numbers[rows]
+            values = numbers[chosen]
             if np.isfinite(values).all():
                 return np.asarray(np.mean(values.reshape(len(values), -1), axis=1))
-    return np.zeros(len(held.y[rows]))
+    return np.zeros(len(held.y[chosen]))
 
 
 def _codes(keys: KeyArray) -> IntArray:
