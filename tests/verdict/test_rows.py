@@ -24,7 +24,7 @@ from howsure.predictions import (
     content_order,
 )
 from howsure.verdict import examine
-from howsure.verdict.copies import RowFault
+from howsure.verdict.copies import RowFault, copies
 from howsure.verdict.dependence import follow
 from howsure.verdict.mends import try_mends
 from howsure.verdict.rows import row_faults
@@ -625,3 +625,13 @@ def test_copies_that_agree_in_a_small_group_are_no_proof() -> None:
     told, _ = examine(held.take(np.repeat(np.arange(200), 5)))
     (groups,) = (each for each in told if each.id == "groups")
     assert groups.p > 0.05
+
+
+def test_counts_of_hours_that_are_alike_are_no_copies() -> None:
+    """The hour before as a forecast of whole numbers that change little: nothing was copied."""
+    rng = np.random.default_rng(4)
+    hours = np.arange(6_000)
+    y = np.abs(np.cumsum(rng.integers(-1, 2, len(hours)))).astype(np.float64)
+    before = np.concatenate([y[:1], y[:-1]])
+    held = EvalSet.checked(y, Distribution.normal(before, np.full(len(y), 5.0)))
+    assert copies([held]) is None

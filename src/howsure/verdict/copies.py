@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
@@ -46,6 +47,8 @@ _NEAR = 0.005
 _BY_CHANCE = 2 * _NEAR * len(_FRACTIONS)
 _LATTICE = 0.05
 _MOST_DIGITS = 9
+_MEASURED = 0.5
+"""Different values for each different row from which on a column is no count."""
 _DENSITY = 0.5
 """How often two values of a law of unit sd are within a unit of each other, nearly at most."""
 
@@ -77,9 +80,12 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
         return None
     if any(isinstance(belief, LabelSets) for held in evalsets for belief in held.beliefs):
         return None
-    beside = row_hashes(*_said(evalsets))
+    said = _said(evalsets)
+    beside = row_hashes(*said)
     codes = _codes(row_hashes(first.y, beside))
     distinct = int(codes.max()) + 1
+    if not any(_measured(values, distinct) for values in (first.y, *said)):
+        return None
     if n - distinct < fewest or not _beyond_chance(first.y, beside, codes, centre_of(first)):
         return None
     fault = RowFault(
@@ -89,6 +95,12 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
         facts={"n": n, "distinct": distinct, "sampled": first.share < 1.0},
     )
     return Copies(Categories(codes, np.arange(1, distinct + 1)), fault)
+
+
+def _measured(values: npt.NDArray[Any], distinct: int) -> bool:
+    """Whether numbers differ wherever rows do, nearly: of counts alone any content may repeat."""
+    first = values.reshape(len(values), -1)[:, 0]
+    return len(np.unique(first)) >= _MEASURED * distinct
 
 
 def _said(evalsets: Sequence[EvalSet]) -> list[Any]:
