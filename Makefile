@@ -18,7 +18,7 @@ PROCESSORS := $(addprefix OPENBLAS_CORETYPE=,Haswell SkylakeX Zen) \
 	$(addprefix NPY_DISABLE_CPU_FEATURES=,$(AVX512) X86_V3,$(AVX512))
 QUICK = -m "not slow and not rate"
 
-.PHONY: demo test test-full test-quick test-fast test-bare test-rates rates processors lint docs \
+.PHONY: demo test test-full test-quick test-fast test-bare rates processors lint docs \
 	benchmark mutate clean
 
 demo: .venv/.report
@@ -32,11 +32,8 @@ test:
 test-full: .venv/.dev
 	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}site $(call PYTEST,.venv) -m "not rate" --pace 12
 
-# What is too dear for every day, and the quick tests on the oldest processor, with two threads.
-rates:
-	$(LANES) test-rates "test-quick THREADS=2 $(lastword $(PROCESSORS))"
-
-test-rates: .venv/.dev
+# What is too dear for every day.
+rates: .venv/.dev
 	$(call PYTEST,.venv) -m rate --pace 12
 
 # Whether the tests hang on the processor: the quick ones on each, with one thread and with two.

@@ -447,12 +447,16 @@ def clipped_predictions(seen: _Seen) -> RowFault | None:
 _COARSE = 0.4
 
 
+_VALUES = 8
+"""Values of y below which they are codes, and nothing was rounded."""
+
+
 def rounded(seen: _Seen) -> RowFault | None:
     """y in steps that are large for the stated spread, beside predictions of any value."""
     if not seen.stated or any(map(_is_discrete, seen.evalset.beliefs)):
         return None
     step = step_of(seen.y)
-    if not step or len(np.unique(seen.y)) < 3:
+    if not step or len(np.unique(seen.y)) < _VALUES:
         return None
     for times in (10.0, 10.0, 10.0, 5.0, 2.5, 2.0):
         if _on_grid(seen.y, times * step).all():
