@@ -261,6 +261,7 @@ def test_weights_repeat_rows_and_no_order_matters(make: Callable[[int, int], Eva
         assert first.group == second.group
 
 
+@pytest.mark.slow
 def test_what_is_left_out_of_many_groups_is_told() -> None:
     rng = np.random.default_rng(0)
     held = EvalSet.checked(

@@ -56,6 +56,7 @@ def test_the_published_calibration_error_is_unjust_to_the_truth(result: Any) -> 
     assert result.mean("Gaussian", "ECE") == result.mean("Gaussian", "ECE exact")
 
 
+@pytest.mark.slow
 def test_settings_are_run_and_told(example: ModuleType, tmp_path: Path) -> None:
     needs("matplotlib")
     settings = ["last epoch", "all as published"]
