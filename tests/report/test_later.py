@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -123,3 +124,18 @@ def test_a_verdict_loads_no_library_that_it_does_not_need(ending: str, tmp_path:
         check=True,
     )
     assert run.stdout.split("\n")[-2] == "[] True"
+
+
+def test_an_interruption_is_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = howsure.assess(table(), groups="side").to_json()
+    late = howsure.assess(table(), groups="side")
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    for stage in ("with_nulls", "curves_of"):
+        with monkeypatch.context() as patched:
+            patched.setattr(door, stage, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                late.to_json()
+    assert late.to_json() == expected

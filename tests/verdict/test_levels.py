@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy.special import ndtri
@@ -110,3 +112,12 @@ def test_right_models_are_seldom_condemned(stated: int) -> None:
         found, _ = examine(EvalSet.checked(y, Intervals(-ends, ends, shares.tolist())))
         bad += any(each.state == "bad" for each in found)
     assert bad <= 0.05 * 150 + 3 * np.sqrt(150 * 0.05 * 0.95)
+
+
+def test_the_rows_that_would_decide_do_so_at_every_level() -> None:
+    """Of each level alone the rows that bring it within the margin; of all the most of them."""
+    y = np.random.default_rng(1).normal(size=1_200)
+    told = finding(y, bands(1_200), "coverage").sentence
+    (rows,) = re.findall(r"about ([\d,]+) rows would decide", told)
+    alone = Intervals(*(end[:, None] for end in bands(1_200).interval(0.68)), [0.68])
+    assert f"about {rows} rows would decide" in finding(y, alone, "coverage").sentence

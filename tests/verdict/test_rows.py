@@ -317,7 +317,7 @@ def test_copies_in_a_sample_are_told_and_are_no_clusters() -> None:
     held = replace(drawn(normal, 100, 0).take(np.repeat(np.arange(100), 5)), share=0.5)
     (followed,), _ = follow([held], content_order([held]))
     assert followed.cluster is None
-    assert fault(held, "copies").facts["sampled"]
+    assert not fault(held, "copies").facts["together"]
 
 
 def test_no_advice_comes_of_copies_in_two_folds() -> None:
@@ -627,11 +627,14 @@ def test_copies_that_agree_in_a_small_group_are_no_proof() -> None:
     assert groups.p > 0.05
 
 
-def test_counts_of_hours_that_are_alike_are_no_copies() -> None:
-    """The hour before as a forecast of whole numbers that change little: nothing was copied."""
-    rng = np.random.default_rng(4)
-    hours = np.arange(6_000)
-    y = np.abs(np.cumsum(rng.integers(-1, 2, len(hours)))).astype(np.float64)
-    before = np.concatenate([y[:1], y[:-1]])
-    held = EvalSet.checked(y, Distribution.normal(before, np.full(len(y), 5.0)))
-    assert copies([held]) is None
+def test_clusters_that_hold_copies_and_others_name_what_they_share() -> None:
+    held = drawn(normal, 100, 0).take(np.repeat(np.arange(100), 5))
+    units = np.repeat(np.arange(20), 25)
+    named = replace(held, cluster=Categories.checked(units, "cluster"))
+    assert copies([named]) is None
+    apart = replace(held, cluster=Categories.checked(np.arange(500) % 5, "cluster"))
+    found = copies([apart])
+    assert found is not None
+    assert not found.fault.facts["together"]
+    alike = replace(held, cluster=Categories.checked(np.repeat(np.arange(100), 5), "cluster"))
+    assert fault(alike, "copies").facts["together"]

@@ -92,15 +92,17 @@ def evaluate(
     if beside:  # such measures are told at the headline coverage alone
         wanted = wanted[-1:]
     asked = frozenset(slow)
-    view = View(
-        evalset,
-        seed=seed,
-        confidence=confidence,
-        slow=asked,
-        given=given,
-        miss_range=check_miss_range(miss_range),
-    )
-    view = view if known is None else known.view
+    if known is None:
+        view = View(
+            evalset,
+            seed=seed,
+            confidence=confidence,
+            slow=asked,
+            given=given,
+            miss_range=check_miss_range(miss_range),
+        )
+    else:
+        view = known.view
     held: dict[str, list[Record]] = {}
     for record in () if known is None else known.records:
         held.setdefault(record.metric, []).append(record)

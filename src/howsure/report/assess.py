@@ -476,7 +476,7 @@ class _Model:
         entries = catalogue()
         keys = (name for name in KEY_NUMBERS if not entries[name].beside)
         self.found = self._evaluated(dict.fromkeys((*MEASURES[""], *keys)), None)
-        self._group(compare_groups)
+        self.groups = self._grouped(self.found, compare_groups)
         asked = tuple(
             record
             for record in self.found.records
@@ -490,17 +490,15 @@ class _Model:
         self.found.view.forget()
 
     def complete(self) -> None:
-        """Measure everything."""
+        """Measure everything; nothing is kept of what an interruption leaves half done."""
         if self._complete:
             return
-        known = None if self._totals is not None else self.found
-        found = self.found = self._evaluated(None, known)
-        tests = None if known is None else self.groups
-        self._group(
-            partial(assess_groups, statistics="group_statistics" in self.how.slow, tests=tests)
-        )
+        known, tests = (None, None) if self._totals is not None else (self.found, self.groups)
+        found = self._evaluated(None, known)
+        statistics = "group_statistics" in self.how.slow
+        groups = self._grouped(found, partial(assess_groups, statistics=statistics, tests=tests))
         told, in_groups = with_nulls(
-            found, self.groups.records, seed=self.how.seed, dependence=self._dependence
+            found, groups.records, seed=self.how.seed, dependence=self._dependence
         )
         if self._totals is not None:
             sampled = replace(found, records=told)
@@ -508,10 +506,10 @@ class _Model:
                 self._totals, sampled, self._dependence, self.how.seed, self.how.confidence
             )
             told, of_all = whole.told(in_groups)
-            in_groups, table = of_all.records, of_all.table
-            self.groups = replace(self.groups, table=table or self.groups.table)
+            in_groups = of_all.records
+            groups = groups if of_all.table is None else replace(groups, table=of_all.table)
             self.of_all = whole.calibration_curves()
-        self.found = replace(found, records=told)
+        self.found, self.groups = replace(found, records=told), groups
         self.records, self._complete = (*told, *in_groups), True
 
     def tables(self) -> list[Table]:
@@ -536,10 +534,10 @@ class _Model:
             known=known,
         )
 
-    def _group(self, ask: Callable[..., GroupReport]) -> None:
-        self.groups = attempt(
+    def _grouped(self, found: Evaluation, ask: Callable[..., GroupReport]) -> GroupReport:
+        return attempt(
             f"groups of {self.name}",
-            partial(ask, self.found, confidence=self.how.confidence, seed=self.how.seed),
+            partial(ask, found, confidence=self.how.confidence, seed=self.how.seed),
             lambda _: GroupReport((), None, ()),
         )
 

@@ -64,6 +64,8 @@ class Copies:
 def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
     """Rows that are equal in y, inputs and all predictions, where chance does not explain them.
 
+    None where what they share is named, as clusters that hold them and others.
+
     Chance ties what is counted or rounded: as many ties are expected among rows of one prediction
     as neighbouring predictions have, or, where predictions hardly differ, if y stands on a lattice.
 
@@ -88,11 +90,15 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
         return None
     if n - distinct < fewest or not _beyond_chance(first.y, beside, codes, centre_of(first)):
         return None
+    units = codes if first.cluster is None else first.cluster.codes
+    named = len(np.unique(units)) < distinct
+    if named and len(np.unique(codes * (int(units.max()) + 1) + units)) == distinct:
+        return None  # what copies share is named: they lie within clusters
     fault = RowFault(
         name="copies",
         rows=float(n - distinct),
         share=(n - distinct) / n,
-        facts={"n": n, "distinct": distinct, "sampled": first.share < 1.0},
+        facts={"n": n, "distinct": distinct, "together": not named and first.share == 1.0},
     )
     return Copies(Categories(codes, np.arange(1, distinct + 1)), fault)
 

@@ -158,8 +158,8 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     margin = max(question.margin, allowed)
     size = abs(draft.effect)
     proven, alone = adjusted < LEVEL, draft.p < LEVEL
-    spans = [(draft.lower, draft.upper), *draft.beside]
-    within = all(lower >= -margin and upper <= margin for lower, upper in spans)
+    spans = [(draft.effect, draft.lower, draft.upper), *draft.beside]
+    within = all(lower >= -margin and upper <= margin for _, lower, upper in spans)
     state: State = "undecided"
     if draft.id == "rows":
         state = "bad" if draft.facts["bad"] else "watch"

@@ -221,8 +221,8 @@ class Draft:
 
     `good` overrides the margin where evidence for a model has another form; `watch` is of what is
     never bad. `within` names the findings that explain this one where they are bad, each with the
-    effect here that one unit of theirs explains. `beside` are intervals that must lie within the
-    margin too, for the finding to be good. `facts` are for the sentence.
+    effect here that one unit of theirs explains. `beside` are effects, each with its interval,
+    that must lie within the margin too, for the finding to be good. `facts` are for the sentence.
     """
 
     id: str
@@ -235,7 +235,7 @@ class Draft:
     good: bool | None = None
     watch: bool = False
     within: Mapping[str, float] = field(default_factory=dict)
-    beside: tuple[tuple[float, float], ...] = ()
+    beside: tuple[tuple[float, float, float], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -346,22 +346,22 @@ def _at_worst(case: Case, ask: Callable[[Case], Draft]) -> Draft:
 
     Where none is proven to be off, at the headline level.
     """
-    headline = ask(case)
-    drafts: list[Draft] = []
+    drafts: dict[float, Draft] = {}
     for coverage, records in case.levels.items():
         with suppress(UnanswerableError):
-            drafts.append(ask(replace(case, coverage=coverage, records=records)))
-    if len(drafts) < 2 or any(math.isnan(draft.p) for draft in drafts):
+            drafts[coverage] = ask(replace(case, coverage=coverage, records=records))
+    headline = drafts.pop(case.coverage, None) or ask(case)
+    if not drafts or any(math.isnan(draft.p) for draft in (headline, *drafts.values())):
         return headline
-    worst = min(drafts, key=lambda draft: draft.p)
-    p = min(len(drafts) * worst.p, 1.0)
-    chosen = worst if p < _PLAIN else headline
-    others = [each for each in drafts if each.facts["coverage"] != chosen.facts["coverage"]]
+    every = {case.coverage: headline, **drafts}
+    worst = min(every, key=lambda coverage: every[coverage].p)
+    p = min(len(every) * every[worst].p, 1.0)
+    chosen = every.pop(worst if p < _PLAIN else case.coverage)
     return replace(
         chosen,
         p=p,
-        beside=tuple((each.lower, each.upper) for each in others),
-        facts={**chosen.facts, "others": [each.facts["coverage"] for each in others]},
+        beside=tuple((each.effect, each.lower, each.upper) for each in every.values()),
+        facts={**chosen.facts, "others": list(every)},
     )
 
 

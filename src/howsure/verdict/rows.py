@@ -445,8 +445,6 @@ def clipped_predictions(seen: _Seen) -> RowFault | None:
 # ---- rounded y -----------------------------------------------------------------------------------
 
 _COARSE = 0.4
-
-
 _VALUES = 8
 """Values of y below which they are codes, and nothing was rounded."""
 

@@ -87,12 +87,14 @@ def _rows_that_decide(finding: Finding, draft: Draft) -> str:
     if finding.where:
         return ""
     margin = _margin(finding)
-    half = (finding.upper - finding.lower) / 2.0
-    size = abs(finding.effect)
-    if math.isnan(margin) or not math.isfinite(half) or not half > 0 or math.isnan(draft.n):
+    spans = [(finding.effect, finding.lower, finding.upper), *draft.beside]
+    pairs = [((high - low) / 2.0, abs(effect)) for effect, low, high in spans]
+    known = all(math.isfinite(half) and half > 0 for half, _ in pairs)
+    if math.isnan(margin) or not known or math.isnan(draft.n):
         return ""
-    ways = (half / (margin - size) if size < margin else math.inf, _JOINT * half / max(size, 1e-9))
-    need = draft.n * min(ways) ** 2
+    within = max(half / (margin - size) if size < margin else math.inf for half, size in pairs)
+    proven = min(_JOINT * half / max(size, 1e-9) for half, size in pairs)
+    need = draft.n * min(within, proven) ** 2
     digits = 10 ** max(math.floor(math.log10(max(need, 1.0))) - 1, 0)
     rows = math.ceil(need / digits) * digits
     return f"; about {rows:,} rows would decide" if rows > draft.n else ""
@@ -140,7 +142,7 @@ def _rows(draft: Draft, _: Finding) -> Words:
 def _copies(fault: RowFault) -> str:
     n, distinct = int(fault.facts["n"]), int(fault.facts["distinct"])
     seen = f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat."
-    if fault.facts["sampled"]:
+    if not fault.facts["together"]:
         return f"{seen} Remove copies, or name what they share with --cluster."
     return (
         f"{seen} Copies count as one cluster; remove them, or name what they share with --cluster."
