@@ -17,7 +17,7 @@ import howsure
 from howsure import Assessment, Distribution
 from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
-from howsure.report import assess as door
+from howsure.report import measured
 from howsure.report.short_forms import KEY_NUMBERS
 from howsure.verdict.findings import MEASURES
 
@@ -64,12 +64,12 @@ def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.Monk
     asked = held["y"], (laws if models > 1 else laws["m0"])
     quick = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     every = tuple(name for name, entry in catalogue().items() if entry.forms)
-    monkeypatch.setattr(door, "KEY_NUMBERS", every)  # so that all is measured at once
+    monkeypatch.setattr(measured, "KEY_NUMBERS", every)  # so that all is measured at once
     all_of = {
         beside: tuple(name for name in every if catalogue()[name].beside == beside)
         for beside in MEASURES
     }
-    monkeypatch.setattr(door, "MEASURES", all_of)
+    monkeypatch.setattr(measured, "MEASURES", all_of)
     slow = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     assert quick.lines == slow.lines
     assert repr(quick.findings) == repr(slow.findings)
@@ -135,7 +135,7 @@ def test_an_interruption_is_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> Non
 
     for stage in ("with_nulls", "curves_of"):
         with monkeypatch.context() as patched:
-            patched.setattr(door, stage, interrupted)
+            patched.setattr(measured, stage, interrupted)
             with pytest.raises(KeyboardInterrupt):
                 late.to_json()
     assert late.to_json() == expected

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from howsure.core.errors import InputError
 from howsure.core.faults import attempt, collected
 from howsure.core.formats import listed
 from howsure.core.progress import Listener, listening, tell
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.figures.text import one_line
@@ -26,8 +26,8 @@ from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.source import quoted
 from howsure.inputs.tables import Missing
-from howsure.metrics.catalogue import asked_for, catalogue
-from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
+from howsure.metrics.catalogue import asked_for
+from howsure.metrics.compare import BEST, MOST_MODELS, Standing, standing
 from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
     CongruenceOptions,
@@ -36,26 +36,21 @@ from howsure.metrics.congruence.view import (
     congruence_mode,
     unanswered,
 )
-from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
-from howsure.metrics.interval_rows import interval_tables
-from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
-from howsure.metrics.metric import SLOW_ROWS, Beside
+from howsure.metrics.measure import Evaluation
+from howsure.metrics.metric import SLOW_ROWS
 from howsure.metrics.miss_range import MISS_RANGE, check_miss_range, in_words
-from howsure.predictions import EvalSet, Intervals, LabelSets, content_order
+from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
+from howsure.report.measured import Measuring, Model, everything, given_inputs
 from howsure.report.overview import overview
-from howsure.report.short_forms import KEY_NUMBERS
 from howsure.streaming.totals import Totals
-from howsure.streaming.whole import Whole
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import check_judging, ordered
-from howsure.verdict.findings import MEASURES, needs_null
 from howsure.verdict.mends import Trials, tried
-from howsure.verdict.nulls import with_nulls
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
@@ -354,9 +349,9 @@ def assess_sets(
     images = images[order] if images is not None and len(images) == len(order) else None
     evalsets, dependences = follow(evalsets, order)
     asked = frozenset(asked_for(slow, "slow"))
-    measuring = _Measuring(coverages, confidence, seed, asked, miss_range)
+    measuring = Measuring(coverages, confidence, seed, asked, miss_range)
     models = [
-        _Model(held, dependence, totals[place] if totals else None, measuring)
+        Model(held, dependence, totals[place] if totals else None, measuring)
         for place, (held, dependence) in enumerate(zip(evalsets, dependences, strict=True))
     ]
     with collected() as faults:
@@ -373,7 +368,7 @@ def assess_sets(
                 lambda _: None,
             )
         shown, about = _in_detail(done, found_best)
-        local = _given_inputs(evalsets, measuring)
+        local = given_inputs(evalsets, measuring)
         options = congruence or CongruenceOptions()
         reports = _congruence(evalsets, seed, asked, options, known, images)
         records = [
@@ -427,7 +422,7 @@ def assess_sets(
         ),
     )
     best = () if found_best is None else found_best.models
-    whole = partial(_whole, brief, models, detailed, best, evalsets, local, reports, ranked, last)
+    whole = partial(everything, brief, models, detailed, best, local, reports, ranked, last)
     return Assessment(
         lines=tuple(_line(each, len(done) > 1) for each in said),
         findings=tuple(_findings(said)),
@@ -436,178 +431,6 @@ def assess_sets(
         advice=None if tested is None else tested.advice,
         command=command,
         title=_title(done, facts or {}),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Measuring:
-    """How every model is measured."""
-
-    coverages: Sequence[float]
-    confidence: float
-    seed: int
-    slow: frozenset[str]
-    miss_range: Sequence[float]
-
-
-class _Model:
-    """One model: what its verdict and key numbers read, and later everything."""
-
-    found: Evaluation
-
-    def __init__(
-        self, evalset: EvalSet, dependence: Known, totals: Totals | None, how: _Measuring
-    ) -> None:
-        self.name, self.how = evalset.model, how
-        self._evalset, self._dependence, self._totals = evalset, dependence, totals
-        self.groups = GroupReport((), None, ())
-        self.records: tuple[Record, ...] = ()
-        self.of_all: list[Curve] = []
-        self._complete = False
-
-    def answer(self, *, key_numbers: bool) -> None:
-        """Measure what is read; of a sample of more rows, everything.
-
-        What a perfect model shows is drawn where a finding asks, or for the `key_numbers`.
-        """
-        if self._totals is not None:
-            self.complete()
-            return
-        entries = catalogue()
-        keys = (name for name in KEY_NUMBERS if not entries[name].beside)
-        self.found = self._evaluated(dict.fromkeys((*MEASURES[""], *keys)), None)
-        self.groups = self._grouped(self.found, compare_groups)
-        asked = tuple(
-            record
-            for record in self.found.records
-            if record.metric in KEY_NUMBERS and (key_numbers or needs_null(record))
-        )
-        told, _ = with_nulls(
-            replace(self.found, records=asked), seed=self.how.seed, dependence=self._dependence
-        )
-        others = (record for record in self.found.records if record not in asked)
-        self.records = (*told, *others, *self.groups.records)
-        self.found.view.forget()
-
-    def complete(self) -> None:
-        """Measure everything; nothing is kept of what an interruption leaves half done."""
-        if self._complete:
-            return
-        known, tests = (None, None) if self._totals is not None else (self.found, self.groups)
-        found = self._evaluated(None, known)
-        statistics = "group_statistics" in self.how.slow
-        groups = self._grouped(found, partial(assess_groups, statistics=statistics, tests=tests))
-        told, in_groups = with_nulls(
-            found, groups.records, seed=self.how.seed, dependence=self._dependence
-        )
-        if self._totals is not None:
-            sampled = replace(found, records=told)
-            whole = Whole(
-                self._totals, sampled, self._dependence, self.how.seed, self.how.confidence
-            )
-            told, of_all = whole.told(in_groups)
-            in_groups = of_all.records
-            groups = groups if of_all.table is None else replace(groups, table=of_all.table)
-            self.of_all = whole.calibration_curves()
-        self.found, self.groups = replace(found, records=told), groups
-        self.records, self._complete = (*told, *in_groups), True
-
-    def tables(self) -> list[Table]:
-        """Groups, those of its measures, and the worst rows."""
-        worst = attempt(
-            f"worst rows of {self.name}", partial(worst_rows, self.found), lambda _: None
-        )
-        if self._totals is not None and worst is not None:
-            worst = replace(worst, notes=f"{worst.notes} They are of the sample.")
-        made = (self.groups.table, *tables_of(self.found), worst)
-        return [table for table in made if table is not None]
-
-    def _evaluated(self, metrics: Iterable[str] | None, known: Evaluation | None) -> Evaluation:
-        return evaluate(
-            self._evalset,
-            coverages=self.how.coverages,
-            metrics=metrics,
-            confidence=self.how.confidence,
-            seed=self.how.seed,
-            slow=self.how.slow,
-            miss_range=self.how.miss_range,
-            known=known,
-        )
-
-    def _grouped(self, found: Evaluation, ask: Callable[..., GroupReport]) -> GroupReport:
-        return attempt(
-            f"groups of {self.name}",
-            partial(ask, found, confidence=self.how.confidence, seed=self.how.seed),
-            lambda _: GroupReport((), None, ()),
-        )
-
-
-@one_thread()
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def _whole(
-    brief: Basis,
-    models: Sequence[_Model],
-    detailed: Sequence[_Model],
-    best: Sequence[str],
-    evalsets: Sequence[EvalSet],
-    local: Sequence[Evaluation],
-    reports: Sequence[CongruenceReport],
-    before: Sequence[Table],
-    after: Sequence[Table],
-) -> Basis:
-    """Everything: what no sentence needed is measured now.
-
-    Tables stand between those `before` and `after`.
-    """
-    how = models[0].how
-    confidence, seed = how.confidence, how.seed
-    steps = len(models) + len(detailed)
-    tables: list[Table] = []
-    told = {note for model in models for note in model.groups.notes}
-    with collected() as faults:
-        for place, model in enumerate(models):
-            tell(f"all measures of {model.name}", place, steps)
-            model.complete()
-        notes = [n for model in models for n in model.groups.notes if n not in told]
-        curves = [curve for model in models for curve in model.of_all]
-        of_all = {(curve.name, curve.model) for curve in curves}
-        for place, model in enumerate(detailed):
-            tell(f"curves of {model.name}", len(models) + place, steps)
-            drawn = curves_of(model.found, confidence=confidence)
-            curves.extend(each for each in drawn if (each.name, each.model) not in of_all)
-            tables.extend(model.tables())
-        of_rows, reasons = attempt(
-            "intervals beside y",
-            partial(interval_tables, [model.found for model in detailed], seed=seed),
-            lambda reason: ([], [reason]),
-        )
-        tables.extend(of_rows)
-        local = _given_inputs(evalsets, how, local)
-        for found in local:
-            tables.extend(tables_of(found))
-            curves.extend(curves_of(found, confidence=confidence))
-        for report in reports:
-            tables.extend(report.tables)
-            curves.extend(report.curves)
-        shown = {"", *(model.name for model in detailed)}
-        tables = [table for table in tables if table.model in shown]
-        if len(models) > 1:
-            done = [model.found for model in models]
-            differences = attempt(
-                "comparison of models",
-                partial(compare, done, order=best, confidence=confidence, seed=seed),
-                lambda _: None,
-            )
-            tables.extend([] if differences is None else [differences])
-    return Basis(
-        records=(
-            *(record for model in models for record in model.records),
-            *(record for found in local for record in found.records),
-            *(report.record for report in reports),
-        ),
-        curves=tuple(curve for curve in curves if curve.model in shown),
-        tables=(*before, *tables, *after),
-        facts=noted(brief.facts, [*notes, *reasons, *faults]),
     )
 
 
@@ -639,37 +462,6 @@ def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set
     best = names[:BEST] if ranked is None else list(ranked.models[:BEST])
     how = "that came first" if ranked is None else f"of lowest mean {ranked.score.title}"
     return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
-
-
-def _given_inputs(
-    evalsets: Sequence[EvalSet], how: _Measuring, known: Sequence[Evaluation] | None = None
-) -> list[Evaluation]:
-    """What the verdict reads of coverage given inputs, of every model that has any.
-
-    By ease or rank too, where that is known; everything, if what it reads is `known`.
-    """
-    asked: list[tuple[EvalSet, Beside]] = []
-    for held in evalsets:
-        ranked = any(isinstance(b, LabelSets) and b.probabilities is not None for b in held.beliefs)
-        if held.ease in held.features or ranked:
-            asked.append((held, "ease"))
-        if held.features or held.embedding is not None:
-            asked.append((held, "inputs"))
-    made = []
-    for place, (held, beside) in enumerate(asked):
-        tell(f"coverage given inputs of {held.model}", place, len(asked))
-        made.append(
-            evaluate(
-                held,
-                metrics=MEASURES[beside] if known is None else None,
-                beside=beside,
-                confidence=how.confidence,
-                seed=how.seed,
-                slow=how.slow,
-                known=None if known is None else known[place],
-            )
-        )
-    return made
 
 
 def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> dict[str, str]:
