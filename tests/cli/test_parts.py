@@ -100,7 +100,7 @@ def test_how_columns_of_a_folder_are_read(folder: Path) -> None:
     assert "Recognised names" in told
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_what_was_read_is_told(folder: Path) -> None:
     """On the terminal and the page in a line, in JSON file by file; also by other commands."""
     (folder / "preds" / "README.txt").write_text("three days")

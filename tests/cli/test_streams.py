@@ -170,24 +170,29 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
+STEERED = [
+    ["assess", "FILE", "--groups", f"g{HOSTILE}", "-o", f"{HOSTILE}.md"],
+    ["assess", "FILE", "--explain-input"],
+    ["assess", "FILE", "--features", f"x{HOSTILE}", "--reference", "FILE"],
+    ["assess", f"gone{HOSTILE}.csv"],
+    ["assess", "FILE", "--y", HOSTILE],
+    ["assess", "FILE", "-o", f"{HOSTILE}.exe"],
+    ["check", "FILE", "--min-coverage", "0.5"],
+    ["check", "FILE", "--min", f"{HOSTILE}=1"],
+    ["characteristic", "FILE", "--bootstrap", "20"],
+    ["recalibrate", "FILE", "--calibration", "FILE", "-o", f"{HOSTILE}.csv"],
+    ["recalibrate", "FILE", "--calibration", "FILE", "--compare", "-o", f"{HOSTILE}.md"],
+    ["simulate", "FILE", "--method", "linear_t", "--target", f"g{HOSTILE}"],
+    ["metrics", HOSTILE],
+    ["data", "check", HOSTILE],
+]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["assess", "FILE", "--groups", f"g{HOSTILE}"],
-        ["assess", "FILE", "--groups", f"g{HOSTILE}", "-o", f"{HOSTILE}.md"],
-        ["assess", "FILE", "--explain-input"],
-        ["assess", "FILE", "--features", f"x{HOSTILE}", "--reference", "FILE"],
-        ["assess", f"gone{HOSTILE}.csv"],
-        ["assess", "FILE", "--y", HOSTILE],
-        ["assess", "FILE", "-o", f"{HOSTILE}.exe"],
-        ["check", "FILE", "--min-coverage", "0.5"],
-        ["check", "FILE", "--min", f"{HOSTILE}=1"],
-        ["characteristic", "FILE", "--bootstrap", "20"],
-        ["recalibrate", "FILE", "--calibration", "FILE", "-o", f"{HOSTILE}.csv"],
-        ["recalibrate", "FILE", "--calibration", "FILE", "--compare", "-o", f"{HOSTILE}.md"],
-        ["simulate", "FILE", "--method", "linear_t", "--target", f"g{HOSTILE}"],
-        ["metrics", HOSTILE],
-        ["data", "check", HOSTILE],
+        *(pytest.param(each, marks=pytest.mark.rate) for each in STEERED),
     ],
 )
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def test_after_quantile_regressor() -> None:
     assert result.value("kendall_tau") > 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_after_torch() -> None:
     needs("torch")
     result = example("after_torch").main(steps=200)

@@ -100,7 +100,7 @@ def test_the_first_number_is_at_the_headline() -> None:
 
 
 @pytest.mark.parametrize("stated", [2, 9])
-@pytest.mark.slow
+@pytest.mark.rate
 def test_right_models_are_seldom_condemned(stated: int) -> None:
     shares = np.linspace(0.1, 0.95, stated)
     half = ndtri((1.0 + shares) / 2.0)

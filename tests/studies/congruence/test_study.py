@@ -310,7 +310,7 @@ def test_an_encoder_by_name_says_where_inputs_are_alike(tmp_path: Path) -> None:
         assert part.result.runs[0].value("nll") == plain[label][0].result.runs[0].value("nll")
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_real_pictures_are_compared_by_a_network_in_onnx(
     data_dir: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

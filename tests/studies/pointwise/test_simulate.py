@@ -399,7 +399,7 @@ def test_an_error_of_input_is_one_line_and_exit_2() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     told = [*RUN, "simulate", "friedman1", "--method", "gaussian_process", "--trials", "9999"]
     running = subprocess.Popen(

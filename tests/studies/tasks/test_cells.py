@@ -226,7 +226,7 @@ def test_sizes_of_the_faithful_recipe_are_means_of_the_largest() -> None:
     assert abs(small[0] - wanted).max() <= 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_drawn_cells_are_like_the_simulators(data_dir: Callable[[str], Path]) -> None:
     """Real output of the simulator with settings near ours: the same kind of picture."""
     held = np.load(data_dir("img_cell_counting") / "vgg_cells.npz")
