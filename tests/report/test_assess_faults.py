@@ -169,7 +169,7 @@ def test_ranks_where_one_row_holds_all_weight() -> None:
         found = measure_of(error, width, weights)
         assert math.isnan(found.value)
         assert "one of the widths holds all weight" in found.reason
-        assert math.isfinite(measured(error, width, np.array([1e-8, 1e-8, 1, 1e-8, 1e-8])).value)
+        assert math.isfinite(measure_of(error, width, np.array([1e-8, 1e-8, 1, 1e-8, 1e-8])).value)
 
 
 @pytest.mark.parametrize("size", [1e39, 1e60, 1e300, 1e-60])
