@@ -227,7 +227,10 @@ def moved(
         middle, move, stretch = (
             each[:, None] if wide else each for each in (frame.center, shift, factor)
         )
-        return np.asarray(middle + move + stretch * (values - middle))
+        made = values - middle
+        made *= stretch
+        made += middle + move
+        return np.asarray(made)
 
     if isinstance(prediction, Distribution):
         parameters = dict(prediction.parameters)
@@ -238,7 +241,7 @@ def moved(
                 parameters[name] = factor * values
         return Distribution(prediction.law, parameters)
     if isinstance(prediction, Samples):
-        return Samples(at(prediction.sorted_samples))
+        return Samples.owning(at(prediction.sorted_samples))
     if isinstance(prediction, Quantiles):
         return Quantiles(prediction.levels, at(prediction.values), "sort")
     if isinstance(prediction, Intervals):
