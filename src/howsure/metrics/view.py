@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -91,11 +92,12 @@ class View:
         if key not in self._cache:
             try:
                 self._cache[key] = arrays()[name].make(self, coverage)
-            except Exception as error:  # noqa: BLE001 (kept and raised: it would come again)
-                self._cache[key] = error
+            except Exception as error:  # it would come again; its own frames hold this view
+                self._cache[key] = copy(error)
+                raise
         found = self._cache[key]
         if isinstance(found, Exception):
-            raise found
+            raise copy(found)
         return found
 
     def forget(self) -> None:
