@@ -20,7 +20,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 16  # half a megabyte stays in the cache
 
 
 def as_vector(

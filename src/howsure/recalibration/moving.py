@@ -208,7 +208,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> 
         high = min(max(math.floor(share * (1.0 + slack)), low), last)
         split = np.partition(values, (low, high))
         return float(split[low] / 2.0 + split[high] / 2.0)
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     total = np.cumsum(weights[order])
     share = level * float(total[-1])
     low = min(int(np.searchsorted(total, share * (1.0 - slack))), last)

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
 from howsure.core.weights import Weights
@@ -135,16 +135,15 @@ class Components:
 
 def legendre(u: FloatArray) -> FloatArray:
     """Shifted Legendre polynomials of order 1 to 4, orthonormal on [0, 1]; shape (4, n)."""
-    x = 2.0 * u - 1.0
-    square = x * x
-    return np.stack(
-        [
-            math.sqrt(3.0) * x,
-            math.sqrt(5.0) / 2.0 * (3.0 * square - 1.0),
-            math.sqrt(7.0) / 2.0 * x * (5.0 * square - 3.0),
-            3.0 / 8.0 * ((35.0 * square - 30.0) * square + 3.0),
-        ]
-    )
+    made = np.empty((4, *u.shape))
+    for rows in row_blocks(len(u), u[:1].size):
+        x = 2.0 * u[rows] - 1.0
+        square = x * x
+        made[0, rows] = math.sqrt(3.0) * x
+        made[1, rows] = math.sqrt(5.0) / 2.0 * (3.0 * square - 1.0)
+        made[2, rows] = math.sqrt(7.0) / 2.0 * x * (5.0 * square - 3.0)
+        made[3, rows] = 3.0 / 8.0 * ((35.0 * square - 30.0) * square + 3.0)
+    return made
 
 
 def cell_polynomials(share: FloatArray, most: int = 4) -> FloatArray:
