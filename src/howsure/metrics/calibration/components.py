@@ -231,6 +231,7 @@ def pit_components(
             null_upper=reach,
         )
         return Components(bias=bias, spread=missing, skew=missing, tails=missing)
+    del plain  # four numbers a row
 
     def tested(rows: FloatArray, factors: FloatArray) -> tuple[float, float]:
         """The p-value of a combination's mean, and its standard deviation in a right model."""

@@ -91,7 +91,7 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
             ends = np.stack([view.get("cdf_left"), view.get("cdf")])
             return _Placed(by_normal_scores(ends), over_jumps, jumps=True)
         low, middle, high = distribution.quantile(special.ndtr([-1.0, 0.0, 1.0])).T
-        unit = (high - low) / 2.0
+        middle, unit = middle.copy(), (high - low) / 2.0
         return _Placed(
             lambda b, k: distribution.cdf(middle + (y - middle - b * unit) / k), legendre
         )
@@ -199,7 +199,7 @@ def _response(view: View, coverage: float) -> Estimate:
     tied = found.jumps and found.exchange is not None  # such values are exchanged as they are
     if not math.isnan(fitted.spread.value) and not tied:
         shift, scale = fitted.bias.value, fitted.spread.value
-    signal = found.polynomials(found.place(shift, scale))[1]
+    signal = found.polynomials(found.place(shift, scale))[1].copy()  # the others are let go
     expected: FloatArray | float = 0.0
     if found.exchange is not None and found.cells is not None:
         expected = np.empty(evalset.n)
