@@ -101,8 +101,8 @@ class View:
         return found
 
     def forget(self) -> None:
-        """Let go of all arrays: what is asked for again is made again."""
-        self._cache.clear()
+        """Let go of the arrays of all rows: what is asked for again is made again."""
+        self._cache = {key: held for key, held in self._cache.items() if key[0] == _PART}
 
     @property
     def headline(self) -> float:
@@ -183,7 +183,7 @@ class View:
         evalset = self.evalset
         if evalset.n <= most:
             return self
-        key = ("part", float(most))
+        key = (_PART, float(most))
         if key not in self._cache:
             numbers = [column for each in evalset.beliefs for column in each.numbers().values()]
             keys = row_keys(evalset.y, *numbers)
@@ -206,6 +206,9 @@ class View:
             given=given,
             miss_range=self.miss_range,
         )
+
+
+_PART = "part"
 
 
 def _key(name: str, coverage: float) -> tuple[str, float]:

@@ -252,11 +252,12 @@ def try_mends(evalset: EvalSet, *, coverages: Sequence[float] = (), seed: int = 
     """
     (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
     found, _ = judged(evalset, dependence, coverages=coverages, seed=seed)
-    return tried(evalset, dependence, found, coverages=coverages, seed=seed)
+    view = View(evalset, seed=seed)
+    return tried(view, dependence, found, coverages=coverages, seed=seed)
 
 
 def tried(
-    evalset: EvalSet,
+    view: View,
     dependence: Known,
     findings: Sequence[Finding],
     *,
@@ -266,14 +267,14 @@ def tried(
     prefix: str | None = "",
     miss_range: Sequence[float] = MISS_RANGE,
 ) -> Trials:
-    """The same of rows in the order of their content whose findings are known."""
+    """The same of a view of rows in the order of their content, whose findings are known."""
     red = tuple(each for each in findings if each.state == "bad" and each.id not in _NOT_MENDED)
-    kinds = kinds_of(evalset)
+    kinds = kinds_of(view.evalset)
     kind = next((each for each in _KINDS if each in kinds), "")
     other = any(each.id == "rows" and each.state == "bad" for each in findings)
     if not kind or LabelSets.kind in kinds or other:  # rows are put right before predictions
         return Trials(advice=None)
-    part = View(evalset, seed=seed).part(MOST_ROWS).evalset
+    part = view.part(MOST_ROWS).evalset
     ids, clear = tuple(each.id for each in red), _clear(red)
     worst = next((each.where for each in red if each.id == "groups"), "")
     bench = _Bench(
