@@ -90,8 +90,9 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
         if distribution.discrete:
             ends = np.stack([view.get("cdf_left"), view.get("cdf")])
             return _Placed(by_normal_scores(ends), over_jumps, jumps=True)
-        low, middle, high = distribution.quantile(special.ndtr([-1.0, 0.0, 1.0])).T
-        middle, unit = middle.copy(), (high - low) / 2.0
+        levels = special.ndtr([-1.0, 0.0, 1.0])  # one at a time, for columns of three are slow
+        low, middle, high = (distribution.quantile(level)[:, 0] for level in levels)
+        unit = (high - low) / 2.0
         return _Placed(
             lambda b, k: distribution.cdf(middle + (y - middle - b * unit) / k), legendre
         )
