@@ -83,16 +83,15 @@ class Smoother:
     def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Local means of columns of row values, shape (n, k)."""
         columns, found = np.asarray(values, dtype=np.float32), np.empty(values.shape, np.float32)
-        count = np.sum(self._counts, axis=0)
-        fewest = np.float32(1.0)
-        elsewhere = [np.maximum(count - known, fewest)[:, None] for known in self._counts]
+        pairs, count = list(zip(self._parts, self._rows, strict=True)), np.sum(self._counts, axis=0)
+        elsewhere = [np.maximum(count - known, np.float32(1.0))[:, None] for known in self._counts]
         for start in range(0, columns.shape[1], _TOGETHER):
-            here = slice(start, start + _TOGETHER)
-            block = np.ascontiguousarray(columns[:, here])
-            sums = [part.T @ block[rows] for part, rows in zip(self._parts, self._rows, strict=True)]
+            together = slice(start, start + _TOGETHER)
+            block = np.ascontiguousarray(columns[:, together])
+            sums = [part.T @ block[rows] for part, rows in pairs]
             total = np.sum(sums, axis=0)
-            for part, rows, own, n in zip(self._parts, self._rows, sums, elsewhere, strict=True):
-                found[rows, here] = part @ ((total - own) / n)
+            for (part, rows), here, n in zip(pairs, sums, elsewhere, strict=True):
+                found[rows, together] = part @ ((total - here) / n)
         found /= TREES
         return found
 
