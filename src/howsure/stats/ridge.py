@@ -36,7 +36,7 @@ _PERCENT = 100
 _CHOLESKY_SHARE = 30  # a Cholesky factor pays off from n / this right-hand sides on
 _SPECTRUM_SHARE = 4  # the spectrum of a smooth kernel does so from n / this on
 _SMOOTH = 1e-3  # share of the trace that the preconditioner of a smooth kernel leaves out
-_ROUNDED = 1e-13  # of ρ: eigenvalues that change a solution by less than rounding does
+_FINE = 1e-5  # of ρ: eigenvalues below change a solution so little that 32 bits carry it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class RidgeSystem(KernelSystem):
         self._cholesky: Array | None = None
         self._factor: tuple[Array, Array] | None = None
         self._preconditioner: Preconditioner | None = None
-        self._spectrum: tuple[Array, Array, float] | None = None
+        self._spectrum: tuple[Array, Array, Array, float] | None = None
 
     def solve(self, targets: FloatArray, counts: FloatArray | None = None) -> Solution:
         right = like(self._in_range(targets), self.rows)
@@ -236,21 +236,27 @@ class RidgeSystem(KernelSystem):
         if enough and fits and plain and self._left_out(None) <= _SMOOTH * rows * self._peak:
             factor, left = dense_factor(np.array(self.operator.matrix(), dtype=np.float64))
             values, vectors = np.linalg.eigh(factor.T @ factor)
-            kept = values > _ROUNDED * self.ridge
-            left += float(values[~kept].max(initial=0.0))
-            self._spectrum = factor @ vectors[:, kept], values[kept], left
+            seen = values > 0.1 * self.options.accuracy * self.ridge
+            left += float(values[~seen].max(initial=0.0))
+            values, basis = values[seen][::-1], factor @ vectors[:, seen][:, ::-1]
+            fine = basis[:, values <= _FINE * self.ridge].astype(np.float32)
+            self._spectrum = basis, values, fine, left
         return self._spectrum is not None and 2 * len(self._spectrum[1]) <= rows
 
     def _by_spectrum(self, targets: Array, counts: Array | None) -> Solution:
-        """Solve in K's range, which is found to rounding: K is B Bᵀ with BᵀB diagonal."""
+        """Solve in K's range: K is B Bᵀ with BᵀB diagonal, but for what is far below accuracy."""
         assert self._spectrum is not None
-        basis, values, left = self._spectrum
+        basis, values, fine, left = self._spectrum
         if counts is None:
-            inner = (basis.T @ targets) / (self.ridge + values)[:, None]
+            weights, rest = (self.ridge + values)[:, None], values.size - fine.shape[1]
+            fitted = basis[:, :rest] @ (basis[:, :rest].T @ targets / weights[:rest])
+            unit = np.abs(targets).max(initial=0.0, keepdims=True) or np.ones((1, 1))
+            low = (targets / unit).astype(np.float32)
+            fitted += unit * (fine @ (fine.T @ low / weights[rest:].astype(np.float32)))
         else:
             small = basis.T @ (counts * basis)
             inner = cholesky_solve(self._decompose(small), basis.T @ (counts * targets))
-        fitted = basis @ inner
+            fitted = basis @ inner
         coefficients = targets - fitted
         coefficients /= self.ridge
         if counts is not None:
