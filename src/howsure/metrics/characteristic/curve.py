@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +42,7 @@ from howsure.metrics.characteristic.operating import (
     operating_point,
 )
 from howsure.metrics.characteristic.toolkit import ToolkitCurve, toolkit_curve
-from howsure.metrics.characteristic.trace import Trace, axes_needed, find_kinks, trace
+from howsure.metrics.characteristic.trace import AXES, Trace, axes_needed, find_kinks, trace
 
 Range = tuple[float, float]
 
@@ -544,11 +545,13 @@ class CharacteristicCurve:
 
     def gain_by(self, request: AreaRequest) -> Gain:
         """The gain that a request describes; `gain` and `partial_gain` spell one out."""
-        bands = self.bands.constant(lopsided=request.convention == "exact")
-        axes = axes_needed(self.x_axis, self.y_axis)
-        found = trace(find_kinks(bands, axes), bands, axes)
-        constant = replace(self, bands=bands, trace=found, outputs=())
+        constant = self.flat(lopsided=request.convention == "exact")
         return gain_of(self.area_by(request), constant.area_by(request))
+
+    def flat(self, *, lopsided: bool = True) -> CharacteristicCurve:
+        """The curve of a constant band as far as its areas need it."""
+        axes = axes_needed(self.x_axis, self.y_axis)
+        return curve_of(self.bands.constant(lopsided=lopsided), self.x_axis, self.y_axis, axes)
 
 
 def characteristic_curve(
@@ -685,11 +688,12 @@ def auucc(
     return found.value if found.complete else math.inf
 
 
-def curve_of(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> CharacteristicCurve:
+def curve_of(
+    bands: Bands, x_axis: XAxis, y_axis: YAxis, axes: Collection[str] = AXES
+) -> CharacteristicCurve:
     """The curve of bands that were checked already."""
-    return CharacteristicCurve(
-        x_axis=x_axis, y_axis=y_axis, bands=bands, trace=trace(find_kinks(bands), bands)
-    )
+    traced = trace(find_kinks(bands, axes), bands, axes)
+    return CharacteristicCurve(x_axis=x_axis, y_axis=y_axis, bands=bands, trace=traced)
 
 
 AXIS_TITLES = {
