@@ -1,7 +1,7 @@
 """Regularised systems with a kernel matrix: (K + ρI) C = T, and predictions from C.
 
-`RidgeSystem` chooses between a Cholesky factor and preconditioned block conjugate gradients,
-says what it did, and measures the residual of every solve.
+`RidgeSystem` chooses between the spectrum of a smooth kernel, a Cholesky factor and preconditioned
+block conjugate gradients, says what it did, and measures or bounds the residual of every solve.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class RidgeSystem(KernelSystem):
     """(K + ρI) C = T for a kernel matrix K of n rows, ρ = n λ, and predictions from C.
 
     With counts c (rows seen c times, as in a bootstrap sample) the system is the one of the
-    repeated rows: only the diagonal changes, so K and the factor behind the preconditioner are
-    shared, and a Cholesky factor is not.
+    repeated rows: only the diagonal changes, so K, its spectrum and the factor behind the
+    preconditioner are shared, and a Cholesky factor is not.
 
     Parameters
     ----------

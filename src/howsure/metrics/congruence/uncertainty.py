@@ -96,11 +96,11 @@ def mean_cce(
     What is used again. For repeats: everything, the system and its factors; a repeat only adds
     right-hand sides. For a bootstrap sample: the output vectors, the kernel matrix and its
     low-rank factor, since repeated rows enter as counts c in (√c K √c + nλI) with the same K.
-    Not the Cholesky factor: counts change the matrix by full rank, so a direct solve factors anew
-    for each bootstrap sample, and the iterative one only takes new steps. A Nyström system keeps
-    its landmarks and passes over the rows anew. Bandwidths stay those of the data. Repeated rows
-    carry less information than new ones, so bootstrap means lie above the mean itself; only
-    their spread is used.
+    The spectrum of a smooth kernel too, where a null has found it. Not the Cholesky factor: counts
+    change the matrix by full rank, so a direct solve factors anew for each bootstrap sample, and
+    the iterative one only takes new steps. A Nyström system keeps its landmarks and passes over
+    the rows anew. Bandwidths stay those of the data. Repeated rows carry less information than new
+    ones, so bootstrap means lie above the mean itself; only their spread is used.
 
     References
     ----------
