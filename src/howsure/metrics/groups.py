@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
@@ -39,6 +39,7 @@ from howsure.stats.estimate import (
     skewed_ends,
     spread_of,
 )
+from howsure.stats.memory import FEWEST, Chronology
 from howsure.stats.permutation import groups_differ
 
 MOST_LABELS = 1_000
@@ -214,7 +215,7 @@ def _counts(evalset: EvalSet, grouping: Grouping, values: FloatArray | None = No
 
 def _exact(evalset: EvalSet) -> bool:
     frequency = evalset.weights is None or evalset.weights.kind == "frequency"
-    return frequency and evalset.cluster is None
+    return frequency and evalset.units is None
 
 
 def _means(
@@ -263,7 +264,7 @@ def _group_means(
         n = total
         if evalset.weights is not None and evalset.weights.kind == "importance":
             n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
-        spread = _spread(evalset, grouping, psi)
+        spread = _spread(evalset, grouping, psi, share=share)
         if share and _exact(evalset):
             low, high = clopper_pearson(np.round(value * total), total, confidence=level)
             return value, spread.error, np.asarray(low), np.asarray(high), n
@@ -276,15 +277,22 @@ def _group_means(
     return value, spread.error, np.maximum(low, bottom), np.minimum(high, top), n
 
 
-def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray) -> Spread:
+def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray, *, share: bool) -> Spread:
     """How far the mean of each group strays."""
-    cluster = None if evalset.cluster is None else evalset.cluster.codes
-    return spread_of(psi, evalset.weights, cluster, grouping.codes, len(grouping.labels))
+    units = evalset.units
+    if share and isinstance(units, Chronology):
+        units = units.hiding(units.size)
+    return spread_of(psi, evalset.weights, units, grouping.codes, len(grouping.labels))
 
 
-def _clusters(evalset: EvalSet, grouping: Grouping) -> FloatArray:
-    """How many clusters each group has rows of."""
-    assert evalset.cluster is not None
+def _independent(
+    evalset: EvalSet, grouping: Grouping, hits: FloatArray, cover: FloatArray, n: FloatArray
+) -> FloatArray:
+    """How many units each group has: rows, effective rows in time, or clusters."""
+    if evalset.chronology is not None:
+        return _spread(evalset, grouping, hits - cover[grouping.codes], share=True).units
+    if evalset.cluster is None:
+        return n
     clusters = len(evalset.cluster.labels)
     held = np.unique(grouping.codes * clusters + evalset.cluster.codes)
     return np.bincount(held // clusters, minlength=len(grouping.labels)).astype(np.float64)
@@ -488,16 +496,17 @@ def _robust_difference(
     """The same of weighted or clustered rows: Student's t of each group, Bonferroni over all."""
     from scipy import special
 
-    found: list[tuple[FloatArray, FloatArray]] = [
-        _robust_scores(evaluation.evalset, grouping, off, expected) for grouping in divided
-    ]
-    units = np.concatenate([part[1] for part in found])
-    t = np.concatenate([part[0] for part in found])
+    evalset = evaluation.evalset
+    scores = _robust_scores if evalset.chronology is None else _scores_in_time
+    found = [scores(evalset, grouping, off, expected) for grouping in divided]
+    t, units, degrees = (np.concatenate(part) for part in zip(*found, strict=True))
     tested = (units >= FEWEST_UNITS) & np.isfinite(t)
-    what = "rows" if evaluation.evalset.cluster is None else "clusters"
+    what = "rows" if evalset.cluster is None else "clusters"
+    if evalset.chronology is not None:
+        what = "effective rows"
     if not tested.any():
         raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
-    p = np.where(tested, 2 * special.stdtr(np.maximum(units - 1, 1), -np.abs(t)), np.inf)
+    p = np.where(tested, 2 * special.stdtr(np.maximum(degrees, 1), -np.abs(t)), np.inf)
     worst = int(np.argmin(p))
     value = min(1.0, float(p[worst] * tested.sum()))
     few = int((units < FEWEST_UNITS).sum())
@@ -514,8 +523,8 @@ def _robust_difference(
 
 def _robust_scores(
     evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Student's t of each group's surplus over what is expected, and its number of clusters.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Student's t of each group's surplus over what is expected, its clusters and degrees.
 
     The chances were fitted to the mean of all rows, so a group's share of the variance, a, of any
     surplus is taken back: inside it each row counts 1 − a, outside −a, both about their mean.
@@ -559,7 +568,39 @@ def _robust_scores(
         variance = variance * units / (units - 1)
         plain = inside(square * noise)
         floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
-        return surplus / np.sqrt(np.maximum(variance, floor)), units
+        return surplus / np.sqrt(np.maximum(variance, floor)), units, units - 1.0
+
+
+def _scores_in_time(
+    evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same of rows that follow each other in time: what they add to a surplus is a series."""
+    times, rows = evalset.chronology, len(off)
+    assert times is not None
+    mass = np.ones(rows) if evalset.weights is None else evalset.weights.values
+    noise = mass * expected * (1.0 - expected)
+    square = mass if evalset.weights is None or evalset.weights.kind == "frequency" else mass**2
+    plain, size = square * expected * (1.0 - expected), times.size
+    told = np.full((3, len(grouping.labels)), np.nan)
+    for group in range(len(grouping.labels)):
+        inside = grouping.codes == group
+        seen = len(np.unique(times.times[inside]))
+        if inside.all() or seen < FEWEST:
+            continue
+        share = float(noise[inside].sum() / noise.sum())
+        factor = mass * (inside - share)
+
+        def added(values: FloatArray, part: BoolArray = inside, by: FloatArray = factor) -> Any:
+            means = [np.average(values[each], weights=mass[each]) for each in (part, ~part)]
+            return by * (values - np.where(part, *means))
+
+        found = spread_of(added(off), None, times.hiding(None if size is None else added(size)))
+        error = rows * float(found.error[0])
+        floor = math.sqrt(float(np.square(inside - share) @ plain))
+        surplus = float(mass[inside] @ off[inside])
+        units = float(found.units[0]) * seen / len(np.unique(times.times))
+        told[:, group] = surplus / max(error, floor), units, found.degrees[0]
+    return told[0], told[1], told[2]
 
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:
@@ -596,7 +637,7 @@ def _shortfall(
     for grouping in divided:
         total = _counts(evalset, grouping)
         found = _group_means(evalset, grouping, scores, total, level, metric)
-        clusters = found[-1] if evalset.cluster is None else _clusters(evalset, grouping)
+        clusters = _independent(evalset, grouping, scores, found[0], found[-1])
         parts.append((*found, _claimed(evaluation, grouping, total, coverage), clusters))
     cover, error, low, high, size, claimed, units = map(np.concatenate, zip(*parts, strict=True))
     least = claimed - high

@@ -1,4 +1,4 @@
-"""Rows that depend become units: batches of consecutive rows in time take the place of rows."""
+"""Rows that depend become units: times that follow each other, and batches of them to resample."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from howsure.core.labels import Categories
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.serial import (
     Dependence,
-    Kind,
     batches_for,
     batches_of,
     file_dependence,
     in_time_order,
     is_sorted,
+    mid_ranks,
     serial_dependence,
     stretches,
 )
 from howsure.metrics.view import View
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, Intervals
+from howsure.stats.memory import HARDLY, Chronology, slots
 
 Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""
 
 
 def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet], tuple[Known, ...]]:
-    """The sets in the order of their content; batches of time are clusters where rows depend."""
+    """The sets in the order of their content, with the units of their errors where rows depend."""
     sets = [held.take(order) for held in evalsets]
     first = sets[0]
     if first.time is None and first.cluster is None:
@@ -41,23 +42,35 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     if first.cluster is None:
         assert times is not None
         units, ranked = times, True
-        known = [_known(held, partial(_within, held, units, "time")) for held in sets]
+        grid = slots(np.asarray(first.time))
+        known = [_known(held, partial(_within, held, grid)) for held in sets]
     else:
         later = None if times is None else in_time_order(times, first.cluster.codes)
         units, ranked = (first.cluster.codes, False) if later is None else (later, True)
+        grid = units
         known = [_known(held, partial(_of_clusters, held, units, ranked)) for held in sets]
     serial = [each for each in known if isinstance(each, Dependence) and each.by == "time"]
     serial = [each for each in serial if each.found]
     if not serial:
         return sets, tuple(known)
-    wanted = batches_for(max(serial, key=lambda each: each.tau))
+    longest = max(serial, key=lambda each: each.tau)
+    wanted = batches_for(longest)
     codes = batches_of(units, _mass(first), wanted)
     batches = Categories(codes, np.arange(1, int(codes.max()) + 2))
     told = (
         replace(each, batches=len(batches.labels)) if isinstance(each, Dependence) else each
         for each in known
     )
-    return [replace(held, cluster=batches) for held in sets], tuple(told)
+    taken = [
+        replace(held, cluster=batches, chronology=_chronology(held, grid, longest)) for held in sets
+    ]
+    return taken, tuple(told)
+
+
+def _chronology(held: EvalSet, units: IntArray, found: Dependence) -> Chronology:
+    """The times of its rows, and what signals hits and misses hide."""
+    known = signals_in_time(View(held))
+    return Chronology(units, known.get("side"), known.get("size"), few=found.effective < HARDLY)
 
 
 def batches_in_words(known: Sequence[Known]) -> str:
@@ -82,15 +95,33 @@ def signals(view: View) -> dict[str, FloatArray]:
         missed = 1.0 - view.get("covered", coverage)
     except UnanswerableError:
         off = evalset.y - view.get("point")
-        ranks = np.argsort(np.argsort(off, kind="stable"), kind="stable")
-        side, size = legendre((ranks + 0.5) / len(ranks))[:2]
-        return {"side": side, "size": size}
+        return dict(zip(("side", "size"), legendre(mid_ranks(off))[:2], strict=True))
     try:
         missed = missed - (1.0 - view.get("claim", coverage))
         lower, upper = view.get("ends", coverage)
     except UnanswerableError:
         return {"size": missed}
     return {"side": (evalset.y > upper).astype(np.float64) - (evalset.y < lower), "size": missed}
+
+
+def signals_in_time(view: View) -> dict[str, FloatArray]:
+    """The same where order is known: of bare intervals, how far y lies from their middle.
+
+    Hits hardly vary, and hide their memory.
+    """
+    known, evalset = signals(view), view.evalset
+    if any(not isinstance(each, Intervals) for each in evalset.beliefs):
+        return known
+    try:
+        lower, upper = view.get("ends", view.headline)
+    except UnanswerableError:
+        return known
+    half = (upper - lower) / 2.0
+    if not (np.isfinite(half).all() and (half > 0).all()):
+        return known
+    off = (evalset.y - (lower + upper) / 2.0) / half
+    folded = (1.0 + mid_ranks(np.abs(off))) / 2.0
+    return {"side": legendre(mid_ranks(off))[0], "size": legendre(folded)[1]}
 
 
 def _known(held: EvalSet, ask: Callable[[], Known]) -> Known:
@@ -101,14 +132,14 @@ def _mass(held: EvalSet) -> FloatArray:
     return np.ones(held.n) if held.weights is None else held.weights.values
 
 
-def _within(held: EvalSet, units: IntArray, by: Kind) -> Dependence:
-    return serial_dependence(signals(View(held)), units, by, weights=held.weights)
+def _within(held: EvalSet, units: IntArray) -> Dependence:
+    return serial_dependence(signals_in_time(View(held)), units, "time", weights=held.weights)
 
 
 def _of_clusters(held: EvalSet, units: IntArray, ranked: bool) -> Dependence:
     """Within clusters; and from one to the next, where they follow each other in time."""
-    told = signals(View(held))
     if ranked:
+        told = signals_in_time(View(held))
         mass = _mass(held)
         sums = {
             name: np.bincount(
@@ -122,7 +153,7 @@ def _of_clusters(held: EvalSet, units: IntArray, ranked: bool) -> Dependence:
             follows = False
         if follows:
             return serial_dependence(told, units, "time", weights=held.weights)
-    return serial_dependence(told, units, "clusters", weights=held.weights)
+    return serial_dependence(signals(View(held)), units, "clusters", weights=held.weights)
 
 
 def _in_file_order(held: EvalSet) -> Known:

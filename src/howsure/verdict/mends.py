@@ -296,6 +296,8 @@ class _Bench:
             return f"{self.evalset.n} rows are too few to try methods on held-out folds"
         cluster = self.evalset.cluster
         if cluster is not None and len(cluster.labels) < FEWEST_UNITS:
+            if self.evalset.chronology is not None:
+                return "rows remember too much to try methods on held-out stretches of time"
             return f"{len(cluster.labels)} clusters are too few to try methods on held-out folds"
         return ""
 
@@ -417,7 +419,7 @@ class _Bench:
         evalset, mass = self.evalset, counts(self.evalset)
         base = float(np.average(rows, weights=mass))
         gain = float(np.average(drop, weights=mass)) / base
-        ratio = spread_of((drop - gain * rows) / base, evalset.weights, _clusters(evalset))
+        ratio = spread_of((drop - gain * rows) / base, evalset.weights, evalset.units)
         reach = float(special.stdtrit(max(float(ratio.degrees[0]), 1.0), 0.975) * ratio.error[0])
         return gain, gain - reach, gain + reach
 
@@ -493,14 +495,10 @@ def _clear(red: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(each.id for each in red if each.p_adjusted < HEALED)
 
 
-def _clusters(evalset: EvalSet) -> IntArray | None:
-    return None if evalset.cluster is None else evalset.cluster.codes
-
-
 def _tested(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
     """Student's t of a mean over rows, and its one-sided p-value that it is above 0."""
     mean = float(np.average(values, weights=counts(evalset)))
-    found = spread_of(values - mean, evalset.weights, _clusters(evalset))
+    found = spread_of(values - mean, evalset.weights, evalset.units)
     error = float(found.error[0])
     if not error > 0:
         return 0.0, 1.0

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from howsure.core.formats import fixed, listed, number, p_words, percent
+from howsure.core.formats import fixed, listed, number, p_words, percent, roughly
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.miss_range import in_words
 from howsure.metrics.serial import Dependence
+from howsure.stats.memory import HARDLY
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
 
 if TYPE_CHECKING:
@@ -325,7 +326,8 @@ def _sets(draft: Draft, _: Finding) -> Words:
 def _dependence(draft: Draft, finding: Finding) -> Words:
     found: Dependence = draft.facts["found"]
     size = found.signal == "size"
-    seen = f"(r = {fixed(found.correlation, 2)})"
+    later = f" at lag {found.lag}" if found.lag > 1 else ""
+    seen = f"(r = {fixed(found.correlation, 2)}{later})"
     if found.by == "file":
         told = (
             f"{'Sizes of e' if size else 'E'}rrors of neighbouring rows in the file are correlated"
@@ -336,17 +338,11 @@ def _dependence(draft: Draft, finding: Finding) -> Words:
     verb = {"watch": "are", "good": "are not"}.get(finding.state, "may be")
     told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
     if finding.state == "watch":
-        count = f"{found.n:,.0f} rows count as about {_roughly(found.effective)}"
-        few = "These are too few for any test." if found.batches == 1 else ""
+        count = f"{found.n:,.0f} rows count as about {roughly(found.effective)}"
+        few = "These are too few for any test." if found.effective < HARDLY else ""
         return Words(f"{told}: {count}", "", "", few)
     more = "" if finding.state == "good" else "Rows are too few to tell."
     return Words(told, "", "", more)
-
-
-def _roughly(count: float) -> str:
-    """A count to two digits."""
-    digits = 10 ** max(math.floor(math.log10(max(count, 1.0))) - 1, 0)
-    return f"{round(count / digits) * digits:,}"
 
 
 def _drift(draft: Draft, finding: Finding) -> Words:

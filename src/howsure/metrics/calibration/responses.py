@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH, mean_test, wider_by
 from howsure.stats.binomial import binomial_test
 from howsure.stats.dominance import rank_values
-from howsure.stats.estimate import Estimate, standard_error, weighted_mean
+from howsure.stats.estimate import Estimate, Units, standard_error, weighted_mean
 
 ONE_WIDTH = "one_width"
 """The option of a record that has no value as every row has the same width."""
@@ -52,7 +52,7 @@ def width_response(
     *,
     expected: FloatArray | float = 0.0,
     weights: Weights | None = None,
-    cluster: IntArray | None = None,
+    cluster: Units = None,
 ) -> Estimate:
     """How much larger errors are, against their stated size, where widths are large than small.
 
@@ -125,7 +125,7 @@ def miss_imbalance(
     above: npt.NDArray[np.bool_],
     *,
     weights: Weights | None = None,
-    cluster: IntArray | None = None,
+    cluster: Units = None,
 ) -> Estimate:
     """How many more rows are missed above than below, as a share of all rows.
 
