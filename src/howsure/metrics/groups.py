@@ -676,7 +676,7 @@ def _worst_by_chance(
 ) -> FloatArray:
     """The largest shortfall of any group, in draws of a perfect model; none where rows depend."""
     evalset = evaluation.evalset
-    if evalset.cluster is not None:
+    if evalset.units is not None:
         return np.empty(0)
     cells = _cells(divided)
     place = np.unique(cells, return_index=True)[1]
