@@ -12,8 +12,8 @@ from scipy import integrate, signal, special, stats
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.weights import Weights
-from howsure.stats.estimate import spread_of
-from howsure.stats.memory import FEWEST, Chronology, Memory, memory_of
+from howsure.stats.estimate import counts_as, spread_of
+from howsure.stats.memory import FEWEST, Chronology, Memory, memory_of, on_grid, slots
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -176,6 +176,34 @@ def test_one_number_a_time_has_the_mean_of_its_rows() -> None:
     by_hand = [mass[times == t] @ values[times == t] * len(held) / mass.sum() for t in held]
     np.testing.assert_allclose(series, by_hand)
     assert series.mean() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_rows_count_as_what_their_errors_say() -> None:
+    """Four independent rows a time count as four; missing times do not count."""
+    rng = np.random.default_rng(6)
+    x, times = rng.normal(size=1_200), np.repeat(np.arange(300), 4)
+    found = spread_of(x - x.mean(), None, Chronology(times))
+    assert counts_as(x - x.mean(), None, found, 1_200.0) == pytest.approx(1_200, rel=0.15)
+    assert found.units[0] == pytest.approx(300, rel=0.1)
+    kept = np.sort(rng.choice(2_000, 1_200, replace=False))
+    found = spread_of(x - x.mean(), None, Chronology(kept))
+    assert found.units[0] == pytest.approx(1_200, rel=0.1)
+    assert counts_as(x - x.mean(), None, found, 1_200.0) == pytest.approx(1_200, rel=0.15)
+    slow = filtered(1.0, -0.8)(rng, 1_200)
+    found = spread_of(slow - slow.mean(), None, Chronology(np.arange(1_200)))
+    assert counts_as(slow - slow.mean(), None, found, 1_200.0) == pytest.approx(133, rel=0.35)
+
+
+def test_times_lie_on_the_grid_of_their_step() -> None:
+    days = np.array(["2024-03-01", "2024-03-04", "2024-03-02", "2024-03-04"], dtype="datetime64[D]")
+    assert slots(days).tolist() == [0, 3, 1, 3]
+    assert slots(np.array([10, 4, 6, 22])).tolist() == [3, 0, 1, 9]
+    assert slots(np.array([0.1, 0.4, 0.2])).tolist() == [0, 3, 1]
+    assert slots(np.array([0.0, 1.0, 2.5])).tolist() == [0, 1, 2]  # no grid
+    assert slots(np.array(["b", "a", "c"])).tolist() == [1, 0, 2]
+    gaps, full = np.array([0, 1, 3, 4]), np.ones(4)
+    assert on_grid(gaps, full).tolist() == [1, 1, 0, 1, 1]
+    assert on_grid(3 * gaps, full).tolist() == [1, 1, 1, 1]  # most are missing
 
 
 def test_weights_of_frequency_are_repeated_rows_of_one_time() -> None:

@@ -35,7 +35,7 @@ from howsure.metrics.shared import Score, Shared, meaning, row_scores, shared_by
 from howsure.predictions import EvalSet, check_same_rows, content_order
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means, subsample
-from howsure.stats.estimate import Spread, mean_statistic, skewed_ends, spread_of
+from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of
 from howsure.stats.memory import FEWEST, Chronology
 from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
 
@@ -381,7 +381,9 @@ class _Columns:
         if spread is not None:
             if math.isnan(spread.error[0]):
                 return f"no interval: rows count as fewer than {FEWEST:g}"
-            return f"rows count as about {roughly(float(spread.units[0]))}"
+            gap, mean = self._gap(pair)
+            n = float(len(gap)) if self.weights is None else self.weights.effective_n
+            return f"rows count as about {roughly(counts_as(gap - mean, self.weights, spread, n))}"
         if self.cluster is None:
             return ""
         return f"interval by {len(np.unique(self.cluster)):,} clusters"

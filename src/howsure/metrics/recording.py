@@ -13,7 +13,7 @@ from howsure.core.records import Record
 from howsure.metrics.metric import Metric
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.estimate import Estimate, heavy, share_ends, skewed_ends, spread_of
+from howsure.stats.estimate import Estimate, counts_as, heavy, share_ends, skewed_ends, spread_of
 from howsure.stats.memory import FEWEST, Chronology
 
 
@@ -105,7 +105,8 @@ def _from_influence(
     if weights is not None and weights.kind == "importance":
         record = _because(record, "approximate: importance weights")
     if isinstance(units, Chronology):
-        told = f"{record.n:,.0f} rows count as about {roughly(float(spread.units[0]))}"
+        like = counts_as(influence, weights, spread, record.n)
+        told = f"{record.n:,.0f} rows count as about {roughly(like)}"
         if math.isnan(record.standard_error):
             told = f"no interval: rows count as fewer than {FEWEST:g}"
         record = _because(record, told)

@@ -34,6 +34,12 @@ from howsure.stats.memory import memory_of, on_grid, slots
 Kind = Literal["time", "clusters", "file"]
 LEVEL = 0.05
 """P-value below which dependence is taken as found."""
+DOUBT = 0.3
+"""P-value below which rows are not taken for independent: few show a weak memory that costs much.
+
+Of right models at n = 100, errors AR(.3), 12 % of the tests of a mean were below .05 with .05 here,
+and are 4 %; of independent rows, a fault of a power of 79 % at .005 is found in 65 %.
+"""
 STRICT, STRONG = 1e-3, 0.1
 """The same of a file's order, which may mean nothing, and the least correlation told of it."""
 FEWEST_UNITS, MOST_UNITS, IN_BATCH = 10, 50, 8
@@ -93,6 +99,11 @@ class Dependence:
     def effective(self) -> float:
         """Independent rows that tell as much."""
         return self.n / self.tau
+
+    @property
+    def doubted(self) -> bool:
+        """Whether rows in time may depend, so that errors are those of a series."""
+        return self.by == "time" and self.p < DOUBT
 
 
 def serial_dependence(
@@ -448,9 +459,9 @@ def mid_ranks(values: FloatArray) -> FloatArray:
 
 
 def follows(values: FloatArray, units: IntArray, weights: Weights | None = None) -> bool:
-    """Whether numbers, or their sizes alone, are correlated from one time to the next."""
-    side, size = legendre(mid_ranks(values))[:2]
+    """Whether numbers, or their sizes alone, may depend from one time to the next."""
+    known = dict(zip(("side", "size"), legendre(mid_ranks(values))[:2], strict=True))
     try:
-        return serial_dependence({"side": side, "size": size}, units, "time", weights=weights).found
+        return serial_dependence(known, units, "time", weights=weights).doubted
     except UnanswerableError:  # too few, or all alike
         return False

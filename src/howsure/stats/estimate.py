@@ -256,14 +256,22 @@ def _mean_in_time(
         error, degrees = found.student()
         costs = error / math.sqrt(found.variance / found.n)
         if told is None or costs > told[0]:
-            told = costs, degrees, found.effective
+            told = costs, degrees, len(np.unique(times.times)) / found.tau
     if told is None or told[2] < FEWEST or times.few:
         return math.nan, 0.0, math.nan, math.nan
     costs, degrees, effective = told
-    n, cubes = len(series), float(np.sum(series**3))
+    cubes = float(np.sum(series**3))
     skew = cubes / float(series @ series) ** 1.5 if variance > 0 else 0.0
-    error = unit * costs * math.sqrt(variance / n)
-    return error, skew * math.sqrt(n / effective), effective, degrees
+    error = unit * costs * math.sqrt(variance / len(series))
+    return error, skew * costs, effective, degrees
+
+
+def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n: float) -> float:
+    """How many independent rows tell as much as n that go together; NaN of too few."""
+    error = float(spread.error[0])
+    if not error > 0:
+        return float(spread.units[0])
+    return n * min(standard_error(influence, weights) / error, 1.0) ** 2
 
 
 _LIFT = 1.25

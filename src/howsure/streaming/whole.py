@@ -106,7 +106,7 @@ class Whole:
         if held.by != "time":
             return codes, held.by
         found = self.dependence
-        if isinstance(found, str) or not found.found:
+        if isinstance(found, str) or not found.doubted:
             return None
         return held.key - held.key.min(), "time"  # a grid: gaps count
 

@@ -49,11 +49,13 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
         units, ranked = (first.cluster.codes, False) if later is None else (later, True)
         grid = units
         known = [_known(held, partial(_of_clusters, held, units, ranked)) for held in sets]
-    serial = [each for each in known if isinstance(each, Dependence) and each.by == "time"]
-    serial = [each for each in serial if each.found]
+    serial = [each for each in known if isinstance(each, Dependence) and each.doubted]
     if not serial:
         return sets, tuple(known)
     longest = max(serial, key=lambda each: each.tau)
+    sets = [replace(held, chronology=_chronology(held, grid, longest)) for held in sets]
+    if not any(each.found for each in serial):
+        return sets, tuple(known)
     wanted = batches_for(longest)
     codes = batches_of(units, _mass(first), wanted)
     batches = Categories(codes, np.arange(1, int(codes.max()) + 2))
@@ -61,10 +63,7 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
         replace(each, batches=len(batches.labels)) if isinstance(each, Dependence) else each
         for each in known
     )
-    taken = [
-        replace(held, cluster=batches, chronology=_chronology(held, grid, longest)) for held in sets
-    ]
-    return taken, tuple(told)
+    return [replace(held, cluster=batches) for held in sets], tuple(told)
 
 
 def _chronology(held: EvalSet, units: IntArray, found: Dependence) -> Chronology:

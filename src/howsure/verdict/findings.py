@@ -258,7 +258,7 @@ class Case:
     def exact(self) -> bool:
         """Whether rows are independent, so that shares are binomial."""
         weights = self.evalset.weights
-        return self.evalset.cluster is None and (weights is None or weights.kind == "frequency")
+        return self.evalset.units is None and (weights is None or weights.kind == "frequency")
 
     @property
     def freedom(self) -> float:
