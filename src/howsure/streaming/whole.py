@@ -363,7 +363,7 @@ class Whole:
         if self._pit is None:
             return {}
         wider = self._wider()
-        clusters = self.sample.evalset.cluster
+        units, clusters = self.sample.evalset.units, self.sample.evalset.cluster
         cells = self.totals.pit is not None
         own = {_name(record): record for record in self.sample.records}
         found = {}
@@ -372,11 +372,13 @@ class Whole:
             if mine is None or math.isnan(record.value):
                 continue
             reason = "approximate: importance weights" if self._importance else ""
-            if clusters is not None and _name(record) in wider:
+            if units is not None and _name(record) in wider:
                 if not cells:  # an error that the sample tells is no error of all rows
                     continue
                 record = _widened(record, wider[_name(record)])
-                reason = f"its error is that of {len(clusters.labels):,} clusters of the sample"
+                reason = "its error grows as that of the sample, whose rows follow each other"
+                if clusters is not None and not isinstance(units, Chronology):
+                    reason = f"its error is that of {len(clusters.labels):,} clusters of the sample"
             found[_name(record)] = replace(
                 record,
                 source=mine.source,
@@ -390,7 +392,7 @@ class Whole:
     def _wider(self) -> dict[tuple[str, str], float]:
         """By what errors exceed those of independent rows, by the clusters of the sample."""
         held = self.sample.evalset
-        if held.cluster is None:
+        if held.units is None:
             return {}
         names = {r.metric for r in self.sample.records} & {*_BY_PIT, *_COMPONENTS}
         plain = evaluate(
