@@ -16,8 +16,10 @@ STUDIES := --ignore=tests/methods/deep --ignore=tests/studies
 AVX512 := X86_V4,AVX512_ICL,AVX512_SPR
 PROCESSORS := $(addprefix OPENBLAS_CORETYPE=,Haswell SkylakeX Zen) \
 	$(addprefix NPY_DISABLE_CPU_FEATURES=,$(AVX512) X86_V3,$(AVX512))
+QUICK = -m "not slow and not rate"
 
-.PHONY: demo test test-full test-quick test-fast test-bare rates lint docs benchmark mutate clean
+.PHONY: demo test test-full test-quick test-fast test-bare rates processors lint docs \
+	benchmark mutate clean
 
 demo: .venv/.report
 	$(BIN)/python examples/demo.py
@@ -28,22 +30,26 @@ test:
 
 # After `make docs`, for the site is read.
 test-full: .venv/.dev
-	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}site $(call PYTEST,.venv)
+	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}site $(call PYTEST,.venv) -m "not rate" --pace 12
 
-# Whether the tests hang on the processor: what is not slow, on each, with one thread and with two.
-rates:
+# What is too dear for every day.
+rates: .venv/.dev
+	$(call PYTEST,.venv) -m rate --pace 12
+
+# Whether the tests hang on the processor: the quick ones on each, with one thread and with two.
+processors:
 	$(LANES) $(foreach one,$(PROCESSORS),"test-quick THREADS=1 $(one)" "test-quick THREADS=2 $(one)")
 
 test-quick: .venv/.dev
-	$(call PYTEST,.venv) -m "not slow"
+	$(call PYTEST,.venv) $(QUICK)
 
 # For the hand: tables alone, without torch, a browser, studies or what is slow.
 test-fast: .venv/.dev
-	HOWSURE_WITHOUT=torch $(call PYTEST,.venv) -m "not slow" $(STUDIES) $(TABLES) $(NUMBERS)
+	HOWSURE_WITHOUT=torch $(call PYTEST,.venv) $(QUICK) $(STUDIES) $(TABLES) $(NUMBERS)
 
 # Where no optional library is installed, tables are served all the same.
 test-bare: .venv-bare/.made
-	HOWSURE_REQUIRE=bare $(call PYTEST,.venv-bare) -m "not slow" $(STUDIES) $(TABLES)
+	HOWSURE_REQUIRE=bare $(call PYTEST,.venv-bare) $(QUICK) $(STUDIES) $(TABLES)
 
 # The site: docs/_build/html/index.html. Warnings, such as links that lead nowhere, are errors.
 docs: .venv/.dev

@@ -1,6 +1,9 @@
-"""Speed and memory of the whole assessment, as ratios against references in the same run.
+"""Processor time and memory of assessments, each a whole process, now and at earlier commits.
 
-Run: python benchmarks/assess.py [--rows 1000000] [--skip-toolbox]
+Run ``python benchmarks/assess.py`` for the tree that this file is in (``--works "10,000"`` for some
+of it). ``--commits d386136 HEAD`` measures each of them in a worktree of its own, with the
+interpreter and libraries of today, and keeps the figures in ``benchmarks/assess.json``. ``--write``
+makes ``docs/speed.md`` of that file.
 """
 
 from __future__ import annotations
@@ -8,117 +11,288 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
+import os
+import platform
+import re
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-COMMAND = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
-PEAK = (
-    "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:], "
-    "stdout=subprocess.DEVNULL); "
-    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)"
-)
+ROOT = Path(__file__).parent.parent
+KEPT, PAGE = ROOT / "benchmarks" / "assess.json", ROOT / "docs" / "speed.md"
+IMPORTS = "import numpy, scipy.stats, pyarrow.parquet"
+HOWSURE = ("-c", "from howsure.cli.entry import main; main()")
+LIMIT = 300
+METER = f"""
+import resource, subprocess, sys, time
+start = time.perf_counter()
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, timeout={LIMIT}).returncode
+wall, used = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, wall, used.ru_maxrss * 1024 / 1e6)
+sys.exit(code)
+"""  # a small process, as a large one hands its own peak to its child
 
 
-def make_table(rows: int) -> pa.Table:
-    """y, lower, upper, mean, sd and two group columns."""
+def drawn(rows: int) -> tuple[np.random.Generator, Any, Any, Any]:
+    """A source of numbers, and y, mean and sd of a model whose sd is too small."""
     rng = np.random.default_rng(0)
     mean, sd = rng.normal(size=rows), np.exp(rng.uniform(-0.7, 0.7, rows))
-    y = mean + 1.1 * sd * rng.normal(size=rows)
-    return pa.table(
-        {
-            "y": y,
-            "lower_90": mean - 1.6449 * sd,
-            "upper_90": mean + 1.6449 * sd,
-            "mean": mean,
-            "sd": sd,
-            "region": rng.choice(["north", "south", "east", "west"], rows),
-            "kind": rng.choice([f"k{i}" for i in range(12)], rows),
-        }
-    )
+    return rng, mean + 1.1 * sd * rng.normal(size=rows), mean, sd
 
 
-def reference(path: Path, rows: int) -> float:
-    """Reading the file and ten argsorts of as many floats."""
-    columns = [np.random.default_rng(i).normal(size=rows) for i in range(10)]
-    best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
-        parquet.read_table(path)
-        for column in columns:
-            np.argsort(column)
-        best = min(best, time.perf_counter() - start)
-    return best
+def make_table(rows: int, groups: bool = True, features: int = 0) -> pa.Table:
+    """y, lower, upper, mean and sd, two group columns and features."""
+    rng, y, mean, sd = drawn(rows)
+    columns = {"y": y, "lower_90": mean - 1.6449 * sd, "upper_90": mean + 1.6449 * sd}
+    columns |= {"mean": mean, "sd": sd}
+    if groups:
+        columns["region"] = rng.choice(["north", "south", "east", "west"], rows)
+        columns["kind"] = rng.choice([f"k{i}" for i in range(12)], rows)
+    return pa.table(columns | {f"x{i}": rng.normal(size=rows) for i in range(features)})
 
 
-def timed(arguments: list[str]) -> tuple[float, float]:
-    """Seconds and peak gigabytes of a command."""
-    start = time.perf_counter()
-    run = subprocess.run(
-        [sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True
-    )
-    return time.perf_counter() - start, int(run.stdout.split()[-1]) / 1e6
+def make_models(models: int, rows: int) -> pa.Table:
+    """Models under one another, of the same rows."""
+    rng, y, mean, sd = drawn(rows)
+    columns = {"model": np.repeat(np.arange(models), rows), "row": np.tile(np.arange(rows), models)}
+    columns["mean"] = (mean + 0.3 * sd * rng.normal(size=(models, rows))).ravel()
+    columns["sd"] = np.outer(np.linspace(0.7, 1.4, models), sd).ravel()
+    return pa.table(columns | {"y": np.tile(y, models)})
 
 
-def toolbox_ratio(rows: int = 20_000) -> None:
-    """Against uncertainty-toolbox on the same rows."""
-    import uncertainty_toolbox as uct
+def make_samples(rows: int, draws: int) -> pa.Table:
+    """y, and draws beside one another."""
+    rng, y, mean, sd = drawn(rows)
+    return pa.table({"y": y} | {f"s_{i}": mean + sd * rng.normal(size=rows) for i in range(draws)})
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is measured, its bars (a time, or times faster; megabytes), and of what."""
+
+    name: str
+    bar: float
+    unit: str = "U"
+    make: Callable[[], pa.Table] | None = None
+    flags: tuple[str, ...] = ()
+    memory: float = inf
+
+    def told(self, value: float, mb: float = inf) -> str:
+        """A figure or a bar with its unit."""
+        return f"{value:.3g} {self.unit}" + (f", {mb:.0f} MB" if mb < inf else "")
+
+    def met(self, figure: Any) -> str:
+        """Whether a figure, or why there is none, is within the bars."""
+        if isinstance(figure, str):
+            return "missed" if figure.startswith("over") else ""
+        value, mb = (*figure, 0.0)[:2]
+        within = value >= self.bar if self.unit == "× faster" else value <= self.bar
+        return "met" if within and mb <= self.memory else "missed"
+
+    def cell(self, figure: Any) -> str:
+        """A figure in words, or in short why there is none."""
+        return figure.partition(":")[0] if isinstance(figure, str) else self.told(*figure)
+
+
+GROUPS, X = ("--groups", "region,kind"), ("--features", "x0,x1,x2", "-o", "page.html")
+BY = ("--model", "model", "--row-id", "row")
+WORKS = [
+    Work("100 rows", 1.5, "U", lambda: make_table(100, False)),
+    Work("1,000 rows", 1.5, "U", lambda: make_table(1_000, False)),
+    Work("10,000 rows, two groups", 2.5, "U", lambda: make_table(10_000), GROUPS),
+    Work("the same, three features, page", 5, "U", lambda: make_table(10_000, True, 3), GROUPS + X),
+    Work("1,000,000 rows, two groups", 4, "U", lambda: make_table(1_000_000), GROUPS, 500),
+    Work("100 models of 300 rows", 15, "U", lambda: make_models(100, 300), BY),
+    Work("2,000 rows of 1,000 draws", 4, "tables", lambda: make_samples(2_000, 1_000)),
+    Work("`howsure --help`", 0.6, "s", None, (*HOWSURE, "--help")),
+    Work("`import howsure`", 0.4, "s", None, ("-c", "import howsure")),
+    Work("20,000 rows in Python, the verdict", 15, "× faster"),
+    Work("20,000 rows in Python, every record", 15, "× faster"),
+]
+
+
+def toolbox(rows: int = 20_000) -> list[float]:
+    """Least processor seconds of uncertainty-toolbox, of the verdict, and of it and all records."""
+    import uncertainty_toolbox as uct  # type: ignore[import-untyped]
 
     from howsure import Distribution, assess
 
-    rng = np.random.default_rng(1)
-    mean, sd = rng.normal(size=rows), np.exp(rng.uniform(-0.7, 0.7, rows))
-    y = mean + sd * rng.normal(size=rows)
-    start = time.perf_counter()
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        uct.get_all_metrics(mean, sd, y, verbose=False)
-    theirs = time.perf_counter() - start
+    _, y, mean, sd = drawn(rows)
     assess(y[:100], Distribution.normal(mean[:100], sd[:100]))
+    taken = []
+    for _ in range(3):
+        at = [time.process_time()]
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+            uct.get_all_metrics(mean, sd, y, verbose=False)
+        at.append(time.process_time())
+        found = assess(y, Distribution.normal(mean, sd))
+        at.append(time.process_time())
+        assert found.records
+        taken.append((at[1] - at[0], at[2] - at[1], time.process_time() - at[1]))
+    return [min(each) for each in zip(*taken, strict=True)]
+
+
+def numbers(source: Path, folder: str, *arguments: str) -> list[float]:
+    """What a process prints last, with the howsure of a tree."""
+    env = os.environ | {"PYTHONPATH": str(source / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, check=False)
+    if run.returncode:
+        late = "TimeoutExpired" in run.stderr
+        lines = [line for each in run.stderr.splitlines() if (line := each.strip("│╭╮╰╯─ "))]
+        why = lines[-1] if lines else f"status {run.returncode}"
+        raise RuntimeError(f"over {LIMIT} s" if late else f"not possible: {why}")
+    return [float(each) for each in run.stdout.split()[-3:]]
+
+
+def least(source: Path, folder: str, runs: int, *arguments: str) -> list[float]:
+    """Least processor seconds, seconds and megabytes; no run begins past a tenth of the limit."""
+    found: list[list[float]] = []
     start = time.perf_counter()
-    assess(y, Distribution.normal(mean, sd))
-    ours = time.perf_counter() - start
-    print(
-        f"{rows:,} rows: uncertainty-toolbox {theirs:.2f} s, howsure {ours:.2f} s: "
-        f"{theirs / ours:.1f}× faster (bar 15×)"
-    )
+    while not found or (len(found) < runs and time.perf_counter() - start < LIMIT / 10):
+        found.append(numbers(source, folder, "-c", METER, sys.executable, *arguments))
+    return [min(each) for each in zip(*found, strict=True)]
+
+
+def measured(source: Path, runs: int, part: str) -> dict[str, Any]:
+    """The unit, and the figures of a tree: values in their units and megabytes, or why not."""
+    figures: dict[str, Any] = {}
+    units: list[list[float]] = []
+    against: list[float] = []
+    for work in (each for each in WORKS if part in each.name):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                if work.unit == "× faster":
+                    against = against or numbers(source, folder, __file__, "--toolbox")
+                    ours = against[1 + work.name.endswith("record")]
+                    figures[work.name] = [against[0] / ours]
+                    continue
+                if work.unit != "s":
+                    units.append(least(source, folder, runs, "-c", IMPORTS))
+                told = work.flags
+                if work.make:
+                    table = work.make()
+                    parquet.write_table(table, f"{folder}/table.parquet")
+                    told = (*HOWSURE, "assess", "table.parquet", *work.flags)
+                times = 5 * runs if work.unit == "s" else runs
+                processor, wall, mb = least(source, folder, times, *told)
+                over = (mb - units[-1][2]) * 1e6 / table.nbytes if work.unit == "tables" else 0.0
+                figures[work.name] = [{"U": processor, "s": wall, "tables": over}[work.unit], mb]
+            except RuntimeError as error:
+                figures[work.name] = str(error)
+            print(work.name, figures[work.name], file=sys.stderr)
+    unit = min((each[0] for each in units), default=0.0)
+    for work in WORKS:
+        if isinstance(found := figures.get(work.name), list):
+            found[0] /= unit if work.unit == "U" else 1.0
+            figures[work.name] = [round(each, 3) for each in found]
+    return {"unit": round(unit, 3), "figures": figures}
+
+
+def git(*arguments: str) -> str:
+    """What git prints."""
+    run = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return run.stdout.strip()
+
+
+def keep(commit: str, runs: int, part: str) -> None:
+    """Measure a commit in a worktree of its own, and put it among those kept."""
+    short, date = git("log", "-1", "--abbrev=7", "--format=%h %cI", commit).split()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        git("worktree", "add", "--detach", str(tree), short)
+        try:
+            found = measured(tree, runs, part)
+            version = (tree / "src/howsure/_version.py").read_text().split('"')[-2]
+            heads = re.findall("^## (.*)", (tree / "CHANGELOG.md").read_text(), re.MULTILINE)
+        finally:
+            git("worktree", "remove", "--force", str(tree))
+    label = version if heads[0].startswith(version) else f"after {version}"
+    cpu = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[0]
+    machine = f"{os.cpu_count()} cores ({cpu}), Python {platform.python_version()}"
+    held = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    before = held.get(short, {"unit": 0.0, "figures": {}})
+    found["unit"] = found["unit"] or before["unit"]
+    found["figures"] = before["figures"] | found["figures"]
+    held[short] = {"date": date, "label": label, "machine": machine} | found
+    KEPT.write_text(json.dumps(held, indent=1) + "\n")
+
+
+def page() -> str:
+    """The figures that are kept: a row a work, a column a commit."""
+    held = dict(sorted(json.loads(KEPT.read_text()).items(), key=lambda each: each[1]["date"]))
+    machines = dict.fromkeys(each["machine"] for each in held.values())
+    unit = [each["unit"] for each in held.values()]
+    heads = [f"{each['label']}, {short}, {each['date'][:10]}" for short, each in held.items()]
+    told = {"least": min(unit), "most": max(unit), "machines": "; ".join(machines), "limit": LIMIT}
+    lines = [HEAD.format(**told)]
+    lines += [f"| work | bar | {' | '.join(heads)} |", f"|:--|--:|{'--:|' * len(held)}"]
+    for work in WORKS:
+        figures = [each["figures"].get(work.name, "–") for each in held.values()]
+        cells = [work.told(work.bar, work.memory), *map(work.cell, figures)]
+        for place, figure in enumerate(figures, start=1):
+            if work.met(figure) == "missed":
+                cells[place] = f"**{cells[place]}**"
+        lines.append(f"| {work.name} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+HEAD = """# Time and memory by commit
+
+Made by `python benchmarks/assess.py --commits COMMIT … --write`. Each commit is measured with
+today's interpreter and libraries, and each work in a process of its own. The least of several runs
+counts (three, or one where it takes half a minute; those in s fifteen). A work is given up
+after {limit} s. What misses its bar is in bold.
+
+Machine: {machines}.
+
+* **U** is the processor time (user and system, children included) of a Python that imports NumPy,
+  `scipy.stats` and `pyarrow.parquet`, with one thread for BLAS: {least:.2f} to {most:.2f} s here.
+  Works in U are `howsure assess` of a Parquet file with y, 90 % intervals, mean and sd; of models,
+  with y, mean and sd.
+* **MB** is the peak memory of a process. In **tables**: its excess over the same imports, in sizes
+  of the table, which has 16 MB.
+* **s** are seconds on the clock.
+* **× faster** compares processor times with `get_all_metrics` of uncertainty-toolbox: of
+  `howsure.assess` (the verdict), and of that and its `records` (every record).
+"""
 
 
 def main() -> None:
-    """Print every figure beside its bar."""
+    """Print every figure beside its bar, or keep those of commits."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--skip-toolbox", action="store_true")
+    parser.add_argument("--commits", nargs="*", default=[])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--works", default="", help="part of their names")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--toolbox", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "table.parquet"
-        parquet.write_table(make_table(chosen.rows), path)
-        base = reference(path, chosen.rows)
-        print(f"reference (read + ten argsorts of {chosen.rows:,}): {base:.2f} s")
-        for ending, bar in (("json", 20), ("html", 30)):
-            out = Path(folder) / f"report.{ending}"
-            command = [*COMMAND, "assess", str(path), "--groups", "region,kind", "-o", str(out)]
-            seconds, peak = timed(command)
-            print(
-                f"assess to {ending}: {seconds:.2f} s, {seconds / base:.1f}× the reference "
-                f"(bar {bar}×), peak {peak:.2f} GB (bar 1.2), "
-                f"file {out.stat().st_size / 1e6:.2f} MB"
-            )
-    for label, arguments, bar in (
-        ("import howsure", [sys.executable, "-c", "import howsure"], 0.4),
-        ("howsure --help", [*COMMAND, "--help"], 0.6),
-    ):
-        best = min(timed(arguments)[0] for _ in range(5))
-        print(f"{label}: {best:.2f} s (bar {bar})")
-    if not chosen.skip_toolbox:
-        toolbox_ratio()
+    if chosen.toolbox:
+        print(*toolbox())
+        return
+    for commit in chosen.commits:
+        keep(commit, chosen.runs, chosen.works)
+    if chosen.write:
+        PAGE.write_text(page(), encoding="utf-8")
+    if chosen.commits or chosen.write:
+        return
+    found = measured(ROOT, chosen.runs, chosen.works)
+    print(f"U = {found['unit']:.3f} s")
+    for work in (each for each in WORKS if each.name in found["figures"]):
+        figure, bar = found["figures"][work.name], work.told(work.bar, work.memory)
+        print(f"{work.name:36} {work.cell(figure):>20}  bar {bar:>14}  {work.met(figure)}")
 
 
 if __name__ == "__main__":

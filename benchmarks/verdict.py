@@ -31,9 +31,12 @@ from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Qua
 from howsure.report.monitor import fit_monitor
 from howsure.report.watch import watch
 from howsure.verdict import QUESTIONS, examine
+from howsure.verdict.rows import row_faults
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
-MARKED = re.compile(r"<!-- ([\w ]+): made by [^>]*-->.*?<!-- end of \1 -->", re.DOTALL)
+MARKED = re.compile(
+    r"<!-- ([\w ]+): made by benchmarks/\w+\.py[^>]*?-->.*?<!-- end of \1 -->", re.DOTALL
+)
 """Sections of the page that other scripts write."""
 FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 THREE = np.array([0.05, 0.5, 0.95])
@@ -604,6 +607,181 @@ UNSEEN: tuple[tuple[str, str, World], ...] = (
 """What cannot be seen, with the finding that stays silent or undecided."""
 
 
+@dataclass(frozen=True)
+class Planted:
+    """Rows of a right model that are not what they seem: what `rows` should find."""
+
+    name: str
+    world: World
+    check: str
+    sizes: tuple[int, ...] = (100, 1_000)
+
+
+def changed(how: Callable[..., dict[str, Any]], *, scale: float = 1.0) -> World:
+    """Rows of a right normal model far from 0, of which something is changed.
+
+    `how` is given a generator, y, mean, sd and the sites, and says what takes their place.
+    """
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        drawn = rows(rng, n)
+        mean, sd = scale * (10 + 2 * drawn.x[:, 0]), scale * drawn.sd
+        y = mean + sd * rng.normal(size=n)
+        given = {"y": y, "mean": mean, "sd": sd, "x": drawn.features, "groups": {}}
+        given["groups"]["site"] = drawn.groups["site"]
+        given |= how(rng, y, mean, sd, drawn.groups["site"])
+        place = given.pop("take", np.arange(n))
+        prediction = Distribution.normal(given["mean"], given["sd"])
+        held = EvalSet.checked(given["y"], prediction, features=given["x"], groups=given["groups"])
+        return held.take(place)
+
+    return world
+
+
+def in_other_units(factor: float, site: str = "") -> World:
+    """Means and sds divided by a factor, in all rows or of one site."""
+
+    def how(_rng: Any, _y: Any, mean: Any, sd: Any, sites: Any) -> dict[str, Any]:
+        here = (sites == site) if site else np.ones(len(mean), bool)
+        return {"mean": np.where(here, mean / factor, mean), "sd": np.where(here, sd / factor, sd)}
+
+    return changed(how)
+
+
+def with_mark(value: float, part: float) -> World:
+    """A value in place of y in a share of rows."""
+    return changed(
+        lambda rng, y, *_: {
+            "y": np.where(rng.permutation(len(y)) < max(3, part * len(y)), value, y)
+        }
+    )
+
+
+def until(name: str) -> World:
+    """Times of which the later ones are cut, and a column that says so."""
+
+    def how(rng: Any, y: Any, _mean: Any, _sd: Any, sites: Any) -> dict[str, Any]:
+        end = rng.normal(11.0, 2.0, len(y))
+        event = (y <= end).astype(int)
+        mark = {name: event if name == "event" else 1 - event}
+        return {"y": np.minimum(y, end), "groups": {"site": sites, **mark}}
+
+    return changed(how)
+
+
+def times_over(times: int) -> World:
+    """Each row so many times."""
+    return changed(lambda _rng, y, *_: {"take": np.repeat(np.arange(len(y) // times), times)})
+
+
+PLANTED: tuple[Planted, ...] = (
+    Planted("each row twice", times_over(2), "copies"),
+    Planted("each row five times", times_over(5), "copies"),
+    Planted(
+        "a bootstrap sample",
+        changed(lambda rng, y, *_: {"take": rng.integers(len(y), size=len(y))}),
+        "copies",
+    ),
+    Planted(
+        "variance as sd",
+        changed(lambda _r, _y, _m, sd, _s: {"sd": sd**2}, scale=0.05),
+        "variance",
+    ),
+    Planted(
+        "sd as variance",
+        changed(lambda _r, _y, _m, sd, _s: {"sd": np.sqrt(sd)}, scale=0.05),
+        "variance",
+    ),
+    Planted("predictions divided by 1,000", in_other_units(1_000), "units"),
+    Planted("predictions in inches, y in cm", in_other_units(2.54), "units"),
+    Planted("predictions of one site divided by 100", in_other_units(100, "C"), "units"),
+    Planted("predictions of one site in inches, y in mm", in_other_units(25.4, "C"), "units"),
+    Planted(
+        "predictions in Celsius, y in Fahrenheit",
+        changed(lambda _r, _y, m, sd, _s: {"mean": (m - 32) / 1.8, "sd": sd / 1.8}),
+        "units",
+    ),
+    Planted("errors of a tenth", changed(lambda _r, y, m, *_: {"y": m + 0.1 * (y - m)}), "leakage"),
+    Planted("y among the inputs", changed(lambda _r, y, *_: {"x": {"price": 2 * y + 1}}), "target"),
+    Planted("y of −9999 in 2 %", with_mark(-9999.0, 0.02), "marks"),
+    Planted("y of 1e20 in 10 %", with_mark(1e20, 0.1), "marks"),
+    Planted(
+        "y clipped, 10 %",
+        changed(lambda _r, y, *_: {"y": np.minimum(y, np.quantile(y, 0.9))}),
+        "clipped",
+    ),
+    Planted(
+        "predictions clipped, 50 %",
+        changed(lambda _r, _y, m, *_: {"mean": np.minimum(m, 10)}),
+        "clipped_predictions",
+    ),
+    Planted("whole y", changed(lambda _r, y, *_: {"y": np.round(y)}), "rounded"),
+    Planted("censored rows, a column event", until("event"), "censored"),
+    Planted("censored rows, a column censored", until("censored"), "censored"),
+    Planted(
+        "y and prediction swapped", changed(lambda _r, y, m, *_: {"y": m, "mean": y}), "swapped"
+    ),
+    Planted(
+        "mean and sd swapped",
+        changed(lambda _r, _y, m, sd, _s: {"mean": sd, "sd": m}),
+        "mean_and_sd",
+    ),
+    Planted(
+        "one prediction for all",
+        changed(lambda _r, y, *_: {"mean": np.full(len(y), 10.0), "sd": np.full(len(y), 1.7)}),
+        "one_prediction",
+    ),
+    Planted("y moved by a row", changed(lambda _r, y, *_: {"y": np.roll(y, 1)}), "order"),
+    Planted("y turned round", changed(lambda _r, y, *_: {"y": y[::-1]}), "order"),
+)
+"""Each thing that rows may be."""
+ALL_RIGHT = "all correctly specified models above"
+ROW_SIZES = (30, 300, 3_000, 100_000)
+
+
+def planted(task: tuple[int, int, int]) -> tuple[int, int, bool, list[str]]:
+    """Whether one table's rows are named, and what else is ✗."""
+    place, n, number = task
+    held = PLANTED[place].world(np.random.default_rng([2_000 + place, n, number]), n)
+    named = PLANTED[place].check in {each.name for each in row_faults(held)}
+    bad = [each.id for each in examine(held)[0] if each.state == "bad" and each.id != "rows"]
+    return place, n, named, bad
+
+
+def planted_lines(found: dict[tuple[int, int], list[tuple[bool, list[str]]]]) -> list[str]:
+    """How often rows are named, and other lines ✗: a line for each fault and number of rows."""
+    lines = []
+    for (place, n), told in found.items():
+        others = Counter(i for _, bad in told for i in bad)
+        which = ", ".join(f"{i} {share(count, len(told))}" for i, count in others.most_common(4))
+        seen = share(sum(named for named, _ in told), len(told))
+        lines.append(
+            f"| {PLANTED[place].name} | {n:,} | {seen} "
+            f"| {share(sum(bool(bad) for _, bad in told), len(told))} | {which} | {len(told)} |"
+        )
+    return lines
+
+
+def suspected(task: tuple[int, int, int]) -> tuple[int, list[str]]:
+    """What is said of rows of one table of a right model."""
+    place, n, number = task
+    held = CELLS[place].world(np.random.default_rng([3_000 + place, n, number]), n)
+    return n, [each.name for each in row_faults(held)]
+
+
+def suspected_lines(found: dict[int, list[list[str]]]) -> list[str]:
+    """How often anything is said of rows of right models: a line for each number of rows."""
+    lines = []
+    for n, told in found.items():
+        which = Counter(name for names in told for name in names)
+        listed = ", ".join(f"{name} {count}" for name, count in which.most_common())
+        lines.append(
+            f"| {ALL_RIGHT} | {n:,} | {share(sum(map(bool, told)), len(told))} "
+            f"| {listed} | {len(told):,} |"
+        )
+    return lines
+
+
 Drawn = tuple[np.ndarray, list[Any]]
 
 
@@ -884,6 +1062,21 @@ BEST = Section(
     [(each.name, f"{n:,}") for each in RACES for n in RACE_SIZES],
     lambda cells: beyond(f"{100 - float(cells[2]):.6f}", 0.05, cells[5]),
 )
+ROWS_RIGHT = Section(
+    "Rows of correctly specified models: anything said of them",
+    "The bar is 0.5 %; `rows` alone is asked.",
+    "| models | n | said, % | of which | tables |",
+    [(ALL_RIGHT, f"{n:,}") for n in ROW_SIZES],
+    lambda cells: beyond(cells[2], 0.005, cells[4].replace(",", "")),
+)
+ROWS_PLANTED = Section(
+    "Rows that are not what they seem",
+    "The model is right but for what is planted. *Named* by its own check in `rows`; the bar is "
+    "95 % at the largest n. *Any other ✗* is of what the rows do not explain.",
+    "| rows | n | named, % | any other ✗, % | of which, % | tables |",
+    [(each.name, f"{n:,}") for each in PLANTED for n in each.sizes],
+    lambda cells: cells[1] != "100" and float(cells[2]) < 95.0,
+)
 WATCHED = [(law, width, n) for law in INPUTS for width in (1, 2, 3) for n in (300, 1_000)]
 MONITOR = Section(
     "The monitor",
@@ -975,6 +1168,22 @@ def main() -> None:
         if asked(f"monitor of {task[0]}")
         for number in range(max(chosen.tables // 3, 10))
     ]
+    planted_tasks = [
+        (place, n, number)
+        for place, each in enumerate(PLANTED)
+        if asked(f"rows: {each.name}")
+        for n in each.sizes
+        for number in range(max(chosen.tables // 3, 10))
+    ]
+    suspected_tasks = [
+        (place, n, number)
+        for n in ROW_SIZES
+        for place, cell in enumerate(CELLS)
+        if not cell.named and asked("rows: right models") and (n <= 3_000 or "AR(" not in cell.name)
+        for number in range(max(chosen.tables * 30 // n, 2) if n > 300 else chosen.tables // 3)
+    ]
+    of_rows: dict[tuple[int, int], list[tuple[bool, list[str]]]] = {}
+    said: dict[int, list[list[str]]] = {}
     found: dict[tuple[int, int], list[dict[str, str]]] = {}
     raced: dict[tuple[int, int], list[np.ndarray]] = {}
     seen: dict[tuple[str, int, int], list[dict[str, np.ndarray]]] = {}
@@ -985,6 +1194,10 @@ def main() -> None:
                 print(f"{CELLS[place].name}, n = {n:,}", flush=True)
             found.setdefault((place, n), []).append(states)
             used += seconds
+        for place, n, named, bad in pool.map(planted, planted_tasks, chunksize=5):
+            of_rows.setdefault((place, n), []).append((named, bad))
+        for n, names in pool.map(suspected, suspected_tasks, chunksize=20):
+            said.setdefault(n, []).append(names)
         for place, n, kept in pool.map(race, raced_tasks, chunksize=10):
             raced.setdefault((place, n), []).append(kept)
         for task, shares in zip(
@@ -1000,6 +1213,8 @@ def main() -> None:
         "",
         *RIGHT.text(right_lines(found), before),
         *FAULTS.text(fault_lines(found), before),
+        *ROWS_PLANTED.text(planted_lines(of_rows), before),
+        *ROWS_RIGHT.text(suspected_lines(said), before),
         *BEST.text(races(raced), before),
         *MONITOR.text(monitored(seen), before),
         *unseen(),

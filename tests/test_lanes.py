@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MADE = (".venv/.made", ".venv/.dev", ".venv-bare/.made")
+NUMPYS = "NPY_DISABLE_CPU_FEATURES"
 LANES = ["ruff check", "ruff format", "mypy", "sphinx", "bare", "full"]
 TOOL = """#!/bin/sh
 case "$0 $*" in
@@ -48,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 def make(folder: Path, *arguments: str, red: str = "") -> tuple[int, str]:
     """Exit status and output of make; what is red are names of tools."""
-    hidden = ("MAKE", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "OPENBLAS_CORETYPE")
+    hidden = ("MAKE", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "OPENBLAS_CORETYPE", NUMPYS)
     kept = {name: value for name, value in os.environ.items() if name not in hidden}
     run = subprocess.run(
         ["make", *arguments],
@@ -103,7 +104,7 @@ def test_a_lane_is_run_alone(folder: Path, target: str, ran: list[str]) -> None:
 
 
 def test_the_lane_of_processors_runs_what_is_not_slow_on_each(folder: Path) -> None:
-    status, shown = make(folder, "rates", red="full")
+    status, shown = make(folder, "processors", red="full")
     settings = [line.split("|") for line in (folder / "settings").read_text().splitlines()]
     without = "X86_V4,AVX512_ICL,AVX512_SPR"
     assert [each[:3] for each in settings] == [
@@ -117,6 +118,12 @@ def test_the_lane_of_processors_runs_what_is_not_slow_on_each(folder: Path) -> N
         ]
         for threads in ("1", "2")
     ]
-    assert all(each[3].endswith("-m not slow") for each in settings)
+    assert all(each[3].endswith("-m not slow and not rate") for each in settings)
     assert status == 2
     assert shown.count("\nRed: test-quick THREADS=") == 10
+
+
+def test_the_lane_of_rates_runs_what_no_other_does(folder: Path) -> None:
+    assert make(folder, "rates")[0] == 0
+    (dear,) = [line.split("|") for line in (folder / "settings").read_text().splitlines()]
+    assert dear[2:] == ["1", "-m pytest -n 2 -m rate --pace 12"]

@@ -44,8 +44,8 @@ def test_every_study_is_known() -> None:
     assert STUDIES == ["adaptivity", "characteristic", "congruence", "pointwise", "shift"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.rate
 def test_a_study_can_be_deleted(name: str, tmp_path: Path) -> None:
     copy = tmp_path / "howsure"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))

@@ -38,6 +38,7 @@ def gallery(folder: Path) -> Document:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.slow
 def test_pictures_are_seen_and_nothing_overflows(
     opened: Callable[..., tuple[Any, Any]], tmp_path: Path, width: int
 ) -> None:

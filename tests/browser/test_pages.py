@@ -57,8 +57,8 @@ def assert_on_the_first_screen(page: Any, *selectors: str) -> None:
         assert box["width"] > 100, selector
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [*pages.SIX, *pages.BAD])
+@pytest.mark.rate
 def test_a_page_is_small_fits_and_answers_first(opened: Open, name: str) -> None:
     html = pages.html(name)
     assert len(html.encode()) < LARGEST.get(name, 1_500_000)
@@ -105,6 +105,7 @@ def test_what_is_not_shown_is_counted(opened: Open) -> None:
     assert "10,000 labels" in page.locator("#reproduce").text_content()
 
 
+@pytest.mark.rate
 def test_the_pictures_of_the_docs_are_all_there_and_small() -> None:
     docs = Path(__file__).parents[2] / "docs"
     spec = importlib.util.spec_from_file_location("make_pages", docs / "make_pages.py")

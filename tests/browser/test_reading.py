@@ -187,6 +187,7 @@ def test_without_scripts_every_fold_opens_and_every_figure_has_its_data(
         assert data.locator("table").is_visible()
 
 
+@pytest.mark.rate
 def test_a_browser_that_cannot_unpack_says_so_and_shows_the_data(
     opened: Open, report: Document
 ) -> None:

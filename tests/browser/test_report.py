@@ -564,6 +564,7 @@ def test_without_scripts_the_words_and_the_tables_are_there(opened: Open) -> Non
     assert fold.locator("table").first.is_visible()
 
 
+@pytest.mark.rate
 def test_a_screenshot_is_not_blank(opened: Open) -> None:
     page, _ = opened(samples.content())
     picture = page.locator(".plot").first.screenshot()

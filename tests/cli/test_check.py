@@ -157,6 +157,7 @@ def test_drift_is_judged_by_the_interval_of_the_largest_change(tmp_path: Path) -
         "import no_such_module",
     ],
 )
+@pytest.mark.rate
 def test_what_breaks_is_no_failed_limit(tmp_path: Path, fault: str) -> None:
     """Status 2 and one line on stderr, whatever it was: 1 is for a limit that is broken."""
     path = covering(tmp_path / "t.csv", 45, 50)
@@ -194,6 +195,7 @@ def test_only_a_command_gives_status_1(
     assert main() == 1
 
 
+@pytest.mark.rate
 def test_a_fault_of_howsure_asks_to_be_reported(tmp_path: Path) -> None:
     """With the place; the whole way there in Python's development mode."""
     path = covering(tmp_path / "t.csv", 45, 50)

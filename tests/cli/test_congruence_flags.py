@@ -58,6 +58,7 @@ def reviews(path: Path, n: int, seed: int, *, labels: bool = True) -> Path:
     return path
 
 
+@pytest.mark.rate
 def test_a_column_of_texts_is_encoded(tmp_path: Path, model: str) -> None:
     path = reviews(tmp_path / "r.csv", 200, 0)
     out = tmp_path / "r.json"

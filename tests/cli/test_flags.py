@@ -323,8 +323,8 @@ def done(words: str, out: Path) -> tuple[int, str]:
     return status, re.sub(r'"command": .*', "", shown)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", list(BASE))
+@pytest.mark.rate
 def test_every_flag_acts_or_says_why_not(command: str, places: dict[str, dict[str, str]]) -> None:
     silent, untrue = [], []
     bases: dict[str, tuple[int, str]] = {}

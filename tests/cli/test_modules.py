@@ -125,6 +125,7 @@ def installed(folder: Path, *commands: list[str]) -> list[tuple[Any, str, str]]:
     return [(code, out, err) for code, out, err, _ in ended]
 
 
+@pytest.mark.rate
 def test_every_command_finds_code_of_the_current_folder(folder: Path) -> None:
     encode = ["--encode", "text=owncode:lengths"]
     ended = installed(
@@ -140,6 +141,7 @@ def test_every_command_finds_code_of_the_current_folder(folder: Path) -> None:
     assert not (folder / "sprung").exists()
 
 
+@pytest.mark.rate
 def test_looking_at_a_plan_runs_no_code_of_it(folder: Path) -> None:
     looks = (["status", "own.toml"], ["show", "own.toml"], ["report", "own.toml", "-o", "a.html"])
     commands = [["bench", *look] for look in looks]

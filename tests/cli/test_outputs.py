@@ -216,6 +216,7 @@ def test_all_ways_may_be_asked_for_by_that_word(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size to set")
 @pytest.mark.parametrize("name", ["report.html", "report.csv", "mended.csv", "mended.parquet"])
+@pytest.mark.rate
 def test_a_full_disk_leaves_nothing_half_written(tables: Path, name: str) -> None:
     """A file may not grow: one line, status 2, and what was there before."""
     output = tables / name

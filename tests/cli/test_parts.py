@@ -31,6 +31,7 @@ def run(*arguments: object) -> tuple[int, str]:
     return found.exit_code, found.output + str(found.exception or "")
 
 
+@pytest.mark.rate
 def test_the_same_command_for_one_file_and_for_many(folder: Path) -> None:
     one = folder / "one.parquet"
     parquet.write_table(TABLE, one)
@@ -63,6 +64,7 @@ def test_check_by_parts(folder: Path) -> None:
     assert shown == [line for line in whole[1].splitlines() if "empirical_coverage" in line]
 
 
+@pytest.mark.rate
 def test_merge(folder: Path) -> None:
     states = []
     for number in range(3):
@@ -98,6 +100,7 @@ def test_how_columns_of_a_folder_are_read(folder: Path) -> None:
     assert "Recognised names" in told
 
 
+@pytest.mark.rate
 def test_what_was_read_is_told(folder: Path) -> None:
     """On the terminal and the page in a line, in JSON file by file; also by other commands."""
     (folder / "preds" / "README.txt").write_text("three days")

@@ -65,7 +65,7 @@ class TestStages:
         assert "━" in late
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_a_terminal_sees_stages_on_stderr_alone(table: Path) -> None:
     leader, follower = pty.openpty()
     run = subprocess.Popen(
@@ -111,8 +111,8 @@ def duration(table: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
     return time.monotonic() - started
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("trial", range(6))
+@pytest.mark.rate
 def test_control_c_leaves_nothing_broken(
     table: Path, duration: float, tmp_path: Path, trial: int
 ) -> None:

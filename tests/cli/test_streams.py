@@ -18,11 +18,8 @@ from pyarrow import csv
 from howsure.core.rng import child
 from howsure.core.text import legible
 
-pytestmark = pytest.mark.slow
-
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
-COMMANDS = [
-    "assess t.csv",
+OTHERS = [
     "assess t.csv --explain-input",
     "check t.csv --min-coverage 0.5",
     "recalibrate t.csv --calibration t.parquet -o mended.csv",
@@ -31,6 +28,7 @@ COMMANDS = [
     "data list",
     "--help",
 ]
+COMMANDS = ["assess t.csv", *(pytest.param(line, marks=pytest.mark.rate) for line in OTHERS)]
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -67,6 +65,7 @@ def test_an_encoding_that_lacks_characters(folder: Path, line: str, encoding: st
     assert len(ran.stdout.decode()) > 20 if encoding == "ascii" else ran.stdout.decode(encoding)
 
 
+@pytest.mark.slow
 def test_a_verdicts_marks_differ_in_any_encoding(folder: Path) -> None:
     """Good, bad and unknown must not all be a question mark."""
     rich = run(folder, "assess narrow.csv", {"PYTHONIOENCODING": "utf-8"}).stdout.decode()
@@ -171,26 +170,32 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
+STEERED = [
+    ["assess", "FILE", "--groups", f"g{HOSTILE}", "-o", f"{HOSTILE}.md"],
+    ["assess", "FILE", "--explain-input"],
+    ["assess", "FILE", "--features", f"x{HOSTILE}", "--reference", "FILE"],
+    ["assess", f"gone{HOSTILE}.csv"],
+    ["assess", "FILE", "--y", HOSTILE],
+    ["assess", "FILE", "-o", f"{HOSTILE}.exe"],
+    ["check", "FILE", "--min-coverage", "0.5"],
+    ["check", "FILE", "--min", f"{HOSTILE}=1"],
+    ["characteristic", "FILE", "--bootstrap", "20"],
+    ["recalibrate", "FILE", "--calibration", "FILE", "-o", f"{HOSTILE}.csv"],
+    ["recalibrate", "FILE", "--calibration", "FILE", "--compare", "-o", f"{HOSTILE}.md"],
+    ["simulate", "FILE", "--method", "linear_t", "--target", f"g{HOSTILE}"],
+    ["metrics", HOSTILE],
+    ["data", "check", HOSTILE],
+]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["assess", "FILE", "--groups", f"g{HOSTILE}"],
-        ["assess", "FILE", "--groups", f"g{HOSTILE}", "-o", f"{HOSTILE}.md"],
-        ["assess", "FILE", "--explain-input"],
-        ["assess", "FILE", "--features", f"x{HOSTILE}", "--reference", "FILE"],
-        ["assess", f"gone{HOSTILE}.csv"],
-        ["assess", "FILE", "--y", HOSTILE],
-        ["assess", "FILE", "-o", f"{HOSTILE}.exe"],
-        ["check", "FILE", "--min-coverage", "0.5"],
-        ["check", "FILE", "--min", f"{HOSTILE}=1"],
-        ["characteristic", "FILE", "--bootstrap", "20"],
-        ["recalibrate", "FILE", "--calibration", "FILE", "-o", f"{HOSTILE}.csv"],
-        ["recalibrate", "FILE", "--calibration", "FILE", "--compare", "-o", f"{HOSTILE}.md"],
-        ["simulate", "FILE", "--method", "linear_t", "--target", f"g{HOSTILE}"],
-        ["metrics", HOSTILE],
-        ["data", "check", HOSTILE],
+        *(pytest.param(each, marks=pytest.mark.rate) for each in STEERED),
     ],
 )
+@pytest.mark.slow
 def test_no_text_from_data_steers_a_terminal(hostile: Path, arguments: list[str]) -> None:
     """Nor starts a line of its own: what follows a line separator is no line of howsure's."""
     table = f"t{HOSTILE}.parquet"

@@ -108,6 +108,7 @@ def test_a_table_is_assessed_without_any(bare: Path) -> None:
     assert {path.suffix for path in bare.iterdir()} == {".csv", ".html", ".json", ".md"}
 
 
+@pytest.mark.rate
 def test_every_module_is_imported_without_any() -> None:
     code = """if True:
         import importlib, pkgutil, sys

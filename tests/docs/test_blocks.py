@@ -91,8 +91,8 @@ def test_sentences_are_short(page: Path) -> None:
         assert len(sentence.split()) <= LONGEST, sentence
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=named)
+@pytest.mark.rate
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")

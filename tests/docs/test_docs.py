@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import runpy
 from pathlib import Path
 from types import ModuleType
 
@@ -32,10 +33,17 @@ def maker(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.rate
 def test_measure_pages_are_current() -> None:
     made = maker("make_measures").pages()
     held = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "docs/measures").glob("*.md")}
     assert held == made, "run python docs/make_measures.py"
+
+
+def test_the_page_of_time_and_memory_is_current() -> None:
+    held = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    made = runpy.run_path(str(ROOT / "benchmarks" / "assess.py"))["page"]()
+    assert held == made, "run python benchmarks/assess.py --write"
 
 
 def test_the_page_of_columns_is_current() -> None:

@@ -206,8 +206,8 @@ def test_commands_in_a_line_are_known(path: Path) -> None:
         parsed(command)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=named)
+@pytest.mark.rate
 def test_a_page_runs_and_shows_what_comes_out(path: Path, folder: Path) -> None:
     page = path.read_text(encoding="utf-8")
     for library in OPTIONAL:
@@ -234,8 +234,8 @@ def test_the_index_lists_every_page(folder_name: str) -> None:
     assert held == {line for line in listed if not line.startswith(":") and "/" not in line}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", STANDING_IN, ids=lambda path: path.stem)
+@pytest.mark.rate
 def test_a_tutorial_runs_without_the_data(path: Path, tmp_path: Path) -> None:
     """On what stands in for them; `make docs` runs every tutorial on the data themselves."""
     needs("matplotlib")

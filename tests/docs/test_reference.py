@@ -31,6 +31,7 @@ def test_the_page_of_commands_is_current() -> None:
     assert held == maker("make_commands").page(), "run python docs/make_commands.py"
 
 
+@pytest.mark.slow
 def test_the_page_of_commands_names_every_command() -> None:
     made = maker("make_commands")
     names = [path for path, command, _ in made.commands() if not hasattr(command, "list_commands")]
@@ -161,7 +162,7 @@ def test_the_gallery_draws_every_figure(name: str) -> None:
 # Measures
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_weights_are_taken_where_the_page_says_so() -> None:
     """Each measure has a value on some table, and keeps it with weights only where that is told."""
     made = maker("make_measures")

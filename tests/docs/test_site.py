@@ -52,6 +52,7 @@ def pages() -> dict[Path, _Page]:
     return {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(SITE.rglob("*.html"))}
 
 
+@pytest.mark.slow
 def test_pages_were_built() -> None:
     assert len(pages()) > 150
 
@@ -64,6 +65,7 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
         assert not re.search(r"url\(\s*['\"]?(?:https?:)?//|@import", text), style
 
 
+@pytest.mark.slow
 def test_every_internal_link_leads_somewhere() -> None:
     wrong = []
     for path, page in pages().items():

@@ -103,8 +103,8 @@ def test_the_page_holds_lines() -> None:
     assert len(READ) + len(REFUSED) == len(ROWS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("code", "kind"), READ, ids=[code for code, _ in READ])
+@pytest.mark.rate
 def test_what_is_passed_is_read_as_the_page_says(code: str, kind: str) -> None:
     result = eval(code, held(code))  # the page's own words
     if kind.startswith("models "):

@@ -23,6 +23,7 @@ def example(name: str) -> ModuleType:
 
 
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
+@pytest.mark.slow
 def test_after_scikit_learn() -> None:
     result = example("after_scikit_learn").main()
     assert abs(result.value("empirical_coverage", model="linear + conformal") - 0.9) < 0.06
@@ -35,6 +36,7 @@ def test_after_quantile_regressor() -> None:
     assert result.value("kendall_tau") > 0.2
 
 
+@pytest.mark.rate
 def test_after_torch() -> None:
     needs("torch")
     result = example("after_torch").main(steps=200)

@@ -74,7 +74,7 @@ def test_it_is_found_by_its_entry_point() -> None:
     assert NAME in plan_names()
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_it_runs_from_the_command_line(tmp_path: Path) -> None:
     def howsure(*words: str) -> str:
         flags = ["--store", str(tmp_path / "store"), *(f for s in SMALL for f in ("--set", s))]

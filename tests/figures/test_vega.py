@@ -58,9 +58,9 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(part)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("figure", EVERY, ids=lambda figure: figure.name)
 @pytest.mark.parametrize("legend", [True, False])
+@pytest.mark.rate
 def test_every_figure_obeys_the_schema(figure: Figure, legend: bool) -> None:
     altair.Chart.from_dict(to_vega(figure, legend=legend))
 
@@ -130,10 +130,10 @@ def test_times_are_exact_to_the_second() -> None:
     assert told == {1000 * round(second) for second in samples.rolling().x}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["</script><script>x</script>", "a'b\"c\\d", "datum.x", "{{x}}", "${x}", "__proto__"]
 )
+@pytest.mark.rate
 def test_hostile_names_are_shown_as_they_are(text: str) -> None:
     figures = figures_of(
         [

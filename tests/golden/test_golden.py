@@ -40,6 +40,7 @@ def promise(content: dict[str, Any], around: Promise) -> Promise:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_what_people_see_is_what_it_was(case: str) -> None:
     now, before = made(case), read(case)
     assert sorted(now) == sorted(before), f"{case} writes other files. {REMAKE}"

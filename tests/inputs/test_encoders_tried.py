@@ -80,7 +80,7 @@ class TestText:
             encode(texts[order].tolist(), SENTENCES), vectors[order], atol=1e-6
         )
 
-    @pytest.mark.slow
+    @pytest.mark.rate
     def test_congruence_finds_a_model_that_is_wrong_on_one_topic(self) -> None:
         texts, topics = library_sentences()
         new = halves(len(texts))[1]
@@ -140,6 +140,7 @@ class TestPictures:
         again = encode(images[order], self.name, kind="image")
         np.testing.assert_allclose(again, vectors[order], rtol=1e-5, atol=1e-6)
 
+    @pytest.mark.rate
     def test_congruence_finds_a_model_that_is_wrong_on_one_digit(self, folder: Path) -> None:
         pil, frames = needs("PIL.Image"), needs("pandas")
         images, labels = digits()
@@ -158,6 +159,7 @@ class TestPictures:
         lost = cce_of(assess("mixed.csv", encode=f"path={self.name}"))
         assert lost.value < lost.null_upper
 
+    @pytest.mark.rate
     def test_the_command_line_takes_the_name(self, folder: Path) -> None:
         pil = needs("PIL.Image")
         images, _ = digits()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 SIZE = 150 << 20
 SCRIPT = """
@@ -20,6 +21,7 @@ print(made.n, (after - before) * 1024)
 """
 
 
+@pytest.mark.rate
 def test_a_wide_file_is_read_in_blocks(tmp_path: Path) -> None:
     """Forty columns of which four are needed take less room than half the file."""
     path = tmp_path / "wide.csv"

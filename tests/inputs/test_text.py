@@ -212,6 +212,7 @@ def test_a_stray_quote_deep_in_a_large_file(tmp_path: Path) -> None:
         read(tmp_path, content)
 
 
+@pytest.mark.slow
 def test_rows_longer_than_a_block(tmp_path: Path) -> None:
     """Of 2 MB, in the header and below it; lines and rows of more than 16 MB are refused."""
     long = "x" * (2 << 20)
@@ -282,6 +283,7 @@ def test_no_thread_of_a_reader_outlives_it(
     assert not left
 
 
+@pytest.mark.rate
 def test_a_header_that_unpacks_to_far_more_takes_no_more_room(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     with gzip.open(path, "wb") as file:

@@ -164,6 +164,7 @@ def test_a_perfect_model_has_the_declared_value() -> None:
         )
 
 
+@pytest.mark.slow
 def test_standard_errors_are_right() -> None:
     """The spread over replicates agrees with the mean standard error, measure by measure."""
     rng = child(4, "errors")

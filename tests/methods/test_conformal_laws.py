@@ -113,7 +113,6 @@ def test_rows_covered_in_each_group_follow_the_beta_binomial_law(name: str) -> N
         assert stats.chisquare(found, cells * trials).pvalue > 0.005
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
@@ -130,6 +129,7 @@ def test_rows_covered_in_each_group_follow_the_beta_binomial_law(name: str) -> N
         lambda: Conformalized(LinearT(), "scale", calibration=19, coverages=(0.8,)),
     ],
 )
+@pytest.mark.rate
 def test_rows_that_train_do_not_calibrate(make: Callable[[], InductiveConformal]) -> None:
     """A model that knows its training rows by heart: 16 of 19 + 1 all the same."""
     rng, trials, method = child(10, "trained"), 250, make()

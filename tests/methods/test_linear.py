@@ -62,8 +62,8 @@ def test_one_input_matches_scipy() -> None:
     assert upper[0] == pytest.approx(line.intercept + half)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.rate
 def test_t_intervals_are_exact_at_every_point_for_few_rows(intercept: bool) -> None:
     """Five rows, fixed x: intervals cover 80 % at each x, of the mean and of a new y."""
     x = np.array([[-2.0], [-1.0], [0.5], [1.0], [2.0]])

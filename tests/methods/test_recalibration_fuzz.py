@@ -48,7 +48,7 @@ def rows(data: st.DataObject, kind: str, n: int) -> EvalSet:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 @settings(derandomize=True, deadline=None, max_examples=400)
 @given(st.data())
 def test_only_errors_of_our_own_come_out(data: st.DataObject) -> None:

@@ -211,7 +211,7 @@ def test_a_perfect_model_sits_at_its_floor() -> None:
     assert np.mean(np.array(values) > floor.upper) < 0.09
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_shuffled_difficulty_puts_the_slope_at_its_floor() -> None:
     rng = np.random.default_rng(2)
     beyond = []
@@ -225,7 +225,7 @@ def test_shuffled_difficulty_puts_the_slope_at_its_floor() -> None:
     assert np.mean(beyond) < 0.25
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_intervals_hold_the_value_of_a_population() -> None:
     """Coverage of the percentile interval of T-SS, where the population's value is known."""
     rng = np.random.default_rng(3)
@@ -381,8 +381,8 @@ def shown(estimates: list[Estimate]) -> tuple[np.ndarray, ...]:
     return value[known], lower[known], upper[known]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("drawn", [sets_of, intervals_of])
+@pytest.mark.rate
 def test_intervals_hold_what_a_table_shows_on_average(drawn: Callable[..., Any]) -> None:
     """Of 80 tables the intervals hold their own value always, and the mean value in about 95 %."""
     resampling = Resampling(replicates=200, permutations=0)

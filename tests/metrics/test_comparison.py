@@ -315,6 +315,7 @@ def test_the_interval_of_a_difference_is_a_jackknife_over_clusters() -> None:
     assert found.difference_upper == pytest.approx(high[0], rel=1e-9)
 
 
+@pytest.mark.rate
 def test_differences_follow_errors_that_follow_each_other_in_time() -> None:
     n = 2_000
     fresh = child(11, "time").normal(size=n + 500) * math.sqrt(1 - 0.95**2)

@@ -247,9 +247,9 @@ def values(made: Components) -> list[float]:
     return [getattr(made, part).value for part in PARTS]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [30, 300])
 @pytest.mark.parametrize("kind", PERFECT)
+@pytest.mark.rate
 def test_a_right_model_is_rejected_as_often_as_stated(kind: str, n: int) -> None:
     """Each p-value below .05 in at most 5 % of 200 tables, and four binomial errors."""
     rng = child(0, "components", kind, n)

@@ -589,7 +589,7 @@ def test_the_correlation_of_unequal_claims_is_that_of_what_is_left() -> None:
     assert found.estimate.value == pytest.approx(stats.pearsonr(width, left)[0], rel=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_a_perfect_law_of_counts_passes_every_measure() -> None:
     """Judged by the nominal coverage, ERT and the gap rejected 40 to 85 % of such tables."""
     names = ("squared", "absolute", "log", "gap", "hsic", "correlation", "slab", "region")
@@ -646,7 +646,7 @@ def test_the_nulls_of_ert_and_the_local_pit_are_their_closed_forms() -> None:
     assert local.estimate.null_lower < local.estimate.null < local.estimate.null_upper
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_ert_and_the_local_pit_hold_their_level_and_keep_their_power() -> None:
     rejected, seen = [], []
     for seed in range(100):
@@ -678,6 +678,7 @@ def table(
 
 
 @pytest.mark.parametrize("fault", ["none", "everywhere", "counts"])
+@pytest.mark.rate
 def test_what_is_the_same_everywhere_is_no_region(fault: str) -> None:
     p_values = []
     for seed in range(300):

@@ -166,15 +166,15 @@ def rejected(members, rows, tables, **options):
     return np.mean(np.array(found) <= 0.05)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("members", [5, 10])
+@pytest.mark.rate
 def test_right_ensembles_of_few_members_are_rejected_as_often_as_promised(members):
     """Members drawn in y's place, y left out, would reject 12 to 24 %."""
     tables = 150
     assert rejected(members, 150, tables) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / tables)
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_narrow_ensembles_are_found():
     assert rejected(5, 1000, 8, spread=0.8) == 1.0
 

@@ -164,7 +164,7 @@ def test_clusters_that_follow_each_other_stay_together() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_few_rows_a_cluster_that_follow_each_other_keep_the_level() -> None:
     tables, red = 200, 0
     for number in range(tables):

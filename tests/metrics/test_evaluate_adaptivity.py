@@ -171,6 +171,7 @@ def test_ranks_come_from_the_probabilities_of_the_sets() -> None:
     assert found["set_deficit"].value == np.maximum(rank - belief.sizes, 0).mean()
 
 
+@pytest.mark.rate
 def test_the_floor_follows_what_sets_claim() -> None:
     held = _claimed()
     belief, ease = held.beliefs[0], held.features["ease"]

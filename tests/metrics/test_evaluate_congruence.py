@@ -34,7 +34,7 @@ def wave(n: int = 700, *, wrong: float = 0.0, seed: int = 0) -> EvalSet:
     return with_embedding(EvalSet.checked(y, Distribution.normal(mean, sd), features=features))
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_a_right_model_sits_at_its_null() -> None:
     found = [assess_congruence(wave(seed=s), "exact").record for s in range(8)]
     p_values = [record.p for record in found]
@@ -43,6 +43,7 @@ def test_a_right_model_sits_at_its_null() -> None:
         assert record.value == pytest.approx(record.null, rel=0.6)
 
 
+@pytest.mark.slow
 def test_a_model_wrong_somewhere_is_caught_and_the_place_named() -> None:
     report = assess_congruence(wave(wrong=1.0), "exact")
     assert report.record.p <= 0.01
@@ -153,8 +154,8 @@ def grouped(n: int = 1200, *, seed: int = 0, apart: bool = False) -> EvalSet:
     return with_embedding(held)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.rate
 def test_the_group_where_the_model_is_wrong_is_named(apart: bool) -> None:
     for seed in range(3):
         report = assess_congruence(grouped(seed=seed, apart=apart), "exact")
@@ -169,6 +170,7 @@ def test_the_group_where_the_model_is_wrong_is_named(apart: bool) -> None:
         assert "CCE given the inputs and site, day." in tree.notes
 
 
+@pytest.mark.rate
 def test_a_group_that_is_right_everywhere_explains_nothing() -> None:
     held = grouped()
     right = EvalSet.checked(
@@ -184,6 +186,7 @@ def test_a_group_that_is_right_everywhere_explains_nothing() -> None:
     assert tree.columns["cce"].max() < worst.columns["cce"].max() / 2
 
 
+@pytest.mark.rate
 def test_groups_stand_beside_an_embedding_of_any_kind() -> None:
     held = grouped(400)
     assert held.embedding is not None
@@ -323,6 +326,7 @@ def clouds(n: int, members: int, seed: int, *, spread: float = 1.0) -> EvalSet:
 
 
 @pytest.mark.parametrize("mode", ["exact", "samples"])
+@pytest.mark.rate
 def test_ensembles_are_judged_with_y_among_their_members(mode: str) -> None:
     """Narrow ones are found to any p that a verdict needs, right ones sit within their range."""
     right = assess_congruence(clouds(250, 5, 0), mode).record

@@ -152,9 +152,9 @@ def embedding_by_hand(law: Distribution, row: int, points: np.ndarray, gamma: fl
     return np.array([masses @ np.exp(-gamma * (counts - point) ** 2) for point in points])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", list(wide_laws()))
 @pytest.mark.usefixtures("unlisted")
+@pytest.mark.rate
 def test_wide_counts_embed_as_sums_over_every_count_do(name: str) -> None:
     law = wide_laws()[name]
     y = law.sample(rng(), 1)[:, 0]

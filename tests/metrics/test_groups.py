@@ -125,7 +125,7 @@ def test_shares_are_shifted_by_one_step_on_the_logit_scale() -> None:
 # Groups of independent rows
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_groups_of_a_perfect_law_of_counts_differ_by_chance_alone() -> None:
     """Told by the nominal coverage, they differed in 53 % of the tables."""
     differ, short = share_of(lambda seed: poisson(seed, 1_000), 300)
@@ -259,3 +259,23 @@ def test_weights_repeat_rows_and_no_order_matters(make: Callable[[int, int], Eva
             assert getattr(second, name) == pytest.approx(expected, rel=1e-9, nan_ok=True), name
         assert first.options.get("where") == second.options.get("where")
         assert first.group == second.group
+
+
+@pytest.mark.slow
+def test_what_is_left_out_of_many_groups_is_told() -> None:
+    rng = np.random.default_rng(0)
+    held = EvalSet.checked(
+        rng.normal(size=404),
+        Distribution.normal(np.zeros(404), np.ones(404)),
+        groups={"few": np.arange(404) % 2, "many": np.arange(404) % 101},
+    )
+    found = assess_groups(evaluate(held))
+    told = {r.group.split("=")[0] for r in found.records if r.metric == "rmse" and r.group}
+    assert told == {"few"}
+    assert found.notes == (
+        "of groups by many and few × many only means of rows are told: past 50,000 rows or 100 "
+        "groups --with group_statistics asks for all measures",
+    )
+    asked = assess_groups(evaluate(held), statistics=True)
+    assert asked.notes == ()
+    assert {r.group.split("=")[0] for r in asked.records if r.metric == "rmse" and r.group} > told

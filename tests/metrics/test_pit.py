@@ -127,6 +127,7 @@ def test_counts_of_random_ranks_ignore_order_and_writing_out() -> None:
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.rate
 def test_random_ranks_of_heavy_rows_of_a_right_law_are_uniform() -> None:
     """Poisson(1) in its own shares, times a million: p-values are as uniform as they should be."""
     y = np.arange(8)

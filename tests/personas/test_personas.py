@@ -87,6 +87,7 @@ def locals_of(model: Any, x: Array, y: Array) -> dict[str, Any]:
     return {"model": model, "X": x, "y": y}
 
 
+@pytest.mark.rate
 def test_the_owner_of_lightgbm_quantiles() -> None:
     lightgbm = needs("lightgbm")
     (x, y), (new, truth) = world("lightgbm, fitted"), world("lightgbm")
@@ -103,6 +104,7 @@ def test_the_owner_of_lightgbm_quantiles() -> None:
     assert "under-cover" in line
 
 
+@pytest.mark.rate
 def test_the_owner_of_an_ngboost_model() -> None:
     ngboost = needs("ngboost")
     (x, y), (new, truth) = world("ngboost, fitted"), world("ngboost")
@@ -153,6 +155,7 @@ def test_the_forecaster_with_sktime() -> None:
     )
 
 
+@pytest.mark.rate
 def test_the_forecaster_with_nixtla() -> None:
     mlforecast, utils = needs("mlforecast"), needs("mlforecast.utils")
     lightgbm = needs("lightgbm")
@@ -227,6 +230,7 @@ def test_the_owner_of_a_polars_frame() -> None:
     )
 
 
+@pytest.mark.rate
 def test_the_user_of_scoringutils_long_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +257,7 @@ def test_the_user_of_scoringutils_long_table(
     assert "✗ calm: The 95 % intervals cover" in " ".join(result.stdout.split())
 
 
+@pytest.mark.rate
 def test_the_judge_of_five_models_on_unequal_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +285,7 @@ def test_the_judge_of_five_models_on_unequal_rows(
     assert "one" in held["verdict"][0]["text"]  # the true model leads
 
 
+@pytest.mark.rate
 def test_the_keeper_of_a_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     x, y = world("gate", 2_000)

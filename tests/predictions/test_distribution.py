@@ -72,6 +72,27 @@ def test_quantiles_are_the_smallest_that_reach_their_level(pair: tuple[Any, Dist
             np.testing.assert_allclose(belief.cdf(at), level, rtol=1e-9)
 
 
+def test_student_laws_draw_and_end_as_scipys_do() -> None:
+    df = np.array([0.5, 1.5, 5.0])
+    law, given = law_named("t"), {"df": df, "loc": GRID[:3], "scale": GRID[3:6]}
+    frozen = stats.t(**given)
+    for level in (0.0, 0.3, 1.0):
+        np.testing.assert_array_equal(law.quantile(np.full(3, level), given), frozen.ppf(level))
+    np.testing.assert_array_equal(law.mean(given), frozen.mean())
+    np.testing.assert_allclose(law.sd(given), frozen.std(), rtol=1e-14)
+    drawn = frozen.rvs((4, 3), random_state=np.random.default_rng(0)).T
+    np.testing.assert_array_equal(law.sample(np.random.default_rng(0), 4, given), drawn)
+
+
+def test_intervals_at_several_coverages_are_those_at_each(pair: tuple[Any, Distribution]) -> None:
+    _, belief = pair
+    lower, upper = belief.intervals((0.5, 0.9))
+    for column, coverage in enumerate((0.5, 0.9)):
+        low, high = belief.interval(coverage)
+        np.testing.assert_array_equal(lower[:, column], low)
+        np.testing.assert_array_equal(upper[:, column], high)
+
+
 def test_left_limits(pair: tuple[Any, Distribution]) -> None:
     """P(Y < y) = P(Y ≤ y) − P(Y = y), at points of the law and between them."""
     _, belief = pair

@@ -150,6 +150,7 @@ def test_answers_broadcast(belief: Distribution) -> None:
         np.testing.assert_allclose(table[:, 1], ask(y[:, 1], belief.parameters), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_measures_take_mixtures() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(1, 5, size=60)

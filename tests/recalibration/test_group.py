@@ -154,33 +154,27 @@ def brute(z: np.ndarray, labels: list[str]) -> dict[str, tuple[float, float]]:
     rows = {g: [v for v, label in zip(z, labels, strict=True) if label == g] for g in groups}
     large = [g for g in groups if len(rows[g]) >= 10]
 
-    def weights(own: dict[str, float], noise: float) -> dict[str, float]:
-        counts = [len(rows[g]) for g in large]
-        mean = sum(len(rows[g]) * own[g] for g in large) / sum(counts)
-        q = sum(len(rows[g]) * (own[g] - mean) ** 2 for g in large)
-        size = sum(counts) - sum(c * c for c in counts) / sum(counts)
-        tau2 = max((q - (len(large) - 1) * noise) / size, 0.0)
-        return {g: tau2 / (tau2 + noise / len(rows[g])) for g in large}
+    def shared(own: dict[str, float], squares: dict[str, float]) -> dict[str, float]:
+        counts = {g: len(rows[g]) for g in large}
+        usual = float(np.median([squares[g] / (counts[g] - 1) for g in large]))
+        noise = {g: (squares[g] + 5 * usual) / (counts[g] + 4) / counts[g] for g in large}
+        total = sum(1 / noise[g] for g in large)
+        mean = sum(own[g] / noise[g] for g in large) / total
+        q = sum((own[g] - mean) ** 2 / noise[g] for g in large)
+        size = total - sum(1 / noise[g] ** 2 for g in large) / total
+        tau2 = max((q - len(large) + 1) / size, 0.0)
+        weight = {g: 1 / (tau2 + noise[g]) for g in large}
+        common = sum(weight[g] * own[g] for g in large) / sum(weight.values())
+        share = {g: tau2 * weight[g] if g in large else 0.0 for g in groups}
+        return {g: share[g] * own[g] + (1 - share[g]) * common for g in groups}
 
-    free = sum(len(rows[g]) for g in large) - len(large)
     own = {g: sum(rows[g]) / len(rows[g]) for g in groups}
-    noise = sum((v - own[g]) ** 2 for g in large for v in rows[g]) / free
-    share = weights(own, noise)
-    whole = float(np.mean(z))
-    shift = {g: share.get(g, 0) * own[g] + (1 - share.get(g, 0)) * whole for g in groups}
+    shift = shared(own, {g: sum((v - own[g]) ** 2 for v in rows[g]) for g in large})
     square = {g: [(v - shift[g]) ** 2 for v in rows[g]] for g in groups}
-    total = math.log(sum(map(sum, square.values())) / len(z))
     own = {g: sum(square[g]) / len(rows[g]) for g in groups}
-    noise = sum((v / own[g] - 1) ** 2 for g in large for v in square[g]) / free
-    own = {g: math.log(own[g]) for g in groups}
-    share = weights(own, noise)
-    return {
-        g: (
-            shift[g],
-            math.exp((share.get(g, 0) * own[g] + (1 - share.get(g, 0)) * total) / 2),
-        )
-        for g in groups
-    }
+    off = {g: sum((v / own[g] - 1) ** 2 for v in square[g]) for g in large}
+    factor = shared({g: math.log(own[g]) for g in groups}, off)
+    return {g: (shift[g], math.exp(factor[g] / 2)) for g in groups}
 
 
 def test_moments_equal_brute_force() -> None:
@@ -193,6 +187,26 @@ def test_moments_equal_brute_force() -> None:
     for name, (shift, factor) in brute((y - mean) / sd, labels.tolist()).items():
         assert found[f"shift, g={name}"] == pytest.approx(shift, rel=1e-10)
         assert found[f"factor, g={name}"] == pytest.approx(factor, rel=1e-10)
+
+
+@pytest.mark.parametrize("fault", ["divided", "noisy", "moved"])
+def test_a_broken_group_harms_no_other(fault: str) -> None:
+    """What right groups learn is what they learn without it."""
+    rng = child(0, f"broken group {fault}")
+    labels = rng.choice(list("abcdef"), 1_000)
+    truth, sd = 30.0 * rng.normal(size=1_000), np.ones(1_000)
+    y = truth + sd * rng.normal(size=1_000)
+    broken = {"divided": truth / 1_000, "noisy": truth + 20.0 * rng.normal(size=1_000)}
+    wrong = broken.get(fault, truth + 8.9)
+    mean = np.where(labels == "a", wrong, truth)
+    held_out = EvalSet.checked(y, Distribution.normal(mean, sd), groups={"g": labels})
+    found, alone = (
+        {each.name: each.value for each in ByGroup("distributions").fit(rows).parameters}
+        for rows in (held_out, held_out.take(np.flatnonzero(labels != "a")))
+    )
+    for name, value in alone.items():
+        assert found[name] == pytest.approx(value, abs=0.05)
+    assert abs(found["shift, g=a"]) + found["factor, g=a"] > 5
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])

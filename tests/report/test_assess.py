@@ -42,6 +42,7 @@ def test_a_bad_model_fails(factor: float, word: str) -> None:
 
 
 @pytest.mark.parametrize(("varying", "state"), [(0.0, "good"), (1.0, "bad")])
+@pytest.mark.rate
 def test_equal_widths_are_a_fault_only_where_inputs_know_better(varying: float, state: str) -> None:
     rng = child(0, "flat")
     x = rng.uniform(-1, 1, size=(6_000, 2))
@@ -108,6 +109,7 @@ def test_a_point_forecast_alone_is_answered_as_far_as_it_goes() -> None:
     assert {record.metric for record in result.unanswered} >= {"empirical_coverage", "crps"}
 
 
+@pytest.mark.rate
 def test_forms_agree() -> None:
     y, belief = normal(300)
     result = howsure.assess(y, belief, groups={"g": np.arange(300) % 3}, x={"x": y})
@@ -123,6 +125,7 @@ def test_forms_agree() -> None:
     assert result.figures
 
 
+@pytest.mark.slow
 def test_same_seed_same_answer() -> None:
     y, belief = normal(400)
     groups = {"g": np.arange(400) % 4}
@@ -176,9 +179,9 @@ TAME_TABLE = st.integers(1, 12).flatmap(
 )
 
 
-@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=120)
 @given(TABLE | TAME_TABLE, st.sampled_from(["intervals", "normal", "quantiles", "samples", "all"]))
+@pytest.mark.rate
 def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) -> None:
     y, a, b, c = table
     try:
@@ -216,6 +219,7 @@ def test_the_sense_of_weights_is_told(column: str, values: list[float], said: st
     assert said in result.to_html()
 
 
+@pytest.mark.slow
 def test_past_ten_models_the_best_three_are_told_in_detail() -> None:
     rng = child(0, "many models")
     mean = rng.normal(size=80)

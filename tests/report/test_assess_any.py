@@ -210,6 +210,7 @@ def small_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
+@pytest.mark.rate
 def test_any_table_ends_with_a_report_or_one_line(kind: str, data: st.DataObject) -> None:
     table = data.draw(tables(kind))
     check(table, pages=data.draw(st.sampled_from([True] + 9 * [False])))

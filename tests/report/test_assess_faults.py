@@ -20,7 +20,7 @@ from howsure.metrics.conditional.regions import tree_parts
 from howsure.metrics.congruence import view as congruence
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
-from howsure.report import grids
+from howsure.report import grids, measured
 from howsure.report.assessment import Assessment
 from howsure.stats.kernels import RBF
 from howsure.stats.low_rank import landmark_factor
@@ -51,11 +51,11 @@ STAGES = (
     (groups, "_coverage_table", "coverage in groups"),
     (groups, "_difference", "groups_differ"),
     (groups, "_shortfall", "worst_group_shortfall"),
-    (door, "assess_groups", "groups of a"),
+    (measured, "assess_groups", "groups of a"),
     (coverage, "clopper_pearson", "curves of Do the intervals cover"),
     (characteristic, "characteristic_curves", "curves of What does covering more"),
     (characteristic, "_interval_cost", "tables of What does covering more"),
-    (door, "worst_rows", "worst rows"),
+    (measured, "worst_rows", "worst rows"),
     (conditional, "worst_slab", "worst_slab of a"),
     (conditional, "ert", "ert_absolute of a"),
     (dependence, "landmark_factor", "hsic of a"),
@@ -66,12 +66,13 @@ STAGES = (
     (congruence, "tree_table", "tree of congruence"),
     (congruence, "rejection_curves", "rejection by congruence"),
     (door, "with_embedding", "congruence"),
-    (door, "compare", "comparison of models"),
+    (measured, "compare", "comparison of models"),
     (findings, "_asked", "in the verdict on a"),
 )
 
 
 @pytest.mark.parametrize(("room", "name", "told"), STAGES, ids=[name for _, name, _ in STAGES])
+@pytest.mark.rate
 def test_a_fault_of_one_stage_leaves_the_others(
     room: Any, name: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +93,7 @@ def test_a_fault_of_one_stage_leaves_the_others(
         }
         assert len([r for r in lost if "fault" in r.reason and not r.group]) < 10
     assert result.verdict.splitlines()[-1]
-    assert "please report it" in result.to_markdown()
+    assert "please report it" in result.document().to_markdown()
 
 
 @pytest.mark.parametrize(
@@ -163,12 +164,12 @@ def test_a_factor_does_without_pivots_that_rounding_spoils() -> None:
 
 def test_ranks_where_one_row_holds_all_weight() -> None:
     error, width = np.arange(1.0, 6.0), np.array([2.0, 1.0, 4.0, 3.0, 5.0])
-    for measured in (association.spearman, association.kendall_tau):
+    for measure_of in (association.spearman, association.kendall_tau):
         weights = np.array([1e-20, 1e-20, 1.0, 1e-20, 1e-20])
-        found = measured(error, width, weights)
+        found = measure_of(error, width, weights)
         assert math.isnan(found.value)
         assert "one of the widths holds all weight" in found.reason
-        assert math.isfinite(measured(error, width, np.array([1e-8, 1e-8, 1, 1e-8, 1e-8])).value)
+        assert math.isfinite(measure_of(error, width, np.array([1e-8, 1e-8, 1, 1e-8, 1e-8])).value)
 
 
 @pytest.mark.parametrize("size", [1e39, 1e60, 1e300, 1e-60])

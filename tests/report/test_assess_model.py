@@ -83,7 +83,7 @@ def intervals(given: Given) -> Intervals:
 # --- whole way -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_one_line_from_a_model_to_a_verdict() -> None:
     result = howsure.assess_model(fitted(BayesianRidge()), X[NEW], Y[NEW], trials=False)
     assert result.facts["Models"] == "BayesianRidge"

@@ -22,7 +22,7 @@ def test_the_region_where_coverage_fails_is_named() -> None:
     assert any("x0" in where for where in regions.columns["where"])
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_a_right_model_is_not_accused_by_region() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(1500, 3))

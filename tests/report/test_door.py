@@ -39,7 +39,7 @@ def records(result: Assessment) -> list[Any]:
     return [(r.metric, r.group, r.coverage, r.value, r.null) for r in result.records]
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_tables_and_arrays_agree(tmp_path: Path) -> None:
     pd, pl = needs("pandas"), needs("polars")
     held = table()

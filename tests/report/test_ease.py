@@ -28,6 +28,7 @@ def rows(n: int = 600) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.slow
 def test_a_table_with_a_column_of_ease_is_measured_by_it(tmp_path: Path) -> None:
     table = rows()
     path = tmp_path / "t.csv"
@@ -82,6 +83,7 @@ def test_ease_that_is_no_number_has_a_reason() -> None:
     assert record.reason == "the column 'ease' must hold numbers"
 
 
+@pytest.mark.rate
 def test_any_column_may_be_the_ease(tmp_path: Path) -> None:
     table = rows(300)
     table["stability"] = table.pop("ease")

@@ -179,6 +179,7 @@ def test_gone_files_are_named_in_few_words() -> None:
     assert said.endswith("and 7 more")
 
 
+@pytest.mark.rate
 def test_assess_shows_images_and_names_those_that_are_gone(tmp_path: Path) -> None:
     rng = child(0, "pictures")
     n, shade = 60, rng.uniform(20, 230, 60)

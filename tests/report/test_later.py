@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ import howsure
 from howsure import Assessment, Distribution
 from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
-from howsure.report import assess as door
+from howsure.report import measured
 from howsure.report.short_forms import KEY_NUMBERS
 from howsure.verdict.findings import MEASURES
 
@@ -55,6 +56,7 @@ def test_the_answer_is_part_of_everything(result: Assessment) -> None:
 
 
 @pytest.mark.parametrize("models", [1, 2])
+@pytest.mark.rate
 def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.MonkeyPatch) -> None:
     held = table()
     laws = {f"m{k}": Distribution.normal(held["mean"], held["sd"] * (1 + k)) for k in range(models)}
@@ -62,12 +64,12 @@ def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.Monk
     asked = held["y"], (laws if models > 1 else laws["m0"])
     quick = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     every = tuple(name for name, entry in catalogue().items() if entry.forms)
-    monkeypatch.setattr(door, "KEY_NUMBERS", every)  # so that all is measured at once
+    monkeypatch.setattr(measured, "KEY_NUMBERS", every)  # so that all is measured at once
     all_of = {
         beside: tuple(name for name in every if catalogue()[name].beside == beside)
         for beside in MEASURES
     }
-    monkeypatch.setattr(door, "MEASURES", all_of)
+    monkeypatch.setattr(measured, "MEASURES", all_of)
     slow = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     assert quick.lines == slow.lines
     assert repr(quick.findings) == repr(slow.findings)
@@ -111,6 +113,7 @@ print([name for name in {heavy} if name in sys.modules], "howsure.verdict.nulls"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.rate
 def test_a_verdict_loads_no_library_that_it_does_not_need(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"t.{ending}"
     howsure.inputs.write_table(pa.table(table()), path)
@@ -121,3 +124,18 @@ def test_a_verdict_loads_no_library_that_it_does_not_need(ending: str, tmp_path:
         check=True,
     )
     assert run.stdout.split("\n")[-2] == "[] True"
+
+
+def test_an_interruption_is_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = howsure.assess(table(), groups="side").to_json()
+    late = howsure.assess(table(), groups="side")
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    for stage in ("with_nulls", "curves_of"):
+        with monkeypatch.context() as patched:
+            patched.setattr(measured, stage, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                late.to_json()
+    assert late.to_json() == expected

@@ -77,6 +77,7 @@ def told(record):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.rate
 def test_the_order_of_rows_changes_no_record_and_no_sentence(kind):
     held = sets(kind)
     mixed = child(1, "mixed").permutation(ROWS)
@@ -91,6 +92,7 @@ def test_the_order_of_rows_changes_no_record_and_no_sentence(kind):
             np.testing.assert_array_equal(column, two.columns[name])
 
 
+@pytest.mark.rate
 def test_equal_rows_are_interchangeable():
     rng = child(2, "equal rows")
     x, y = rng.integers(0, 3, 60) * 1.0, rng.integers(0, 2, 60) * 1.0
@@ -127,6 +129,7 @@ for form in ("html", "markdown", "json", "csv"):
 """
 
 
+@pytest.mark.rate
 def test_the_number_of_threads_changes_no_byte():
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     made = [

@@ -61,6 +61,7 @@ def test_several_coverages_are_told_for_coverage_alone() -> None:
     assert "Mean width at 50 %" not in titles
 
 
+@pytest.mark.slow
 def test_models_stand_side_by_side() -> None:
     grid = key_numbers(both().records)
     assert [column.title for column in grid.columns] == ["Measure", "right", HOSTILE]
@@ -114,6 +115,7 @@ def test_sentences_are_told_once_and_what_is_wrong_comes_first() -> None:
     assert in_brief(alone).opening.lines == sentences(alone)
 
 
+@pytest.mark.rate
 def test_of_many_models_the_first_are_shown() -> None:
     sds = {f"sd {k}": howsure.Distribution.normal(0 * Z, ONES + k / 10) for k in range(12)}
     groups = {"g": np.arange(N) % 3}

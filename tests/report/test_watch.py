@@ -226,7 +226,7 @@ def test_an_error_that_grows_beyond_the_edge_is_not_a_falling_number() -> None:
     assert np.isnan(columns["cce"][3:]).all()
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_right_rows_beside_wrong_ones_are_not_flagged() -> None:
     """Smoothing carries an error to right rows: all of them lay beyond a right model's."""
     right = {"x0": np.linspace(-0.3, 0.3, 117)}
@@ -249,8 +249,8 @@ def test_rows_among_wrong_ones_are_flagged() -> None:
     assert "100 % are flagged" in wrong.report.verdict
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("width", "n"), [(1, 300), (3, 300), (2, 1000)])
+@pytest.mark.rate
 def test_right_rows_of_every_quarter_are_seldom_outside_or_flagged(width: int, n: int) -> None:
     """Quarters by distance from the centre; rows 3 sd beyond the reference are outside."""
     tables, apart = 24, []
@@ -315,6 +315,7 @@ def test_labels_that_the_reference_lacks_are_outside() -> None:
     assert columns["why"].tolist() == ["", "", "new site", "new unit", "new kind"]
 
 
+@pytest.mark.rate
 def test_a_tick_needs_evidence() -> None:
     """Few labelled rows show no fault, and no proof of none."""
     ticks = {40: 0, 1000: 0}

@@ -104,8 +104,8 @@ RIGHT = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.rate
 def test_series_that_do_not_change_keep_their_level(name: str) -> None:
     """As the verdict joins misses and the PIT's components: twice the smaller p-value."""
     tables, seen = 300, np.zeros(2)
@@ -126,8 +126,8 @@ def test_series_that_do_not_change_keep_their_level(name: str) -> None:
         assert count / tables <= level + 3 * math.sqrt(level * (1 - level) / tables), seen
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("memory", "n"), [(0.0, 600), (0.8, 3_000)])
+@pytest.mark.rate
 def test_intervals_hold_the_largest_change_and_the_level_now(memory: float, n: int) -> None:
     tables, lower, upper, level = 200, 0, 0, 0
     for number in range(tables):

@@ -33,9 +33,9 @@ def test_of_equal_values_the_earlier_rows_are_lowest(most):
     assert lowest(values, most).tolist() == in_order[:most]
 
 
-@pytest.mark.slow
 @quick
 @given(weighted_pairs())
+@pytest.mark.rate
 def test_dominated_mass_is_the_count_over_all_pairs(case):
     x, y, weights = case
     mass = np.ones(len(x)) if weights is None else weights

@@ -117,6 +117,7 @@ def test_band_is_symmetric_fixed_and_shrinks() -> None:
     np.testing.assert_allclose(ratio, 0.1, atol=0.02)
 
 
+@pytest.mark.slow
 def test_uniformity_test_agrees_with_the_band_and_keeps_its_level() -> None:
     grid = np.arange(1, 100) / 100
     rng = np.random.default_rng(5)

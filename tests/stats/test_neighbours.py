@@ -46,8 +46,8 @@ def drawn(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
     return np.exp(rows)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["smooth", "ties", "repeats"])
+@pytest.mark.rate
 def test_one_of_exchangeable_rows_is_seldom_outside(kind: str) -> None:
     """P(p <= α) is at most α over references, with ties as without; (n + 1) α is whole."""
     hits, tables = np.zeros(3), 2000

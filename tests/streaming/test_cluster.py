@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 DASK = [sys.executable, "-m", "dask"]
 SCHEDULER = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-ALONE = ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
+ALONE = ["--no-nanny", "--no-dashboard"]
 
 
 class Cluster:
@@ -55,10 +55,10 @@ class Cluster:
         self.started.append(process)
         return process
 
-    def worker(self) -> subprocess.Popen[bytes]:
+    def worker(self, threads: int = 1) -> subprocess.Popen[bytes]:
         place = self.folder / f"worker{len(self.started)}"
-        command = [*DASK, "worker", self.address, *ALONE, "--local-directory", str(place)]
-        return self.start(command)
+        how = [*ALONE, "--nthreads", str(threads), "--local-directory", str(place)]
+        return self.start([*DASK, "worker", self.address, *how])
 
     def end(self) -> None:
         for process in self.started:
@@ -86,6 +86,7 @@ def begun(marks: Path, number: int | str = "*") -> set[int]:
     return {int(path.name.split("-")[1]) for path in marks.glob(f"{number}-*")}
 
 
+@pytest.mark.rate
 def test_two_workers_give_what_this_process_gives(cluster: Cluster, marks: Path) -> None:
     workers = {cluster.worker().pid, cluster.worker().pid}
     items = [(number, marks, 0.1) for number in range(30)]
@@ -99,6 +100,7 @@ def test_two_workers_give_what_this_process_gives(cluster: Cluster, marks: Path)
     assert done(pieces.odd, range(6), scheduler=cluster.address, **how) == squares(6)
 
 
+@pytest.mark.rate
 def test_a_worker_killed_midway_costs_only_time(cluster: Cluster, marks: Path) -> None:
     victim, other = cluster.worker(), cluster.worker()
     items = [(number, marks, 0.1) for number in range(40)]
@@ -114,6 +116,7 @@ def test_a_worker_killed_midway_costs_only_time(cluster: Cluster, marks: Path) -
     assert begun(marks, 39) == {other.pid}
 
 
+@pytest.mark.rate
 def test_a_piece_that_kills_every_worker_is_named(cluster: Cluster, marks: Path) -> None:
     for _ in range(5):
         cluster.worker()
@@ -173,8 +176,9 @@ def test_workers_may_come_late(cluster: Cluster) -> None:
     assert told[-1] == "rows"
 
 
+@pytest.mark.rate
 def test_a_scheduler_that_dies_is_told(cluster: Cluster, marks: Path) -> None:
-    cluster.worker()
+    cluster.worker(threads=3)  # whichever comes first, none waits for another
     items = [(0, marks, 0.0), (1, marks, 1000.0), (2, marks, 1000.0)]
     some = done_in_order(pieces.logged, items, identities=[""] * 3, scheduler=cluster.address)
     next(some)
@@ -210,6 +214,7 @@ for table in done_in_order(logged, items, identities=[""] * 30, scheduler=sys.ar
 """
 
 
+@pytest.mark.rate
 def test_an_interrupt_leaves_the_cluster_free(cluster: Cluster, marks: Path) -> None:
     cluster.worker()
     command: list[Any] = [sys.executable, "-c", INTERRUPTED, cluster.address, marks]

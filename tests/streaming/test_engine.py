@@ -68,6 +68,7 @@ def heard() -> Iterator[list[tuple[str, int, int]]]:
 
 class TestProcesses:
     @pytest.mark.parametrize("jobs", [1, 2, 3])
+    @pytest.mark.rate
     def test_results_come_in_order(self, jobs: int) -> None:
         assert done(pieces.slow, range(6), jobs=jobs) == squares(6)
 
@@ -275,6 +276,7 @@ class TestKept:
             assert anew.folder == folder
             assert kept(anew.folder, "x") is None
 
+    @pytest.mark.slow
     def test_two_runs_of_one_command_do_no_harm(self, tmp_path: Path) -> None:
         with Kept.of("a", resume=False) as one:
             items = [(number, tmp_path / "marks", 0.0) for number in range(6)]

@@ -44,6 +44,7 @@ def test_a_folder_of_many_rows_is_read_by_parts(folder: Path) -> None:
     assert held.facts["Rows"] == "3,000"
 
 
+@pytest.mark.slow
 def test_processes_make_the_same_state(folder: Path, tmp_path: Path) -> None:
     made = []
     for jobs in (1, 2):
@@ -66,6 +67,7 @@ def test_what_yields_batches(folder: Path) -> None:
     assert held.totals[0].moments.mean == pytest.approx(files.totals[0].moments.mean, rel=1e-12)
 
 
+@pytest.mark.rate
 def test_states_of_days_are_that_of_the_week(folder: Path, tmp_path: Path) -> None:
     for number in range(3):
         load_parts(
@@ -103,6 +105,7 @@ def test_parts_of_another_kind_are_refused(folder: Path) -> None:
         load_parts(folder, groups="site", resources=FEW)
 
 
+@pytest.mark.slow
 def test_no_half_written_state(folder: Path, tmp_path: Path) -> None:
     parquet.write_table(TABLE.select(["y", "mean"]), folder / "part9.parquet")
     out = tmp_path / "state" / "x.arrow"
@@ -132,6 +135,7 @@ def test_memory_bounds_the_sample_and_the_processes() -> None:
         Resources.of("much")
 
 
+@pytest.mark.slow
 def test_several_models_in_one_row() -> None:
     rng = np.random.default_rng(2)
     y = rng.normal(size=3_000)

@@ -221,6 +221,7 @@ def test_a_state_of_an_earlier_version_is_read_with_a_note(states: Path, tmp_pat
     assert State.open(tmp_path / "new.arrow").manifest.fact().endswith(note)
 
 
+@pytest.mark.slow
 def test_damaged_metadata_is_an_input_error(states: Path, tmp_path: Path) -> None:
     """Each fact is left out, and made something else, one after another."""
     tried, refused, out = 0, 0, tmp_path / "x.arrow"

@@ -11,6 +11,7 @@ from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.serial import Dependence, Kind
 from howsure.metrics.shared import Score
+from howsure.verdict.copies import RowFault
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
 
 STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
@@ -61,6 +62,45 @@ STANDINGS = (
 """Each wording of `comparison`."""
 
 
+def row_fault(name: str, *, bad: bool = False, **facts: Any) -> RowFault:
+    return RowFault(name=name, rows=30.0, share=0.03, bad=bad, facts=facts)
+
+
+ROW_FAULTS = (
+    row_fault("copies", n=1_000, distinct=200, together=True),
+    row_fault("copies", n=1_000, distinct=200, together=False),
+    row_fault("variance", bad=True, read="variance", times=20.512),
+    row_fault("variance", read="variance", times=20.512),
+    row_fault("variance", bad=True, read="sd", times=0.05),
+    *(
+        row_fault("units", bad=bad, where=where, factor=factor, shift=0.0)
+        for bad in (True, False)
+        for where in ("plant=C", "")
+        for factor in (1_000.0, 1 / 25.4)
+    ),
+    *(
+        row_fault("units", bad=True, where=where, factor=factor, shift=shift)
+        for where in ("plant=C", "")
+        for factor, shift in ((1.8, 32.0), (1 / 1.8, -160 / 9), (1.0, 273.15), (1.0, -273.15))
+    ),
+    row_fault("leakage", bad=True, size=0.1),
+    row_fault("leakage", bad=True, same=0.7),
+    row_fault("target", column="price"),
+    row_fault("marks", what="y", values=(-9999.0,)),
+    row_fault("marks", what="prediction", values=(-9999.0, 1e20)),
+    row_fault("clipped", ends=((0.0, False),)),
+    row_fault("clipped", ends=((0.0, False), (12.4326, True))),
+    row_fault("clipped_predictions", value=10.0, high=True, beyond=25),
+    row_fault("rounded", step=0.5, coarse=0.98),
+    row_fault("censored", column="event"),
+    row_fault("mean_and_sd"),
+    row_fault("swapped"),
+    row_fault("one_prediction", column="age", correlation=0.85),
+    *(row_fault("order", lag=lag, here=0.12, there=0.85) for lag in (0, 1, -7)),
+)
+"""Each thing that rows are not."""
+
+
 def record(metric: str, value: float, half: float = 0.02, **more: Any) -> Record:
     ends = {"lower": value - half, "upper": value + half, "standard_error": half / 2, "n": 300.0}
     return Record(metric=metric, value=value, **{**ends, **more})
@@ -80,6 +120,8 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
         )
 
     match name:
+        case "rows":
+            return [draft(each.share, found=(each,), bad=each.bad) for each in ROW_FAULTS]
         case "coverage":
             seen = record("empirical_coverage", 0.9 + effect, null=0.9)
             other = record("empirical_coverage", 0.833 + effect, null=0.833)
@@ -242,6 +284,8 @@ def possible(name: str) -> tuple[State, ...]:
             return tuple(state for state in STATES if state != "good")
         case "dependence":
             return ("good", "watch", "undecided")
+        case "rows":
+            return ("bad", "watch")
         case "comparison":
             return ("good", "undecided")
     return STATES

@@ -281,6 +281,7 @@ def test_a_study_says_what_went_and_what_stayed(
     assert not any("Corrected" in line for line in quiet)
 
 
+@pytest.mark.rate
 def test_small_version(advice: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain faults are mended by their own mend, right models are left alone."""
     fewer = [replace(cell, many=20_000) for cell in advice.CELLS]

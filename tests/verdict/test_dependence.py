@@ -57,7 +57,7 @@ def found_in(held: EvalSet) -> tuple[Finding | None, str]:
     return told, silent.get("dependence", "")
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_right_models_whose_errors_follow_each_other_are_seldom_condemned() -> None:
     """AR(.8) with `time`: any ✗ in 78 % of tables with groups, 45 % of these, and now in 5 %."""
     tables, red, before = 60, 0, 0
@@ -424,8 +424,8 @@ def test_hermite_coefficients_give_the_variance_of_a_mean(serial: bool) -> None:
             assert grown[group] == pytest.approx(seen, rel=0.2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["time", "clusters"])
+@pytest.mark.rate
 def test_ranges_of_perfect_models_hold_where_rows_depend(kind: str) -> None:
     """Tables of a right model lie in the range as often as they should; before, half did."""
     names = ("empirical_coverage", "crps", "pit_bias", "mean_squared_z")

@@ -27,6 +27,7 @@ def bench() -> ModuleType:
     return module
 
 
+@pytest.mark.rate
 def test_right_models_of_every_kind_are_seldom_condemned(bench: ModuleType) -> None:
     """Any ✗ in at most 5 % of the tables, three binomial standard errors allowed."""
     red: list[str] = []
@@ -44,6 +45,7 @@ def test_right_models_of_every_kind_are_seldom_condemned(bench: ModuleType) -> N
     assert len(red) <= tables * (0.05 + 3 * math.sqrt(0.05 * 0.95 / tables)), red
 
 
+@pytest.mark.rate
 def test_large_faults_are_named_by_their_own_line(bench: ModuleType) -> None:
     named = tables = 0
     for place, cell in enumerate(bench.CELLS):

@@ -16,7 +16,8 @@ from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict import family
-from howsure.verdict.family import NEVER_BAD, TOLERANCE, judge, ordered
+from howsure.verdict.copies import RowFault
+from howsure.verdict.family import APART, TOLERANCE, judge, ordered
 from howsure.verdict.findings import QUESTIONS, Draft, Finding
 from verdict.drafts import drafts
 
@@ -182,6 +183,28 @@ def test_tails_that_are_part_of_the_widths_pass_on_what_they_explain(
         assert "how errors depend on widths" in made[name].sentence
 
 
+def of_rows(**explains: float) -> Draft:
+    held = RowFault(name="swapped", rows=30.0, share=0.03, explains=explains)
+    return Draft(id="rows", effect=0.03, watch=True, facts={"found": (held,), "bad": False})
+
+
+def test_rows_explain_what_their_share_can_move(judged: partial[dict[str, Finding]]) -> None:
+    """0.03 · 2 of coverage, by the nearer end of its interval; more than that stays bad."""
+    for effect, half, state in (
+        (-0.05, 0.001, "watch"),
+        (-0.07, 0.001, "bad"),
+        (-0.07, 0.02, "watch"),
+    ):
+        made = judged([of_rows(coverage=2.0), draft("coverage", effect, 1e-9, half=half)])
+        assert made["coverage"].state == state
+        assert list(made) == ["rows", "coverage"]
+    alone = judged([of_rows(), draft("coverage", -0.05, 1e-9)])
+    assert alone["coverage"].state == "bad"
+    assert alone["rows"].state == "watch"
+    free = judged([of_rows(bias=9.0), draft("coverage", -0.05, 0.03)])
+    assert free["coverage"].p_adjusted == 0.03  # rows share no error rate
+
+
 @pytest.mark.parametrize("tolerance", [0.0, 1.0, -1.0, math.nan])
 def test_tolerances_are_shares(tolerance: float) -> None:
     with pytest.raises(InputError, match="tolerance"):
@@ -189,7 +212,7 @@ def test_tolerances_are_shares(tolerance: float) -> None:
 
 
 def test_ids_that_are_none_are_refused() -> None:
-    with pytest.raises(InputError, match=r"ignore must be among coverage, .*, got 'widths'"):
+    with pytest.raises(InputError, match=r"ignore must be among rows, .*, got 'widths'"):
         judge((), HELD, ignore=["width", "widths"])
 
 
@@ -202,7 +225,7 @@ SHOWN = st.fixed_dictionaries(
         "good": st.sampled_from([None, None, True, False]),
     }
 )
-NAMES = [name for name in QUESTIONS if name not in NEVER_BAD]
+NAMES = [name for name in QUESTIONS if name not in APART]
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)

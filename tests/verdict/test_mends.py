@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from howsure.core.arrays import FloatArray
+from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.recalibration import METHODS, Recalibrated, recalibrate
 from howsure.recalibration.dispatch import Options
@@ -71,6 +72,7 @@ def test_tails_and_widths_have_mends_of_their_own() -> None:
     assert "width" in found.advice.heals
 
 
+@pytest.mark.rate
 def test_a_right_model_is_left_alone() -> None:
     said = [advised(try_mends(table(seed, n=200))) for seed in range(12)]
     held = [replace_errors(seed, np.repeat(np.arange(20), 10)) for seed in range(6)]
@@ -189,6 +191,39 @@ def test_a_group_that_fails_is_told_with_its_coverage() -> None:
     assert half is not None
     assert half[1] == pytest.approx(np.mean((held.y >= low)[rows] & (held.y <= high)[rows]))
     assert found.command == "howsure.recalibrate(new, calibration, method='group', by='site')"
+
+
+def test_what_harms_a_part_is_not_advised() -> None:
+    """All rows together gain by a mend that makes right rows worse."""
+    rng = child(0, "harm")
+    n = 2_000
+    site = rng.choice(["left", "right"], n, p=[0.7, 0.3])
+    mean, sd = 5.0 * rng.normal(size=n), np.ones(n)
+    y = mean + np.where(site == "right", 3.0, 1.0) * rng.normal(size=n)
+    made = try_mends(EvalSet.checked(y, Distribution.normal(mean, sd), groups={"site": site}))
+    scale = next(each for each in made.trials if each.method == "scale")
+    assert scale.lower > 0  # of all rows
+    assert scale.harms == "site=left"
+    assert not scale.accepted
+    assert made.advice is not None
+    assert (made.advice.method, made.advice.by) == ("group", ("site",))
+    assert next(each for each in made.trials if each.accepted).harms == ""
+
+
+def test_thirds_by_width_and_in_time_are_parts() -> None:
+    rng = child(1, "harm")
+    n = 3_000
+    mean, sd = rng.normal(size=n), np.repeat([0.5, 1.0, 2.0], n // 3)
+    wide = Distribution.normal(mean, sd)
+    y = mean + np.where(sd == 2.0, 6.0, sd) * rng.normal(size=n)
+    made = try_mends(EvalSet.checked(y, wide))
+    assert next(t for t in made.trials if t.method == "scale").harms == "the narrowest third"
+    timed = replace(EvalSet.checked(y, wide), time=np.arange(n)[::-1])
+    bench = mends._Bench(timed, "", (), (), Distribution.kind, (), 0, ())
+    parts = {name: inside for name, inside, _ in bench._parts(sd)}
+    assert list(parts) == [*mends._BY_WIDTH, *mends._IN_TIME]
+    assert (parts["the last third in time"] == (np.arange(n) < 1_000)).all()
+    assert (parts["the widest third"] == (sd == 2.0)).all()
 
 
 def test_after_a_change_recent_rows_teach() -> None:

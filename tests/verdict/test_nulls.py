@@ -69,6 +69,7 @@ def assert_rates(hits: Mapping[Any, list[bool]], tables: int, *, noise: float = 
 
 
 @pytest.mark.parametrize("world", list(WORLDS))
+@pytest.mark.rate
 def test_a_perfect_model_lies_in_its_range(world: str) -> None:
     """y by an independent sampler: 4 predictions of 80 rows, 50 tables of each."""
     rng = np.random.default_rng(5)
@@ -87,6 +88,7 @@ def test_a_perfect_model_lies_in_its_range(world: str) -> None:
 
 
 @pytest.mark.parametrize("members", [5, 19])
+@pytest.mark.rate
 def test_a_perfect_ensemble_lies_in_its_range(members: int) -> None:
     """The null moves with the table, for y changes places with members."""
     names = ["empirical_coverage", "crps", "crps_fair", "mean_squared_z", "mae", "rmse", "ence"]
@@ -313,6 +315,7 @@ def test_the_order_of_rows_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("world", ["normal", "poisson", "quantiles", "intervals"])
+@pytest.mark.rate
 def test_a_weight_of_two_is_a_row_twice(world: str) -> None:
     rng = np.random.default_rng(3)
     prediction, draw = WORLDS[world](rng, 90)

@@ -37,8 +37,8 @@ def test_the_index_tells_every_key_of_a_finding() -> None:
     assert sorted(keys) == sorted(part.name for part in fields(Finding))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.rate
 def test_the_example_prints_what_the_page_says(
     page: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

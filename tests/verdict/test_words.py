@@ -18,9 +18,9 @@ FORBIDDEN = re.compile(
     re.IGNORECASE,
 )
 PARTS = {
-    "coverage": ("drift",),
+    "coverage": ("drift", "rows"),
     "bias": ("skew", "tails", "drift"),
-    "spread": ("skew", "tails", "width", "drift"),
+    "spread": ("rows", "skew", "tails", "width", "drift"),
     "tails": ("width", "drift"),
 }
 
@@ -88,6 +88,8 @@ def test_directions_are_those_of_the_signs() -> None:
 
 
 EXACT: dict[tuple[str, State], str] = {
+    ("rows", "watch"): "1,000 rows hold 200 different ones: y, inputs and predictions repeat. "
+    "Copies count as one cluster; remove them, or name what they share with --cluster.",
     ("coverage", "good"): "The 90 % intervals cover 84 % (82.0–86.0): in line with the nominal "
     "coverage.",
     ("coverage", "watch"): "The 90 % intervals cover 84 % (82.0–86.0). Perhaps they under-cover "
@@ -153,6 +155,43 @@ def test_exact_text(name: str, state: State) -> None:
 def test_every_finding_has_an_exact_text() -> None:
     assert {name for name, _ in EXACT} == set(QUESTIONS)
     assert {state for _, state in EXACT} == set(STATES)
+
+
+ROWS = {
+    "variance": "Errors are 20.51 times their stated size and go with its square root: this looks "
+    "like a variance. Read that column with --variance, or give its square root.",
+    "units": "Where plant=C, predictions look divided by 1,000. Give y and predictions in one "
+    "unit.",
+    "leakage": "Errors are 0.10 times their stated size. This is too good: make sure that these "
+    "rows are new and that the model never saw their y.",
+    "target": "The input price is y itself. If the model was given it, it knew the answer; if not, "
+    "leave it out of the inputs.",
+    "marks": "y is −9999 in 30 rows (3 %), far from all others: this looks like a mark of missing "
+    "values. Leave these rows out, or leave such cells empty and use --missing drop.",
+    "clipped": "y is 0 and never below in 30 rows (3 %): it looks clipped there. Judge y before it "
+    "was clipped, or predict a distribution with a share at that value.",
+    "clipped_predictions": "Predictions are 10 and never above in 30 rows (3 %), and y lies beyond "
+    "in 25. They look clipped: give them as the model made them.",
+    "rounded": "y is rounded to 0.5, a step of 0.98 stated sd. Give y unrounded, or predict a "
+    "distribution of rounded values.",
+    "censored": "y seems censored in 30 rows (3 %), by the column event: there it is a lower "
+    "bound. No measure here allows for that; without these rows, small y prevail.",
+    "mean_and_sd": "The mean and the sd look swapped: the other way round they agree. Name their "
+    "columns by --mean and --sd.",
+    "swapped": "y and its prediction look swapped: the other way round they agree. Name their "
+    "columns by --y and --point or --mean.",
+    "one_prediction": "All rows have one prediction, though y follows age (r = 0.85). Give the "
+    "prediction of each row.",
+    "order": "y and predictions correlate by 0.85 if one is turned round, and by 0.12 as they "
+    "stand. Bring both into one order, by a name that each row has.",
+}
+
+
+def test_what_rows_are_not_and_what_to_do() -> None:
+    seen = {}
+    for each in drafts("rows", 1.0):
+        seen.setdefault(each.facts["found"][0].name, sentence(finding(each, "watch"), each))
+    assert seen == {"copies": EXACT["rows", "watch"], **ROWS}
 
 
 def test_drift_names_what_changed() -> None:

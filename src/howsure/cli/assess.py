@@ -90,12 +90,17 @@ def run(
             congruence=choices,
             miss_range=miss_range or MISS_RANGE,
         )
-        if shown in ("all", "json"):
-            result.whole()
-        for path in outputs:
-            tell(f"writing {path.name}")
-            result.save(path)
+        write(result, shown, outputs)
     show(console, result, shown, [*outputs, *kept])
+
+
+def write(result: Assessment, shown: str, outputs: Sequence[Path]) -> None:
+    """Compute all that will be shown, while progress is, and write what is asked for."""
+    if shown in ("all", "json"):
+        result.whole()
+    for path in outputs:
+        tell(f"writing {path.name}")
+        result.save(path)
 
 
 def show(console: Console, result: Assessment, shown: str, written: Sequence[Path]) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from howsure.cli.assess import show
+from howsure.cli.assess import show, write
 from howsure.cli.progress import Stages
 from howsure.cli.terminal import Console
 from howsure.core.errors import InputError
@@ -61,9 +61,5 @@ def run(
             trials=trials,
             recalibration={},
         )
-        if shown in ("all", "json"):
-            result.whole()
-        for path in outputs:
-            tell(f"writing {path.name}")
-            result.save(path)
+        write(result, shown, outputs)
     show(console, result, shown, [*outputs, *kept])

@@ -41,10 +41,29 @@ def stated_spreads(names: Iterable[str]) -> list[str]:
     >>> stated_spreads(["uncertainty_total", "predictVar", "yhat_std", "standard", "var_1"])
     ['uncertainty_total', 'predictVar', 'yhat_std']
     """
-    return [name for name in names if _SPREAD.search(_words(name))]
+    return [name for name in names if _SPREAD.search(in_words(name))]
 
 
-def _words(name: str) -> str:
+CENSORED: Final = frozenset(
+    ("censored", "is censored", "right censored", "censoring", "censor", "cens")
+)
+"""Names, in words, of columns that say where y is censored."""
+EVENTS: Final = frozenset(
+    ("event", "event observed", "observed event", "status", "died", "dead", "death")
+)
+"""Names of columns that say where it is not."""
+
+
+def censoring(names: Iterable[str]) -> list[str]:
+    """The columns whose names say that they mark censored rows.
+
+    >>> censoring(["event", "isCensored", "events", "right_censored"])
+    ['event', 'isCensored', 'right_censored']
+    """
+    return [name for name in names if in_words(name) in CENSORED | EVENTS]
+
+
+def in_words(name: str) -> str:
     """The words of a name, and its numbers, in lower case."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=\d)", " ", name)
     return " ".join(re.findall(r"[a-z]+|\d+", apart.lower()))

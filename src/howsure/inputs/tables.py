@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from howsure.core.arrays import BoolArray
 from howsure.core.brief import brief_repr
@@ -20,7 +21,7 @@ from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_mode
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.classes import MisfitError, moved, ordered, without_classes
-from howsure.inputs.columns import assign_models, assign_roles, stated_spreads
+from howsure.inputs.columns import assign_models, assign_roles, censoring, stated_spreads
 from howsure.inputs.encoding import embedded
 from howsure.inputs.files import open_table
 from howsure.inputs.frames import FrameTable, MappingTable
@@ -96,6 +97,11 @@ class Loaded:
     def unread(self) -> tuple[str, ...]:
         """Columns that play no role, though their names say that they state an uncertainty."""
         return tuple(stated_spreads(u.column for u in self.explanation if u.role == "ignored"))
+
+    @property
+    def censoring(self) -> tuple[str, ...]:
+        """Columns that play no role, though their names say that they mark censored rows."""
+        return tuple(censoring(u.column for u in self.explanation if u.role == "ignored"))
 
     @property
     def facts(self) -> dict[str, str]:
@@ -204,7 +210,9 @@ def load(
         if value not in known:
             raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
     with in_lines(sources(source, encoding, decimal)) as tables:
-        return _loaded(tables, missing, common_rows, crossing, progress, columns, _is_many(source))
+        made = _loaded(tables, missing, common_rows, crossing, progress, columns, _is_many(source))
+    pa.default_memory_pool().release_unused()  # half of all memory else, of a large table
+    return made
 
 
 def _loaded(

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.errors import InputError, within
-from howsure.inputs.given import read_given
 from howsure.methods.conformal.inductive import SplitConformal
 from howsure.methods.interface import (
     COVERAGES,
@@ -339,6 +338,8 @@ def _copied(thing: Any, name: str, rng: np.random.Generator) -> Any:
 
 def _only(value: Any, n: int, coverage: Any) -> Prediction | None:
     """The one prediction of what was given; None for a point forecast alone."""
+    from howsure.inputs.given import read_given
+
     models = read_given(value, n=n, coverage=coverage)
     if len(models) != 1:
         raise InputError(f"one model was wanted, got {', '.join(models)}")

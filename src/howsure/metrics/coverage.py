@@ -423,8 +423,12 @@ def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
         kind = view.source(["ends"], coverage)
         asked = next(each for each in view.evalset.beliefs if each.kind == kind)
     below, above = asked.claimed_misses(view.evalset.y, nominal)
+    shape = below.shape
+    if not (below.strides[0] or above.strides[0]):  # rows that all claim the same are one
+        below, above = below[:1], above[:1]
     missed = below + above
-    return {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
+    made = {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
+    return {name: np.broadcast_to(ends, shape) for name, ends in made.items()}
 
 
 def _claimed(view: View, coverage: float) -> FloatArray:
@@ -541,6 +545,7 @@ _ENTRIES = (
         standard_normal=0.9,
         target="coverage",
         per_coverage=True,
+        every_level=True,
         expected="covered",
         bounds=SHARE,
     ),

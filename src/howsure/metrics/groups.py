@@ -22,6 +22,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
+from howsure.core.formats import listed
 from howsure.core.labels import Categories
 from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
@@ -126,15 +127,26 @@ def assess_groups(
     """
     divided, _ = groupings(evaluation.evalset)
     records: list[Record] = []
+    left_out: list[str] = []
     for grouping in divided:
         records.extend(means_in_groups(evaluation, grouping, confidence))
         if statistics or (
             evaluation.evalset.n <= STATISTIC_ROWS and len(grouping.labels) <= STATISTIC_GROUPS
         ):
             records.extend(_statistics(evaluation, grouping, confidence, seed))
+        else:
+            left_out.append(grouping.name)
     if tests is None:
         tests = compare_groups(evaluation, confidence=confidence, seed=seed)
-    return replace(tests, records=(*records, *tests.records))
+    notes = tests.notes
+    if left_out:
+        told = (
+            f"of groups by {listed(left_out, most=3)} only means of rows are told: past "
+            f"{STATISTIC_ROWS:,} rows or {STATISTIC_GROUPS} groups --with group_statistics asks "
+            "for all measures"
+        )
+        notes = (*notes, told)
+    return replace(tests, records=(*records, *tests.records), notes=notes)
 
 
 def means_in_groups(
@@ -144,6 +156,7 @@ def means_in_groups(
     return [
         record
         for whole in evaluation.records
+        if math.isnan(whole.coverage) or whole.coverage in evaluation.coverages
         for record in attempt(
             f"{whole.metric} in groups of {whole.model}",
             partial(_means, evaluation, grouping, whole, confidence),
@@ -528,7 +541,8 @@ def _robust_scores(
 
     The chances were fitted to the mean of all rows, so a group's share of the variance, a, of any
     surplus is taken back: inside it each row counts 1 − a, outside −a, both about their mean.
-    The error is at least that of independent rows: few clusters that agree by luck have none.
+    The error is at least that of independent rows, and of independent clusters where rows of each
+    are copies: few clusters that agree by luck have none.
     """
     size, rows = len(grouping.labels), len(off)
     mass = np.ones(rows) if evalset.weights is None else evalset.weights.values
@@ -567,6 +581,9 @@ def _robust_scores(
             units = np.square(held) / inside(np.square(mass))
         variance = variance * units / (units - 1)
         plain = inside(square * noise)
+        if evalset.cluster is not None and _are_copies(cluster, off, expected):
+            among = np.bincount(place, mass * noise) / sizes
+            plain = np.bincount(g, np.square(sizes) * among, minlength=size).astype(np.float64)
         floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
         return surplus / np.sqrt(np.maximum(variance, floor)), units, units - 1.0
 
@@ -601,6 +618,13 @@ def _scores_in_time(
         units = float(found.units[0]) * seen / len(np.unique(times.times))
         told[:, group] = surplus / max(error, floor), units, found.degrees[0]
     return told[0], told[1], told[2]
+
+
+def _are_copies(cluster: IntArray, *columns: FloatArray) -> bool:
+    """Whether all rows of each cluster are alike, and some cluster has several."""
+    _, first, codes = np.unique(cluster, return_index=True, return_inverse=True)
+    alike = (np.array_equal(values[first][codes.ravel()], values) for values in columns)
+    return len(first) < len(cluster) and all(alike)
 
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:

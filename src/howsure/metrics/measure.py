@@ -19,7 +19,7 @@ from howsure.metrics.catalogue import catalogue, metric_named, topics
 from howsure.metrics.metric import RANGED, SLOW_ROWS, Beside, Form, Metric
 from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.metrics.recording import record_of
-from howsure.metrics.view import View, choose_coverages
+from howsure.metrics.view import View, choose_coverages, stated_coverages
 from howsure.predictions import EvalSet
 from howsure.stats.dominance import lowest
 from howsure.stats.estimate import Estimate, heavy, mean_statistic, weighted_mean
@@ -88,18 +88,21 @@ def evaluate(
         metrics = [name for name, e in entries.items() if e.forms and e.beside == beside]
     names = list(dict.fromkeys(metric_named(name).name for name in metrics))
     wanted = choose_coverages(evalset, coverages)
+    every = wanted if len(coverages) else stated_coverages(evalset, wanted)
     if beside:  # such measures are told at the headline coverage alone
         wanted = wanted[-1:]
     asked = frozenset(slow)
-    view = View(
-        evalset,
-        seed=seed,
-        confidence=confidence,
-        slow=asked,
-        given=given,
-        miss_range=check_miss_range(miss_range),
-    )
-    view = view if known is None else known.view
+    if known is None:
+        view = View(
+            evalset,
+            seed=seed,
+            confidence=confidence,
+            slow=asked,
+            given=given,
+            miss_range=check_miss_range(miss_range),
+        )
+    else:
+        view = known.view
     held: dict[str, list[Record]] = {}
     for record in () if known is None else known.records:
         held.setdefault(record.metric, []).append(record)
@@ -111,7 +114,8 @@ def evaluate(
             records.extend(held[name])
             scores |= {key: rows for key, rows in known.scores.items() if key[0] == name}
             continue
-        for coverage in wanted if metric.per_coverage else (math.nan,):
+        levels = every if metric.every_level else wanted
+        for coverage in levels if metric.per_coverage else (math.nan,):
             if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
                 reason = f"slow above {SLOW_ROWS:,} rows: ask for it with --with {name}"
                 records.extend(_unanswered(view, metric, coverage, reason)[0])

@@ -120,6 +120,8 @@ class Metric:
         Value of a perfect model; NaN where it depends on the data.
     per_coverage : bool
         Whether it is computed at each nominal coverage.
+    every_level : bool
+        Whether also at those that a table of quantiles states beyond the ones that are assessed.
     calibration : bool
         Whether it needs a *known* nominal coverage.
     forms : tuple of Form
@@ -159,6 +161,7 @@ class Metric:
     synonyms: tuple[str, ...] = ()
     target: float | Literal["coverage", "miss", "half miss"] = math.nan
     per_coverage: bool = False
+    every_level: bool = False
     calibration: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
     beside: Beside = ""

@@ -8,8 +8,9 @@ single test set can only show its average. Intervals are closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -476,10 +477,24 @@ def _critical(
     if not live.any():
         return float(special.ndtri(0.5 + 0.5 * confidence))
     scaled = residuals[:, live] / sd[live] / math.sqrt(len(residuals) - 1)
-    rng = child(seed, "pointwise", "band")
-    block = max(_BLOCK // scaled.shape[1], 1)
+    block = max(_BLOCK // max(scaled.shape), 1)
     largest = [
-        np.abs(rng.standard_normal((min(block, resamples - start), len(scaled))) @ scaled).max(1)
-        for start in range(0, resamples, block)
+        np.abs(drawn @ scaled).max(axis=1)
+        for drawn in _multipliers(seed, len(scaled), resamples, block)
     ]
     return float(np.quantile(np.concatenate(largest), confidence))
+
+
+def _multipliers(seed: int, trials: int, resamples: int, block: int) -> Iterator[FloatArray]:
+    """Rows of normal numbers, in blocks; the same for all measures of one study."""
+    if resamples <= block:
+        yield _drawn(seed, trials, resamples)
+        return
+    rng = child(seed, "pointwise", "band")
+    for start in range(0, resamples, block):
+        yield rng.standard_normal((min(block, resamples - start), trials))
+
+
+@lru_cache(maxsize=1)
+def _drawn(seed: int, trials: int, resamples: int) -> FloatArray:
+    return child(seed, "pointwise", "band").standard_normal((resamples, trials))

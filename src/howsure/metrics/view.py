@@ -98,6 +98,10 @@ class View:
             raise found
         return found
 
+    def forget(self) -> None:
+        """Let go of all arrays: what is asked for again is made again."""
+        self._cache.clear()
+
     @property
     def headline(self) -> float:
         """The nominal coverage that single numbers are told at; NaN where it is unknown."""
@@ -214,6 +218,26 @@ def _central(levels: FloatArray) -> list[float]:
     return [round(1.0 - 2.0 * float(level), 12) for level in lower[paired]]
 
 
+def stated_coverages(evalset: EvalSet, assessed: Sequence[float]) -> tuple[float, ...]:
+    """The nominal coverages that are assessed, then others that quantiles alone state.
+
+    >>> from howsure.predictions import Quantiles
+    >>> table = Quantiles([0.05, 0.25, 0.75, 0.95], [[0.0, 1.0, 2.0, 3.0]])
+    >>> stated_coverages(EvalSet(y=np.ones(1), beliefs=(table,)), [0.9])
+    (0.9, 0.5)
+    """
+    others = [coverage for coverage in _stated(evalset) if coverage not in assessed]
+    return (*assessed, *others)
+
+
+def _stated(evalset: EvalSet) -> list[float]:
+    """Coverages between two levels of quantiles, where no other prediction gives intervals."""
+    tables = [belief for belief in evalset.beliefs if isinstance(belief, Quantiles)]
+    if len(tables) < sum(belief.answers("interval") for belief in evalset.beliefs):
+        return []
+    return [coverage for table in tables for coverage in _central(table.levels)]
+
+
 def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[float, ...]:
     """The nominal coverages to assess: 0.9, or the highest that the predictions reach.
 
@@ -230,9 +254,8 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
     widest = [belief.widest for belief in evalset.beliefs if belief.answers("interval")]
     if 0.0 < max(widest, default=0.0) < 0.9 - 1e-9:
         return (max(widest),)
-    tables = [belief for belief in evalset.beliefs if isinstance(belief, Quantiles)]
-    given = [coverage for table in tables for coverage in _central(table.levels)]
-    if given and len(tables) == len(widest):
+    given = _stated(evalset)
+    if given:
         return (min(given, key=lambda coverage: abs(coverage - 0.9)),)
     out_of_reach = attempt(
         "nominal coverages", lambda: View(evalset).get("ends", 0.9) is None, lambda _: bool(widest)

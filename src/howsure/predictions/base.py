@@ -71,6 +71,11 @@ class Prediction(ABC):
         """Central interval at a nominal coverage: lower and upper, shape (n,)."""
         raise UnanswerableError(f"{self.kind} give no interval at coverage {coverage:g}")
 
+    def intervals(self, coverages: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+        """Central intervals at several coverages: lower and upper ends, shape (n, c) each."""
+        lower, upper = zip(*map(self.interval, coverages), strict=True)
+        return np.stack(lower, axis=1), np.stack(upper, axis=1)
+
     @property
     def widest(self) -> float:
         """The highest coverage of a central interval; 1 where every coverage has one."""
@@ -98,7 +103,7 @@ class Prediction(ABC):
         >>> Distribution.normal([0.0], [1.0]).claimed_misses(np.array([0.0]), 0.5)
         (array([[0.25, 0.25]]), array([[0.25, 0.25]]))
         """
-        half = np.full((self.n, 2), (1.0 - check_fraction(coverage, "coverage")) / 2.0)
+        half = np.broadcast_to((1.0 - check_fraction(coverage, "coverage")) / 2.0, (self.n, 2))
         return half, half
 
     def claimed(self, y: FloatArray, coverage: float) -> FloatArray:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import FloatArray, as_vector, check_length
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
 from howsure.predictions.families import law_named, law_of_scipy
@@ -77,8 +77,9 @@ class Distribution(Prediction):
             if name not in given and name not in defaults:
                 raise InputError(f"parameters of {family.name} must hold {name}, got none")
             value = given.get(name, np.atleast_1d(defaults.get(name, np.nan)))
-            value = np.broadcast_to(value, (length,)) if value.shape == (1,) else value
-            checked[name] = as_vector(value, f"{family.name} parameter {name}", length=length)
+            value = np.full(length, value) if value.shape == (1,) else value
+            check_length(value, f"{family.name} parameter {name}", length)
+            checked[name] = value
         family.check(checked)
         object.__setattr__(self, "law", family)
         object.__setattr__(self, "parameters", checked)
@@ -145,14 +146,17 @@ class Distribution(Prediction):
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """Quantiles at the levels, shape (n, k)."""
-        wanted = wanted_levels(levels)
-        columns = [self.law.quantile(np.full(self.n, p), self.parameters) for p in wanted]
-        return np.stack(columns, axis=1)
+        return self.law.quantiles(wanted_levels(levels), self.parameters)
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Central interval between two quantiles."""
         ends = self.quantile(tail_levels(coverage))
         return ends[:, 0], ends[:, 1]
+
+    def intervals(self, coverages: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+        """Central intervals at several coverages, shape (n, c) each."""
+        ends = self.quantile([level for c in coverages for level in tail_levels(c)])
+        return ends[:, 0::2], ends[:, 1::2]
 
     def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Half the nominal misses; of a discrete law, what lies beyond its own interval."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from howsure.predictions.counts.family import COUNT_FAMILIES, CountFamily
-from howsure.predictions.laws import Law, NormalLaw, ScipyLaw
+from howsure.predictions.laws import Law, NormalLaw, ScipyLaw, StudentLaw
 from howsure.predictions.mixtures import MixtureLaw
 
 
@@ -41,6 +41,8 @@ def law_named(name: str) -> Law:
         return MixtureLaw([law_named(part) for part in name.split("+")])
     if name in ("norm", "normal", "gaussian"):
         return NormalLaw()
+    if name == "t":
+        return StudentLaw()
     return CountFamily(name) if name in COUNT_FAMILIES else ScipyLaw(name)
 
 
@@ -55,4 +57,6 @@ def law_of_scipy(family: Any) -> Law:
     """
     if family.name == "norm":
         return NormalLaw()
+    if family.name == "t":
+        return StudentLaw()
     return CountFamily("poisson") if family.name == "poisson" else ScipyLaw(family)

@@ -120,9 +120,7 @@ class Intervals(Prediction):
         """Of an end q that is a quantile of any law only P(Y < q) ≤ p ≤ P(Y ≤ q) is claimed."""
         lower, upper = self.interval(coverage)
         tail = (1.0 - coverage) / 2.0
-        below, above = (
-            np.stack([tail - (y == end), np.full(self.n, tail)], axis=1) for end in (lower, upper)
-        )
+        below, above = (_range_of(tail, y == end) for end in (lower, upper))
         return below, above
 
     def point(self) -> FloatArray:
@@ -136,3 +134,10 @@ class Intervals(Prediction):
         """A coin with the claimed coverage, one for all columns; always where unbounded."""
         lower, upper = self.interval(coverage)
         return np.asarray((uniforms < coverage) | ((lower == -np.inf) & (upper == np.inf)))
+
+
+def _range_of(tail: float, met: BoolArray) -> FloatArray:
+    """What may lie beyond an end, the least and the most; shape (n, 2)."""
+    if not met.any():
+        return np.broadcast_to(tail, (len(met), 2))
+    return np.stack([tail - met, np.full(len(met), tail)], axis=1)

@@ -1,7 +1,8 @@
 """Families of laws that a `Distribution` may hold: any of SciPy's, and fast ones of our own.
 
 A law is a family; its parameters are arrays with one entry a row. SciPy's generic machinery
-spends more time on checks than on arithmetic, so the normal family calls the special functions.
+spends more time on checks than on arithmetic, so the normal family and Student's t call the
+special functions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 
 Parameters = Mapping[str, FloatArray]
@@ -44,6 +45,11 @@ class Law(ABC):
     @abstractmethod
     def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
         """Smallest y with P(Y ≤ y) ≥ level."""
+
+    def quantiles(self, levels: FloatArray, parameters: Parameters) -> FloatArray:
+        """Quantiles of every row at each level, shape (n, k)."""
+        n = len(next(iter(parameters.values())))
+        return np.stack([self.quantile(np.full(n, p), parameters) for p in levels], axis=1)
 
     @abstractmethod
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
@@ -90,6 +96,10 @@ class NormalLaw(Law):
         """Quantile at each row's level."""
         return np.asarray(parameters["loc"] + parameters["scale"] * special.ndtri(level))
 
+    def quantiles(self, levels: FloatArray, parameters: Parameters) -> FloatArray:
+        """Quantiles of every row at each level, shape (n, k)."""
+        return self.quantile(levels, _upright(parameters))
+
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """Log density."""
         with np.errstate(over="ignore"):
@@ -108,6 +118,64 @@ class NormalLaw(Law):
         """Draws, shape (n, size)."""
         loc, scale = parameters["loc"][:, None], parameters["scale"][:, None]
         return np.asarray(loc + scale * rng.standard_normal((len(loc), size)))
+
+
+@final
+class StudentLaw(Law):
+    """Student's t, parameters ``df`` (degrees of freedom), ``loc`` and ``scale``, as SciPy's.
+
+    Rows that share their degrees of freedom share what follows from these alone.
+    """
+
+    __slots__ = ()
+    name = "t"
+    discrete = False
+    parameters = ("df", "loc", "scale")
+
+    def check(self, parameters: Parameters) -> None:
+        """Raise `InputError` unless degrees of freedom and scales are above 0."""
+        legal = (parameters["df"] > 0) & (parameters["scale"] > 0)
+        _check_legal(legal, self.name, parameters)
+
+    def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """P(Y ≤ y)."""
+        with np.errstate(over="ignore"):
+            z = (y - parameters["loc"]) / parameters["scale"]
+        return np.asarray(special.stdtr(parameters["df"], z))
+
+    def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
+        """Quantile at each row's level."""
+        standard = special.stdtrit(_shared(parameters["df"]), level)
+        low = np.where(level == 0, -np.inf, standard)  # SciPy's function gives the other end there
+        return np.asarray(parameters["loc"] + parameters["scale"] * low)
+
+    def quantiles(self, levels: FloatArray, parameters: Parameters) -> FloatArray:
+        """Quantiles of every row at each level, shape (n, k)."""
+        return self.quantile(levels, _upright(parameters))
+
+    def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """Log density."""
+        df, scale = _shared(parameters["df"]), parameters["scale"]
+        constant = np.log(special.poch(0.5 * df, 0.5)) - 0.5 * (np.log(df) + np.log(np.pi))
+        with np.errstate(over="ignore"):
+            z = (y - parameters["loc"]) / scale
+            return np.asarray(constant - (df + 1) / 2 * np.log1p(z * z / df) - np.log(scale))
+
+    def mean(self, parameters: Parameters) -> FloatArray:
+        """The parameter ``loc``; infinite for at most 1 degree of freedom."""
+        return np.where(parameters["df"] > 1, parameters["loc"], np.inf)
+
+    def sd(self, parameters: Parameters) -> FloatArray:
+        """Standard deviation; infinite for at most 2 degrees of freedom, NaN for at most 1."""
+        df = parameters["df"]
+        above = np.maximum(df - 2, 0.0)
+        ratio = np.divide(df, above, out=np.full(df.shape, np.inf), where=above > 0)
+        return np.where(df > 1, np.sqrt(ratio) * parameters["scale"], np.nan)
+
+    def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
+        """Draws, shape (n, size)."""
+        df, loc, scale = (parameters[name] for name in self.parameters)
+        return np.asarray(rng.standard_t(df, (size, len(df))) * scale + loc).T
 
 
 @final
@@ -144,13 +212,7 @@ class ScipyLaw(Law):
             legal &= parameters["scale"] > 0
         if self.discrete:  # it must live on whole numbers
             legal &= parameters["loc"] == np.floor(parameters["loc"])
-        if not legal.all():
-            row = int(np.argmin(legal))
-            values = ", ".join(f"{name}={parameters[name][row]:g}" for name in parameters)
-            raise InputError(
-                f"parameters of {self.name} must lie in its domain, got {int((~legal).sum())} rows "
-                f"that do not (first at row {row}: {values})"
-            )
+        _check_legal(legal, self.name, parameters)
 
     def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """P(Y ≤ y)."""
@@ -184,3 +246,24 @@ class ScipyLaw(Law):
                     given[name] = value.astype(np.int64)
         draws = self.family.rvs(**given, size=(size, n), random_state=rng)
         return np.asarray(draws, dtype=np.float64).T
+
+
+def _shared(column: FloatArray) -> FloatArray:
+    """The first row in place of a column that holds one number."""
+    return column[:1] if (column == column[:1]).all() else column
+
+
+def _upright(parameters: Parameters) -> Parameters:
+    """Parameters as columns, shape (n, 1)."""
+    return {name: values[:, None] for name, values in parameters.items()}
+
+
+def _check_legal(legal: BoolArray, name: str, parameters: Parameters) -> None:
+    """Refuse rows whose parameters lie outside a family's domain."""
+    if not legal.all():
+        row = int(np.argmin(legal))
+        values = ", ".join(f"{each}={parameters[each][row]:g}" for each in parameters)
+        raise InputError(
+            f"parameters of {name} must lie in its domain, got {int((~legal).sum())} rows "
+            f"that do not (first at row {row}: {values})"
+        )

@@ -465,8 +465,7 @@ def _power_of_samples(rows: Rows, samples: Samples) -> tuple[_Power, tuple[str, 
     Few members state their spread with noise, so that even a perfect ensemble errs as a lower
     power of it. Each member, told by the others, shows how much lower.
     """
-    table = samples.sorted_samples
-    center, variance = left_out(samples)
+    table, center, variance = left_out(samples)
     spread = np.maximum(np.sqrt(variance), FLOOR * rows.floor)  # none at all has no log
     mass = np.broadcast_to(rows.mass[:, None], table.shape).ravel()
     flat = spread.ravel()

@@ -11,7 +11,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from howsure.core import formats
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError, within
 from howsure.core.formats import counted
 from howsure.methods.conformal import DELTA, RankRule, TooFew, rows_needed
@@ -36,6 +36,10 @@ from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
 
 FEWEST = 10
 """Rows of a group without which its shift and factor are those of all rows."""
+_HELP: Final = 5.0
+"""Rows of the median variance of all groups that help out the variance of each."""
+_FAR: Final = 5.0
+"""Standard deviations past which a group is like no other."""
 BEYOND = 5.0
 """Rows of a group that must be expected beyond an end for that to have its own offset."""
 NAMED = 3
@@ -487,35 +491,57 @@ def _fit_moments(rows: Rows, cells: Cells, codes: IntArray) -> GroupMover:
 def _shrunk(
     top: FloatArray, bottom: FloatArray, mass: FloatArray, codes: IntArray, *, ratio: bool = False
 ) -> FloatArray:
-    """Σ top/Σ bottom of each group, shrunk towards that of all rows, which comes last.
+    """Σ top/Σ bottom of each group, shrunk towards what groups have in common, which comes last.
 
     A group's weight is τ²/(τ² + s²), with s² the variance of its own value, and τ² that between
-    groups by the method of moments; 0 where it holds too few rows. A ratio's logarithm is what is
-    shrunk, for its variance is alike in groups of any spread.
+    groups (DerSimonian and Laird 1986); 0 where it holds too few rows. What is in common is the
+    mean of all with weights 1/(τ² + s²). A ratio's logarithm is what is shrunk, for its variance
+    is alike in groups of any spread. A group that is far from all others is what its rows say,
+    and tells nothing of the others.
     """
-    rows, below = np.bincount(codes, mass), np.bincount(codes, mass * bottom)
-    above = np.bincount(codes, mass * top)
+    rows = np.bincount(codes, mass).astype(np.float64)
+    below, above = np.bincount(codes, mass * bottom), np.bincount(codes, mass * top)
     own, whole = above / below, float(above.sum() / below.sum())
     large = (rows >= FEWEST) & ((own > 0) | (not ratio))
+    if large.sum() < 2:
+        return np.append(np.full(len(rows), whole), whole)
     own = np.where(large, own, whole)
     rest = (top - own[codes] * bottom) / (below / rows)[codes]
     if ratio:
-        rest, own, whole = rest / own[codes], np.log(own), math.log(whole)
-    free = float(rows[large].sum() - large.sum())
-    share = np.zeros(len(rows))
-    if large.sum() > 1 and free > 0:
-        used = large[codes]
-        noise = float(np.sum(mass[used] * np.square(rest[used]))) / free
-        share[large] = _share(own[large], rows[large].astype(np.float64), noise)
-    found = np.append(share * own + (1.0 - share) * whole, whole)
+        rest, own = rest / own[codes], np.log(own)
+    squares = np.bincount(codes, mass * np.square(rest)).astype(np.float64)[large]
+    noise = _noise(squares, rows[large]) / rows[large]
+    usual = _usual(own[large], noise, rows[large])
+    alike = np.flatnonzero(large)[usual]
+    share = large.astype(np.float64)
+    share[alike], centre = _shared(own[alike], noise[usual])
+    found = np.append(share * own + (1.0 - share) * centre, centre)
     return np.exp(found) if ratio else found
 
 
-def _share(own: FloatArray, rows: FloatArray, noise: float) -> FloatArray:
-    """The weight of each group's own value, whose variance is the noise over its rows."""
-    if noise == 0:
-        return np.ones_like(own)
-    centre = np.average(own, weights=rows)
-    excess = float(np.sum(rows * np.square(own - centre))) - (len(own) - 1.0) * noise
-    between = max(excess / float(rows.sum() - np.sum(np.square(rows)) / rows.sum()), 0.0)
-    return np.asarray(between / (between + noise / rows))
+def _noise(squares: FloatArray, rows: FloatArray) -> FloatArray:
+    """The variance of each group's rows, few of which are helped by the median of all groups."""
+    free = rows - 1.0
+    usual = float(np.median(squares / free))
+    return np.asarray((squares + _HELP * usual) / (free + _HELP))
+
+
+def _usual(own: FloatArray, noise: FloatArray, rows: FloatArray) -> BoolArray:
+    """Groups that differ as the others do: within five sds of the one in the middle of all rows."""
+    order = np.argsort(own, kind="stable")
+    upto = np.cumsum(rows[order])
+    middle = float(own[order[int(np.searchsorted(upto, upto[-1] / 2.0))]])
+    away = np.abs(own - middle)
+    spread = 1.4826 * float(np.median(away))
+    return np.asarray(away <= _FAR * np.sqrt(noise + spread**2))
+
+
+def _shared(own: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
+    """The weight of each group's own value, of known variance, and what all have in common."""
+    if not (noise > 0).all():  # such a group is known without error
+        return np.ones_like(own), float(own.mean())
+    precise = 1.0 / noise
+    excess = float(precise @ np.square(own - np.average(own, weights=precise))) - (len(own) - 1.0)
+    between = max(excess / (precise.sum() - float(precise @ precise) / precise.sum()), 0.0)
+    centre = float(np.average(own, weights=1.0 / (between + noise)))
+    return between / (between + noise), centre

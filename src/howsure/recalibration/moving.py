@@ -17,6 +17,7 @@ import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
+from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.text import CountedNote
 from howsure.methods.conformal import raise_too_large
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
@@ -172,11 +173,15 @@ def _ratio(top: FloatArray, bottom: FloatArray, mass: FloatArray) -> float:
     return float(np.average(top, weights=mass) / np.average(bottom, weights=mass))
 
 
-def left_out(samples: Samples) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of all other members for each, shape (n, m).
+_MEMBERS = 100
+
+
+def left_out(samples: Samples) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Members, and mean and variance of all others for each, shape (n, k).
 
     Of a perfect ensemble y stands to m − 1 members as the one that is left out does, and shows
-    what their noise alone does to any relation.
+    what their noise alone does to any relation. Of more than 100, every so-many-th stands for all,
+    in each row from another one on.
     """
     table, size = samples.sorted_samples, samples.size
     if size < 3:
@@ -184,9 +189,13 @@ def left_out(samples: Samples) -> tuple[FloatArray, FloatArray]:
             f"samples must be at least 3 a row to tell their spread from its noise, got {size}"
         )
     mean = samples.point()[:, None]
+    if size > _MEMBERS:
+        begun = row_uniforms(0, "members", row_keys(mean[:, 0]))[:, None]
+        ranks = ((np.arange(_MEMBERS) + begun) * (size / _MEMBERS)).astype(np.int64)
+        table = np.take_along_axis(table, ranks, axis=1)
     away = table - mean
     square = np.square(samples.sd())[:, None] * (size - 1) - np.square(away) * size / (size - 1)
-    return mean - away / (size - 1), np.maximum(square, 0.0) / (size - 2)
+    return table, mean - away / (size - 1), np.maximum(square, 0.0) / (size - 2)
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> float:

@@ -116,10 +116,10 @@ def _of_samples(
     samples: Samples, y: FloatArray, mass: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """As `_blocks`, each member in turn left out and told by the others beside y."""
-    center, variance = left_out(samples)
-    size = samples.size
-    rows = np.repeat(mass / size, size)
-    error, own = (np.square(each - center).ravel() for each in (y[:, None], samples.sorted_samples))
+    members, center, variance = left_out(samples)
+    size, told = samples.size, members.shape[1]
+    rows = np.repeat(mass / told, told)
+    error, own = (np.square(each - center).ravel() for each in (y[:, None], members))
     place, square, count, beside = _blocks(variance.ravel(), error, rows, own)
     # About m − 1 members errors hold more of the members' own noise than about m.
     ratio = square / beside

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from howsure.core.errors import InputError
 from howsure.core.faults import attempt, collected
 from howsure.core.formats import listed
 from howsure.core.progress import Listener, listening, tell
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.figures.text import one_line
@@ -26,8 +26,8 @@ from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.source import quoted
 from howsure.inputs.tables import Missing
-from howsure.metrics.catalogue import asked_for, catalogue
-from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
+from howsure.metrics.catalogue import asked_for
+from howsure.metrics.compare import BEST, MOST_MODELS, Standing, standing
 from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
     CongruenceOptions,
@@ -36,26 +36,21 @@ from howsure.metrics.congruence.view import (
     congruence_mode,
     unanswered,
 )
-from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
-from howsure.metrics.interval_rows import interval_tables
-from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
-from howsure.metrics.metric import SLOW_ROWS, Beside
+from howsure.metrics.measure import Evaluation
+from howsure.metrics.metric import SLOW_ROWS
 from howsure.metrics.miss_range import MISS_RANGE, check_miss_range, in_words
-from howsure.predictions import EvalSet, Intervals, LabelSets, content_order
+from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
+from howsure.report.measured import Measuring, Model, everything, given_inputs
 from howsure.report.overview import overview
-from howsure.report.short_forms import KEY_NUMBERS
 from howsure.streaming.totals import Totals
-from howsure.streaming.whole import Whole
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import check_judging, ordered
-from howsure.verdict.findings import MEASURES, needs_null
 from howsure.verdict.mends import Trials, tried
-from howsure.verdict.nulls import with_nulls
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
@@ -301,6 +296,7 @@ def assess_loaded(
         images=loaded.images,
         totals=loaded.totals,
         unread=loaded.unread,
+        censoring=loaded.censoring,
         tables=[loaded.manifest.table()] if loaded.manifest.files else (),
         facts={**(facts or {}), **loaded.facts},
         **options,
@@ -328,12 +324,14 @@ def assess_sets(
     images: npt.NDArray[Any] | None = None,
     totals: Sequence[Totals] = (),
     unread: Sequence[str] = (),
+    censoring: Sequence[str] = (),
     tables: Sequence[Table] = (),
 ) -> Assessment:
     """Assess evaluation sets of one or several models, as `assess` does.
 
     Where these are a sample of more rows, `totals` hold what all rows of each model add up to.
-    `unread` are columns that may state an uncertainty and play no role; `tables` come last.
+    `unread` are columns that may state an uncertainty and play no role, `censoring` those that may
+    mark censored rows; `tables` come last.
 
     Rows are first put in an order that only their content decides, and products run on one
     thread: neither the order of rows nor the number of threads changes a number. `recalibration`
@@ -351,9 +349,9 @@ def assess_sets(
     images = images[order] if images is not None and len(images) == len(order) else None
     evalsets, dependences = follow(evalsets, order)
     asked = frozenset(asked_for(slow, "slow"))
-    measuring = _Measuring(coverages, confidence, seed, asked, miss_range)
+    measuring = Measuring(coverages, confidence, seed, asked, miss_range)
     models = [
-        _Model(held, dependence, totals[place] if totals else None, measuring)
+        Model(held, dependence, totals[place] if totals else None, measuring)
         for place, (held, dependence) in enumerate(zip(evalsets, dependences, strict=True))
     ]
     with collected() as faults:
@@ -370,7 +368,7 @@ def assess_sets(
                 lambda _: None,
             )
         shown, about = _in_detail(done, found_best)
-        local = _given_inputs(evalsets, measuring)
+        local = given_inputs(evalsets, measuring)
         options = congruence or CongruenceOptions()
         reports = _congruence(evalsets, seed, asked, options, known, images)
         records = [
@@ -382,7 +380,7 @@ def assess_sets(
             records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
         first = int(bool(said) and getattr(said[0], "id", "") == "comparison")
-        said = [*said[:first], *_unknown(evalsets), *said[first:], *_unread(unread)]
+        said = [*said[:first], *_unknown(evalsets), *said[first:], *_unread(unread, censoring)]
         last = [silent, *tables]
         tested = None
         if trials:
@@ -424,7 +422,7 @@ def assess_sets(
         ),
     )
     best = () if found_best is None else found_best.models
-    whole = partial(_whole, brief, models, detailed, best, evalsets, local, reports, ranked, last)
+    whole = partial(everything, brief, models, detailed, best, local, reports, ranked, last)
     return Assessment(
         lines=tuple(_line(each, len(done) > 1) for each in said),
         findings=tuple(_findings(said)),
@@ -433,177 +431,6 @@ def assess_sets(
         advice=None if tested is None else tested.advice,
         command=command,
         title=_title(done, facts or {}),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Measuring:
-    """How every model is measured."""
-
-    coverages: Sequence[float]
-    confidence: float
-    seed: int
-    slow: frozenset[str]
-    miss_range: Sequence[float]
-
-
-class _Model:
-    """One model: what its verdict and key numbers read, and later everything."""
-
-    found: Evaluation
-
-    def __init__(
-        self, evalset: EvalSet, dependence: Known, totals: Totals | None, how: _Measuring
-    ) -> None:
-        self.name, self.how = evalset.model, how
-        self._evalset, self._dependence, self._totals = evalset, dependence, totals
-        self.groups = GroupReport((), None, ())
-        self.records: tuple[Record, ...] = ()
-        self.of_all: list[Curve] = []
-        self._complete = False
-
-    def answer(self, *, key_numbers: bool) -> None:
-        """Measure what is read; of a sample of more rows, everything.
-
-        What a perfect model shows is drawn where a finding asks, or for the `key_numbers`.
-        """
-        if self._totals is not None:
-            self.complete()
-            return
-        entries = catalogue()
-        keys = (name for name in KEY_NUMBERS if not entries[name].beside)
-        self.found = self._evaluated(dict.fromkeys((*MEASURES[""], *keys)), None)
-        self._group(compare_groups)
-        asked = tuple(
-            record
-            for record in self.found.records
-            if record.metric in KEY_NUMBERS and (key_numbers or needs_null(record))
-        )
-        told, _ = with_nulls(
-            replace(self.found, records=asked), seed=self.how.seed, dependence=self._dependence
-        )
-        others = (record for record in self.found.records if record not in asked)
-        self.records = (*told, *others, *self.groups.records)
-
-    def complete(self) -> None:
-        """Measure everything."""
-        if self._complete:
-            return
-        known = None if self._totals is not None else self.found
-        found = self.found = self._evaluated(None, known)
-        tests = None if known is None else self.groups
-        self._group(
-            partial(assess_groups, statistics="group_statistics" in self.how.slow, tests=tests)
-        )
-        told, in_groups = with_nulls(
-            found, self.groups.records, seed=self.how.seed, dependence=self._dependence
-        )
-        if self._totals is not None:
-            sampled = replace(found, records=told)
-            whole = Whole(
-                self._totals, sampled, self._dependence, self.how.seed, self.how.confidence
-            )
-            told, of_all = whole.told(in_groups)
-            in_groups, table = of_all.records, of_all.table
-            self.groups = replace(self.groups, table=table or self.groups.table)
-            self.of_all = whole.calibration_curves()
-        self.found = replace(found, records=told)
-        self.records, self._complete = (*told, *in_groups), True
-
-    def tables(self) -> list[Table]:
-        """Groups, those of its measures, and the worst rows."""
-        worst = attempt(
-            f"worst rows of {self.name}", partial(worst_rows, self.found), lambda _: None
-        )
-        if self._totals is not None and worst is not None:
-            worst = replace(worst, notes=f"{worst.notes} They are of the sample.")
-        made = (self.groups.table, *tables_of(self.found), worst)
-        return [table for table in made if table is not None]
-
-    def _evaluated(self, metrics: Iterable[str] | None, known: Evaluation | None) -> Evaluation:
-        return evaluate(
-            self._evalset,
-            coverages=self.how.coverages,
-            metrics=metrics,
-            confidence=self.how.confidence,
-            seed=self.how.seed,
-            slow=self.how.slow,
-            miss_range=self.how.miss_range,
-            known=known,
-        )
-
-    def _group(self, ask: Callable[..., GroupReport]) -> None:
-        self.groups = attempt(
-            f"groups of {self.name}",
-            partial(ask, self.found, confidence=self.how.confidence, seed=self.how.seed),
-            lambda _: GroupReport((), None, ()),
-        )
-
-
-@one_thread()
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def _whole(
-    brief: Basis,
-    models: Sequence[_Model],
-    detailed: Sequence[_Model],
-    best: Sequence[str],
-    evalsets: Sequence[EvalSet],
-    local: Sequence[Evaluation],
-    reports: Sequence[CongruenceReport],
-    before: Sequence[Table],
-    after: Sequence[Table],
-) -> Basis:
-    """Everything: what no sentence needed is measured now.
-
-    Tables stand between those `before` and `after`.
-    """
-    how = models[0].how
-    confidence, seed = how.confidence, how.seed
-    steps = len(models) + len(detailed)
-    tables: list[Table] = []
-    with collected() as faults:
-        for place, model in enumerate(models):
-            tell(f"all measures of {model.name}", place, steps)
-            model.complete()
-        curves = [curve for model in models for curve in model.of_all]
-        of_all = {(curve.name, curve.model) for curve in curves}
-        for place, model in enumerate(detailed):
-            tell(f"curves of {model.name}", len(models) + place, steps)
-            drawn = curves_of(model.found, confidence=confidence)
-            curves.extend(each for each in drawn if (each.name, each.model) not in of_all)
-            tables.extend(model.tables())
-        of_rows, reasons = attempt(
-            "intervals beside y",
-            partial(interval_tables, [model.found for model in detailed], seed=seed),
-            lambda reason: ([], [reason]),
-        )
-        tables.extend(of_rows)
-        local = _given_inputs(evalsets, how, local)
-        for found in local:
-            tables.extend(tables_of(found))
-            curves.extend(curves_of(found, confidence=confidence))
-        for report in reports:
-            tables.extend(report.tables)
-            curves.extend(report.curves)
-        shown = {"", *(model.name for model in detailed)}
-        tables = [table for table in tables if table.model in shown]
-        if len(models) > 1:
-            done = [model.found for model in models]
-            differences = attempt(
-                "comparison of models",
-                partial(compare, done, order=best, confidence=confidence, seed=seed),
-                lambda _: None,
-            )
-            tables.extend([] if differences is None else [differences])
-    return Basis(
-        records=(
-            *(record for model in models for record in model.records),
-            *(record for found in local for record in found.records),
-            *(report.record for report in reports),
-        ),
-        curves=tuple(curve for curve in curves if curve.model in shown),
-        tables=(*before, *tables, *after),
-        facts=noted(brief.facts, [*reasons, *faults]),
     )
 
 
@@ -635,37 +462,6 @@ def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set
     best = names[:BEST] if ranked is None else list(ranked.models[:BEST])
     how = "that came first" if ranked is None else f"of lowest mean {ranked.score.title}"
     return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
-
-
-def _given_inputs(
-    evalsets: Sequence[EvalSet], how: _Measuring, known: Sequence[Evaluation] | None = None
-) -> list[Evaluation]:
-    """What the verdict reads of coverage given inputs, of every model that has any.
-
-    By ease or rank too, where that is known; everything, if what it reads is `known`.
-    """
-    asked: list[tuple[EvalSet, Beside]] = []
-    for held in evalsets:
-        ranked = any(isinstance(b, LabelSets) and b.probabilities is not None for b in held.beliefs)
-        if held.ease in held.features or ranked:
-            asked.append((held, "ease"))
-        if held.features or held.embedding is not None:
-            asked.append((held, "inputs"))
-    made = []
-    for place, (held, beside) in enumerate(asked):
-        tell(f"coverage given inputs of {held.model}", place, len(asked))
-        made.append(
-            evaluate(
-                held,
-                metrics=MEASURES[beside] if known is None else None,
-                beside=beside,
-                confidence=how.confidence,
-                seed=how.seed,
-                slow=how.slow,
-                known=None if known is None else known[place],
-            )
-        )
-    return made
 
 
 def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> dict[str, str]:
@@ -810,8 +606,12 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
         )
 
 
-def _unread(names: Sequence[str]) -> Iterator[VerdictLine]:
-    """Columns that may state an uncertainty."""
+def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictLine]:
+    """Columns that may state an uncertainty, or mark censored rows."""
+    if censoring:
+        told = quoted(censoring[0])
+        text = f"Column {told} may mark censored rows and is not read: --groups {told} judges them."
+        yield VerdictLine(text, "info")
     if names:
         told = listed(map(quoted, names), most=3)
         text = f"Column {told} may state uncertainty and is not read: --sd or --variance reads it."
@@ -852,16 +652,20 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
         "upper": np.array([t.upper for t in made.trials]),
         "heals": np.array([", ".join(t.heals) for t in made.trials], dtype=object),
         "leaves": np.array([", ".join(t.leaves) for t in made.trials], dtype=object),
+        "harms": np.array([t.harms for t in made.trials], dtype=object),
         "accepted": np.array(["yes" if t.accepted else "" for t in made.trials], dtype=object),
         "reason": np.array([t.reason for t in made.trials], dtype=object),
     }
-    if not any(t.reason for t in made.trials):
-        del columns["reason"]
+    for name in ("harms", "reason"):
+        if not any(columns[name]):
+            del columns[name]
     title = made.score or "score"
     notes = (
         f"By how much each method lowers the {title} on held-out fifths, with a 95 % interval. "
         "Heals and leaves name the bad findings that it corrects, and those that remain."
     )
+    if "harms" in columns:
+        notes += " What harms a part of the rows is not advised."
     labels = {"mend": "method", "reason": "why not tried"}
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
 

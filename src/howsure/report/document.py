@@ -15,11 +15,11 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.records import Curve, Record, Table
-from howsure.verdict import Advice, Finding
 
 if TYPE_CHECKING:
     from howsure.figures import Figure
     from howsure.report.galleries import Gallery
+    from howsure.verdict import Advice, Finding
 
 Tone = Literal["good", "watch", "bad", "negligible", "undecided", "info"]
 

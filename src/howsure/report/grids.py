@@ -12,7 +12,6 @@ from howsure.core.faults import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
-from howsure.metrics.catalogue import catalogue
 from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, Rows, slug
 from howsure.report.overview import LEGEND, OVERVIEW
 
@@ -264,6 +263,8 @@ def _heading(record: Record, entries: dict[str, GlossaryEntry]) -> str:
 
 
 def _title(metric: str, entries: dict[str, GlossaryEntry]) -> str:
+    from howsure.metrics.catalogue import catalogue
+
     entry = entries.get(metric) or catalogue().get(metric)
     return entry.title if entry is not None and entry.title else headed(metric.replace("_", " "))
 

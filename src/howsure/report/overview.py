@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.records import Table
 from howsure.figures.text import headed
-from howsure.metrics.compare import Standing
 from howsure.report.document import TONES
-from howsure.verdict import QUESTIONS
+
+if TYPE_CHECKING:
+    from howsure.metrics.compare import Standing
 
 OVERVIEW = "overview"
 """The name of the table."""
@@ -24,6 +25,8 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
 
     The models of the lowest score come first.
     """
+    from howsure.verdict import QUESTIONS
+
     scored = () if ranked is None else ranked.models
     names = [*scored, *(name for name in states if name not in scored)]
     columns: dict[str, npt.NDArray[Any]] = {"model": np.array(names, dtype=object)}

@@ -112,6 +112,7 @@ _TOPICS: Final = (
     _Topic(
         label="Rows",
         title="Rows in detail",
+        ids=("rows",),
         tables=("outside", "monitor"),
     ),
     _Topic(

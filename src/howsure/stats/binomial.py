@@ -102,8 +102,6 @@ def shift_shares(
     shares: npt.ArrayLike, mean: float, weights: npt.ArrayLike | None = None
 ) -> FloatArray:
     """Move shares by one step on the logit scale, so that their mean is as wanted."""
-    from scipy import optimize
-
     p = as_vector(shares, "shares")
     if ((p < 0) | (p > 1)).any():
         raise InputError(f"shares must lie in [0, 1], got {p.min():g} to {p.max():g}")
@@ -112,6 +110,8 @@ def shift_shares(
     mass = np.ones(len(p)) if weights is None else as_vector(weights, "weights", length=len(p))
     if mean in (0.0, 1.0) or p.min() == p.max():
         return np.full(len(p), float(mean))
+    from scipy import optimize  # slow to load
+
     order = np.lexsort((mass, p))  # so that the order of the rows leaves no rounding
     # Certain rows move too: else a mean below their share could not be reached.
     odds, mass = special.logit(np.clip(p, _CERTAIN, 1 - _CERTAIN)), mass[order] / mass.sum()

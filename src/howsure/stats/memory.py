@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft, special
+from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
@@ -66,6 +66,8 @@ class Chronology:
         On which side of its prediction y lies, and how far off.
     signal : ndarray of float, shape (n,), optional
         The one of these whose memory a score has at least: hits hardly vary, and hide theirs.
+    levels : ndarray of int, shape (n,), optional
+        Rows whose mean is no memory, by number: a group that differs, or one side of a step.
     few : bool
         Whether all rows count as too few for any error.
     """
@@ -74,6 +76,7 @@ class Chronology:
     side: FloatArray | None = None
     size: FloatArray | None = None
     signal: FloatArray | None = None
+    levels: IntArray | None = None
     few: bool = False
 
     def take(self, rows: IntArray | BoolArray | slice) -> Chronology:
@@ -81,18 +84,32 @@ class Chronology:
         side, size, signal = (
             None if x is None else x[rows] for x in (self.side, self.size, self.signal)
         )
-        return Chronology(self.times[rows], side, size, signal, self.few)
+        levels = None if self.levels is None else self.levels[rows]
+        return Chronology(self.times[rows], side, size, signal, levels, self.few)
 
     def hiding(self, signal: FloatArray | None) -> Chronology:
         """The same for a score that hides the memory of a signal."""
         return replace(self, signal=signal)
 
     def series(self, values: FloatArray, mass: FloatArray | None) -> FloatArray:
-        """One number a time, whose plain mean is the weighted mean of values of mean 0."""
+        """One number a time, whose plain mean is the weighted mean of values of mean 0.
+
+        What levels differ by is taken away.
+        """
         held, place = np.unique(self.times, return_inverse=True)
         w = np.ones(len(values)) if mass is None else mass
+        if self.levels is not None:
+            values = less_means(values, self.levels, w)
         sums = on_grid(held, np.bincount(place, weights=w * values).astype(np.float64))
         return sums * (len(sums) / float(w.sum()))
+
+
+def less_means(values: FloatArray, levels: IntArray, mass: FloatArray) -> FloatArray:
+    """Values less the mean of their level."""
+    total = np.bincount(levels, mass)
+    return np.asarray(
+        values - (np.bincount(levels, mass * values) / np.maximum(total, 1e-300))[levels]
+    )
 
 
 def on_grid(times: IntArray, sums: FloatArray) -> FloatArray:
@@ -232,6 +249,8 @@ def memory_of(series: FloatArray) -> Memory:
     >>> found.lag, round(found.tau)
     (12, 2)
     """
+    from scipy import fft  # here, as few tables have time
+
     n = len(series)
     x = series - series.mean()
     variance = float(x @ x) / max(n - 1, 1)
@@ -292,6 +311,8 @@ def _seasons(whitened: FloatArray, n: int) -> list[int]:
         return []
     full = np.zeros(n + 1)
     full[1 : len(whitened) + 1] = whitened
+    from scipy import fft
+
     lagged = fft.irfft(full, 2 * n)
     alike = lagged[every] / lagged[0]
     best = np.argsort(-alike, kind="stable")[:_LAGS]

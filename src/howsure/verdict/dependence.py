@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
@@ -26,34 +28,61 @@ from howsure.metrics.serial import (
 )
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Intervals
-from howsure.stats.memory import HARDLY, Chronology, slots
+from howsure.stats.changes import find_changes
+from howsure.stats.estimate import spread_of
+from howsure.stats.memory import HARDLY, Chronology, less_means, slots
+from howsure.verdict.copies import copies
 
 Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""
+CLEAR = 0.005
+"""P-value below which groups that differ, or a step, are taken for no memory."""
+MOST_LEVELS = 24
+"""Groups of one grouping that may be so: very many would take any memory away."""
 
 
 def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet], tuple[Known, ...]]:
-    """The sets in the order of their content, with the units of their errors where rows depend."""
+    """The sets in the order of their content; copies of a row are a cluster, and rows that depend
+    in time know when they happened.
+    """
     sets = [held.take(order) for held in evalsets]
+    alone = sets[0].cluster is None and sets[0].share == 1.0  # a sample has not all copies
+    found = copies(sets) if alone else None
+    if found is not None:
+        sets = [replace(held, cluster=found.clusters) for held in sets]
     first = sets[0]
     if first.time is None and first.cluster is None:
         return sets, tuple(_known(held, partial(_in_file_order, held)) for held in evalsets)
     times = None if first.time is None else Categories.checked(first.time, "time").codes
-    if first.cluster is None:
-        assert times is not None
-        units, ranked = times, True
-        grid = slots(np.asarray(first.time))
-        known = [_known(held, partial(_within, held, grid)) for held in sets]
-    else:
+    later = units = times
+    if first.cluster is not None:
         later = None if times is None else in_time_order(times, first.cluster.codes)
-        units, ranked = (first.cluster.codes, False) if later is None else (later, True)
-        grid = units
-        known = [_known(held, partial(_of_clusters, held, units, ranked)) for held in sets]
+        units = first.cluster.codes if later is None else later
+    assert units is not None
+    grid = slots(np.asarray(first.time)) if first.cluster is None else units
+
+    def ask(held: EvalSet, levels: IntArray | None = None) -> Known:
+        if first.cluster is None:
+            follows = partial(_in_time, held, grid, levels)
+        else:
+            follows = partial(_of_clusters, held, units, later is not None, levels)
+        return _known(held, follows)
+
+    known = [ask(held) for held in sets]
+    levels: list[IntArray | None] = [None] * len(sets)
+    for place, (held, each) in enumerate(zip(sets, known, strict=True)):
+        if later is not None and isinstance(each, Dependence) and each.doubted:
+            levels[place] = levels_of(held, later)
+            if levels[place] is not None:
+                known[place] = ask(held, levels[place])
     serial = [each for each in known if isinstance(each, Dependence) and each.doubted]
     if not serial:
         return sets, tuple(known)
     longest = max(serial, key=lambda each: each.tau)
-    sets = [replace(held, chronology=_chronology(held, grid, longest)) for held in sets]
+    sets = [
+        replace(held, chronology=_chronology(held, grid, longest, each))
+        for held, each in zip(sets, levels, strict=True)
+    ]
     if not any(each.found for each in serial):
         return sets, tuple(known)
     wanted = batches_for(longest)
@@ -66,10 +95,51 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     return [replace(held, cluster=batches) for held in sets], tuple(told)
 
 
-def _chronology(held: EvalSet, units: IntArray, found: Dependence) -> Chronology:
+def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
+    """What errors differ by for a reason that is no memory, as a number of each row.
+
+    Groups whose mean is off by more than the memory within them allows, and sides of a step in what
+    these leave. A series that remembers looks much the same, but for what the rows say themselves.
+    """
+    told, mass = signals_in_time(View(held)), _mass(held)
+    found = [
+        grouping.codes
+        for grouping in held.groups.values()
+        if any(_differ(values, held, times, grouping) for values in told.values())
+    ]
+    joint = np.unique(np.stack([np.zeros_like(times), *found]), axis=1, return_inverse=True)[1]
+    noise = (
+        np.square(mass) if held.weights is not None and held.weights.kind != "frequency" else mass
+    )
+    rest = [less_means(values, joint.ravel(), mass) for values in told.values()]
+    with contextlib.suppress(UnanswerableError):  # too few times
+        steps = find_changes(rest, times, mass=mass, noise=noise)
+        found += [(times >= each.start) + 0 for each in steps if each and each.p < CLEAR]
+    if not found:
+        return None
+    return np.unique(np.stack(found), axis=1, return_inverse=True)[1].ravel()
+
+
+def _differ(values: FloatArray, held: EvalSet, times: IntArray, grouping: Categories) -> bool:
+    """Whether a signal of mean 0 has another mean in one of the groups."""
+    codes, size, mass = grouping.codes, len(grouping.labels), _mass(held)
+    if not 1 < size <= MOST_LEVELS:
+        return False
+    total = np.maximum(np.bincount(codes, mass, size), np.finfo(float).tiny)
+    means = np.bincount(codes, mass * values, size) / total
+    spread = spread_of(values - means[codes], held.weights, Chronology(times), codes, size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        t = np.abs(means - np.average(values, weights=mass)) / spread.error
+    p = 2.0 * special.stdtr(np.maximum(spread.degrees, 1.0), -t)
+    return bool((p * size < CLEAR).any())
+
+
+def _chronology(
+    held: EvalSet, units: IntArray, found: Dependence, levels: IntArray | None
+) -> Chronology:
     """The times of its rows, and what signals hits and misses hide."""
-    known = signals_in_time(View(held))
-    return Chronology(units, known.get("side"), known.get("size"), few=found.effective < HARDLY)
+    known, few = signals_in_time(View(held)), found.effective < HARDLY
+    return Chronology(units, known.get("side"), known.get("size"), levels=levels, few=few)
 
 
 def batches_in_words(known: Sequence[Known]) -> str:
@@ -131,14 +201,26 @@ def _mass(held: EvalSet) -> FloatArray:
     return np.ones(held.n) if held.weights is None else held.weights.values
 
 
-def _within(held: EvalSet, units: IntArray) -> Dependence:
-    return serial_dependence(signals_in_time(View(held)), units, "time", weights=held.weights)
+def _in_time(held: EvalSet, units: IntArray, levels: IntArray | None) -> Dependence:
+    """From one time to the next."""
+    told = _less_levels(signals_in_time(View(held)), held, levels)
+    return serial_dependence(told, units, "time", weights=held.weights)
 
 
-def _of_clusters(held: EvalSet, units: IntArray, ranked: bool) -> Dependence:
+def _less_levels(
+    told: Mapping[str, FloatArray], held: EvalSet, levels: IntArray | None
+) -> Mapping[str, FloatArray]:
+    if levels is None:
+        return told
+    return {name: less_means(values, levels, _mass(held)) for name, values in told.items()}
+
+
+def _of_clusters(
+    held: EvalSet, units: IntArray, ranked: bool, levels: IntArray | None
+) -> Dependence:
     """Within clusters; and from one to the next, where they follow each other in time."""
     if ranked:
-        told = signals_in_time(View(held))
+        told = _less_levels(signals_in_time(View(held)), held, levels)
         mass = _mass(held)
         sums = {
             name: np.bincount(

@@ -22,6 +22,8 @@ from howsure.verdict.words import sentence
 LEVEL = 0.05
 TOLERANCE = 0.01
 NEVER_BAD = frozenset({"dependence", "comparison"})
+APART = NEVER_BAD | {"rows"}
+"""Findings that share no error rate with others."""
 
 
 def judge(
@@ -53,7 +55,8 @@ def judge(
     Returns
     -------
     findings : tuple of Finding
-        What is bad first, the largest for its tolerance; then the others, coverage first.
+        What is wrong with rows; what is bad, the largest for its tolerance; then the others,
+        coverage first.
     silent : dict of str to str
         Why the other findings do not apply, by id.
 
@@ -75,7 +78,7 @@ def judge(
     drafts, silent = drafts_of(case_of(records, evalset, comparison, dependence), ignore)
     adjusted = np.array([draft.p for draft in drafts])
     family = np.array(
-        [draft.id not in NEVER_BAD and not math.isnan(draft.p) for draft in drafts], dtype=bool
+        [draft.id not in APART and not math.isnan(draft.p) for draft in drafts], dtype=bool
     )
     if family.any():
         adjusted[family] = holm(adjusted[family])
@@ -86,9 +89,11 @@ def judge(
         for draft, p in zip(drafts, adjusted, strict=True)
     ]
     bad = {finding.id: abs(finding.effect) for finding in judged if finding.state == "bad"}
+    moved = _moved_by_rows(drafts)
     causes: dict[str, str] = {}
     for draft in drafts:
-        shares = {name: unit * bad[name] for name, unit in draft.within.items() if name in bad}
+        shares = {"rows": moved[draft.id] + _unsure(draft)} if draft.id in moved else {}
+        shares |= {name: unit * bad[name] for name, unit in draft.within.items() if name in bad}
         if draft.id in bad and sum(shares.values()) >= bad[draft.id] and shares:
             causes[draft.id] = max(shares, key=lambda name: shares[name])
     told = []
@@ -100,14 +105,35 @@ def judge(
     return ordered(told), silent
 
 
+def _moved_by_rows(drafts: Sequence[Draft]) -> dict[str, float]:
+    """By how much what is wrong with rows may move each finding."""
+    moved: dict[str, float] = {}
+    for draft in drafts:
+        for fault in draft.facts["found"] if draft.id == "rows" else ():
+            for name, unit in fault.explains.items():
+                moved[name] = moved.get(name, 0.0) + unit * fault.share
+    return moved
+
+
+def _unsure(draft: Draft) -> float:
+    """How far the end of the interval that is nearer to 0 lies from the effect."""
+    ends = sorted((abs(draft.lower), abs(draft.upper)))
+    if math.isnan(ends[0]):
+        return 0.0
+    near = ends[0] if draft.lower * draft.upper > 0 else 0.0
+    return max(abs(draft.effect) - near, 0.0)
+
+
 def ordered(
     findings: Sequence[Finding], costs: Mapping[str, float] = MappingProxyType({})
 ) -> tuple[Finding, ...]:
-    """What is bad first, by its cost if that is known, then by its size; then the others."""
+    """What is wrong with rows; what is bad, by its cost if known, then by size; the others."""
     places = {name: place for place, name in enumerate(QUESTIONS)}
     known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
 
     def place(each: Finding) -> tuple[float, ...]:
+        if each.id == "rows":
+            return (-1,)
         if each.state != "bad":
             return 1, places[each.id]
         cost = 0.0 if math.isnan(each.cost) else each.cost
@@ -132,9 +158,12 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     margin = max(question.margin, allowed)
     size = abs(draft.effect)
     proven, alone = adjusted < LEVEL, draft.p < LEVEL
-    within = draft.lower >= -margin and draft.upper <= margin
+    spans = [(draft.effect, draft.lower, draft.upper), *draft.beside]
+    within = all(lower >= -margin and upper <= margin for _, lower, upper in spans)
     state: State = "undecided"
-    if draft.id in NEVER_BAD:
+    if draft.id == "rows":
+        state = "bad" if draft.facts["bad"] else "watch"
+    elif draft.id in NEVER_BAD:
         state = "good" if draft.good else "watch" if draft.watch else "undecided"
     elif proven:
         state = "bad" if size > allowed else "negligible"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -26,6 +27,7 @@ from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 from howsure.stats.memory import Chronology
+from howsure.verdict.rows import row_faults
 
 State = Literal["good", "watch", "bad", "negligible", "undecided"]
 
@@ -62,6 +64,13 @@ class Question:
 
 QUESTIONS: Mapping[str, Question] = MappingProxyType(
     {
+        "rows": Question(
+            asked="Are rows what they seem?",
+            label="Rows",
+            unit="share",
+            tolerance=0.0,
+            margin=math.nan,
+        ),
         "coverage": Question(
             asked="Do the intervals cover as often as they claim?", label="Coverage", unit="share"
         ),
@@ -216,7 +225,8 @@ class Draft:
 
     `good` overrides the margin where evidence for a model has another form; `watch` is of what is
     never bad. `within` names the findings that explain this one where they are bad, each with the
-    effect here that one unit of theirs explains. `facts` are for the sentence.
+    effect here that one unit of theirs explains. `beside` are effects, each with its interval,
+    that must lie within the margin too, for the finding to be good. `facts` are for the sentence.
     """
 
     id: str
@@ -229,16 +239,21 @@ class Draft:
     good: bool | None = None
     watch: bool = False
     within: Mapping[str, float] = field(default_factory=dict)
+    beside: tuple[tuple[float, float, float], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The records of one model that a verdict rests on, found once."""
+    """The records of one model that a verdict rests on, found once.
+
+    `records` are those at the headline coverage, `levels` those at every stated one.
+    """
 
     evalset: EvalSet
     records: Mapping[str, Record]
     coverage: float
+    levels: Mapping[float, Mapping[str, Record]] = field(default_factory=dict)
     comparison: Standing | None = None
     dependence: Dependence | str = ""
 
@@ -299,11 +314,18 @@ def case_of(
             continue
         if math.isnan(record.coverage) or math.isnan(coverage) or record.coverage == coverage:
             chosen.setdefault(record.metric, record)
-    return Case(evalset, chosen, coverage, comparison, dependence)
+    levels: dict[float, dict[str, Record]] = {}
+    for record in mine:
+        if record.coverage in covers and not record.group:
+            levels.setdefault(record.coverage, {})[record.metric] = record
+    return Case(evalset, chosen, coverage, levels, comparison, dependence)
 
 
 def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], dict[str, str]]:
-    """What every question shows, and the reasons of those that do not apply."""
+    """What every question shows, and the reasons of those that do not apply.
+
+    Of rows that are what they seem nothing is said.
+    """
     drafts: list[Draft] = []
     silent: dict[str, str] = {}
     for name in QUESTIONS:
@@ -314,7 +336,7 @@ def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], di
         answer = attempt(told, partial(_asked, name, case), str)
         if isinstance(answer, Draft):
             drafts.append(answer)
-        else:
+        elif answer:
             silent[name] = answer
     return drafts, silent
 
@@ -326,10 +348,53 @@ def _asked(name: str, case: Case) -> Draft | str:
         return str(reason)
 
 
+def _at_worst(case: Case, ask: Callable[[Case], Draft]) -> Draft:
+    """What a question shows at the stated level that is farthest off, one test for all levels.
+
+    Where none is proven to be off, at the headline level.
+    """
+    drafts: dict[float, Draft] = {}
+    for coverage, records in case.levels.items():
+        with suppress(UnanswerableError):
+            drafts[coverage] = ask(replace(case, coverage=coverage, records=records))
+    headline = drafts.pop(case.coverage, None) or ask(case)
+    if not drafts or any(math.isnan(draft.p) for draft in (headline, *drafts.values())):
+        return headline
+    every = {case.coverage: headline, **drafts}
+    worst = min(every, key=lambda coverage: every[coverage].p)
+    p = min(len(every) * every[worst].p, 1.0)
+    chosen = every.pop(worst if p < _PLAIN else case.coverage)
+    return replace(
+        chosen,
+        p=p,
+        beside=tuple((each.effect, each.lower, each.upper) for each in every.values()),
+        facts={**chosen.facts, "others": list(every)},
+    )
+
+
+def _rows(case: Case) -> Draft:
+    found = row_faults(case.evalset)
+    if not found:
+        raise UnanswerableError("")
+    first = found[0]
+    return Draft(
+        id="rows",
+        effect=first.share,
+        n=float(case.evalset.n),
+        watch=True,
+        facts={"found": found, "bad": any(each.bad for each in found)},
+    )
+
+
 def _coverage(case: Case) -> Draft:
-    cover = case.get("empirical_coverage")
     if math.isnan(case.coverage):
+        case.get("empirical_coverage")
         raise UnanswerableError("the nominal coverage of the intervals is unknown")
+    return _at_worst(case, _coverage_at)
+
+
+def _coverage_at(case: Case) -> Draft:
+    cover = case.get("empirical_coverage")
     least = case.coverage if math.isnan(cover.null) else cover.null
     most = float(cover.options.get("claimed_most", least))
     claimed = least if cover.value < least else most
@@ -456,6 +521,10 @@ def _shape(name: str, case: Case) -> Draft:
 
 
 def _one_sided(case: Case) -> Draft:
+    return _at_worst(case, _one_sided_at)
+
+
+def _one_sided_at(case: Case) -> Draft:
     cover = case.get("empirical_coverage")
     if cover.source == "label sets":
         raise UnanswerableError("label sets have no sides")
@@ -473,7 +542,11 @@ def _one_sided(case: Case) -> Draft:
         upper=found.upper,
         p=found.p,
         n=found.n,
-        facts={"record": found, "below": case.get("misses_below").value},
+        facts={
+            "record": found,
+            "below": case.get("misses_below").value,
+            "coverage": case.coverage,
+        },
     )
 
 
@@ -739,6 +812,7 @@ def _comparison(case: Case) -> Draft:
 
 
 _ASKERS: Mapping[str, Callable[[Case], Draft]] = {
+    "rows": _rows,
     "coverage": _coverage,
     "bias": _bias,
     "spread": _spread,

@@ -73,7 +73,14 @@ _KINDS = tuple(kind for kind in (*(each.kind for each in RICHEST), POINT) if kin
 """Kinds of prediction, what says most first: that one decides what is tried."""
 _OWN = frozenset(("groups", "region", "width", "trade"))
 """Findings that only what aims at them heals: else they are out of sight, as folds differ."""
+_NOT_MENDED = frozenset(("congruence", "rows"))
 _EQUAL = 1e-9
+_HARM = 0.005
+"""Share of a part's score that a mend may add to it."""
+_BY_WIDTH = ("the narrowest third", "the third of middle width", "the widest third")
+_IN_TIME = ("the first third in time", "the second third in time", "the last third in time")
+_MOST_PARTS = 50
+"""Groups of a column past which it makes no parts."""
 _FLOOR = 0.1
 """Least spread that a row's score is divided by, as a share of the mean spread."""
 
@@ -129,8 +136,12 @@ class Trial:
         One-sided p-value that it falls at all, each row's score on the scale of its spread.
     heals, leaves : tuple of str
         Ids of the findings that were bad and are no longer shown to be, and that still are.
+    harms : str
+        The part of the rows, a group or a third by width or time, whose score it provably raises by
+        most; empty where there is none.
     accepted : bool
-        Whether its gain is proven among all that were tried, or it heals what it aims at.
+        Whether its gain is proven among all that were tried, or it heals what it aims at; and it
+        harms no part.
     reason : str
         Why it could not be tried.
     """
@@ -144,6 +155,7 @@ class Trial:
     p: float = math.nan
     heals: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
+    harms: str = ""
     accepted: bool = False
     reason: str = ""
 
@@ -256,16 +268,26 @@ def tried(
     miss_range: Sequence[float] = MISS_RANGE,
 ) -> Trials:
     """The same of rows in the order of their content whose findings are known."""
-    red = tuple(each for each in findings if each.state == "bad" and each.id != "congruence")
+    red = tuple(each for each in findings if each.state == "bad" and each.id not in _NOT_MENDED)
     kinds = kinds_of(evalset)
     kind = next((each for each in _KINDS if each in kinds), "")
-    if not kind or LabelSets.kind in kinds:
+    other = any(each.id == "rows" and each.state == "bad" for each in findings)
+    if not kind or LabelSets.kind in kinds or other:  # rows are put right before predictions
         return Trials(advice=None)
     part = View(evalset, seed=seed).part(MOST_ROWS).evalset
     ids, clear = tuple(each.id for each in red), _clear(red)
     worst = next((each.where for each in red if each.id == "groups"), "")
     bench = _Bench(
-        part, dependence, ids, clear, kind, coverages, seed, ignore, worst, miss_range=miss_range
+        part,
+        dependence,
+        ids,
+        clear,
+        kind,
+        coverages,
+        seed,
+        {*ignore, "rows"},
+        worst,
+        miss_range=miss_range,
     )
     if bench.too_few:
         return _concluded(Trials(advice=None), red, bench, prefix, bench.too_few)
@@ -343,7 +365,7 @@ class _Bench:
         for place, (candidate, by, after) in enumerate(mended, 1):
             drop = rows - shared.rows[place]
             made.append(_Made(candidate, by, after.evalset, drop, self._gain(drop, rows)))
-        tried = self._tried(made)
+        tried = self._tried(made, rows)
         chosen = self._chosen(made, tried)
         return Trials(
             advice=None if chosen is None else self._advice(tried[chosen], shared.score.title),
@@ -353,8 +375,8 @@ class _Bench:
             lifted=None if chosen is None else self._lifted(made[chosen].after),
         )
 
-    def _tried(self, made: Sequence[_Made]) -> list[Trial]:
-        """Each mend, judged on held-out rows; one of groups also on those of the worst."""
+    def _tried(self, made: Sequence[_Made], rows: FloatArray) -> list[Trial]:
+        """Each mend, judged on held-out rows and in each part; of groups also on the worst."""
         unit, worst = _unit(self.evalset), self._worst_rows()
         drops = [each.drop / unit for each in made]
         tests = [_tested(drop, self.evalset) for drop in drops]
@@ -362,6 +384,7 @@ class _Bench:
         divided = divided if worst.any() else []
         own = [_tested(drops[k][worst], self.evalset.take(worst))[1] for k in divided]
         proven = holm(np.array([*(p for _, p in tests), *own])) < PROVEN
+        parts = list(self._parts(unit))
         sure = {k for k, found in zip([*range(len(made)), *divided], proven, strict=True) if found}
         tried = []
         for place, (each, (t, p)) in enumerate(zip(made, tests, strict=True)):
@@ -371,6 +394,7 @@ class _Bench:
             clear = bool(aimed & set(self.clear))
             cured = clear and aimed <= set(heals) and not spoiled
             proof = place in sure and (self.kind != Samples.kind or bool(self.clear))
+            harms = _harmed(each.drop, rows, unit, parts)
             mendable = (*each.candidate.aims, *(set(self.red) - _OWN))
             tried.append(
                 Trial(
@@ -383,7 +407,8 @@ class _Bench:
                     p=p,
                     heals=tuple(name for name in heals if name in mendable),
                     leaves=leaves,
-                    accepted=not worse and (cured or proof),
+                    harms=harms,
+                    accepted=not (worse or harms) and (cured or proof),
                 )
             )
         return tried
@@ -404,6 +429,27 @@ class _Bench:
         before, then = (float(np.average(each, weights=mass)) for each in covered)
         return self.worst, before, then
 
+    def _parts(self, unit: FloatArray) -> Iterator[_Part]:
+        """Groups, and thirds by width and in time: each with what a mean of its rows needs."""
+        held = self.evalset
+        lean = EvalSet(y=held.y, weights=held.weights, cluster=held.cluster, model=held.model)
+        named: list[tuple[str, BoolArray]] = []
+        for name, column in held.groups.items():
+            if 1 < len(column.labels) <= _MOST_PARTS:
+                named += [
+                    (f"{name}={label}", column.codes == code)
+                    for code, label in enumerate(column.labels.tolist())
+                ]
+        wide = unit if np.ptp(unit) > _EQUAL * unit.max() else None
+        for values, names in ((wide, _BY_WIDTH), (held.time, _IN_TIME)):
+            if values is not None:
+                ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+                thirds = 3 * ranks // len(ranks)
+                named += [(name, thirds == place) for place, name in enumerate(names)]
+        for name, inside in named:
+            if inside.sum() >= FEWEST_ROWS:
+                yield _Part(name, inside, lean.take(inside))
+
     def _worst_rows(self) -> BoolArray:
         """The rows of the group that fails."""
         for each in groupings(self.evalset)[0] if self.worst else ():
@@ -412,7 +458,10 @@ class _Bench:
         return np.zeros(self.evalset.n, dtype=np.bool_)
 
     def _evaluated(self, evalset: EvalSet) -> Evaluation:
-        return evaluate(evalset, coverages=self.coverages, metrics=("crps", "mae"), seed=self.seed)
+        asked = ("crps", "mae")
+        found = evaluate(evalset, coverages=self.coverages, metrics=asked, seed=self.seed)
+        found.view.forget()  # many are held at once
+        return found
 
     def _gain(self, drop: FloatArray, rows: FloatArray) -> tuple[float, float, float]:
         """By which share a score falls, with its 95 % interval: a ratio of means."""
@@ -488,6 +537,27 @@ class _Made(NamedTuple):
     after: EvalSet
     drop: FloatArray
     gain: tuple[float, float, float]
+
+
+class _Part(NamedTuple):
+    """Some of the rows: their name, which they are, and these without predictions."""
+
+    name: str
+    inside: BoolArray
+    rows: EvalSet
+
+
+def _harmed(drop: FloatArray, rows: FloatArray, unit: FloatArray, parts: Sequence[_Part]) -> str:
+    """The part whose mean score a mend provably raises by most; empty where there is none."""
+    worst, least = "", -_HARM
+    for name, inside, held in parts:
+        t, p = _tested(-(drop / unit)[inside], held)
+        mass = counts(held)
+        gain = float(np.average(drop[inside], weights=mass))
+        share = gain / max(float(np.average(rows[inside], weights=mass)), 1e-300)
+        if t > 0 and p * len(parts) < PROVEN and share < least:
+            worst, least = name, share
+    return worst
 
 
 def _clear(red: Sequence[Finding]) -> tuple[str, ...]:

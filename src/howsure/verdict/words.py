@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from howsure.core.formats import fixed, listed, number, p_words, percent, roughly
+from howsure.core.formats import fixed, listed, minus, number, p_words, percent, roughly
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.miss_range import in_words
 from howsure.metrics.serial import Dependence
 from howsure.stats.memory import HARDLY
+from howsure.verdict.copies import RowFault
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Words(NamedTuple):
 def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     """The finding in words."""
     seen, fault, well, more = _WORDS[finding.id](draft, finding)
-    if finding.id in ("comparison", "dependence"):
+    if finding.id in ("comparison", "dependence", "rows"):
         told = f"{seen}."
     elif cause:
         told = f"{seen}; this is part of {_PART_OF[cause]}."
@@ -58,6 +59,7 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
 
 
 _PART_OF = {
+    "rows": "what is wrong with the rows",
     "skew": "the skew",
     "tails": "the tails",
     "width": "how errors depend on widths",
@@ -86,12 +88,14 @@ def _rows_that_decide(finding: Finding, draft: Draft) -> str:
     if finding.where:
         return ""
     margin = _margin(finding)
-    half = (finding.upper - finding.lower) / 2.0
-    size = abs(finding.effect)
-    if math.isnan(margin) or not math.isfinite(half) or not half > 0 or math.isnan(draft.n):
+    spans = [(finding.effect, finding.lower, finding.upper), *draft.beside]
+    pairs = [((high - low) / 2.0, abs(effect)) for effect, low, high in spans]
+    known = all(math.isfinite(half) and half > 0 for half, _ in pairs)
+    if math.isnan(margin) or not known or math.isnan(draft.n):
         return ""
-    ways = (half / (margin - size) if size < margin else math.inf, _JOINT * half / max(size, 1e-9))
-    need = draft.n * min(ways) ** 2
+    within = max(half / (margin - size) if size < margin else math.inf for half, size in pairs)
+    proven = min(_JOINT * half / max(size, 1e-9) for half, size in pairs)
+    need = draft.n * min(within, proven) ** 2
     digits = 10 ** max(math.floor(math.log10(max(need, 1.0))) - 1, 0)
     rows = math.ceil(need / digits) * digits
     return f"; about {rows:,} rows would decide" if rows > draft.n else ""
@@ -131,6 +135,168 @@ def _share(record: Record) -> str:
     return f"{percent(record.value)}{_span(record, times=100.0)}"
 
 
+def _rows(draft: Draft, _: Finding) -> Words:
+    told = " ".join(_ROWS[each.name](each) for each in draft.facts["found"])
+    return Words(told.removesuffix("."), "", "")
+
+
+def _copies(fault: RowFault) -> str:
+    n, distinct = int(fault.facts["n"]), int(fault.facts["distinct"])
+    seen = f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat."
+    if not fault.facts["together"]:
+        return f"{seen} Remove copies, or name what they share with --cluster."
+    return (
+        f"{seen} Copies count as one cluster; remove them, or name what they share with --cluster."
+    )
+
+
+def _variance(fault: RowFault) -> str:
+    times = _small(float(fault.facts["times"]), 2, trim=False)
+    seen = f"Errors are {times} times their stated size"
+    read = str(fault.facts["read"])
+    if read == "sd":
+        return f"{seen} and go with its square: an sd was read as a variance. Read it with --sd."
+    if fault.bad:
+        why = "and go with its square root: this looks like a variance"
+    else:
+        why = "and as large as its square root: perhaps it is a variance"
+    return f"{seen} {why}. Read that column with --variance, or give its square root."
+
+
+def _units(fault: RowFault) -> str:
+    factor, shift = float(fault.facts["factor"]), float(fault.facts["shift"])
+    where = str(fault.facts["where"])
+    who = f"Where {where}, predictions" if where else "Predictions"
+    look = "look" if fault.bad else "may be"
+    if shift and factor == 1.0:
+        kelvin = "degrees Celsius, and y in kelvin" if shift > 0 else "kelvin, and y in Celsius"
+        what = f"as if in {kelvin}" if fault.bad else kelvin
+    elif shift:
+        ways = ("Celsius, and y in Fahrenheit", "Fahrenheit, and y in Celsius")
+        what = f"as if in degrees {ways[factor < 1.0]}"
+    elif factor > 1.0:
+        what = f"divided by {number(factor, 7)}"
+    else:
+        what = f"multiplied by {number(1.0 / factor, 7)}"
+    return f"{who} {look} {what}. Give y and predictions in one unit."
+
+
+def _leakage(fault: RowFault) -> str:
+    ask = (
+        "This is too good: make sure that these rows are new and that the model never saw their y."
+    )
+    if "same" in fault.facts:
+        return f"{percent(float(fault.facts['same']), 0)} of predictions equal y. {ask}"
+    size = _small(float(fault.facts["size"]), 2, trim=False)
+    return f"Errors are {size} times their stated size. {ask}"
+
+
+def _target(fault: RowFault) -> str:
+    return (
+        f"The input {fault.facts['column']} is y itself. If the model was given it, it knew the "
+        "answer; if not, leave it out of the inputs."
+    )
+
+
+def _marks(fault: RowFault) -> str:
+    values = listed([_plain(value) for value in fault.facts["values"]])
+    what = "y is" if fault.facts["what"] == "y" else "Predictions are"
+    return (
+        f"{what} {values} in {_of_rows(fault)}, far from all others: this looks like a mark of "
+        "missing values. Leave these rows out, or leave such cells empty and use --missing drop."
+    )
+
+
+def _plain(value: float) -> str:
+    """A value as it stands in a file."""
+    return minus(f"{value:.7g}".replace("e+", "e"))
+
+
+def _of_rows(fault: RowFault) -> str:
+    count = int(fault.rows)
+    return f"{count:,} {'row' if count == 1 else 'rows'} ({percent(fault.share)})"
+
+
+def _clipped(fault: RowFault) -> str:
+    ends = [
+        f"{number(value)} and never {'above' if high else 'below'}"
+        for value, high in fault.facts["ends"]
+    ]
+    return (
+        f"y is {' or '.join(ends)} in {_of_rows(fault)}: it looks clipped there. "
+        "Judge y before it was clipped, or predict a distribution with a share at that value."
+    )
+
+
+def _clipped_predictions(fault: RowFault) -> str:
+    high, value = bool(fault.facts["high"]), number(float(fault.facts["value"]))
+    return (
+        f"Predictions are {value} and never {'above' if high else 'below'} in {_of_rows(fault)}, "
+        f"and y lies beyond in {int(fault.facts['beyond']):,}. "
+        "They look clipped: give them as the model made them."
+    )
+
+
+def _rounded(fault: RowFault) -> str:
+    step, coarse = float(fault.facts["step"]), float(fault.facts["coarse"])
+    return (
+        f"y is rounded to {_plain(step)}, a step of {number(coarse, 2)} stated sd. "
+        "Give y unrounded, or predict a distribution of rounded values."
+    )
+
+
+def _censored(fault: RowFault) -> str:
+    return (
+        f"y seems censored in {_of_rows(fault)}, by the column {fault.facts['column']}: there it "
+        "is a lower bound. No measure here allows for that; without these rows, small y prevail."
+    )
+
+
+def _swapped(fault: RowFault) -> str:
+    if fault.name == "mean_and_sd":
+        what, flags = "The mean and the sd", "--mean and --sd"
+    else:
+        what, flags = "y and its prediction", "--y and --point or --mean"
+    return f"{what} look swapped: the other way round they agree. Name their columns by {flags}."
+
+
+def _one_prediction(fault: RowFault) -> str:
+    size = fixed(float(fault.facts["correlation"]), 2)
+    return (
+        f"All rows have one prediction, though y follows {fault.facts['column']} (r = {size}). "
+        "Give the prediction of each row."
+    )
+
+
+def _order(fault: RowFault) -> str:
+    lag = int(fault.facts["lag"])
+    here, there = (fixed(float(fault.facts[name]), 2) for name in ("here", "there"))
+    how = f"moved by {abs(lag)} {'row' if abs(lag) == 1 else 'rows'}" if lag else "turned round"
+    return (
+        f"y and predictions correlate by {there} if one is {how}, and by {here} as they stand. "
+        "Bring both into one order, by a name that each row has."
+    )
+
+
+_ROWS: Mapping[str, Callable[[RowFault], str]] = {
+    "copies": _copies,
+    "variance": _variance,
+    "units": _units,
+    "leakage": _leakage,
+    "target": _target,
+    "marks": _marks,
+    "clipped": _clipped,
+    "clipped_predictions": _clipped_predictions,
+    "rounded": _rounded,
+    "censored": _censored,
+    "mean_and_sd": _swapped,
+    "swapped": _swapped,
+    "one_prediction": _one_prediction,
+    "order": _order,
+}
+"""Each thing that rows are not, with what to do."""
+
+
 def _coverage(draft: Draft, _: Finding) -> Words:
     cover, facts = draft.facts["record"], draft.facts
     what = "sets" if facts["sets"] else "intervals"
@@ -141,9 +307,21 @@ def _coverage(draft: Draft, _: Finding) -> Words:
     elif abs(least - facts["coverage"]) > 5e-4:
         seen += f", where the predictions claim {percent(least)}"
     way = "under-cover" if draft.effect < 0 else "over-cover"
-    return Words(
-        seen, f"they {way} by {_points(draft.effect)}", "in line with the nominal coverage"
-    )
+    well = "in line with the nominal coverage"
+    return Words(seen, f"they {way} by {_points(draft.effect)}", well + _as_others(draft, what))
+
+
+def _as_others(draft: Draft, what: str) -> str:
+    """That what holds at one stated level holds at the others too."""
+    others = sorted(draft.facts.get("others", ()))
+    if not others:
+        return ""
+    if len(others) > _FEW_LEVELS:
+        return f", as are the {what} of the {len(others)} other levels"
+    return f", as are those at {listed([percent(each) for each in others])}"
+
+
+_FEW_LEVELS = 3
 
 
 def _bias(draft: Draft, _: Finding) -> Words:
@@ -202,7 +380,11 @@ def _outside(draft: Draft, finding: Finding) -> str:
 def _one_sided(draft: Draft, _: Finding) -> Words:
     below = float(draft.facts["below"])
     above = below + draft.facts["record"].value
-    seen = f"y lies below its interval in {percent(below)} of rows and above it in {percent(above)}"
+    level = f"{percent(draft.facts['coverage'])} " if draft.facts.get("others") else ""
+    seen = (
+        f"y lies below its {level}interval in {percent(below)} of rows and above it in "
+        f"{percent(above)}"
+    )
     side = "above" if draft.effect > 0 else "below"
     return Words(seen, f"misses are mostly {side}", "misses are balanced")
 
@@ -434,6 +616,7 @@ def _not_compared(left_out: Mapping[str, str]) -> str:
 
 
 _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {
+    "rows": _rows,
     "coverage": _coverage,
     "bias": _bias,
     "spread": _spread,

@@ -93,6 +93,7 @@ UNLIKE: dict[str, str] = {
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.parametrize("options", [{}, {"head": "quantile", "members": 2}])
+@pytest.mark.rate
 def test_it_passes_the_checks_of_scikit_learn(options: dict[str, Any]) -> None:
     model = HeadRegressor(layers=(8,), epochs=40, batch_size=16, learning_rate=0.01, **options)
     found = check_estimator(model, expected_failed_checks=UNLIKE)

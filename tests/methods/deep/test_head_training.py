@@ -280,6 +280,7 @@ def test_normal_data_give_their_mean_and_sd_back(name: str) -> None:
     np.testing.assert_allclose((upper - lower)[clear], (2 * 1.2816 * sd)[clear], rtol=loose)
 
 
+@pytest.mark.rate
 def test_counts_give_their_parameters_back() -> None:
     mean = np.exp(2.0 + GRID[:, 0])
 

@@ -59,6 +59,7 @@ def test_errors_are_those_told(law: str, convention: str, weighting: Any, told: 
     assert found.mean() == pytest.approx(told, abs=4.0 * found.std() / np.sqrt(SETS))
 
 
+@pytest.mark.rate
 def test_no_convention_gives_the_truth_what_is_published() -> None:
     """Of 600 sets 1.5 % are told to lie at 0.119 or below: 9 ± 3."""
     published = errors("truth", "at most", 600, weighting="frequency", levels=50)

@@ -32,6 +32,7 @@ def result(example: ModuleType) -> Any:
     return example.main(1)["ours"]
 
 
+@pytest.mark.rate
 def test_laws_of_too_wide_a_variance_cost_what_is_published(result: Any) -> None:
     assert result.mean("Poisson", "NLL") == pytest.approx(2.461, abs=0.03)
     assert result.mean("negative binomial", "NLL") == pytest.approx(2.447, abs=0.04)
@@ -40,6 +41,7 @@ def test_laws_of_too_wide_a_variance_cost_what_is_published(result: Any) -> None
         assert result.mean(head, "CCE") > 3.0 * result.mean("Gaussian", "CCE")
 
 
+@pytest.mark.rate
 def test_laws_that_can_be_narrow_come_near_the_truth(result: Any) -> None:
     right = result.mean("the truth", "NLL")
     for head in ("Gaussian", "double Poisson"):
@@ -54,6 +56,7 @@ def test_the_published_calibration_error_is_unjust_to_the_truth(result: Any) -> 
     assert result.mean("Gaussian", "ECE") == result.mean("Gaussian", "ECE exact")
 
 
+@pytest.mark.slow
 def test_settings_are_run_and_told(example: ModuleType, tmp_path: Path) -> None:
     needs("matplotlib")
     settings = ["last epoch", "all as published"]
@@ -66,6 +69,7 @@ def test_settings_are_run_and_told(example: ModuleType, tmp_path: Path) -> None:
     assert (tmp_path / "heads-wave.png").stat().st_size > 5_000
 
 
+@pytest.mark.slow
 def test_help_says_what_can_be_asked() -> None:
     done = subprocess.run(
         [sys.executable, FOLDER / "congruence_heads.py", "--help"],

@@ -83,7 +83,7 @@ def test_a_bayesian_network_shows_the_pattern() -> None:
     assert curve.at(miss_rate=0.7).bandwidth > curve.constant().at(miss_rate=0.7).bandwidth
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_traffic_shows_the_pattern(data_dir: Callable[[str], Path]) -> None:
     """Equal bands gain at low miss rates, and nothing over all; unequal ones as predicted lose."""
     rows = read_traffic(data_dir("metro_traffic"), every=4)

@@ -38,6 +38,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
     return place
 
 
+@pytest.mark.rate
 def test_a_plan_runs_and_goes_on(folder: str) -> None:
     first = call("run", "smoke", "--store", folder, "--set", "simulations=4")
     assert first.exit_code == 0
@@ -126,6 +127,7 @@ def test_a_plan_without_a_result_so_far_is_told(name: str, stage: str, folder: s
         assert told in str(shown.exception)
 
 
+@pytest.mark.slow
 def test_results_are_shown_side_by_side(filled: str) -> None:
     told = call("show", "smoke", "--store", filled)
     assert told.exit_code == 0
@@ -295,6 +297,7 @@ def test_a_newer_store_is_told(filled: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.rate
 def test_an_interrupt_ends_cleanly(folder: str, jobs: str) -> None:
     """Ctrl-C goes to all processes of the terminal's group: exit 130, what is done is kept."""
     plan = load_plan("smoke", ["simulations=4000"])
@@ -367,6 +370,7 @@ class Mine:
 """
 
 
+@pytest.mark.slow
 def test_a_class_of_its_own_is_benched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_for_bench.py").write_text(OWN, encoding="utf-8")
     plan = tmp_path / "own.toml"

@@ -99,6 +99,7 @@ def methods_of(path: Path) -> set[str]:
     return {record["model"] for record in held["records"]}
 
 
+@pytest.mark.rate
 def test_a_method_alone_then_beside_the_plan(place: Path) -> None:
     alone = submit("-o", "alone.json")
     assert alone.exit_code == 0, alone.output
@@ -112,6 +113,7 @@ def test_a_method_alone_then_beside_the_plan(place: Path) -> None:
     assert "no results of" not in beside.stderr
 
 
+@pytest.mark.rate
 def test_with_the_plan_and_worlds_and_options(place: Path) -> None:
     told = submit(
         *("--with-plan", "--world", "line", "--label", "wide", "--option", "scale=3.5"),
@@ -135,6 +137,7 @@ def test_with_the_plan_and_worlds_and_options(place: Path) -> None:
     assert again.exit_code == 0
 
 
+@pytest.mark.rate
 def test_failures_set_the_exit_status(place: Path) -> None:
     told = submit("--world", "line", "--option", "broken=true")
     assert told.exit_code == 1

@@ -60,6 +60,7 @@ def rising(values: list[float]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["equal spread", "growing spread"])
+@pytest.mark.rate
 def test_twelve_comparisons_agree_with_earlier_repetitions(
     studies: Mapping[str, Any], name: str
 ) -> None:
@@ -74,6 +75,7 @@ def test_twelve_comparisons_agree_with_earlier_repetitions(
     )
 
 
+@pytest.mark.slow
 def test_figure_one_agrees_with_earlier_repetitions(studies: Mapping[str, Any]) -> None:
     checked = [
         case for name in ("figure 1", "calibration") for case in studies[name].cases if case.checked

@@ -45,6 +45,7 @@ def normal_set(n: int = 80, *, bias: float = 0.0, seed: int = 0) -> EvalSet:
     return EvalSet.checked(y, law, embedding=x, model="normal")
 
 
+@pytest.mark.slow
 def test_a_study_and_an_assessment_tell_one_number() -> None:
     """Both take the exact embedding, one kernel and one λ by default."""
     held = normal_set(120, bias=0.3)

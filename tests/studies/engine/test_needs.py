@@ -74,6 +74,7 @@ def test_more_methods_train_nothing_twice(chain: str, store: Store, tmp_path: Pa
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.rate
 def test_what_needs_a_failed_trial_is_kept_as_failed(chain: str, store: Store, jobs: int) -> None:
     made = plan(fail=1)
     summary = run(made, store, jobs=jobs)
@@ -89,6 +90,7 @@ def test_what_needs_a_failed_trial_is_kept_as_failed(chain: str, store: Store, j
     assert (again.done, again.failed) == (12, 0)
 
 
+@pytest.mark.rate
 def test_a_worker_killed_by_a_network_fails_what_needs_it(chain: str, store: Store) -> None:
     made = plan(kill=2)
     summary = run(made, store, jobs=2)

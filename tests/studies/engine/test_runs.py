@@ -299,6 +299,7 @@ def test_parts_that_failed_are_counted_and_tried_again_on_request(store: Store) 
     assert run(made, store, retry_failed=True).done == 1
 
 
+@pytest.mark.rate
 def test_workers_give_what_this_process_gives(store: Store, tmp_path: Path) -> None:
     alone = Store(tmp_path / "alone")
     run(plan(), alone)
@@ -324,6 +325,7 @@ def test_a_store_at_a_url_gives_what_a_folder_gives(
     pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
+@pytest.mark.rate
 def test_workers_have_one_thread(store: Store) -> None:
     made = plan(methods={"t": "studies.engine.guilty:Threads"})
     run(made, store, jobs=2)
@@ -332,6 +334,7 @@ def test_workers_have_one_thread(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", ["", "local://"])
+@pytest.mark.rate
 def test_a_killed_worker_loses_no_other_trial(store: Store, tmp_path: Path, kind: str) -> None:
     """Its trial runs again at once, alone; the others are done once."""
     store = Store(f"{kind}{store.root}")
@@ -348,6 +351,7 @@ def test_a_killed_worker_loses_no_other_trial(store: Store, tmp_path: Path, kind
     assert np.array_equal(results[0].lower, results[1].lower)
 
 
+@pytest.mark.slow
 def test_a_trial_that_kills_its_worker_is_kept_as_failed(store: Store, tmp_path: Path) -> None:
     flags = tmp_path / "flags"
     flags.mkdir()
@@ -492,6 +496,7 @@ def check_all_done_once(made: Plan, store: Store, known: dict[str, tuple[int, st
     assert store.tables("predictions").num_rows == 2 * 60 * 9 * 2
 
 
+@pytest.mark.rate
 def test_kill_at_any_moment_loses_only_what_was_in_flight(store: Store) -> None:
     """Twenty times SIGKILL at random moments; in the end every trial is done once."""
     made = plan(options={**OPTIONS, "simulations": 60, "block": 1})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -30,7 +31,7 @@ from howsure.studies.engine import (
 )
 from howsure.studies.engine.claims import Locks
 from howsure.studies.engine.places import LocalFolder
-from howsure.studies.engine.tables import arrays_of, parquet_bytes, to_arrow
+from howsure.studies.engine.tables import arrays_of, parquet_bytes, parquet_table, to_arrow
 
 IDENTITY = {"seed": 0, "world": {"world": "linear"}, "options": [0.8, None, True]}
 ADDRESS = address_of(IDENTITY)
@@ -589,3 +590,35 @@ def test_a_store_of_before_arrays_is_read(store: Store) -> None:
     assert held.entry("ab", thorough=True).status == "done"
     assert held.table("ab", "records")["value"].to_pylist() == [0.5]
     assert held.arrays("ab") == {}
+
+
+def test_columns_of_every_kind_come_back_as_they_are_and_some_when_asked_for() -> None:
+    columns: dict[str, Any] = {
+        "text": np.array(["ä", "", "long enough"]),
+        "count": np.arange(3, dtype=np.int32)[::-1],
+        "value": np.array([[0.1, 1.0], [np.nan, 1.0], [-np.inf, 1.0]])[:, 0],
+        "flag": np.array([True, False, True]),
+        "thing": np.array(["a", None, "b"], dtype=object),
+    }
+    made = to_arrow(Table(name="all", columns=columns), {"world": "fän", "seed": 3})
+    made.validate(full=True)
+    data = parquet_bytes(made)
+    held = parquet_table(data, "all")
+    assert held.schema == parquet.read_table(io.BytesIO(data)).schema
+    for name, values in columns.items():
+        np.testing.assert_array_equal(held[name].to_pylist(), values.tolist())
+    assert held["world"].to_pylist() == ["fän"] * 3
+    assert held["count"].type == "int32"
+    assert parquet_table(data, "all", ["flag", "absent"]).column_names == ["flag"]
+
+
+def test_numbers_and_text_are_kept_without_pandas() -> None:
+    code = """
+import sys, numpy as np
+from howsure.core.records import Table
+from howsure.studies.engine.tables import parquet_bytes, parquet_table, to_arrow
+columns = {"text": np.array(["a"]), "value": np.array([0.5])}
+parquet_table(parquet_bytes(to_arrow(Table(name="t", columns=columns), {"w": "x"})), "t")
+sys.exit("pandas" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

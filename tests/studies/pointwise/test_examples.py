@@ -25,6 +25,7 @@ def load() -> Iterator[Callable[[str], ModuleType]]:
         yield importlib.import_module
 
 
+@pytest.mark.slow
 def test_the_linear_example_is_that_of_the_docs(load: Callable[[str], ModuleType]) -> None:
     found = load("pointwise_paper").linear_example(seeds=3, trials=300)
     assert found["picf"] == pytest.approx([0.8] * 3, abs=0.01)
@@ -63,6 +64,7 @@ def test_one_width_covers_at_least_its_claim_on_average() -> None:
     assert stats.binom.cdf(65, 100, 2 * stats.norm.cdf(1.0) - 1) == pytest.approx(0.27, abs=0.01)
 
 
+@pytest.mark.rate
 def test_the_paper_page_and_its_figures_are_made(
     load: Callable[[str], ModuleType], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -425,6 +425,7 @@ def test_without_scripts_every_option_is_there(opened: Callable[..., Any]) -> No
     assert world.locator("figure").count() == 2 * 11 + 4 + 2
 
 
+@pytest.mark.rate
 def test_percentages_are_rounded_once() -> None:
     from howsure.studies.pointwise.finding import percent
 

@@ -149,6 +149,7 @@ def test_a_world_is_simulated_and_every_form_written(tmp_path: Path) -> None:
     assert "heteroscedastic" in held["command"] or held["command"].startswith("howsure")
 
 
+@pytest.mark.rate
 def test_a_table_becomes_a_world_with_the_users_own_model(table: Path) -> None:
     """A module beside the table is found, as `python -m` would find it, by child processes too."""
     (table.parent / "mypkg.py").write_text(MODULE, encoding="utf-8")
@@ -334,6 +335,7 @@ def test_a_wanted_error_ends_the_trials() -> None:
     assert "standard error 0.03 of the picf met after" in " ".join(told.split())
 
 
+@pytest.mark.rate
 def test_a_model_that_breaks_is_reported(table: Path) -> None:
     (table.parent / "mypkg.py").write_text(MODULE, encoding="utf-8")
     done = command(
@@ -388,6 +390,7 @@ def test_a_table_needs_its_target_and_known_words(table: Path) -> None:
     assert "not one of 'error', 'drop'" in refused(*common, "--missing", "fill")
 
 
+@pytest.mark.slow
 def test_an_error_of_input_is_one_line_and_exit_2() -> None:
     done = command("linear", "--method", "linaer_t")
     assert done.returncode == 2
@@ -396,6 +399,7 @@ def test_an_error_of_input_is_one_line_and_exit_2() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.rate
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     told = [*RUN, "simulate", "friedman1", "--method", "gaussian_process", "--trials", "9999"]
     running = subprocess.Popen(
@@ -431,6 +435,7 @@ def test_any_regressor_of_a_table_is_as_in_python(table: Path) -> None:
     assert found["picf_brier"] == pytest.approx(expected.brier("picf", 0.9).raw)
 
 
+@pytest.mark.slow
 def test_a_class_of_its_own_is_simulated(tmp_path: Path) -> None:
     """README's interface and no more: no base class, nothing imported but a prediction."""
     (tmp_path / "mypkg.py").write_text(OWN, encoding="utf-8")
@@ -440,6 +445,7 @@ def test_a_class_of_its_own_is_simulated(tmp_path: Path) -> None:
     assert "failed" not in told.stdout
 
 
+@pytest.mark.rate
 def test_quantiles_that_do_not_reach_a_coverage_name_the_flag(tmp_path: Path) -> None:
     (tmp_path / "mypkg.py").write_text(
         "class Quantiles:\n"
@@ -506,7 +512,7 @@ def kept(folder: Path) -> list[Path]:
     return list(folder.glob("*/trials/*/trial.json"))
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, cache: Path) -> None:
     """What was done is read, not done again, and the numbers are those of a run in one piece."""
     (tmp_path / "mypkg.py").write_text(SLOW, encoding="utf-8")

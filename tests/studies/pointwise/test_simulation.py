@@ -145,6 +145,7 @@ def test_t_intervals_are_exact_at_every_point() -> None:
             assert abs(score.corrected) < 3 * score.standard_error
 
 
+@pytest.mark.rate
 def test_the_corrected_score_of_exact_intervals_is_zero_and_the_raw_is_not() -> None:
     """Over 150 studies of 15 trials. Their law is skewed, so errors come from theory.
 

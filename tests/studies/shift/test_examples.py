@@ -44,6 +44,7 @@ def submit(method: str) -> Result:
     return CliRunner().invoke(app, [*given, "-o", "page.html"], env={"COLUMNS": "120"})
 
 
+@pytest.mark.rate
 def test_the_example_is_submitted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "examples")
     told = submit("shift_submit:Brightness")
@@ -53,6 +54,7 @@ def test_the_example_is_submitted(place: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "<dd>Brightness</dd>" in page
 
 
+@pytest.mark.rate
 def test_the_method_of_the_docs_is_submitted(place: Path) -> None:
     (place / "my_methods.py").write_text(blocks()[1], encoding="utf-8")
     try:

@@ -69,6 +69,7 @@ def simulated(
 
 
 @pytest.mark.parametrize(("runs", "differ"), [(5, 0.3), (5, 0.05), (1, 0.0)])
+@pytest.mark.rate
 def test_intervals_hold_the_truth_as_often_as_they_say(runs: int, differ: float) -> None:
     """Other models, other validation rows and other test rows, all at once."""
     rng = np.random.default_rng(11)

@@ -125,6 +125,7 @@ def test_what_is_not_done_does_not_ship(folder: Path, table: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["shift_small", "shift_tables"])
+@pytest.mark.rate
 def test_what_ships_is_the_whole_of_its_plan(
     name: str, data_dir: Callable[[str], Path], tmp_path: Path
 ) -> None:

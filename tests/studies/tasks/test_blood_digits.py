@@ -149,6 +149,7 @@ def test_absent_data_says_where_it_was_looked_for(
             read()
 
 
+@pytest.mark.rate
 def test_real_files(data_dir: Folder) -> None:
     needs("PIL")
     parts = read_blood(data_dir("img_bccd_cell_count"), shrink=20)

@@ -189,7 +189,7 @@ def test_brightness_tells_the_count_of_the_simulators_cells_and_not_of_micrograp
     assert abs(told("micrograph")) < 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_global_statistics_tell_the_count_of_the_simulators_cells_and_not_of_micrographs() -> None:
     """The benchmark's networks err by 15 nuclei on micrographs; a constant errs by 50."""
     counts = np.random.default_rng(2).integers(1, 201, 1300)
@@ -226,6 +226,7 @@ def test_sizes_of_the_faithful_recipe_are_means_of_the_largest() -> None:
     assert abs(small[0] - wanted).max() <= 0.5
 
 
+@pytest.mark.rate
 def test_drawn_cells_are_like_the_simulators(data_dir: Callable[[str], Path]) -> None:
     """Real output of the simulator with settings near ours: the same kind of picture."""
     held = np.load(data_dir("img_cell_counting") / "vgg_cells.npz")

@@ -516,7 +516,7 @@ def test_broken_annotations_are_named(tmp_path: Path) -> None:
 # At full size
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_as_many_files_as_ham10000_has(server: Served) -> None:
     """10,015 pictures in two archives and their masks: they come whole, and some are read."""
     out = io.BytesIO()

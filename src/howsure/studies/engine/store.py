@@ -315,14 +315,14 @@ class Store:
         with ThreadPoolExecutor(_AT_ONCE) as crew:
             return dict(zip(wanted, crew.map(look, wanted), strict=True))
 
-    def table(self, address: str, name: str) -> pa.Table:
-        """One table of a trial that is done."""
+    def table(self, address: str, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """One table of a trial that is done; of these columns, those that it has, or all."""
         files, file = self._files(address) or {}, f"{name}.parquet"
         if file not in files:
             given = ", ".join(files) or "no tables"
             raise InputError(f"trial {address[:12]} has {given}, got the name {name!r}")
         content = self._whole(address, file, files[file])
-        return parquet_table(content, self._path(address, file))
+        return parquet_table(content, self._path(address, file), columns)
 
     def arrays(self, address: str) -> dict[str, npt.NDArray[Any]]:
         """Arrays of a trial that is done."""
@@ -602,7 +602,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
     for key, kinds in _KINDS.items():
         if not isinstance(held[key], kinds) or isinstance(held[key], bool):
             raise ValueError(f"its {key} is {shortened(held[key])}")
-    if held.get("sha256", _seal(held)) != _seal(held):
+    if "sha256" in held and held["sha256"] != _seal(held):
         raise ValueError("it is not what was written")
     failure = held["failure"]
     if held["status"] not in ("done", "failed") or (failure is None) != (held["status"] == "done"):

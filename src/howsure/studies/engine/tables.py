@@ -58,7 +58,7 @@ def to_arrow(table: Table, keys: Mapping[str, str | int] | None = None) -> pa.Ta
     twice = set(keys or {}) & set(table.columns)
     if twice:
         raise InputError(f"columns must not be named as keys are, got {', '.join(sorted(twice))}")
-    columns = {name: pa.array(np.asarray(held)) for name, held in table.columns.items()}
+    columns = {name: _arrow(np.asarray(held)) for name, held in table.columns.items()}
     lengths = {len(held) for held in columns.values()}
     if len(lengths) > 1:
         raise InputError(f"columns of table {table.name!r} must have one length, got {lengths}")
@@ -66,16 +66,18 @@ def to_arrow(table: Table, keys: Mapping[str, str | int] | None = None) -> pa.Ta
 
 
 def parquet_bytes(table: pa.Table) -> bytes:
-    """A table as the bytes of a Parquet file."""
+    """A table as the bytes of a Parquet file; measured numbers rarely repeat, so have no codes."""
     sink = io.BytesIO()
-    parquet.write_table(table, sink, compression="zstd")
+    coded = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+    parquet.write_table(table, sink, compression="zstd", use_dictionary=coded)
     return sink.getvalue()
 
 
-def parquet_table(data: bytes, title: str) -> pa.Table:
-    """The table that a Parquet file's bytes hold."""
+def parquet_table(data: bytes, title: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """The table that a Parquet file's bytes hold: of these columns, those that it has, or all."""
     try:
-        return parquet.read_table(pa.BufferReader(data))
+        file = parquet.ParquetFile(pa.BufferReader(data))  # `read_table` loads pandas
+        return file.read(columns, use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{title} is not a readable Parquet file: {error}") from error
 
@@ -136,11 +138,25 @@ def _constant(keys: Mapping[str, str | int], rows: int) -> dict[str, pa.Array]:
     found = {}
     for name, value in keys.items():
         if isinstance(value, str):
-            codes = pa.array(np.zeros(rows, dtype=np.int32))
-            found[name] = pa.DictionaryArray.from_arrays(codes, pa.array([value]))
+            codes = _arrow(np.zeros(rows, dtype=np.int32))
+            found[name] = pa.DictionaryArray.from_arrays(codes, _arrow(np.array([value])))
         else:
-            found[name] = pa.array(np.full(rows, value, dtype=np.int64))
+            found[name] = _arrow(np.full(rows, value, dtype=np.int64))
     return found
+
+
+def _arrow(column: npt.NDArray[Any]) -> pa.Array:
+    """A column as Arrow's; numbers and text pass by their bytes, for `pa.array` loads pandas."""
+    if column.ndim != 1 or not column.dtype.isnative or column.dtype.kind not in "iufU":
+        return pa.array(column)
+    if column.dtype.kind == "U":
+        texts = [text.encode() for text in column.tolist()]
+        ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+        return pa.StringArray.from_buffers(
+            len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts))
+        )
+    data = pa.py_buffer(np.ascontiguousarray(column))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, data])
 
 
 def arrays_bytes(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:

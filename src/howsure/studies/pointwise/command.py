@@ -145,7 +145,6 @@ def simulate(
     from howsure.studies.engine import Plan, Store
     from howsure.studies.pointwise.page import pointwise_report
     from howsure.studies.pointwise.simulation import Precision
-    from howsure.studies.pointwise.splits_page import splits_report
     from howsure.studies.tasks.worlds import noise_named
 
     for path in output:
@@ -208,6 +207,8 @@ def simulate(
             results: Sequence[PointwiseResult] = ()
             ran: Mapping[str, Sequence[SplitsBesideTruth]] = {}
             if splits:
+                from howsure.studies.pointwise.splits_page import splits_report
+
                 ran = combined_splits(plan, Store(place), jobs=jobs, tell=stages)
                 report = splits_report(ran, **told)
                 done = any(one.splits.done for held in ran.values() for one in held)

@@ -698,9 +698,7 @@ class _Run:
         """Ends of the intervals at all coverages, each of shape (n, c)."""
         if belief.n != self.test.n:
             raise InputError(f"{what} must have {self.test.n} rows, got {belief.n}")
-        pairs = [belief.interval(coverage) for coverage in self.coverages]
-        lower = np.stack([pair[0] for pair in pairs], axis=1)
-        upper = np.stack([pair[1] for pair in pairs], axis=1)
+        lower, upper = belief.intervals(self.coverages)
         bad = ~(lower <= upper)
         if bad.any():
             row = int(np.argmax(bad.any(axis=1)))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyarrow import compute as pc
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Fraction, plain
@@ -53,6 +52,9 @@ _FACTS: Final = (
     *("world", "method", "seed", "covariates", "n_train", "confidence"),
     *("trials_planned", "stop", "first_trial"),
 )
+
+_READ: Final = {"predictions": ("lower", "upper", "mean_lower", "mean_upper", "mass")}
+"""Columns that are read again, of a table with more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +224,7 @@ def _read(trial: Trial, store: Store) -> PointwiseResult:
     if entry.failure is not None:
         found = _all_failed(trial, entry.failure)
     else:
-        tables = {name: store.table(address, name) for name in entry.tables}
+        tables = {name: store.table(address, name, _READ.get(name)) for name in entry.tables}
         found = _from_tables(trial, entry.facts, tables)
     return replace(found, world=trial.labels["world"], method=trial.labels["method"])
 
@@ -301,7 +303,7 @@ def _from_tables(
     def cube(name: str) -> FloatArray:
         return _column(predictions, name).reshape(-1, len(x), len(coverages))
 
-    likelihood = numbers.filter(pc.equal(numbers["metric"], "log_likelihood"))
+    likelihood = np.array(numbers["metric"].to_pylist()) == "log_likelihood"
     return PointwiseResult(
         **{name: facts[name] for name in _FACTS},
         coverages=coverages,
@@ -312,7 +314,7 @@ def _from_tables(
         upper=cube("upper"),
         mass=None if truth is None else cube("mass"),
         mean_ends=(cube("mean_lower"), cube("mean_upper")) if facts["knows_mean"] else None,
-        log_likelihood=_column(likelihood, "value"),
+        log_likelihood=_column(numbers, "value")[likelihood],
         failures=tuple(Failure(**failure) for failure in facts["failures"]),
         warnings=facts["warnings"],
         reasons=facts["reasons"],
@@ -376,4 +378,5 @@ def _simulations(result: PointwiseResult) -> npt.NDArray[np.int64]:
 
 
 def _column(table: pa.Table, name: str) -> FloatArray:
-    return np.array(table[name].to_numpy(), dtype=np.float64)
+    chunks = [np.from_dlpack(chunk) for chunk in table[name].chunks]
+    return np.concatenate(chunks, dtype=np.float64) if chunks else np.empty(0)

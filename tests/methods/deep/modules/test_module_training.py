@@ -145,6 +145,7 @@ def test_a_step_is_adam_on_the_mean_loss() -> None:
         torch.testing.assert_close(after.detach(), before - moved_by, rtol=0, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_it_learns_which_half_is_brighter() -> None:
     x, y = images(300)
     new_x, new_y = images(100, seed=1)

@@ -1,0 +1,232 @@
+"""What an assessment measures: first what its sentences and key numbers read, later everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from howsure.core.faults import attempt, collected
+from howsure.core.progress import tell
+from howsure.core.records import Curve, Record, Table
+from howsure.core.threads import one_thread
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.compare import compare
+from howsure.metrics.congruence.view import CongruenceReport
+from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
+from howsure.metrics.interval_rows import interval_tables
+from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
+from howsure.metrics.metric import Beside
+from howsure.predictions import EvalSet, LabelSets
+from howsure.report.assessment import Basis
+from howsure.report.document import noted
+from howsure.report.short_forms import KEY_NUMBERS
+from howsure.streaming.totals import Totals
+from howsure.streaming.whole import Whole
+from howsure.verdict.dependence import Known
+from howsure.verdict.findings import MEASURES, needs_null
+from howsure.verdict.nulls import with_nulls
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How every model is measured."""
+
+    coverages: Sequence[float]
+    confidence: float
+    seed: int
+    slow: frozenset[str]
+    miss_range: Sequence[float]
+
+
+class Model:
+    """One model: what its verdict and key numbers read, and later everything."""
+
+    found: Evaluation
+
+    def __init__(
+        self, evalset: EvalSet, dependence: Known, totals: Totals | None, how: Measuring
+    ) -> None:
+        self.name, self.evalset, self.how = evalset.model, evalset, how
+        self._dependence, self._totals = dependence, totals
+        self.groups = GroupReport((), None, ())
+        self.records: tuple[Record, ...] = ()
+        self.of_all: list[Curve] = []
+        self._complete = False
+
+    def answer(self, *, key_numbers: bool) -> None:
+        """Measure what is read; of a sample of more rows, everything.
+
+        What a perfect model shows is drawn where a finding asks, or for the `key_numbers`.
+        """
+        if self._totals is not None:
+            self.complete()
+            return
+        entries = catalogue()
+        keys = (name for name in KEY_NUMBERS if not entries[name].beside)
+        self.found = self._evaluated(dict.fromkeys((*MEASURES[""], *keys)), None)
+        self.groups = self._grouped(self.found, compare_groups)
+        asked = tuple(
+            record
+            for record in self.found.records
+            if record.metric in KEY_NUMBERS and (key_numbers or needs_null(record))
+        )
+        told, _ = with_nulls(
+            replace(self.found, records=asked), seed=self.how.seed, dependence=self._dependence
+        )
+        others = (record for record in self.found.records if record not in asked)
+        self.records = (*told, *others, *self.groups.records)
+        self.found.view.forget()
+
+    def complete(self) -> None:
+        """Measure everything; nothing is kept of what an interruption leaves half done."""
+        if self._complete:
+            return
+        known, tests = (None, None) if self._totals is not None else (self.found, self.groups)
+        found = self._evaluated(None, known)
+        statistics = "group_statistics" in self.how.slow
+        groups = self._grouped(found, partial(assess_groups, statistics=statistics, tests=tests))
+        told, in_groups = with_nulls(
+            found, groups.records, seed=self.how.seed, dependence=self._dependence
+        )
+        if self._totals is not None:
+            sampled = replace(found, records=told)
+            whole = Whole(
+                self._totals, sampled, self._dependence, self.how.seed, self.how.confidence
+            )
+            told, of_all = whole.told(in_groups)
+            in_groups = of_all.records
+            groups = groups if of_all.table is None else replace(groups, table=of_all.table)
+            self.of_all = whole.calibration_curves()
+        self.found, self.groups = replace(found, records=told), groups
+        self.records, self._complete = (*told, *in_groups), True
+
+    def tables(self) -> list[Table]:
+        """Groups, those of its measures, and the worst rows."""
+        worst = attempt(
+            f"worst rows of {self.name}", partial(worst_rows, self.found), lambda _: None
+        )
+        if self._totals is not None and worst is not None:
+            worst = replace(worst, notes=f"{worst.notes} They are of the sample.")
+        made = (self.groups.table, *tables_of(self.found), worst)
+        return [table for table in made if table is not None]
+
+    def _evaluated(self, metrics: Iterable[str] | None, known: Evaluation | None) -> Evaluation:
+        return evaluate(
+            self.evalset,
+            coverages=self.how.coverages,
+            metrics=metrics,
+            confidence=self.how.confidence,
+            seed=self.how.seed,
+            slow=self.how.slow,
+            miss_range=self.how.miss_range,
+            known=known,
+        )
+
+    def _grouped(self, found: Evaluation, ask: Callable[..., GroupReport]) -> GroupReport:
+        return attempt(
+            f"groups of {self.name}",
+            partial(ask, found, confidence=self.how.confidence, seed=self.how.seed),
+            lambda _: GroupReport((), None, ()),
+        )
+
+
+@one_thread()
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def everything(
+    brief: Basis,
+    models: Sequence[Model],
+    detailed: Sequence[Model],
+    best: Sequence[str],
+    local: Sequence[Evaluation],
+    reports: Sequence[CongruenceReport],
+    before: Sequence[Table],
+    after: Sequence[Table],
+) -> Basis:
+    """All of it: what no sentence needed is measured now.
+
+    Tables stand between those `before` and `after`.
+    """
+    how = models[0].how
+    confidence, seed = how.confidence, how.seed
+    steps = len(models) + len(detailed)
+    tables: list[Table] = []
+    told = {note for model in models for note in model.groups.notes}
+    with collected() as faults:
+        for place, model in enumerate(models):
+            tell(f"all measures of {model.name}", place, steps)
+            model.complete()
+        notes = [n for model in models for n in model.groups.notes if n not in told]
+        curves = [curve for model in models for curve in model.of_all]
+        of_all = {(curve.name, curve.model) for curve in curves}
+        for place, model in enumerate(detailed):
+            tell(f"curves of {model.name}", len(models) + place, steps)
+            drawn = curves_of(model.found, confidence=confidence)
+            curves.extend(each for each in drawn if (each.name, each.model) not in of_all)
+            tables.extend(model.tables())
+        of_rows, reasons = attempt(
+            "intervals beside y",
+            partial(interval_tables, [model.found for model in detailed], seed=seed),
+            lambda reason: ([], [reason]),
+        )
+        tables.extend(of_rows)
+        local = given_inputs([model.evalset for model in models], how, local)
+        for found in local:
+            tables.extend(tables_of(found))
+            curves.extend(curves_of(found, confidence=confidence))
+        for report in reports:
+            tables.extend(report.tables)
+            curves.extend(report.curves)
+        shown = {"", *(model.name for model in detailed)}
+        tables = [table for table in tables if table.model in shown]
+        if len(models) > 1:
+            done = [model.found for model in models]
+            differences = attempt(
+                "comparison of models",
+                partial(compare, done, order=best, confidence=confidence, seed=seed),
+                lambda _: None,
+            )
+            tables.extend([] if differences is None else [differences])
+    return Basis(
+        records=(
+            *(record for model in models for record in model.records),
+            *(record for found in local for record in found.records),
+            *(report.record for report in reports),
+        ),
+        curves=tuple(curve for curve in curves if curve.model in shown),
+        tables=(*before, *tables, *after),
+        facts=noted(brief.facts, [*notes, *reasons, *faults]),
+    )
+
+
+def given_inputs(
+    evalsets: Sequence[EvalSet], how: Measuring, known: Sequence[Evaluation] | None = None
+) -> list[Evaluation]:
+    """What the verdict reads of coverage given inputs, of every model that has any.
+
+    By ease or rank too, where that is known; everything, if what it reads is `known`.
+    """
+    asked: list[tuple[EvalSet, Beside]] = []
+    for held in evalsets:
+        ranked = any(isinstance(b, LabelSets) and b.probabilities is not None for b in held.beliefs)
+        if held.ease in held.features or ranked:
+            asked.append((held, "ease"))
+        if held.features or held.embedding is not None:
+            asked.append((held, "inputs"))
+    made = []
+    for place, (held, beside) in enumerate(asked):
+        tell(f"coverage given inputs of {held.model}", place, len(asked))
+        made.append(
+            evaluate(
+                held,
+                metrics=MEASURES[beside] if known is None else None,
+                beside=beside,
+                confidence=how.confidence,
+                seed=how.seed,
+                slow=how.slow,
+                known=None if known is None else known[place],
+            )
+        )
+    return made

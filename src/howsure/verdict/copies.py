@@ -1,0 +1,204 @@
+"""Rows that are copies of each other, beyond what chance ties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.labels import Categories
+from howsure.core.rng import KeyArray, row_hashes
+from howsure.predictions import EvalSet, LabelSets
+from howsure.predictions.base import Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFault:
+    """One thing that rows are not, as they seem.
+
+    `explains` names the findings that it moves, each with the effect there that a unit of `share`
+    explains. `facts` are for the sentence. Only a fault of predictions is `bad`.
+    """
+
+    name: str
+    rows: float  # how many
+    share: float  # of all
+    bad: bool = False
+    explains: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+_FEWEST_COPIES = 3
+_COPIED = 0.01
+"""Share of rows that are copies below which no test is misled."""
+SURE = 1e-6
+"""P-value of as many ties by chance."""
+_NEARBY = 10
+_SAFETY = 3.0
+"""How much more often rows of one prediction may tie than rows of neighbouring ones."""
+_FEWEST_KINDS = 8
+_FRACTIONS = np.array([1 / 3, 1 / 2, 2 / 3])
+_NEAR = 0.005
+_BY_CHANCE = 2 * _NEAR * len(_FRACTIONS)
+_LATTICE = 0.05
+_MOST_DIGITS = 9
+_MEASURED = 0.5
+"""Different values for each different row from which on a column is no count."""
+_DENSITY = 0.5
+"""How often two values of a law of unit sd are within a unit of each other, nearly at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Which rows have one content, and how much there is of it."""
+
+    clusters: Categories
+    fault: RowFault
+
+
+def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
+    """Rows that are equal in y, inputs and all predictions, where chance does not explain them.
+
+    None where what they share is named, as clusters that hold them and others.
+
+    Chance ties what is counted or rounded: as many ties are expected among rows of one prediction
+    as neighbouring predictions have, or, where predictions hardly differ, if y stands on a lattice.
+
+    Examples
+    --------
+    >>> y = np.random.default_rng(0).normal(size=50)
+    >>> copies([EvalSet.checked(np.repeat(y, 2), point=np.repeat(y, 2) + 1)]).fault.rows
+    50.0
+    """
+    first = evalsets[0]
+    n = first.n
+    fewest = max(_FEWEST_COPIES, int(np.ceil(_COPIED * n)))
+    if n - len(np.unique(first.y)) < fewest:
+        return None
+    if any(isinstance(belief, LabelSets) for held in evalsets for belief in held.beliefs):
+        return None
+    said = _said(evalsets)
+    beside = row_hashes(*said)
+    codes = _codes(row_hashes(first.y, beside))
+    distinct = int(codes.max()) + 1
+    if not any(_measured(values, distinct) for values in (first.y, *said)):
+        return None
+    if n - distinct < fewest or not _beyond_chance(first.y, beside, codes, centre_of(first)):
+        return None
+    units = codes if first.cluster is None else first.cluster.codes
+    named = len(np.unique(units)) < distinct
+    if named and len(np.unique(codes * (int(units.max()) + 1) + units)) == distinct:
+        return None  # what copies share is named: they lie within clusters
+    fault = RowFault(
+        name="copies",
+        rows=float(n - distinct),
+        share=(n - distinct) / n,
+        facts={"n": n, "distinct": distinct, "together": not named and first.share == 1.0},
+    )
+    return Copies(Categories(codes, np.arange(1, distinct + 1)), fault)
+
+
+def _measured(values: npt.NDArray[Any], distinct: int) -> bool:
+    """Whether numbers differ wherever rows do, nearly: of counts alone any content may repeat."""
+    first = values.reshape(len(values), -1)[:, 0]
+    return len(np.unique(first)) >= _MEASURED * distinct
+
+
+def _said(evalsets: Sequence[EvalSet]) -> list[Any]:
+    """All of rows but y."""
+    first = evalsets[0]
+    columns: list[Any] = []
+    for values in first.features.values():
+        numeric = values.dtype.kind in "biuf"
+        columns.append(values if numeric else Categories.checked(values, "labels").codes)
+    if first.embedding is not None:
+        columns.append(first.embedding)
+    for held in evalsets:
+        columns += [] if held.point is None else [held.point]
+        columns += [numbers for belief in held.beliefs for numbers in belief.numbers().values()]
+    return columns or [np.zeros(first.n)]
+
+
+def centre_of(held: EvalSet, rows: Rows | None = None) -> FloatArray:
+    """A number of each row by which rows of like predictions are neighbours."""
+    chosen = np.arange(held.n) if rows is None else rows
+    if held.point is not None:
+        return held.point[chosen]
+    for belief in held.beliefs:
+        for numbers in belief.numbers().values():
+            values = numbers[chosen]
+            if np.isfinite(values).all():
+                return np.asarray(np.mean(values.reshape(len(values), -1), axis=1))
+    return np.zeros(len(held.y[chosen]))
+
+
+def _codes(keys: KeyArray) -> IntArray:
+    """Equal keys have one number, in the order of the rows that show them first."""
+    _, firsts, codes = np.unique(keys, return_index=True, return_inverse=True)
+    places = np.empty(len(firsts), dtype=np.int64)
+    places[np.argsort(firsts)] = np.arange(len(firsts))
+    return np.asarray(places[codes.ravel()])
+
+
+def _beyond_chance(y: FloatArray, beside: KeyArray, codes: IntArray, centre: FloatArray) -> bool:
+    """Whether rows of one prediction share y more often than chance has it."""
+    times = np.bincount(codes)
+    repeated = int((times > 1).sum())
+    if repeated < max(_FEWEST_COPIES, _COPIED * len(times)):
+        return False  # an atom or two
+    kinds = np.unique(beside, return_inverse=True)[1].ravel()
+    sizes = np.bincount(kinds)
+    ties, alike = _pairs(times), _pairs(sizes)
+    firsts = np.unique(codes, return_index=True)[1]
+    y, kinds, centre = y[firsts], kinds[firsts], centre[firsts]
+    whole = bool((y == np.round(y)).all())
+    if len(sizes) < _FEWEST_KINDS or 2 * sizes.max() > sizes.sum():
+        by_digits = _SAFETY * alike * step_of(y) * _DENSITY / max(float(y.std()), 1e-300)
+        return not _on_lattice(y, kinds) and _more_than(ties, by_digits)
+    if whole and ties < 0.9 * alike:
+        return False
+    order = np.lexsort((kinds, centre))
+    y, kinds = y[order], kinds[order]
+    pairs = tied = 0
+    for lag in range(1, min(_NEARBY, len(y) - 1) + 1):
+        apart = kinds[lag:] != kinds[:-lag]
+        pairs += int(apart.sum())
+        tied += int((apart & (y[lag:] == y[:-lag])).sum())
+    expected = _SAFETY * alike * (tied + 3.0) / max(pairs, 1)
+    return _more_than(ties, expected)
+
+
+def _more_than(ties: float, expected: float) -> bool:
+    return bool(special.pdtrc(ties - 1.0, expected) < SURE)
+
+
+def step_of(y: FloatArray) -> float:
+    """What all y are multiples of: a power of ten; 0 where none is."""
+    for digits in range(_MOST_DIGITS):
+        if np.array_equal(y, np.round(y, digits)):
+            return 10.0**-digits
+    return 0.0
+
+
+def _pairs(times: IntArray) -> float:
+    return float((times * (times - 1.0)).sum()) / 2.0
+
+
+def _on_lattice(y: FloatArray, kinds: IntArray) -> bool:
+    """Whether gaps between values of y within a kind are in simple ratios: then ties are natural.
+
+    Of three values of a continuous law next to each other, the second lies anywhere between.
+    """
+    order = np.lexsort((y, kinds))
+    y, kinds = y[order], kinds[order]
+    within = kinds[2:] == kinds[:-2]
+    low, high = np.diff(y)[:-1][within], np.diff(y)[1:][within]
+    if len(low) < _FEWEST_KINDS:
+        return True
+    off = np.abs((low / (low + high))[:, None] - _FRACTIONS).min(axis=1)
+    return bool(special.pdtrc((off < _NEAR).sum() - 1.0, _BY_CHANCE * len(low)) < _LATTICE)

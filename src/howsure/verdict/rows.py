@@ -1,0 +1,650 @@
+"""Whether rows are what they seem: copies, units, marks of missing values, and the like.
+
+Each check takes rows and returns what it found, or None. A check looks at 20,000 rows at most, and
+asks for more than a right model shows by chance: none of them says anything of one in 200 tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.inputs.columns import CENSORED, EVENTS, in_words
+from howsure.metrics.view import RICHEST, View, choose_coverages
+from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
+from howsure.verdict.copies import SURE, Copies, RowFault, centre_of, copies, step_of
+
+MOST_ROWS = 20_000
+
+
+def row_faults(evalset: EvalSet) -> tuple[RowFault, ...]:
+    """All that rows of one model are not, what may be a fault of predictions first."""
+    repeated = copies([evalset])
+    found = [] if repeated is None else [repeated.fault]
+    if not any(isinstance(belief, LabelSets) for belief in evalset.beliefs):
+        seen = _seen(evalset, repeated)
+        told = [] if seen is None else [check(seen) for check in _checks()]
+        told.append(other_order(evalset))
+        found += [each for each in told if each is not None]
+    for first, others in _INSTEAD.items():
+        if any(each.name == first for each in found):
+            found = [each for each in found if each.name not in others]
+    return tuple(sorted(found, key=lambda each: not each.bad))[:_MOST_TOLD]
+
+
+_MOST_TOLD = 3
+_INSTEAD: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "units": frozenset(("variance", "swapped", "leakage")),
+        "variance": frozenset(("leakage", "rounded")),
+        "mean_and_sd": frozenset(("variance", "leakage", "swapped", "clipped_predictions")),
+        "leakage": frozenset(("clipped", "rounded", "swapped")),
+        "marks": frozenset(("clipped", "clipped_predictions", "swapped")),
+        "censored": frozenset(("swapped",)),
+        "order": frozenset(("swapped", "clipped_predictions")),
+    }
+)
+"""What a fault looks like besides, and is not."""
+
+
+def _checks() -> tuple[Callable[[_Seen], RowFault | None], ...]:
+    return (
+        variance,
+        units,
+        leakage,
+        marks,
+        clipped,
+        clipped_predictions,
+        rounded,
+        censored,
+        swapped,
+        one_prediction,
+    )
+
+
+# ---- rows as all other checks see them -----------------------------------------------------------
+
+_SD_LEVELS = tuple(float(level) for level in special.ndtr([-1.0, 0.0, 1.0]))
+_CONTINUOUS = 0.9
+"""Share of distinct values from which on y is measured, not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Rows without their copies: y, the middle of its prediction, and half of what covers 68 %."""
+
+    evalset: EvalSet
+    y: FloatArray
+    centre: FloatArray
+    spread: FloatArray  # NaN where only a point was predicted
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+    @property
+    def continuous(self) -> bool:
+        return len(np.unique(self.y)) >= _CONTINUOUS * self.n
+
+    @property
+    def stated(self) -> bool:
+        return bool(np.isfinite(self.spread).all() and (self.spread > 0).all())
+
+    def numbers(self) -> list[FloatArray]:
+        """What predictions hold, a column each, shape (n, k)."""
+        return [
+            values.reshape(self.n, -1)
+            for belief in self.evalset.beliefs
+            for values in belief.numbers().values()
+        ]
+
+
+def _seen(evalset: EvalSet, repeated: Copies | None) -> _Seen | None:
+    """None where predictions have no middle."""
+    if repeated is not None:
+        evalset = evalset.take(np.unique(repeated.clusters.codes, return_index=True)[1])
+    evalset = View(evalset).part(MOST_ROWS).evalset
+    for kind in RICHEST:
+        held = next((belief for belief in evalset.beliefs if isinstance(belief, kind)), None)
+        try:
+            known = None if held is None else _middle_and_spread(held, evalset)
+        except UnanswerableError:
+            continue
+        if known is not None and np.isfinite(known[0]).all():
+            return _Seen(evalset, evalset.y, *known)
+    if evalset.point is None:
+        return None
+    return _Seen(evalset, evalset.y, evalset.point, np.full(evalset.n, math.nan))
+
+
+def _middle_and_spread(held: Prediction, evalset: EvalSet) -> tuple[FloatArray, FloatArray] | None:
+    if isinstance(held, Intervals):
+        coverage = choose_coverages(evalset)[-1]
+        low, high = held.interval(coverage)
+        reach = float(special.ndtri((1.0 + coverage) / 2.0))
+        return (low + high) / 2.0, (high - low) / 2.0 / reach
+    if not held.answers("quantile"):
+        return None
+    low, middle, high = held.quantile(_SD_LEVELS).T
+    return middle, (high - low) / 2.0
+
+
+_FAR = ("coverage", "skew", "tails", "one_sided", "support")
+_MOVED = ("bias", "spread")
+_PARTS = ("groups", "region", "ease", "congruence", "width", "trade", "drift")
+EVERYTHING: Mapping[str, float] = MappingProxyType(
+    dict.fromkeys((*_FAR, *_MOVED, *_PARTS), math.inf)
+)
+_BY_SHARE: Mapping[str, float] = MappingProxyType(
+    {
+        **dict.fromkeys(_FAR, 2.0),
+        **dict.fromkeys(_MOVED, 8.0),
+        **dict.fromkeys(_PARTS, math.inf),
+    }
+)
+"""What a share of rows may move that lie far from their prediction, wherever they are."""
+
+
+# ---- variance ------------------------------------------------------------------------------------
+
+_POWERS = (("variance", 0.5), ("sd", 2.0))
+_MEAN_SIZES = (0.55, 1.1)
+"""Mean sizes of errors on the scale of what covers 68 %, from light tails to heavy ones."""
+_FAR_OFF = (0.4, 1.6)
+_FOLLOWS = 3.0
+_FITS = 2.5
+_CLEAR = 4.0
+_ONE_WIDTH = 0.02
+_NORMAL_SIZE = (0.72, 0.88)
+_FEWEST = 30
+
+
+def variance(seen: _Seen) -> RowFault | None:
+    """A spread whose square root, or square, is that of the errors."""
+    if not seen.stated or seen.n < _FEWEST or any(map(_is_discrete, seen.evalset.beliefs)):
+        return None
+    size, logs = np.abs(seen.y - seen.centre), np.log(seen.spread)
+    stated = float((size / seen.spread).mean())
+    if _FAR_OFF[0] <= stated <= _FAR_OFF[1] or (size > 0).sum() < _FEWEST:
+        return None
+    varies = logs.std() > _ONE_WIDTH
+    slope, off = _slope(logs[size > 0], np.log(size[size > 0])) if varies else (math.nan, math.nan)
+    for read, power in _POWERS:
+        ratio = size / np.exp(power * logs)
+        mean = float(ratio.mean())
+        if varies and abs(slope - power) > _FITS * off:
+            continue
+        apart = varies and abs(slope - 1.0) > _FOLLOWS * off
+        sure = apart and _MEAN_SIZES[0] < mean < _MEAN_SIZES[1]
+        error = float(ratio.std()) / math.sqrt(seen.n)
+        low, high = _NORMAL_SIZE
+        if sure or (low < mean < high and 2.0 * error < high - low):
+            return RowFault(
+                name="variance",
+                rows=float(seen.n),
+                share=1.0,
+                bad=sure,
+                explains=EVERYTHING if sure else {},
+                facts={"read": read, "times": stated / _NORMAL},
+            )
+    return None
+
+
+_NORMAL = math.sqrt(2.0 / math.pi)
+
+
+def _laplace(size: FloatArray, scale: FloatArray) -> FloatArray:
+    """Minus the log density of errors of this size, which heavy tails disturb little."""
+    positive = np.where(size > 0, scale, 1.0)
+    return np.where(size > 0, np.log(positive) + size / positive, 0.0)
+
+
+def _is_discrete(belief: Prediction) -> bool:
+    return isinstance(belief, Distribution) and belief.discrete
+
+
+# ---- units ---------------------------------------------------------------------------------------
+
+_FACTORS = (1e6, 1e3, 100.0, 10.0, 60.0, 3600.0, 25.4, 12.0, 3.28084, 2.54, 2.20462, 1.8, 1.609344)
+_SHIFTED = ((1.8, 32.0), (1 / 1.8, -32.0 / 1.8), (1.0, 273.15), (1.0, -273.15))
+_FEWEST_OF_GROUP = 5
+_MOST_GROUPS = 100
+_CLOSE = 0.03
+_LARGE = 10.0
+_BETTER = 0.9
+
+
+def units(seen: _Seen) -> RowFault | None:
+    """Predictions of all rows, or of one group, that are off by a factor between units."""
+    everywhere = np.ones(seen.n, dtype=np.bool_)
+    found = _unit_of(seen, everywhere)
+    if found is not None:
+        return found
+    for name, column in seen.evalset.groups.items():
+        if not 1 < len(column.labels) <= _MOST_GROUPS:
+            continue
+        for code, label in enumerate(column.labels):
+            rows = np.asarray(column.codes == code)
+            found = _unit_of(seen, rows, f"{name}={label}")
+            if found is not None:
+                return found
+    return None
+
+
+def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
+    if rows.sum() < _FEWEST_OF_GROUP:
+        return None
+    y, centre = seen.y[rows], seen.centre[rows]
+    off = np.abs(y - centre)
+    large = np.abs(centre) >= np.median(np.abs(centre))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (y / centre)[large & (centre != 0)]
+    best: tuple[float, float, float, bool] | None = None
+    for factor, shift in (*((f, 0.0) for k in _FACTORS for f in (k, 1 / k)), *_SHIFTED):
+        left = np.abs(y - factor * centre - shift)
+        if np.median(left) > 0.5 * np.median(off) or (left < off).mean() < _BETTER:
+            continue
+        near = True if shift else _near(ratio, factor)
+        if near is None or (best is not None and best[0] <= float(np.median(left))):
+            continue
+        best = float(np.median(left)), factor, shift, near
+    if best is None:
+        return None
+    _, factor, shift, near = best
+    if where:  # the others must be right as they are
+        others = ~rows
+        apart = np.abs(seen.y - seen.centre)[others]
+        turned = np.abs(seen.y - factor * seen.centre - shift)[others]
+        if not (len(apart) and np.median(apart) < np.median(turned)):
+            return None
+    sure = bool(where) or near or bool(shift)
+    return RowFault(
+        name="units",
+        rows=float(rows.sum()),
+        share=float(rows.mean()),
+        bad=sure,
+        explains=EVERYTHING if sure else {},
+        facts={"where": where, "factor": factor, "shift": shift},
+    )
+
+
+def _near(ratio: FloatArray, factor: float) -> bool | None:
+    """Whether ratios of y to predictions surely are this factor; None where they are not."""
+    if len(ratio) < _FEWEST_OF_GROUP // 2 + 1 or not (ratio > 0).all():
+        return None
+    logs = np.log(ratio) - math.log(factor)
+    low, middle, high = np.quantile(logs, [0.25, 0.5, 0.75])
+    if high - low > 0.5 * abs(math.log(factor)):
+        return None
+    error = 0.93 * (high - low) / math.sqrt(len(ratio))
+    large = max(factor, 1.0 / factor) >= _LARGE
+    if abs(middle) > (0.1 if large else _CLOSE) or 2.0 * error > (0.1 if large else _CLOSE):
+        return None
+    return large or abs(middle) + error < 2.0 * _CLOSE / 3.0
+
+
+# ---- leakage -------------------------------------------------------------------------------------
+
+_TENTH = 0.1
+_WITHIN = 0.95
+_ROUNDING = 1e-9
+
+
+def leakage(seen: _Seen) -> RowFault | None:
+    """Errors a tenth of what is stated, predictions that are y, or y among the inputs."""
+    if seen.n < _FEWEST or not seen.continuous:
+        return None
+    off = np.abs(seen.y - seen.centre)
+    same = float((off <= _ROUNDING * np.abs(seen.y)).mean())
+    if same > 0.5:
+        return _too_good(seen, same, {"same": same})
+    if seen.stated:
+        size = off / seen.spread
+        middle = float(np.median(size))
+        if middle < _TENTH and (size < 1.0).mean() > _WITHIN:
+            return _too_good(seen, 1.0, {"size": middle / 0.6745})
+    for name, values in seen.evalset.features.items():
+        if values.dtype.kind in "biuf" and _is_line(values.astype(np.float64), seen.y):
+            explained = dict.fromkeys(("region", "ease", "congruence", "width"), math.inf)
+            return RowFault(
+                name="target",
+                rows=float(seen.n),
+                share=1.0,
+                explains=explained,
+                facts={"column": name},
+            )
+    return None
+
+
+def _too_good(seen: _Seen, share: float, facts: Mapping[str, float]) -> RowFault:
+    return RowFault(
+        name="leakage",
+        rows=float(round(share * seen.n)),
+        share=share,
+        bad=True,
+        explains=EVERYTHING,
+        facts=facts,
+    )
+
+
+def _is_line(values: FloatArray, y: FloatArray) -> bool:
+    """Whether y is these values but for their unit."""
+    return any(
+        np.ptp(each) > 0
+        and np.ptp(values) > 0
+        and abs(float(np.corrcoef(values, each)[0, 1])) > 1.0 - 1e-12
+        for each in (y, *([np.log(y)] if (y > 0).all() else []))
+    )
+
+
+# ---- marks of missing values ---------------------------------------------------------------------
+
+_MARKS = (-9999.0, 9999.0, -999.0, 999.0, -99.0, 99.0, -99999.0, 99999.0, 1e20, -1e20, 1e30, -1e30)
+_OUT_OF_REACH = 8.0
+
+
+def marks(seen: _Seen) -> RowFault | None:
+    """One extreme value of y, or of predictions, that repeats far from all others."""
+    for what, values, others in (("y", seen.y, seen.centre), ("prediction", seen.centre, seen.y)):
+        if what == "prediction" and len(np.unique(values)) <= 2:
+            continue
+        rest = np.ones(seen.n, dtype=np.bool_)
+        found: list[float] = []
+        for end in (np.min, np.max, np.min, np.max):
+            value = float(end(values[rest])) if rest.any() else math.nan
+            here = rest & (values == value)
+            if _is_mark(value, here, values[rest & ~here], others, seen.spread):
+                found.append(value)
+                rest &= ~here
+        if found:
+            return RowFault(
+                name="marks",
+                rows=float((~rest).sum()),
+                share=float((~rest).mean()),
+                explains=_BY_SHARE,
+                facts={"what": what, "values": tuple(found)},
+            )
+    return None
+
+
+def _is_mark(
+    value: float, here: BoolArray, others: FloatArray, beside: FloatArray, spread: FloatArray
+) -> bool:
+    known = value in _MARKS
+    if here.sum() < (2 if known else 3) or len(others) <= here.sum() or len(np.unique(others)) < 5:
+        return False
+    gap = max(float(others.min()) - value, value - float(others.max()))
+    if gap < (0.5 if known else 1.0) * np.ptp(others):
+        return False
+    if np.isfinite(spread).all():
+        return bool((np.abs(value - beside) > _OUT_OF_REACH * spread)[here].all())
+    return value != 0.0
+
+
+# ---- clipped values ------------------------------------------------------------------------------
+
+_FEWEST_AT_END = 5
+_AT_END = 0.02
+_STATED_THERE = 0.05
+
+
+def clipped(seen: _Seen) -> RowFault | None:
+    """Many y at the least or the largest value, where predictions have no such end."""
+    if not seen.evalset.beliefs or any(map(_is_discrete, seen.evalset.beliefs)):
+        return None
+    told: list[tuple[float, bool]] = []
+    rows = np.zeros(seen.n, dtype=np.bool_)
+    for value, high in ((float(seen.y.min()), False), (float(seen.y.max()), True)):
+        here = seen.y == value
+        stated = max(
+            (float((each == value).any(axis=1).mean()) for each in seen.numbers()), default=0.0
+        )
+        if here.sum() >= max(_FEWEST_AT_END, _AT_END * seen.n) and stated < _STATED_THERE:
+            told.append((value, high))
+            rows |= here
+    between = seen.y[~rows]
+    if not told or len(np.unique(between)) < max(_CONTINUOUS * len(between), _FEWEST_AT_END):
+        return None
+    return RowFault(
+        name="clipped",
+        rows=float(rows.sum()),
+        share=float(rows.mean()),
+        explains=_BY_SHARE,
+        facts={"ends": tuple(told)},
+    )
+
+
+def clipped_predictions(seen: _Seen) -> RowFault | None:
+    """Many predictions at their least or largest value, with y beyond it."""
+    for value, sign in ((float(seen.centre.min()), -1.0), (float(seen.centre.max()), 1.0)):
+        here = seen.centre == value
+        rest = seen.centre[~here]
+        few = here.sum() < max(2 * _FEWEST_AT_END, _STATED_THERE * seen.n)
+        if few or len(np.unique(rest)) < max(_CONTINUOUS * len(rest), 2 * _FEWEST_AT_END):
+            continue
+        beyond = int((sign * (seen.y[here] - value) > 0).sum())
+        total = int(here.sum())
+        if special.bdtrc(beyond - 1, total, 0.5) < SURE and beyond > 0.75 * total:
+            return RowFault(
+                name="clipped_predictions",
+                rows=float(total),
+                share=total / seen.n,
+                facts={"value": value, "high": sign > 0, "beyond": beyond},
+            )
+    return None
+
+
+# ---- rounded y -----------------------------------------------------------------------------------
+
+_COARSE = 0.4
+_VALUES = 8
+"""Values of y below which they are codes, and nothing was rounded."""
+
+
+def rounded(seen: _Seen) -> RowFault | None:
+    """y in steps that are large for the stated spread, beside predictions of any value."""
+    if not seen.stated or any(map(_is_discrete, seen.evalset.beliefs)):
+        return None
+    step = step_of(seen.y)
+    if not step or len(np.unique(seen.y)) < _VALUES:
+        return None
+    for times in (10.0, 10.0, 10.0, 5.0, 2.5, 2.0):
+        if _on_grid(seen.y, times * step).all():
+            step *= times
+    coarse = step / float(np.median(seen.spread))
+    if coarse < _COARSE or seen.n < _FEWEST:
+        return None
+    on = [float(_on_grid(v, step).mean()) for v in seen.numbers() if np.ptp(v) > 0]
+    if max(on, default=0.0) > 0.5:
+        return None
+    more = float(np.minimum((step / seen.spread) ** 2 / 12.0, 1.0).mean())
+    explains = {
+        **dict.fromkeys(_FAR, more),
+        **dict.fromkeys(_PARTS, 6.0 * more),
+        "spread": 1.5 * more,
+        "bias": 0.3 * coarse,
+    }
+    return RowFault(
+        name="rounded",
+        rows=float(seen.n),
+        share=1.0,
+        explains=EVERYTHING if coarse >= 1.0 else explains,
+        facts={"step": step, "coarse": coarse},
+    )
+
+
+def _on_grid(values: FloatArray, step: float) -> BoolArray:
+    """Which values are multiples of a step, but for the last digits."""
+    times = values / step
+    return np.asarray(np.abs(times - np.round(times)) < 1e-6)
+
+
+# ---- censored rows -------------------------------------------------------------------------------
+
+_NO = frozenset(("0", "0.0", "false", "no", "n", "censored"))
+_YES = frozenset(("1", "1.0", "true", "yes", "y", "event", "observed", "died", "dead"))
+
+
+def censored(seen: _Seen) -> RowFault | None:
+    """A column that says where y is a lower bound: by its name, and by what y shows there."""
+    columns: dict[str, Any] = {
+        **seen.evalset.features,
+        **{name: column.values() for name, column in seen.evalset.groups.items()},
+    }
+    for name, values in columns.items():
+        known = in_words(name)
+        if known not in CENSORED | EVENTS:
+            continue
+        labels = np.array([str(each).strip().lower() for each in values])
+        if not set(labels) <= _YES | _NO or len(set(labels)) != 2:
+            continue
+        rows = np.isin(labels, list(_NO if known in EVENTS else _YES))
+        off = (seen.y - seen.centre) / (seen.spread if seen.stated else 1.0)
+        if known in EVENTS and not _lower(off, rows):
+            continue
+        return RowFault(
+            name="censored",
+            rows=float(rows.sum()),
+            share=float(rows.mean()),
+            explains=_BY_SHARE,
+            facts={"column": name},
+        )
+    return None
+
+
+def _lower(values: FloatArray, rows: BoolArray) -> bool:
+    """Whether values are lower in these rows than in others, by the test of ranks."""
+    few, n = int(rows.sum()), len(rows)
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable") + 1.0
+    spread = math.sqrt(few * (n - few) * (n + 1) / 12.0)
+    return float(ranks[rows].sum()) - few * (n + 1) / 2.0 < -_CLEAR * spread
+
+
+# ---- swapped columns -----------------------------------------------------------------------------
+
+_SWAPPED = 6.0
+_GAINED = 0.3
+
+
+def swapped(seen: _Seen) -> RowFault | None:
+    """The mean where the sd should be, or y where the prediction should be."""
+    if seen.n < _FEWEST:
+        return None
+    y, centre, spread = seen.y, seen.centre, seen.spread
+    if seen.stated and (centre > 0).all():
+        turned = np.abs(y - spread)
+        gain = _laplace(np.abs(y - centre), spread) - _laplace(turned, centre)
+        fits = 0.4 < float(np.median(turned / centre)) < 1.0
+        fits = fits and (turned < np.abs(y - centre)).mean() > _BETTER
+        clear = _CLEAR * float(gain.std()) / math.sqrt(seen.n) + _GAINED
+        if fits and float(gain.mean()) > clear:
+            return _swap(seen, "mean_and_sd", EVERYTHING)
+    if np.ptp(y) == 0 or np.ptp(centre) == 0:
+        return None
+    both = np.cov(y, centre)
+    r2 = float(both[0, 1] ** 2 / (both[0, 0] * both[1, 1]))
+    if not 0.1 < r2 < 0.9 or not seen.continuous or both[0, 1] <= 0:
+        return None
+    ahead, back = _slope(centre, y), _slope(y, centre)
+    if ahead[0] - 1.0 < -_SWAPPED * ahead[1] and abs(back[0] - 1.0) < 3.0 * back[1] < 0.2:
+        return _swap(seen, "swapped", {})
+    return None
+
+
+def _swap(seen: _Seen, name: str, explains: Mapping[str, float]) -> RowFault:
+    return RowFault(name=name, rows=float(seen.n), share=1.0, explains=explains)
+
+
+def _slope(x: FloatArray, y: FloatArray) -> tuple[float, float]:
+    """The slope of y on x, and its error whatever the law of errors."""
+    x, y = x - x.mean(), y - y.mean()
+    slope = float(x @ y / (x @ x))
+    return slope, float(np.sqrt(((x * (y - slope * x)) ** 2).sum()) / (x @ x))
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Ranks; equal values share the mean of theirs."""
+    _, codes, times = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(times) - (times - 1) / 2.0)[codes.ravel()])
+
+
+# ---- constant predictions ------------------------------------------------------------------------
+
+
+def one_prediction(seen: _Seen) -> RowFault | None:
+    """One prediction for all rows, though y follows an input."""
+    if seen.n < _FEWEST or np.ptp(seen.centre) > 0 or len(np.unique(seen.y)) < 3:
+        return None
+    if np.isfinite(seen.spread).all() and np.ptp(seen.spread) > 0:
+        return None
+    ranks = _ranks(seen.y)
+    known = {
+        name: abs(float(np.corrcoef(_ranks(values), ranks)[0, 1]))
+        for name, values in seen.evalset.features.items()
+        if values.dtype.kind in "biuf" and np.ptp(values) > 0
+    }
+    name = max(known, key=lambda each: known[each], default="")
+    if not name or known[name] * math.sqrt(seen.n - 1.0) < _SWAPPED:
+        return None
+    return RowFault(
+        name="one_prediction",
+        rows=float(seen.n),
+        share=1.0,
+        facts={"column": name, "correlation": known[name]},
+    )
+
+
+# ---- other orders --------------------------------------------------------------------------------
+
+_MOST_LAGS = 100
+
+
+def other_order(evalset: EvalSet) -> RowFault | None:
+    """y, or predictions, moved by some rows or turned round, in the order of the file."""
+    if evalset.n < 2 * _FEWEST:
+        return None
+    order = np.arange(evalset.n)
+    if evalset.rows is not None:
+        if evalset.rows.dtype.kind not in "iuf":
+            return None
+        order = np.argsort(evalset.rows, kind="stable")
+    order = order[:MOST_ROWS]
+    y, centre = evalset.y[order], centre_of(evalset, order)
+    if np.ptp(y) == 0 or np.ptp(centre) == 0:
+        return None
+    y, centre = _ranks(y), _ranks(centre)
+    y, centre = (y - y.mean()) / y.std(), (centre - centre.mean()) / centre.std()
+    n = len(y)
+    here = float(y @ centre) / n
+    if abs(here) > 0.3:
+        return None
+    most = min(_MOST_LAGS, n // 4)
+    found = {lag: float(y[lag:] @ centre[: n - lag]) / (n - lag) for lag in range(1, most + 1)}
+    found |= {-lag: float(y[: n - lag] @ centre[lag:]) / (n - lag) for lag in range(1, most + 1)}
+    found[0] = float(y @ centre[::-1]) / n
+    lag = max(found, key=lambda each: found[each])
+    if found[lag] < 0.6 or found[lag] - abs(here) < _SWAPPED / math.sqrt(n):
+        return None
+    if lag < 0 and _is_past(evalset, order, lag):
+        return None
+    return RowFault(
+        name="order",
+        rows=float(evalset.n),
+        share=1.0,
+        explains=EVERYTHING,
+        facts={"lag": lag, "here": here, "there": found[lag]},
+    )
+
+
+def _is_past(evalset: EvalSet, order: IntArray, lag: int) -> bool:
+    """Whether predictions are made of an earlier y, as those of a weak memory are."""
+    y, centre = evalset.y[order], centre_of(evalset, order)
+    return abs(float(np.corrcoef(y[:lag], centre[-lag:])[0, 1])) > 0.99

@@ -1,0 +1,640 @@
+"""Rows that are not what they seem are named, and right models are not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from howsure import assess, load
+from howsure.core.errors import InputError
+from howsure.core.labels import Categories
+from howsure.core.rng import child
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Quantiles,
+    Samples,
+    content_order,
+)
+from howsure.verdict import examine
+from howsure.verdict.copies import RowFault, copies
+from howsure.verdict.dependence import follow
+from howsure.verdict.mends import try_mends
+from howsure.verdict.rows import row_faults
+
+Rng = np.random.Generator
+FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+
+def parts(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """A mean and an sd a row."""
+    return rng.normal(10.0, 2.0, n), np.exp(0.5 * rng.normal(size=n))
+
+
+def normal(rng: Rng, n: int) -> EvalSet:
+    mean, sd = parts(rng, n)
+    groups = {"site": rng.choice(list("ABC"), n), "event": rng.integers(2, size=n)}
+    held = Distribution.normal(mean, sd)
+    return EvalSet.checked(rng.normal(mean, sd), held, groups=groups, features={"x": mean})
+
+
+def one_width(rng: Rng, n: int) -> EvalSet:
+    mean = rng.normal(size=n)
+    return EvalSet.checked(mean + rng.normal(size=n), Distribution.normal(mean, np.ones(n)))
+
+
+def constant(rng: Rng, n: int) -> EvalSet:
+    x = rng.normal(size=n)
+    held = Distribution.normal(np.zeros(n), np.ones(n))
+    return EvalSet.checked(rng.normal(size=n), held, features={"x": x})
+
+
+def constant_rounded(rng: Rng, n: int) -> EvalSet:
+    return EvalSet.checked(rng.normal(5, 1, n).round(1), Distribution.normal(np.full(n, 5.0), 1.0))
+
+
+def two_predictions(rng: Rng, n: int) -> EvalSet:
+    mean = rng.choice([1.0, 3.0], n)
+    return EvalSet.checked(rng.normal(mean, 1).round(2), Distribution.normal(mean, np.ones(n)))
+
+
+def rounded(rng: Rng, n: int) -> EvalSet:
+    """Both to a digit, so that rows tie in both."""
+    mean, sd = parts(rng, n)
+    sd = np.maximum(sd.round(1), 0.5)
+    mean = mean.round(1)
+    return EvalSet.checked(rng.normal(mean, sd).round(1), Distribution.normal(mean, sd))
+
+
+def student(rng: Rng, n: int) -> EvalSet:
+    mean, sd = parts(rng, n)
+    held = Distribution.from_scipy(stats.t(3, mean, sd))
+    return EvalSet.checked(mean + sd * rng.standard_t(3, n), held)
+
+
+def skewed(rng: Rng, n: int) -> EvalSet:
+    scale = np.exp(rng.normal(size=n))
+    return EvalSet.checked(
+        scale * rng.gamma(2, size=n),
+        Quantiles(FIVE, stats.gamma.ppf(FIVE, 2, scale=scale[:, None])),
+    )
+
+
+def lognormal(rng: Rng, n: int) -> EvalSet:
+    scale = np.exp(2 * rng.normal(size=n))
+    held = Distribution.from_scipy(stats.lognorm(1.0, scale=scale))
+    return EvalSet.checked(scale * np.exp(rng.normal(size=n)), held)
+
+
+def counts(rng: Rng, n: int) -> EvalSet:
+    rate = np.exp(1 + rng.normal(size=n))
+    held = Distribution.from_scipy(stats.poisson(rate))
+    return EvalSet.checked(rng.poisson(rate).astype(float), held, features={"rate": rate})
+
+
+def repeated_patients(rng: Rng, n: int) -> EvalSet:
+    """Counts of patients that are seen three times, with the same inputs."""
+    rate = np.repeat(np.exp(rng.normal(size=n // 3)), 3)
+    held = Distribution.from_scipy(stats.poisson(rate))
+    return EvalSet.checked(rng.poisson(rate).astype(float), held, features={"rate": rate})
+
+
+def log_counts(rng: Rng, n: int) -> EvalSet:
+    """One prediction for all; y is the logarithm of a count."""
+    y = np.log1p(rng.poisson(300.0, n))
+    centre = np.full(n, np.log(301.0))
+    return EvalSet.checked(y, Distribution.normal(centre, 1 / np.sqrt(300)))
+
+
+def count_samples(rng: Rng, n: int) -> EvalSet:
+    rate = np.exp(rng.normal(size=n))
+    members = rng.poisson(rate[:, None], (n, 20)).astype(float)
+    return EvalSet.checked(rng.poisson(rate).astype(float), Samples(members))
+
+
+def zero_inflated(rng: Rng, n: int) -> EvalSet:
+    """Half of y are 0, as samples know; rows of thirty kinds."""
+    scale = np.exp(rng.normal(size=30))[rng.integers(30, size=n)]
+    drawn = scale[:, None] * rng.gamma(2, size=(n, 21)) * (rng.random((n, 21)) < 0.5)
+    return EvalSet.checked(drawn[:, 0], Samples(drawn[:, 1:]), features={"scale": scale})
+
+
+def far_from_zero(rng: Rng, n: int) -> EvalSet:
+    """0 in a third of rows, near 20,000 in the others, and the quantiles say so."""
+    scale = 1 + 0.05 * rng.normal(size=n)
+    y = np.where(rng.random(n) < 0.3, 0.0, 20_000 * scale * np.exp(0.1 * rng.normal(size=n)))
+    above = 20_000 * scale[:, None] * np.exp(0.1 * stats.norm.ppf((FIVE[2:] - 0.3) / 0.7))
+    return EvalSet.checked(y, Quantiles(FIVE, np.column_stack((np.zeros((n, 2)), above))))
+
+
+def bounded(rng: Rng, n: int) -> EvalSet:
+    """Values censored at 0 and 10 by nature, whose samples know it."""
+    mean = rng.uniform(0, 10, n)
+    drawn = np.clip(mean[:, None] + 3 * rng.normal(size=(n, 21)), 0, 10)
+    return EvalSet.checked(drawn[:, 0], Samples(drawn[:, 1:]), features={"x": mean})
+
+
+def bounded_intervals(rng: Rng, n: int) -> EvalSet:
+    mean = rng.uniform(0, 10, n)
+    y = np.clip(mean + 3 * rng.normal(size=n), 0, 10)
+    ends = (np.clip(mean + 3 * stats.norm.ppf(q), 0, 10) for q in (0.05, 0.95))
+    return EvalSet.checked(y, Intervals(*ends, coverage=0.9))
+
+
+def one_sided(rng: Rng, n: int) -> EvalSet:
+    mean, sd = parts(rng, n)
+    upper = mean + sd * stats.norm.ppf(0.9)
+    held = Intervals(np.full(n, -np.inf), upper, coverage=0.9)
+    return EvalSet.checked(rng.normal(mean, sd), held)
+
+
+def two_widths(rng: Rng, n: int) -> EvalSet:
+    """Noise of one size under widths of two: wrong, and no variance."""
+    sd = np.where(np.arange(n) < 0.6 * n, 1.0, 0.4)
+    return EvalSet.checked(rng.normal(size=n), Distribution.normal(np.zeros(n), sd))
+
+
+def points(rng: Rng, n: int) -> EvalSet:
+    mean = np.exp(rng.normal(size=n))
+    return EvalSet.checked(rng.gamma(3, mean / 3), point=mean, features={"x": mean})
+
+
+def skewed_points(rng: Rng, n: int) -> EvalSet:
+    """The mean lies far above most y."""
+    mean = np.exp(5.5 + 0.1 * rng.normal(size=n))
+    return EvalSet.checked(mean * np.exp(rng.normal(size=n) - 0.5), point=mean)
+
+
+def some_widths(rng: Rng, n: int) -> EvalSet:
+    sd = rng.choice([0.1, 0.2, 0.4, 0.8], n)
+    return EvalSet.checked(sd * rng.normal(size=n), Distribution.normal(np.zeros(n), sd))
+
+
+def walk(rng: Rng, n: int) -> EvalSet:
+    """The forecast is the value before."""
+    path = np.cumsum(rng.normal(size=n + 1))
+    held = Distribution.normal(path[:-1], np.ones(n))
+    return EvalSet.checked(path[1:], held, time=np.arange(n))
+
+
+def cut_at_zero(rng: Rng, n: int) -> EvalSet:
+    """Quantiles that know the share at 0."""
+    mean = rng.normal(size=n)
+    y = np.maximum(rng.normal(mean, 1.0), 0.0)
+    return EvalSet.checked(y, Quantiles(FIVE, np.maximum(mean[:, None] + stats.norm.ppf(FIVE), 0)))
+
+
+def ensemble(rng: Rng, n: int) -> EvalSet:
+    drawn = rng.normal(size=(n, 1)) + rng.normal(size=(n, 11))
+    return EvalSet.checked(drawn[:, 0], Samples(drawn[:, 1:]))
+
+
+def weak(rng: Rng, n: int) -> EvalSet:
+    """Hardly any signal, so that predictions are close to each other and y is far."""
+    mean = 0.01 * rng.normal(size=n)
+    held = Distribution.normal(mean, np.ones(n))
+    return EvalSet.checked(
+        mean + rng.normal(size=n), held, groups={"site": rng.integers(4, size=n)}
+    )
+
+
+def strong(rng: Rng, n: int) -> EvalSet:
+    """Hardly any noise."""
+    mean = 1000 * rng.normal(size=n)
+    held = Distribution.normal(mean, np.full(n, 0.1))
+    return EvalSet.checked(mean + 0.1 * rng.normal(size=n), held, features={"x": mean})
+
+
+def in_time(rng: Rng, n: int) -> EvalSet:
+    """The best forecast of a weak memory: a multiple of the value before."""
+    y = np.zeros(n + 1)
+    for at, fresh in enumerate(rng.normal(size=n), 1):
+        y[at] = 0.3 * y[at - 1] + fresh
+    held = Distribution.normal(0.3 * y[:-1], np.ones(n))
+    return EvalSet.checked(y[1:], held, time=np.arange(n))
+
+
+def label_sets(rng: Rng, n: int) -> EvalSet:
+    members = rng.random((n, 4)) < 0.9
+    return EvalSet.checked(rng.integers(4, size=n).astype(float), LabelSets(members, 0.9))
+
+
+RIGHT: tuple[Callable[[Rng, int], EvalSet], ...] = (
+    normal,
+    one_width,
+    constant,
+    constant_rounded,
+    two_predictions,
+    rounded,
+    student,
+    skewed,
+    lognormal,
+    counts,
+    repeated_patients,
+    log_counts,
+    count_samples,
+    zero_inflated,
+    far_from_zero,
+    bounded,
+    bounded_intervals,
+    one_sided,
+    two_widths,
+    points,
+    skewed_points,
+    some_widths,
+    walk,
+    cut_at_zero,
+    ensemble,
+    weak,
+    strong,
+    in_time,
+    label_sets,
+)
+
+
+def drawn(world: Callable[[Rng, int], EvalSet], n: int, number: int) -> EvalSet:
+    return world(child(0, "rows", world.__name__, n, number), n)
+
+
+@pytest.mark.parametrize("world", RIGHT, ids=lambda world: world.__name__)
+def test_nothing_is_said_of_right_models(world: Callable[[Rng, int], EvalSet]) -> None:
+    for n, tables in ((30, 15), (300, 10), (3_000, 2)):
+        for number in range(tables):
+            assert not row_faults(drawn(world, n, number)), (n, number)
+
+
+def names(held: EvalSet) -> list[str]:
+    return [each.name for each in row_faults(held)]
+
+
+def fault(held: EvalSet, name: str) -> RowFault:
+    (found,) = (each for each in row_faults(held) if each.name == name)
+    return found
+
+
+# Copies
+
+
+@pytest.mark.parametrize(
+    "world", [normal, one_width, student, lognormal, ensemble, points, constant]
+)
+@pytest.mark.parametrize(("n", "times"), [(15, 2), (60, 5), (300, 2), (6_000, 5)])
+def test_copies_are_found(world: Callable[[Rng, int], EvalSet], n: int, times: int) -> None:
+    held = drawn(world, n, 0).take(np.repeat(np.arange(n), times))
+    found = fault(held, "copies")
+    assert found.rows == n * (times - 1)
+    assert found.facts["distinct"] == n
+    assert not found.bad
+
+
+def test_a_bootstrap_sample_and_a_few_copies_are_found() -> None:
+    rng = child(0, "bootstrap")
+    held = drawn(normal, 400, 1)
+    assert fault(held.take(rng.integers(400, size=400)), "copies").rows > 100
+    some = held.take(np.r_[np.arange(400), np.arange(12)])
+    assert fault(some, "copies").rows == 12
+    assert "copies" not in names(held.take(np.r_[np.arange(400), 0, 1]))
+
+
+def test_copies_are_clusters_and_stay_together() -> None:
+    held = drawn(normal, 100, 0).take(np.repeat(np.arange(100), 5))
+    (followed,), _ = follow([held], content_order([held]))
+    assert followed.cluster is not None
+    assert len(followed.cluster.labels) == 100
+    for place in range(100):
+        assert len(np.unique(followed.y[followed.cluster.codes == place])) == 1
+
+
+def test_copies_in_a_sample_are_told_and_are_no_clusters() -> None:
+    """The sample holds some of a row's copies, and the sums over all rows know no clusters."""
+    held = replace(drawn(normal, 100, 0).take(np.repeat(np.arange(100), 5)), share=0.5)
+    (followed,), _ = follow([held], content_order([held]))
+    assert followed.cluster is None
+    assert not fault(held, "copies").facts["together"]
+
+
+def test_no_advice_comes_of_copies_in_two_folds() -> None:
+    """A tree on inputs knows held-out rows whose copies teach it: it was advised in 6 of 6."""
+    for number in range(2):
+        held = drawn(normal, 60, 100 + number).take(np.repeat(np.arange(60), 5))
+        assert try_mends(held).advice is None
+
+
+def test_a_right_model_with_each_row_five_times_is_not_condemned() -> None:
+    """Any ✗ in 12 of 12 tables, and the advice made fresh rows worse."""
+    red = 0
+    for number in range(12):
+        held = drawn(normal, 150, number).take(np.repeat(np.arange(150), 5))
+        findings, _ = examine(held)
+        assert (findings[0].id, findings[0].state) == ("rows", "watch")
+        red += any(each.state == "bad" for each in findings)
+    assert red <= 2
+
+
+def test_a_wrong_model_with_copies_is_still_condemned() -> None:
+    held = drawn(normal, 400, 0)
+    wrong = replace(held, beliefs=(Distribution.normal(held.features["x"], np.full(400, 0.4)),))
+    findings, _ = examine(wrong.take(np.repeat(np.arange(400), 2)))
+    assert {"spread": "bad", "rows": "watch"}.items() <= {e.id: e.state for e in findings}.items()
+
+
+# What else rows may be
+
+
+def wrong(held: EvalSet, **changed: np.ndarray) -> EvalSet:
+    """The rows of `normal` with another y, mean or sd."""
+    law = held.beliefs[0]
+    mean, sd = law.numbers()["loc"], law.numbers()["scale"]
+    stated = Distribution.normal(changed.get("mean", mean), changed.get("sd", sd))
+    return replace(held, y=changed.get("y", held.y), beliefs=(stated,))
+
+
+def of(held: EvalSet) -> tuple[np.ndarray, np.ndarray]:
+    numbers = held.beliefs[0].numbers()
+    return numbers["loc"], numbers["scale"]
+
+
+def small(rng: Rng, n: int) -> EvalSet:
+    """`normal` in units of which y has few."""
+    held = normal(rng, n)
+    mean, sd = of(held)
+    return replace(wrong(held, mean=mean / 20, sd=sd / 20), y=held.y / 20)
+
+
+Planted = Callable[[Rng, int], EvalSet]
+
+
+def as_variance(rng: Rng, n: int) -> EvalSet:
+    held = small(rng, n)
+    return wrong(held, sd=of(held)[1] ** 2)
+
+
+def as_sd(rng: Rng, n: int) -> EvalSet:
+    held = small(rng, n)
+    return wrong(held, sd=np.sqrt(of(held)[1]))
+
+
+def student_as_variance(rng: Rng, n: int) -> EvalSet:
+    mean, sd = parts(rng, n)
+    y = mean + 20 * sd * rng.standard_t(3, n)
+    return EvalSet.checked(y, Distribution.from_scipy(stats.t(3, mean, 400 * sd**2)))
+
+
+def off_by(factor: float, shift: float = 0.0, site: str = "") -> Planted:
+    def world(rng: Rng, n: int) -> EvalSet:
+        held = normal(rng, n)
+        mean, sd = of(held)
+        rows = held.groups["site"].values() == site if site else np.ones(n, dtype=bool)
+        mean = np.where(rows, (mean - shift) / factor, mean)
+        return wrong(held, mean=mean, sd=np.where(rows, sd / factor, sd))
+
+    return world
+
+
+def leaked(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    mean, _ = of(held)
+    return wrong(held, y=mean + 0.1 * (held.y - mean))
+
+
+def leaked_points(rng: Rng, n: int) -> EvalSet:
+    y = rng.normal(size=n)
+    return EvalSet.checked(y, point=np.where(rng.random(n) < 0.7, y, y + rng.normal(size=n)))
+
+
+def target_in_inputs(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return replace(held, features={**held.features, "price": 2.0 * held.y + 1.0})
+
+
+def marked(value: float, share: float, *, prediction: bool = False) -> Planted:
+    def world(rng: Rng, n: int) -> EvalSet:
+        held = normal(rng, n)
+        rows = rng.permutation(n) < max(3, share * n)
+        changed = np.where(rows, value, of(held)[0] if prediction else held.y)
+        return wrong(held, **{"mean" if prediction else "y": changed})
+
+    return world
+
+
+def clipped(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return wrong(held, y=np.minimum(held.y, np.quantile(held.y, 0.85)))
+
+
+def clipped_predictions(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    mean, _ = of(held)
+    return wrong(held, mean=np.minimum(mean, 10.0), sd=np.full(n, 0.5))
+
+
+def whole(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return wrong(held, y=held.y.round())
+
+
+def censored(name: str) -> Planted:
+    """Times after which a row was not watched any more."""
+
+    def world(rng: Rng, n: int) -> EvalSet:
+        held = normal(rng, n)
+        until = rng.normal(11.0, 2.0, n)
+        event = (held.y <= until).astype(int)
+        mark = event if name == "event" else 1 - event
+        return replace(
+            EvalSet.checked(np.minimum(held.y, until), held.beliefs[0], groups={name: mark})
+        )
+
+    return world
+
+
+def swapped(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return wrong(held, y=of(held)[0], mean=held.y)
+
+
+def mean_as_sd(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    mean, sd = of(held)
+    return wrong(held, mean=sd, sd=mean)
+
+
+def one_for_all(rng: Rng, n: int) -> EvalSet:
+    held = normal(rng, n)
+    return wrong(held, mean=np.full(n, 10.0), sd=np.full(n, 2.5))
+
+
+def moved(lag: int) -> Planted:
+    def world(rng: Rng, n: int) -> EvalSet:
+        held = normal(rng, n)
+        return wrong(held, y=np.roll(held.y, lag) if lag else held.y[::-1])
+
+    return world
+
+
+PLANTED: tuple[tuple[str, Planted, str, bool], ...] = (
+    ("variance as sd", as_variance, "variance", True),
+    ("sd as variance", as_sd, "variance", True),
+    ("variance of t3 as scale", student_as_variance, "variance", True),
+    ("all by 1,000", off_by(1000.0), "units", True),
+    ("all in cm for inches", off_by(1 / 2.54), "units", True),
+    ("all in Celsius for Fahrenheit", off_by(1.8, 32.0), "units", True),
+    ("all in Celsius for kelvin", off_by(1.0, 273.15), "units", True),
+    ("site C by 1,000", off_by(1000.0, site="C"), "units", True),
+    ("site C by 1/100", off_by(0.01, site="C"), "units", True),
+    ("site C in mm for inches", off_by(1 / 25.4, site="C"), "units", True),
+    ("errors of a tenth", leaked, "leakage", True),
+    ("predictions that equal y", leaked_points, "leakage", True),
+    ("y among the inputs", target_in_inputs, "target", False),
+    ("y of −9999 in 3 %", marked(-9999.0, 0.03), "marks", False),
+    ("y of 1e20 in 1 %", marked(1e20, 0.01), "marks", False),
+    ("y of 999 in 20 %", marked(999.0, 0.2), "marks", False),
+    ("predictions of −999 in 3 %", marked(-999.0, 0.03, prediction=True), "marks", False),
+    ("y clipped above", clipped, "clipped", False),
+    ("predictions clipped above", clipped_predictions, "clipped_predictions", False),
+    ("whole y", whole, "rounded", False),
+    ("a column event", censored("event"), "censored", False),
+    ("a column censored", censored("censored"), "censored", False),
+    ("y and prediction swapped", swapped, "swapped", False),
+    ("mean and sd swapped", mean_as_sd, "mean_and_sd", False),
+    ("one prediction for all", one_for_all, "one_prediction", False),
+    ("y moved by a row", moved(1), "order", False),
+    ("y moved back by 7 rows", moved(-7), "order", False),
+    ("y turned round", moved(0), "order", False),
+)
+"""Faults, what names them, and whether they are ✗."""
+
+
+@pytest.mark.parametrize(
+    ("world", "name", "bad"), [each[1:] for each in PLANTED], ids=[each[0] for each in PLANTED]
+)
+def test_what_is_planted_is_found(world: Planted, name: str, bad: bool) -> None:
+    for number in range(3):
+        told = {each.name: each for each in row_faults(world(child(1, name, number), 2_000))}
+        assert name in told
+        assert told[name].bad == bad
+        assert set(told) <= {name, "target"}  # of swapped columns, the input that was the mean
+        assert told[name].explains or name in NO_FAULT_OF_OTHERS
+
+
+NO_FAULT_OF_OTHERS = {"clipped_predictions", "swapped", "one_prediction"}
+"""What is named, and explains no other finding."""
+
+
+@pytest.mark.parametrize(
+    ("world", "name", "bad"), [each[1:] for each in PLANTED], ids=[each[0] for each in PLANTED]
+)
+def test_the_first_sentence_is_the_cause(world: Planted, name: str, bad: bool) -> None:
+    """Nothing else is ✗, but where the model itself is wrong."""
+    findings, _ = examine(world(child(2, name), 1_000))
+    assert findings[0].id == "rows"
+    assert findings[0].state == ("bad" if bad else "watch")
+    others = {each.id for each in findings[1:] if each.state == "bad"}
+    assert not others or name in NO_FAULT_OF_OTHERS
+    for each in findings[1:]:
+        if bad and each.id in ("spread", "coverage") and each.state == "watch":
+            assert each.sentence.endswith("this is part of what is wrong with the rows.")
+
+
+@pytest.mark.parametrize(
+    ("name", "world"),
+    [
+        ("marks", marked(-9999.0, 0.05)),
+        ("clipped", clipped),
+        ("censored", censored("event")),
+        ("rounded", whole),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_right_models_of_such_rows_are_not_condemned(name: str, world: Planted) -> None:
+    red = 0
+    for number in range(8):
+        findings, _ = examine(world(child(3, name, number), 1_000))
+        assert findings[0].id == "rows"
+        red += any(each.state == "bad" for each in findings)
+    assert red <= 1
+
+
+def test_a_fault_past_what_marks_explain_stays() -> None:
+    held = marked(-9999.0, 0.01)(child(4, "marks"), 2_000)
+    _, sd = of(held)
+    states = {each.id: each.state for each in examine(wrong(held, sd=0.5 * sd))[0]}
+    assert states["rows"] == "watch"
+    assert states["spread"] == states["coverage"] == "bad"
+
+
+def test_predictions_in_other_units_are_not_recalibrated() -> None:
+    held = replace(off_by(1000.0)(child(5, "units"), 300), features={}, groups={})
+    assert try_mends(held).advice is None
+    ignoring, silent = examine(held, ignore={"rows"})
+    assert silent["rows"] == "ignored, as asked"
+    assert any(each.state == "bad" for each in ignoring)
+
+
+def test_lower_and_upper_ends_swapped_are_refused() -> None:
+    with pytest.raises(InputError, match="lower"):
+        Intervals(np.ones(5), np.zeros(5), coverage=0.9)
+
+
+def test_a_forecast_made_of_the_value_before_stands_in_no_other_order() -> None:
+    """The best forecast of a weak memory agrees with y a step before, and is right."""
+    assert "order" not in names(drawn(in_time, 500, 0))
+
+
+def test_rows_with_names_that_are_no_numbers_have_no_order() -> None:
+    held = moved(1)(child(6, "order"), 300)
+    assert "order" in names(held)
+    assert "order" not in names(replace(held, rows=np.array([f"r{k}" for k in range(300)])))
+    mixed = held.take(child(7, "order").permutation(300))
+    assert "order" in names(mixed)
+
+
+def test_many_rows_take_little_time() -> None:
+    held = drawn(normal, 200_000, 0)
+    start = time.process_time()
+    assert not row_faults(held)
+    assert time.process_time() - start < 2.0
+
+
+def test_a_column_that_may_mark_censored_rows_is_asked_for() -> None:
+    held = censored("event")(child(8, "censored"), 400)
+    mean, sd = of(held)
+    table = {"y": held.y, "mean": mean, "sd": sd, "event": held.groups["event"].values()}
+    assert load(table).censoring == ("event",)
+    (last,) = [each for each in assess(table, trials=False).verdict.splitlines() if "'e" in each]
+    assert last.startswith("Column 'event' may mark censored rows and is not read: --groups")
+    read = assess(table, groups="event", trials=False)
+    assert read.verdict.startswith("y seems censored in ")
+    assert all(each.state != "bad" for each in read.findings)
+
+
+def test_copies_that_agree_in_a_small_group_are_no_proof() -> None:
+    """All 20 rows of a group are covered: by chance in one table of eight, five copies or not."""
+    rng = child(9, "small group")
+    site = np.arange(200) < 20
+    y = np.where(site, 0.1, 1.0) * rng.normal(size=200)
+    held = EvalSet.checked(y, Distribution.normal(np.zeros(200), np.ones(200)))
+    held = replace(held, groups={"site": Categories.checked(np.where(site, "A", "B"), "site")})
+    told, _ = examine(held.take(np.repeat(np.arange(200), 5)))
+    (groups,) = (each for each in told if each.id == "groups")
+    assert groups.p > 0.05
+
+
+def test_clusters_that_hold_copies_and_others_name_what_they_share() -> None:
+    held = drawn(normal, 100, 0).take(np.repeat(np.arange(100), 5))
+    units = np.repeat(np.arange(20), 25)
+    named = replace(held, cluster=Categories.checked(units, "cluster"))
+    assert copies([named]) is None
+    apart = replace(held, cluster=Categories.checked(np.arange(500) % 5, "cluster"))
+    found = copies([apart])
+    assert found is not None
+    assert not found.fault.facts["together"]
+    alike = replace(held, cluster=Categories.checked(np.repeat(np.arange(100), 5), "cluster"))
+    assert fault(alike, "copies").facts["together"]
