@@ -396,6 +396,42 @@ def over_time(
     return world
 
 
+HOURS = np.datetime64("2022-01-01T00") + np.arange(17_520).astype("timedelta64[h]")
+
+
+def seasonal(sd: Callable[[np.random.Generator, np.ndarray], np.ndarray], wanted: str) -> World:
+    """Times of two years or 60 days, and errors AR(.6) with these sd by season or weekday.
+
+    1 is stated.
+    """
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        span = 17_520 if wanted == "season" else 1_440  # two years, or 60 days
+        time = HOURS[np.sort(rng.choice(span, min(n, span), replace=False))]
+        of = time.astype("datetime64[M]").astype(int) % 12
+        group = (
+            ((of + 1) // 3) % 4
+            if wanted == "season"
+            else time.astype("datetime64[D]").astype(int) % 7
+        )
+        y = sd(rng, group) * process(0.6)(rng, len(time))[0]
+        stated = Distribution.normal(np.zeros(len(time)), np.ones(len(time)))
+        return EvalSet.checked(y, stated, time=time, groups={wanted: group})
+
+    return world
+
+
+def one_group(size: float) -> Callable[[np.random.Generator, np.ndarray], np.ndarray]:
+    """The first group's errors so many times the stated."""
+    return lambda rng, group: np.where(group == 0, size, 1.0)
+
+
+def each_spell(rng: np.random.Generator, group: np.ndarray) -> np.ndarray:
+    """Every visit to a group has a size of errors of its own."""
+    spell = np.cumsum(np.diff(group, prepend=-1) != 0) - 1
+    return np.exp(0.3 * rng.normal(size=spell[-1] + 1) - 0.09)[spell]
+
+
 DEPENDENT: tuple[tuple[str, Noise, tuple[int, int]], ...] = (
     ("AR(.8) in time", autoregressive(0.8), (450, 3_000)),
     ("AR(.95) in time", autoregressive(0.95), (2_000, 6_000)),
@@ -596,6 +632,20 @@ CELLS: tuple[Cell, ...] = (
         for name, noise, kind, sizes in REMEMBERED
     ),
     Cell("random walk, intervals", random_walk, sizes=(60, 300)),
+    Cell("two years, by season", seasonal(one_group(1.0), "season"), sizes=(2_000, 17_000)),
+    Cell(
+        "two years, winter covers 46 %",
+        seasonal(one_group(2.66), "season"),
+        ("groups",),
+        sizes=(2_000, 17_000),
+    ),
+    Cell("60 days, by weekday", seasonal(one_group(1.0), "weekday"), sizes=(1_440,)),
+    Cell(
+        "60 days, one weekday covers 66 %",
+        seasonal(one_group(1.724), "weekday"),
+        ("groups",),
+        sizes=(1_440,),
+    ),
 )
 
 UNSEEN: tuple[tuple[str, str, World], ...] = (

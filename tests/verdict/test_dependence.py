@@ -12,7 +12,7 @@ from scipy import signal, special, stats
 
 from howsure import assess
 from howsure.core.labels import Categories
-from howsure.core.rng import row_keys
+from howsure.core.rng import child, row_keys
 from howsure.metrics.measure import evaluate
 from howsure.metrics.serial import Dependence
 from howsure.metrics.view import View
@@ -158,6 +158,64 @@ def test_the_finding_tells_the_season() -> None:
     assert told.state == "watch"
     assert "(r = 0.7" in told.sentence or "(r = 0.8" in told.sentence
     assert "at lag 12): 1,000 rows count as about 1" in told.sentence
+
+
+HOURS = np.datetime64("2022-01-01T00") + np.arange(0, 17_520, 4).astype("timedelta64[h]")
+SEASON = np.array(["winter", "spring", "summer", "autumn"])[
+    ((HOURS.astype("datetime64[M]").astype(int) % 12 + 1) // 3) % 4
+]
+
+
+def of_seasons(seed: int, sd: np.ndarray) -> EvalSet:
+    """Two years of errors that follow each other, with these sd for a stated 1."""
+    rng = child(seed, "seasons")
+    y = sd * autoregressive(rng, len(HOURS), 0.6)
+    stated = Distribution.normal(np.zeros(len(y)), np.ones(len(y)))
+    return EvalSet.checked(y, stated, time=HOURS, groups={"season": SEASON})
+
+
+def test_a_wrong_season_is_named_by_its_spells() -> None:
+    """Winter covers 46 %; its fault is no memory, so that other lines can be told, too."""
+    told = {
+        each.id: each for each in examine(of_seasons(0, np.where(SEASON == "winter", 2.7, 1)))[0]
+    }
+    groups, dependence = told["groups"], told["dependence"]
+    assert groups.state == "bad"
+    assert groups.where == "season=winter"
+    assert groups.sentence.startswith("season=winter covers 4")
+    assert "rows in 3 spells; 79" in groups.sentence
+    assert told["coverage"].state == "bad"
+    assert told["coverage"].upper < -0.08
+    count = int(dependence.sentence.rpartition("about ")[2].rstrip(".").replace(",", ""))
+    assert count > 700  # of 4,380 rows; 1,095 where the season alone differs
+
+
+def test_a_right_season_is_no_fault() -> None:
+    states = {each.id: each.state for each in examine(of_seasons(1, np.ones(len(HOURS))))[0]}
+    assert states["groups"] == "undecided"  # 1,095 rows that follow each other are few
+    assert states["coverage"] == "good"
+
+
+def test_few_spells_tell_of_themselves_alone() -> None:
+    """Two winters within fourteen months are 46 %: more winters might be otherwise."""
+    first = np.flatnonzero(np.datetime64("2023-03-01") > HOURS)
+    held = of_seasons(2, np.where(SEASON == "winter", 2.7, 1.0)).take(first)
+    told = {each.id: each for each in examine(held)[0]}
+    assert told["groups"].state == "watch"
+    assert told["groups"].sentence.endswith(
+        "is expected from all rows. 2 spells cannot show whether season=winter is so in general."
+    )
+
+
+@pytest.mark.rate
+def test_seasons_that_differ_from_year_to_year_are_seldom_a_fault() -> None:
+    """Each spell has an sd of its own: the verdict on a season is that of its spells."""
+    spell = np.cumsum(np.r_[False, SEASON[1:] != SEASON[:-1]])
+    bad = 0
+    for seed in range(12):
+        sd = np.exp(0.5 * child(seed, "years").normal(size=spell[-1] + 1))[spell]
+        bad += {e.id: e.state for e in examine(of_seasons(seed, sd))[0]}["groups"] == "bad"
+    assert bad <= 4  # 13 % of very many
 
 
 def test_draws_come_again_as_errors_do() -> None:

@@ -42,6 +42,7 @@ from howsure.stats.estimate import (
 )
 from howsure.stats.memory import FEWEST, Chronology
 from howsure.stats.permutation import groups_differ
+from howsure.stats.spells import Spells, spells_of
 
 MOST_LABELS = 1_000
 STATISTIC_ROWS = 50_000
@@ -513,21 +514,25 @@ def _robust_difference(
     scores = _robust_scores if evalset.chronology is None else _scores_in_time
     found = [scores(evalset, grouping, off, expected) for grouping in divided]
     t, units, degrees = (np.concatenate(part) for part in zip(*found, strict=True))
+    spells = [_spells(evalset, grouping, off, expected) for grouping in divided]
+    counts, p_spells = (np.concatenate(part) for part in zip(*spells, strict=True))
     tested = (units >= FEWEST_UNITS) & np.isfinite(t)
     what = "rows" if evalset.cluster is None else "clusters"
     if evalset.chronology is not None:
         what = "effective rows"
     if not tested.any():
         raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
-    p = np.where(tested, 2 * special.stdtr(np.maximum(degrees, 1), -np.abs(t)), np.inf)
-    worst = int(np.argmin(p))
-    value = min(1.0, float(p[worst] * tested.sum()))
+    own = np.where(tested, 2 * special.stdtr(np.maximum(degrees, 1), -np.abs(t)), np.inf)
+    p = np.fmax(own, p_spells)
+    worst = int(np.lexsort((own, p))[0])
+    value, here = (min(1.0, float(each[worst] * tested.sum())) for each in (p, own))
     few = int((units < FEWEST_UNITS).sum())
     edges = np.cumsum([len(grouping.labels) for grouping in divided])
     which = int(np.searchsorted(edges, worst, side="right"))
     group = worst - int(edges[which] - len(divided[which].labels))
     details = {
         "statistic": float(abs(t[worst])),
+        **({"spells": float(counts[worst]), "p_here": here} if counts[worst] else {}),
         **_apart(evaluation, divided, divided[which], group, expected, off + expected, level),
     }
     left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
@@ -620,6 +625,18 @@ def _scores_in_time(
     return told[0], told[1], told[2]
 
 
+def _spells(evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray) -> Spells:
+    """What visits to each group say of it, where rows follow each other in time."""
+    size, times = len(grouping.labels), evalset.chronology
+    if times is None:
+        return Spells(np.zeros(size, dtype=np.int64), np.full(size, np.nan))
+    mass = np.ones(len(off)) if evalset.weights is None else evalset.weights.values
+    least = float(np.average(expected * (1.0 - expected), weights=mass))
+    if evalset.weights is not None and evalset.weights.kind != "frequency":
+        least *= float(mass @ mass / mass.sum())
+    return spells_of(off, mass, times.times, grouping.codes, size, least)
+
+
 def _are_copies(cluster: IntArray, *columns: FloatArray) -> bool:
     """Whether all rows of each cluster are alike, and some cluster has several."""
     _, first, codes = np.unique(cluster, return_index=True, return_inverse=True)
@@ -662,8 +679,12 @@ def _shortfall(
         total = _counts(evalset, grouping)
         found = _group_means(evalset, grouping, scores, total, level, metric)
         clusters = _independent(evalset, grouping, scores, found[0], found[-1])
-        parts.append((*found, _claimed(evaluation, grouping, total, coverage), clusters))
-    cover, error, low, high, size, claimed, units = map(np.concatenate, zip(*parts, strict=True))
+        due = _claimed(evaluation, grouping, total, coverage)
+        visits = _spells(evalset, grouping, scores - due[grouping.codes], due[grouping.codes])
+        parts.append((*found, due, clusters, *visits))
+    cover, error, low, high, size, claimed, units, spells, p_spells = map(
+        np.concatenate, zip(*parts, strict=True)
+    )
     least = claimed - high
     judged = np.isfinite(cover)
     if not _exact(evalset):
@@ -678,7 +699,8 @@ def _shortfall(
     if not _exact(evalset):
         rows = like_rows(cover, error, size, units, level)[judged]
         hits = np.clip(cover[judged], 0.0, 1.0) * rows
-    raw[judged] = binomial_test(hits, rows, claimed[judged])
+    here = binomial_test(hits, rows, claimed[judged])
+    raw[judged] = np.fmax(here, p_spells[judged])
     null = _worst_by_chance(evaluation, divided, coverage, seed)
     ends = np.quantile(null, (0.025, 0.975)) if len(null) else (math.nan, math.nan)
     shortfall = Estimate(
@@ -687,7 +709,10 @@ def _shortfall(
         null_lower=float(ends[0]),
         null_upper=float(ends[1]),
         reason="" if proven.any() else "no group is proven to fall short",
-        details={"claimed": float(claimed[worst])},
+        details={
+            "claimed": float(claimed[worst]),
+            **({"spells": float(spells[worst])} if spells[worst] else {}),
+        },
         lower=float(least[worst]),
         upper=float(claimed[worst] - low[worst]),
         p=float(holm(raw)[worst]),

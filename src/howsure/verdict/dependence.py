@@ -16,6 +16,7 @@ from howsure.core.faults import attempt
 from howsure.core.labels import Categories
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.serial import (
+    LEVEL,
     Dependence,
     batches_for,
     batches_of,
@@ -31,6 +32,7 @@ from howsure.predictions import EvalSet, Intervals
 from howsure.stats.changes import find_changes
 from howsure.stats.estimate import spread_of
 from howsure.stats.memory import HARDLY, Chronology, less_means, slots
+from howsure.stats.spells import spells_of
 from howsure.verdict.copies import copies
 
 Known = Dependence | str
@@ -76,15 +78,16 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
             if levels[place] is not None:
                 known[place] = ask(held, levels[place])
     serial = [each for each in known if isinstance(each, Dependence) and each.doubted]
-    if not serial:
+    if not serial and all(each is None for each in levels):
         return sets, tuple(known)
-    longest = max(serial, key=lambda each: each.tau)
+    few = any(each.effective < HARDLY for each in serial)
     sets = [
-        replace(held, chronology=_chronology(held, grid, longest, each))
+        replace(held, chronology=_chronology(held, grid, each, few))
         for held, each in zip(sets, levels, strict=True)
     ]
     if not any(each.found for each in serial):
         return sets, tuple(known)
+    longest = max(serial, key=lambda each: each.tau)
     wanted = batches_for(longest)
     codes = batches_of(units, _mass(first), wanted)
     batches = Categories(codes, np.arange(1, int(codes.max()) + 2))
@@ -98,8 +101,8 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
 def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
     """What errors differ by for a reason that is no memory, as a number of each row.
 
-    Groups whose mean is off by more than the memory within them allows, and sides of a step in what
-    these leave. A series that remembers looks much the same, but for what the rows say themselves.
+    Groups whose mean is off by more than the memory within them and the differences of their spells
+    allow, and sides of a step in what these leave.
     """
     told, mass = signals_in_time(View(held)), _mass(held)
     found = [
@@ -131,14 +134,14 @@ def _differ(values: FloatArray, held: EvalSet, times: IntArray, grouping: Catego
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.abs(means - np.average(values, weights=mass)) / spread.error
     p = 2.0 * special.stdtr(np.maximum(spread.degrees, 1.0), -t)
-    return bool((p * size < CLEAR).any())
+    spells = spells_of(values, mass, times, codes, size)
+    clear = (p * size < CLEAR) & ~(spells.p > LEVEL)
+    return bool(clear.any())
 
 
-def _chronology(
-    held: EvalSet, units: IntArray, found: Dependence, levels: IntArray | None
-) -> Chronology:
+def _chronology(held: EvalSet, units: IntArray, levels: IntArray | None, few: bool) -> Chronology:
     """The times of its rows, and what signals hits and misses hide."""
-    known, few = signals_in_time(View(held)), found.effective < HARDLY
+    known = signals_in_time(View(held))
     return Chronology(units, known.get("side"), known.get("size"), levels=levels, few=few)
 
 

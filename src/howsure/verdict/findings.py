@@ -591,6 +591,7 @@ def _groups(case: Case) -> Draft:
             "expected": claimed,
             "by": "claimed at least",
             "rows": worst.n,
+            "spells": worst.options.get("spells", 0.0),
             "worst": worst,
         },
     )

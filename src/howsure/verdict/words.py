@@ -27,17 +27,20 @@ if TYPE_CHECKING:
 
 
 class Words(NamedTuple):
-    """What was seen; the fault in words; what holds if all is well; a sentence that follows."""
+    """What was seen; the fault in words; what holds if all is well; a sentence that follows; and
+    of what more than these rows it says nothing.
+    """
 
     seen: str
     fault: str
     well: str
     more: str = ""
+    limit: str = ""
 
 
 def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     """The finding in words."""
-    seen, fault, well, more = _WORDS[finding.id](draft, finding)
+    seen, fault, well, more, limit = _WORDS[finding.id](draft, finding)
     if finding.id in ("comparison", "dependence", "rows"):
         told = f"{seen}."
     elif cause:
@@ -46,6 +49,8 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
         told = f"{seen}: {fault}."
     elif finding.state == "negligible":
         told = f"{seen}: {fault}. This is within the tolerance of {_tolerated(finding)}."
+    elif finding.state == "watch" and limit:
+        told = f"{seen}. {limit}"
     elif finding.state == "watch":
         told = (
             f"{seen}. Perhaps {fault}: {p_words(finding.p)} alone, not significant among all tests."
@@ -398,10 +403,15 @@ def _support(draft: Draft, _: Finding) -> Words:
 def _groups(draft: Draft, finding: Finding) -> Words:
     facts = draft.facts
     where = draft.where
+    spells, limit = int(facts.get("spells", 0)), ""
+    stretches = "1 spell" if spells == 1 else f"{spells:,} spells"
     seen = (
-        f"{where} covers {percent(float(facts['value']))} of its {float(facts['rows']):,.0f} rows; "
+        f"{where} covers {percent(float(facts['value']))} of its {float(facts['rows']):,.0f} rows"
+        f"{f' in {stretches}' if spells else ''}; "
         f"{percent(float(facts['expected']))} is {facts['by']}"
     )
+    if finding.p > float(facts.get("p_here", 1.0)):
+        limit = f"{stretches} cannot show whether {where} is so in general."
     worst, more = facts.get("worst"), ""
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
         who = "It" if worst.group == where else worst.group
@@ -409,7 +419,8 @@ def _groups(draft: Draft, finding: Finding) -> Words:
     margin = _points(QUESTIONS[finding.id].margin)
     if facts["by"] != FROM_ALL:
         return Words(seen, "it falls short", f"no group falls {margin} short", more)
-    return Words(seen, "groups differ in coverage", f"no group differs by more than {margin}", more)
+    well = f"no group differs by more than {margin}"
+    return Words(seen, "groups differ in coverage", well, more, limit)
 
 
 def _region(draft: Draft, _: Finding) -> Words:
