@@ -183,7 +183,7 @@ def test_a_wrong_season_is_named_by_its_spells() -> None:
     assert groups.state == "bad"
     assert groups.where == "season=winter"
     assert groups.sentence.startswith("season=winter covers 4")
-    assert "rows in 3 spells; 79" in groups.sentence
+    assert "rows in 3 spells; 78.5 %" in groups.sentence
     assert told["coverage"].state == "bad"
     assert told["coverage"].upper < -0.08
     count = int(dependence.sentence.rpartition("about ")[2].rstrip(".").replace(",", ""))
