@@ -94,8 +94,9 @@ def test_no_row_teaches_its_own_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[set[float], set[float]]] = []
 
     def spy(new: EvalSet, calibration: EvalSet, **options: Any) -> Recalibrated:
+        done = recalibrate(new, calibration, **options)  # or a refusal
         seen.append((set(calibration.y.tolist()), set(new.y.tolist())))
-        return recalibrate(new, calibration, **options)
+        return done
 
     monkeypatch.setattr(mends, "recalibrate", spy)
     held = replace_errors(0, np.repeat(np.arange(40), 20))
@@ -327,3 +328,16 @@ def test_no_sentence_of_advice_is_long() -> None:
     told += [sentence for each in found if each for sentence in each.sentence.split(". ")]
     assert len(told) > 15
     assert max(len(each.split()) for each in told) <= 25
+
+
+def test_predictions_on_one_side_of_zero_may_be_multiplied() -> None:
+    """All a fifth too small, spread and all; of predictions of both signs nothing is asked."""
+    rng = child(0, "multiply")
+    center, sd = np.exp(rng.normal(size=600)), np.full(600, 0.3)
+    y = 1.25 * (center + sd * rng.normal(size=600))
+    found = try_mends(EvalSet.checked(y, Distribution.normal(center, sd)))
+    assert found.advice is not None
+    assert found.advice.method == "multiply"
+    assert found.advice.sentence.startswith("Best next step: multiply every prediction by 1.2")
+    moved = try_mends(EvalSet.checked(y - 3.0, Distribution.normal(center - 3.0, sd)))
+    assert "multiply" not in [each.method for each in moved.trials]

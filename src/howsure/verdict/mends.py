@@ -102,6 +102,7 @@ CANDIDATES = (
     Candidate("scale", 1, frozenset(_SIZE)),
     Candidate("cqr", 1, frozenset(_SIZE)),
     Candidate("shift_scale", 2, frozenset((*_SIDES, *_SIZE))),
+    Candidate("multiply", 2, frozenset((*_SIDES, *_SIZE))),
     Candidate("asymmetric", 2, frozenset(_SIDES)),
     Candidate("widths", 2, frozenset((*_SIZE, "width", "trade", "tails"))),
     Candidate("shape", 3, frozenset(_SHAPE)),
@@ -112,7 +113,16 @@ CANDIDATES = (
 """All that is tried, the simplest first."""
 TRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        Intervals.kind: ("shift", "scale", "cqr", "asymmetric", "widths", "group", "inputs"),
+        Intervals.kind: (
+            "shift",
+            "scale",
+            "cqr",
+            "multiply",
+            "asymmetric",
+            "widths",
+            "group",
+            "inputs",
+        ),
         "": tuple(each.method for each in CANDIDATES if each.method not in ("cqr", "asymmetric")),
     }
 )
@@ -329,6 +339,8 @@ class _Bench:
         unit = _unit(self.evalset)
         if np.ptp(unit) <= _EQUAL * unit.max():  # then these are the same as scale
             known -= {"widths", "isotonic_variance"}
+        if not _one_sign(self.evalset):  # what has no natural 0 is in no other unit
+            known -= {"multiply"}
         for each in CANDIDATES:
             if each.method not in known:
                 continue
@@ -653,6 +665,16 @@ def _unit(evalset: EvalSet) -> FloatArray:
     if not mean > 0:
         return np.ones(evalset.n)
     return np.asarray(np.maximum(np.where(np.isfinite(spread), spread, mean), _FLOOR * mean))
+
+
+def _one_sign(evalset: EvalSet) -> bool:
+    """Whether all predictions lie on one side of 0."""
+    belief = next((b for kind in _KINDS for b in evalset.beliefs if b.kind == kind), None)
+    try:
+        center = evalset.point if belief is None else belief.point()
+    except HowsureError:  # a law without a mean
+        return False
+    return center is not None and bool((center > 0).all() or (center < 0).all())
 
 
 def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:

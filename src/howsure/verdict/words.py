@@ -183,7 +183,10 @@ def _units(fault: RowFault) -> str:
         what = f"divided by {number(factor, 7)}"
     else:
         what = f"multiplied by {number(1.0 / factor, 7)}"
-    return f"{who} {look} {what}. Give y and predictions in one unit."
+    remedy = "Give y and predictions in one unit"
+    if not where and not shift:
+        remedy += "; howsure recalibrate --method multiply does it"
+    return f"{who} {look} {what}. {remedy}."
 
 
 def _leakage(fault: RowFault) -> str:
@@ -663,6 +666,7 @@ _NAMES = {
 _DONE: Mapping[str, str] = {
     "scale": "stretch every prediction",
     "shift_scale": "shift and stretch every prediction",
+    "multiply": "multiply every prediction by one number",
     "cqr": "move both ends of every interval",
     "asymmetric": "move the lower and the upper ends of intervals by a constant each",
     "shape": "map stated probabilities to observed frequencies",
@@ -708,6 +712,8 @@ def _mended(method: str, learnt: Sequence[Learnt]) -> str:
         way = "up" if learnt[0].value > 0 else "down"
         unit = "" if learnt[0].name == "shift" else " of its spread"
         return f"shift every prediction {way} by {number(abs(learnt[0].value), 3)}{unit}"
+    if method == "multiply" and learnt:
+        return f"multiply every prediction by {number(learnt[0].value, 4)}"
     if method == "cqr" and learnt and math.isfinite(learnt[0].value):
         verb = "widen" if learnt[0].value > 0 else "narrow"
         return f"{verb} every interval by one constant at either end"
