@@ -535,9 +535,7 @@ class Whole:
 _ROUNDING = 1e-20
 """Variance of shares that are equal but for rounding."""
 
-_SQUARES = frozenset(
-    {"mean_squared_z", "relative_calibration_error", "relative_width", "rmse", "r_squared"}
-)
+_SQUARES = frozenset({"mean_squared_z", "relative_calibration_error", "relative_width", "rmse"})
 """Statistics that rest on means of squared errors."""
 
 
