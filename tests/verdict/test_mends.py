@@ -13,8 +13,8 @@ from scipy import stats
 from howsure.core.arrays import FloatArray
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
-from howsure.recalibration import METHODS, Recalibrated, recalibrate
-from howsure.recalibration.dispatch import Options
+from howsure.recalibration import METHODS, Recalibrated, Recalibrator, recalibrate
+from howsure.recalibration.dispatch import Options, applied
 from howsure.verdict import Advice, Trials, mends, try_mends, words
 
 N = 1_000
@@ -91,27 +91,37 @@ def replace_errors(seed: int, cluster: np.ndarray) -> EvalSet:
 
 
 def test_no_row_teaches_its_own_mend(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[set[float], set[float]]] = []
+    made: list[Recalibrated] = []
+    learnt: list[set[float]] = []
+    mended: list[set[float]] = []
 
-    def spy(new: EvalSet, calibration: EvalSet, **options: Any) -> Recalibrated:
-        done = recalibrate(new, calibration, **options)  # or a refusal
-        seen.append((set(calibration.y.tolist()), set(new.y.tolist())))
-        return done
+    def fit(new: EvalSet, calibration: EvalSet, **options: Any) -> Recalibrated:
+        made.append(recalibrate(new, calibration, **options))
+        learnt.append(set(calibration.y.tolist()))
+        mended.append(set(new.y.tolist()))
+        return made[-1]
 
-    monkeypatch.setattr(mends, "recalibrate", spy)
+    def apply(fitted: tuple[Recalibrator, ...], rows: EvalSet) -> Recalibrated:
+        (place,) = (k for k, each in enumerate(made) if each.recalibrators is fitted)
+        mended[place] |= set(rows.y.tolist())
+        return applied(fitted, rows)
+
+    monkeypatch.setattr(mends, "recalibrate", fit)
+    monkeypatch.setattr(mends, "applied", apply)
     held = replace_errors(0, np.repeat(np.arange(40), 20))
     for evalset in (table(0), held):
-        seen.clear()
+        for seen in (made, learnt, mended):
+            seen.clear()
         trials = [each for each in try_mends(evalset).trials if not each.reason]
-        assert len(seen) == mends.FOLDS * len(trials)
-        for place in range(0, len(seen), mends.FOLDS):
-            applied = [rows for _, rows in seen[place : place + mends.FOLDS]]
-            assert sorted(y for rows in applied for y in rows) == sorted(evalset.y.tolist())
-        assert not any(learnt & applied for learnt, applied in seen)
+        assert len(mended) == mends.FOLDS * len(trials)
+        for place in range(0, len(mended), mends.FOLDS):
+            every = [y for rows in mended[place : place + mends.FOLDS] for y in rows]
+            assert sorted(every) == sorted(evalset.y.tolist())
+        assert not any(one & other for one, other in zip(learnt, mended, strict=True))
     assert held.cluster is not None
     of = dict(zip(held.y.tolist(), held.cluster.codes.tolist(), strict=True))
-    for learnt, rows in seen:  # whole clusters
-        assert not {of[y] for y in learnt} & {of[y] for y in rows}
+    for one, other in zip(learnt, mended, strict=True):  # whole clusters
+        assert not {of[y] for y in one} & {of[y] for y in other}
 
 
 def test_the_gain_is_what_cross_fitting_by_hand_gives(monkeypatch: pytest.MonkeyPatch) -> None:

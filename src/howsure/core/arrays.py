@@ -7,6 +7,7 @@ what passes becomes a plain float64 array.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from howsure.core.tensors import to_host
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+_BLOCK = 1 << 16  # half a megabyte stays in the cache
 
 
 def as_vector(
@@ -148,6 +151,12 @@ def power_of_two(values: FloatArray) -> float:
     if not math.isfinite(largest) or largest == 0.0:
         return 1.0
     return math.ldexp(1.0, math.frexp(largest)[1] - 1)
+
+
+def row_blocks(rows: int, width: int) -> Iterator[slice]:
+    """Slices of the rows of a table, each of so few numbers that copies of it are small."""
+    step = max(_BLOCK // max(width, 1), 1)
+    return (slice(start, start + step) for start in range(0, rows, step))
 
 
 def plain_array(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.NDArray[Any]:

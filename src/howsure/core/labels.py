@@ -96,6 +96,17 @@ class Categories:
         return Categories.from_codes(self.codes[rows], self.labels)
 
 
+def dense(codes: IntArray) -> IntArray:
+    """Codes from 0 without gaps, in the order of these.
+
+    >>> dense(np.array([7, 2, 7, 4]))
+    array([2, 0, 2, 1])
+    """
+    if int(codes.max()) > 4 * len(codes):
+        return np.unique(codes, return_inverse=True)[1].astype(np.int64, copy=False)
+    return np.asarray((np.cumsum(np.bincount(codes) > 0) - 1)[codes])
+
+
 def _object_array(items: list[Any]) -> npt.NDArray[Any]:
     array = np.empty(len(items), dtype=object)
     array[:] = items

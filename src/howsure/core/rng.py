@@ -33,9 +33,11 @@ def child(seed: int, *parts: str | int | float) -> np.random.Generator:
 def row_keys(*columns: npt.ArrayLike) -> KeyArray:
     """Hash each row's content to 64 bits, telling exact repeats apart."""
     state = row_hashes(*columns)
-    order = np.argsort(state, kind="stable")
-    ranked = state[order]
-    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    ranked = np.sort(state)
+    fresh = np.r_[True, ranked[1:] != ranked[:-1]]
+    if fresh.all():
+        return _mix(state)
+    order, starts = np.argsort(state, kind="stable"), np.flatnonzero(fresh)
     occurrence = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
     repeat = np.empty(len(ranked), dtype=np.uint64)
     repeat[order] = occurrence.astype(np.uint64)
@@ -132,6 +134,9 @@ def _name(part: str | int | float) -> str:
 
 def _mix(state: KeyArray) -> KeyArray:
     """Finaliser of the SplitMix64 generator (Steele, Lea and Flood 2014), elementwise."""
-    state = (state ^ (state >> np.uint64(30))) * _MIX_1
-    state = (state ^ (state >> np.uint64(27))) * _MIX_2
-    return state ^ (state >> np.uint64(31))
+    state = state ^ (state >> np.uint64(30))
+    state *= _MIX_1
+    state ^= state >> np.uint64(27)
+    state *= _MIX_2
+    state ^= state >> np.uint64(31)
+    return state

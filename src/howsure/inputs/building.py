@@ -104,7 +104,7 @@ def beliefs_of(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
     if roles["quantiles"]:
         beliefs.append(Quantiles(roles.levels, table("quantiles"), crossing))
     if roles["samples"]:
-        beliefs.append(Samples(table("samples")))
+        beliefs.append(Samples.owning(table("samples")))
     return tuple(beliefs)
 
 

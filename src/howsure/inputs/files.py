@@ -94,7 +94,7 @@ class ParquetTable(Source):
         with (
             refusing(self.title),
             pq.ParquetFile(
-                self._file, read_dictionary=texts, page_checksum_verification=True
+                self._file, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False
             ) as parts,
         ):
             table = parts.read(columns=names)

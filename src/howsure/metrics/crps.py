@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_levels, check_quantiles
+from howsure.core.arrays import (
+    FloatArray,
+    as_matrix,
+    as_vector,
+    check_levels,
+    check_quantiles,
+    row_blocks,
+)
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.metrics.crps_closed import crps_closed
@@ -40,7 +47,6 @@ from howsure.predictions import (
 if TYPE_CHECKING:
     from howsure.metrics.view import View
 
-_BLOCK = 4096  # rows treated at once, which bounds memory
 WIDE_COUNTS = 4096  # counts in a law up to which they are summed one by one
 COUNT_CELLS = 1 << 18  # entries of a table of counts
 
@@ -142,8 +148,7 @@ def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True)
     factor = rank / (size * (size - 1 if fair else size))
     scores = np.empty(len(truth))
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(truth), _BLOCK):
-            rows = slice(start, start + _BLOCK)
+        for rows in row_blocks(len(truth), size):
             distance = np.sort(table[rows] - truth[rows, None], axis=1)
             scores[rows] = np.abs(distance).mean(axis=1) - distance @ factor
     return overflow_as_inf(scores)

@@ -129,6 +129,7 @@ def _coverage_drift(view: View, coverage: float) -> Estimate:
 
 def _pit_drift(view: View, _: float) -> PitDrift:
     placed = view.get("placed")
+    view.get("units_of_time")  # or the reason why there are none
     series = placed.polynomials(placed.place(0.0, 1.0))[:2]
     found = _changes(view, series)
     made = []

@@ -23,7 +23,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.formats import listed
-from howsure.core.labels import Categories
+from howsure.core.labels import Categories, dense
 from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
@@ -273,15 +273,15 @@ def _group_means(
     share = any(form.reduce == "share" for form in metric.forms)
     rows = scores.astype(np.float64, copy=False)
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = _counts(evalset, grouping, rows) / total
+        value, n = _counts(evalset, grouping, rows) / total, total
+        if share and _exact(evalset):
+            error = np.sqrt(value * (1.0 - value) / np.where(total > 1.0, total - 1.0, np.nan))
+            low, high = clopper_pearson(np.round(value * total), total, confidence=level)
+            return value, error, np.asarray(low), np.asarray(high), n
         psi = rows - value[grouping.codes]
-        n = total
         if evalset.weights is not None and evalset.weights.kind == "importance":
             n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
         spread = _spread(evalset, grouping, psi, share=share)
-        if share and _exact(evalset):
-            low, high = clopper_pearson(np.round(value * total), total, confidence=level)
-            return value, spread.error, np.asarray(low), np.asarray(high), n
         if share:
             low, high = share_ends(value, spread, n, level)
             return value, spread.error, low, high, n
@@ -441,7 +441,7 @@ def _difference(
     free = bool((expected != expected[0]).any())
     if free:  # rows of one cell and nearly one chance are drawn together
         cells = _joint(cells, np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64))
-    place = np.unique(cells, return_index=True)[1]
+    place = _one_of_each(cells)
     whole = Grouping("cells", cells, ("",) * len(place))
     sizes = np.round(_counts(evalset, whole)).astype(np.int64)
     hits = np.round(_counts(evalset, whole, scores.astype(np.float64))).astype(np.int64)
@@ -649,14 +649,19 @@ def _cells(divided: Sequence[Grouping]) -> IntArray:
     codes = divided[0].codes
     for grouping in divided[1:]:
         codes = _joint(codes, grouping.codes)
-    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    return dense(codes)
 
 
 def _joint(first: IntArray, second: IntArray) -> IntArray:
     """One code for each pair of codes that occurs."""
-    pairs = first * (int(second.max()) + 1) + second
-    codes: IntArray = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
-    return codes
+    return dense(first * (int(second.max()) + 1) + second)
+
+
+def _one_of_each(cells: IntArray) -> IntArray:
+    """A row of each cell."""
+    rows = np.empty(int(cells.max()) + 1, dtype=np.int64)
+    rows[cells] = np.arange(len(cells))
+    return rows
 
 
 def _shortfall(
@@ -728,7 +733,7 @@ def _worst_by_chance(
     if evalset.units is not None:
         return np.empty(0)
     cells = _cells(divided)
-    place = np.unique(cells, return_index=True)[1]
+    place = _one_of_each(cells)
     whole = Grouping("cells", cells, ("",) * len(place))
     total = _counts(evalset, whole)
     kept = total > 0

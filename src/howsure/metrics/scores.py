@@ -22,6 +22,7 @@ from howsure.core.arrays import (
     check_interval,
     check_levels,
     check_quantiles,
+    row_blocks,
 )
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.records import Direction
@@ -42,8 +43,6 @@ from howsure.predictions import (
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
-
-_BLOCK = 4096  # rows treated at once, which bounds memory
 
 
 def interval_score(
@@ -234,8 +233,7 @@ def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -
         raise DegenerateError("samples must hold at least 2 columns, got 1")
     whole, fewer = _quantile_weights(size, share), _quantile_weights(size - 1, share)
     scores = np.empty(len(truth))
-    for start in range(0, len(truth), _BLOCK):
-        rows = slice(start, start + _BLOCK)
+    for rows in row_blocks(len(truth), size):
         draws = np.sort(truth[rows, None] - table[rows], axis=1)[:, ::-1]  # y less rising draws
         before = np.cumsum(draws[:, :-1] * fewer, axis=1)  # draws below the one left out
         after = np.cumsum((draws[:, 1:] * fewer)[:, ::-1], axis=1)[:, ::-1]

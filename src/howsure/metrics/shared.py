@@ -9,7 +9,7 @@ their members.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -126,6 +126,11 @@ def shared_by_all(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Sh
 
     Unless `fair`, quantiles of an ensemble are scored as they are, not as those of a distribution.
     """
+    return next(all_shared(evaluations, fair=fair), None)
+
+
+def all_shared(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Iterator[Shared]:
+    """Every score that all models have in common, the finest first."""
     for score in _candidates(evaluations, fair=fair):
         rows = {}
         for place, found in enumerate(evaluations):
@@ -134,8 +139,7 @@ def shared_by_all(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Sh
                 break
             rows[place] = told
         else:
-            return Shared(score, rows)
-    return None
+            yield Shared(score, rows)
 
 
 def shared_by_most(evaluations: Sequence[Evaluation]) -> Shared | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -91,16 +92,17 @@ class View:
         if key not in self._cache:
             try:
                 self._cache[key] = arrays()[name].make(self, coverage)
-            except Exception as error:  # noqa: BLE001 (kept and raised: it would come again)
-                self._cache[key] = error
+            except Exception as error:  # it would come again; its own frames hold this view
+                self._cache[key] = copy(error)
+                raise
         found = self._cache[key]
         if isinstance(found, Exception):
-            raise found
+            raise copy(found)
         return found
 
     def forget(self) -> None:
-        """Let go of all arrays: what is asked for again is made again."""
-        self._cache.clear()
+        """Let go of the arrays of all rows: what is asked for again is made again."""
+        self._cache = {key: held for key, held in self._cache.items() if key[0] == _PART}
 
     @property
     def headline(self) -> float:
@@ -181,7 +183,7 @@ class View:
         evalset = self.evalset
         if evalset.n <= most:
             return self
-        key = ("part", float(most))
+        key = (_PART, float(most))
         if key not in self._cache:
             numbers = [column for each in evalset.beliefs for column in each.numbers().values()]
             keys = row_keys(evalset.y, *numbers)
@@ -204,6 +206,9 @@ class View:
             given=given,
             miss_range=self.miss_range,
         )
+
+
+_PART = "part"
 
 
 def _key(name: str, coverage: float) -> tuple[str, float]:

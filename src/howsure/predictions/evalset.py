@@ -333,7 +333,9 @@ def _check_sizes(own: Mapping[str, FloatArray | None], beliefs: Sequence[Predict
     for belief in beliefs:
         columns |= {f"{belief.kind}: {name}": value for name, value in belief.numbers().items()}
     for name, values in columns.items():
-        if values is None:
+        if values is None or (
+            values.min(initial=0.0) >= -LARGEST and values.max(initial=0.0) <= LARGEST
+        ):
             continue
         big = np.isfinite(values) & (np.abs(values) > LARGEST)
         if big.any():

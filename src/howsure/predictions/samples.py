@@ -10,7 +10,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, check_fraction
+from howsure.core.arrays import FloatArray, as_matrix, check_fraction, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.predictions.base import Prediction, Rows, interpolated, wanted_levels
 
@@ -52,6 +52,20 @@ class Samples(Prediction):
     def __init__(self, samples: npt.ArrayLike) -> None:
         object.__setattr__(self, "sorted_samples", np.sort(as_matrix(samples, "samples"), axis=1))
 
+    @classmethod
+    def owning(cls, samples: FloatArray) -> Self:
+        """The same of an array that nobody else holds: it is sorted in place."""
+        table = as_matrix(samples, "samples")
+        table.sort(axis=1)
+        return cls.rising(table)
+
+    @classmethod
+    def rising(cls, table: FloatArray) -> Self:
+        """The same of draws that were checked, and rise in each row."""
+        made = cls.__new__(cls)
+        object.__setattr__(made, "sorted_samples", table)
+        return made
+
     def _told(self) -> list[str]:
         return [f"m={self.size:,}"]
 
@@ -71,7 +85,7 @@ class Samples(Prediction):
 
     def take(self, rows: Rows) -> Self:
         """The same prediction for the rows chosen by an index or a mask."""
-        return type(self)(self.sorted_samples[rows])
+        return self.rising(self.sorted_samples[rows])
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """The draws of rank (m + 1)p, interpolated between ranks, shape (n, k)."""
@@ -141,8 +155,10 @@ class Samples(Prediction):
         """Standard deviation of the draws (divisor m − 1); exactly 0 where all are equal."""
         if self.size < 2:
             raise UnanswerableError("one sample a row gives no standard deviation")
-        table = self.sorted_samples
-        return np.where(table[:, 0] == table[:, -1], 0.0, table.std(axis=1, ddof=1))
+        table, spread = self.sorted_samples, np.empty(self.n)
+        for rows in row_blocks(self.n, self.size):
+            spread[rows] = table[rows].std(axis=1, ddof=1)
+        return np.where(table[:, 0] == table[:, -1], 0.0, spread)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws with replacement from the given draws, shape (n, size)."""
@@ -156,4 +172,4 @@ class Samples(Prediction):
         table, drawn = self.sorted_samples.copy(), y.copy()
         drawn[rows] = table[rows, place[rows]]
         table[rows, place[rows]] = y[rows]
-        return drawn, type(self)(table)
+        return drawn, self.owning(table)

@@ -533,23 +533,25 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
         )
     height, place = np.log(mass[some] * square[some]), log[some]
 
-    def slope(power: float) -> float:
-        load = height - 2.0 * power * place
-        own = np.exp(load - load.max())
-        return -float(np.sum(own * place) / np.sum(own))
-
     low, high = _POWERS
-    if slope(low) >= 0:
+    if _slope(low, height, place) >= 0:
         value = low
-    elif slope(high) <= 0:
+    elif _slope(high, height, place) <= 0:
         value = high
-    else:
-        value = float(optimize.brentq(slope, low, high, xtol=1e-12))
+    else:  # what a function holds that is solved stays in memory, its arguments do not
+        value = float(optimize.brentq(_slope, low, high, (height, place), xtol=1e-12))
     standard = square * np.exp(-2.0 * value * log)
     standard /= np.average(standard, weights=mass)
     known = np.nan if value in _POWERS else 1.0
     bend = 2.0 * float(np.average(standard * np.square(log), weights=mass))
     return _Power(value, known * (standard - 1.0) * log / bend)
+
+
+def _slope(power: float, height: FloatArray, place: FloatArray) -> float:
+    """Of the profile likelihood at a power, from logs of squared errors and of spreads."""
+    load = height - 2.0 * power * place
+    own = np.exp(load - load.max())
+    return -float(np.sum(own * place) / np.sum(own))
 
 
 def _power_of_samples(rows: Rows, samples: Samples) -> tuple[_Power, tuple[str, ...]]:

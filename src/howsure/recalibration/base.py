@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.stats.estimate import standard_error
@@ -191,6 +191,34 @@ def signature(prediction: Prediction) -> str:
 
 def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
+
+
+class Pieces:
+    """Predictions of one kind, of some rows each, put together."""
+
+    def __init__(self, first: Prediction, n: int) -> None:
+        self.first = first
+        self.tables = {
+            name: np.empty((n, *table.shape[1:])) for name, table in first.numbers().items()
+        }
+
+    def put(self, rows: IntArray, prediction: Prediction) -> None:
+        """Those of some rows."""
+        for name, table in prediction.numbers().items():
+            self.tables[name][rows] = table
+
+    def whole(self) -> Prediction:
+        """Those of all rows."""
+        first, tables = self.first, self.tables
+        if isinstance(first, Distribution):
+            return Distribution(first.law, tables)
+        if isinstance(first, Samples):
+            return Samples.rising(tables["samples"])
+        if isinstance(first, Quantiles):
+            return Quantiles(first.levels, tables["quantiles"])
+        if isinstance(first, Intervals):
+            return Intervals(tables["lower"], tables["upper"], first.coverages or None)
+        raise InputError(f"{first.kind} cannot be joined")
 
 
 def check_rows(calibration: EvalSet) -> None:

@@ -20,6 +20,7 @@ from howsure.recalibration.base import (
     POINT,
     Learnt,
     Method,
+    Pieces,
     Recalibrator,
     bare,
     belief_of,
@@ -420,20 +421,10 @@ class GroupRecalibrator(Recalibrator):
             note if len(groups) == len(made) or groups == [""] else f"{'; '.join(groups)}: {note}"
             for note, groups in notes.items()
         ]
-        return _joined(made, evalset.n), (*words, *_unseen_note(places, self.cells))
-
-
-def _joined(made: Sequence[tuple[IntArray, Prediction]], n: int) -> Prediction:
-    """Predictions of some rows each, put together."""
-    first = made[0][1]
-    tables = {name: np.empty((n, *table.shape[1:])) for name, table in first.numbers().items()}
-    for rows, prediction in made:
-        for name, table in prediction.numbers().items():
-            tables[name][rows] = table
-    if isinstance(first, Quantiles):
-        return Quantiles(first.levels, tables["quantiles"])
-    assert isinstance(first, Intervals)
-    return Intervals(tables["lower"], tables["upper"], first.coverages)
+        pieces = Pieces(made[0][1], evalset.n)
+        for chosen, prediction in made:
+            pieces.put(chosen, prediction)
+        return pieces.whole(), (*words, *_unseen_note(places, self.cells))
 
 
 @final

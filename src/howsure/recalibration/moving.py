@@ -208,7 +208,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> 
         high = min(max(math.floor(share * (1.0 + slack)), low), last)
         split = np.partition(values, (low, high))
         return float(split[low] / 2.0 + split[high] / 2.0)
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     total = np.cumsum(weights[order])
     share = level * float(total[-1])
     low = min(int(np.searchsorted(total, share * (1.0 - slack))), last)
@@ -227,7 +227,10 @@ def moved(
         middle, move, stretch = (
             each[:, None] if wide else each for each in (frame.center, shift, factor)
         )
-        return np.asarray(middle + move + stretch * (values - middle))
+        made = values - middle
+        made *= stretch
+        made += middle + move
+        return np.asarray(made)
 
     if isinstance(prediction, Distribution):
         parameters = dict(prediction.parameters)
@@ -238,7 +241,7 @@ def moved(
                 parameters[name] = factor * values
         return Distribution(prediction.law, parameters)
     if isinstance(prediction, Samples):
-        return Samples(at(prediction.sorted_samples))
+        return Samples.owning(at(prediction.sorted_samples))
     if isinstance(prediction, Quantiles):
         return Quantiles(prediction.levels, at(prediction.values), "sort")
     if isinstance(prediction, Intervals):

@@ -126,7 +126,8 @@ class ShapedColumns(Recalibrator):
         unit = floored(Frame.of(prediction).spread, self.floor)
         moves = unit[:, None] * np.array([learnt.value for learnt in self.parameters])
         if isinstance(prediction, Samples):
-            return Samples(prediction.sorted_samples + moves), ()
+            moves += prediction.sorted_samples
+            return Samples.owning(moves), ()
         assert isinstance(prediction, Quantiles)
         moved = Quantiles(prediction.levels, prediction.values + moves, crossing="sort")
         return moved, crossed_note(moved)
@@ -160,11 +161,12 @@ def _own_moves(
     unit = floored(frame.spread, floor)
     n, counts = effective_rows(rows)[0], rows.multiplicities
     low, high, share = _ranks(levels, n)
-    own = np.empty(len(levels))
+    own, given = np.empty(len(levels)), np.empty(len(levels))
     for column, ranks in enumerate(np.stack([low, high], axis=1)):
-        ends = order_statistics((rows.y - table[:, column]) / unit, ranks, counts)
+        values = table[:, column]
+        ends = order_statistics((rows.y - values) / unit, ranks, counts)
         own[column] = (1.0 - share[column]) * ends[0] + share[column] * ends[1]
-    given = np.average((table - frame.center[:, None]) / unit[:, None], axis=0, weights=counts)
+        given[column] = np.average((values - frame.center) / unit, weights=counts)
     weight, wanted = _weights(levels, n), given + own
     center = float(np.interp(0.5, levels, given))
     anchor = (center, center + float(np.interp(0.5, levels, weight * own)))

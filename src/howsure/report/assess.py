@@ -391,7 +391,7 @@ def assess_sets(
                 f"trials of {lead}",
                 partial(
                     tried,
-                    evalsets[place],
+                    models[place].found.view,
                     dependences[place],
                     found_here,
                     coverages=coverages,

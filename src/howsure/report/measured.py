@@ -18,7 +18,7 @@ from howsure.metrics.congruence.view import CongruenceReport
 from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
 from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
-from howsure.metrics.metric import Beside
+from howsure.metrics.metric import Beside, Question
 from howsure.predictions import EvalSet, LabelSets
 from howsure.report.assessment import Basis
 from howsure.report.document import noted
@@ -66,7 +66,13 @@ class Model:
             return
         entries = catalogue()
         keys = (name for name in KEY_NUMBERS if not entries[name].beside)
-        self.found = self._evaluated(dict.fromkeys((*MEASURES[""], *keys)), None)
+        names = list(dict.fromkeys((*MEASURES[""], *keys)))
+        found = None
+        for question in (Question.CALIBRATION, Question.TRADE):  # made of much that is theirs alone
+            last = max(k for k, name in enumerate(names) if entries[name].question is question)
+            found = self._evaluated(names[: last + 1], found)
+            found.view.forget()
+        self.found = self._evaluated(names, found)
         self.groups = self._grouped(self.found, compare_groups)
         asked = tuple(
             record

@@ -176,7 +176,7 @@ def spread_of(
         return _in_time(influence, weights, cluster, groups, size)
     unit = power_of_two(influence)  # so that squares neither vanish nor overflow
     psi = influence / unit
-    place = np.zeros(len(psi), dtype=np.int64) if groups is None else groups
+    place = np.zeros(1, dtype=np.int64) if groups is None else groups
     mass = None if weights is None else weights.values
 
     def sums(values: FloatArray) -> FloatArray:
@@ -187,9 +187,16 @@ def spread_of(
     equal = cluster is None and (weights is None or weights.kind == "frequency")
     with np.errstate(invalid="ignore", divide="ignore"):
         if equal:
-            moved = np.square(psi) if mass is None else mass * np.square(psi)
-            total = sums(np.ones(len(psi)) if mass is None else mass)
-            squares, cubes, units = sums(moved), sums(moved * psi), total
+            moved = np.square(psi)
+            if mass is not None:
+                moved, units = mass * moved, sums(mass)
+            elif groups is not None:
+                units = np.bincount(groups, minlength=size).astype(np.float64)
+            else:
+                units = np.array([float(len(psi))])
+            total, squares = units, sums(moved)
+            moved *= psi
+            cubes = sums(moved)
             degrees = total - 1.0
             error = np.sqrt(squares / (total * (total - 1.0)))
         else:
@@ -413,10 +420,11 @@ def quantile_statistic(
     values: FloatArray, level: float, *, weights: FloatArray | None = None
 ) -> Estimate:
     """Quantile of values: the mean of the least and the greatest that qualify."""
-    order = np.argsort(values)
-    ordered = values[order]
-    counts = np.ones(len(values)) if weights is None else weights[order]
-    cumulative = np.cumsum(counts)
+    if weights is None:
+        ordered, cumulative = np.sort(values), np.arange(1.0, len(values) + 1.0)
+    else:
+        order = np.argsort(values)
+        ordered, cumulative = values[order], np.cumsum(weights[order])
     total = float(cumulative[-1])
     last = len(ordered) - 1
 

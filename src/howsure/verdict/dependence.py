@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
@@ -243,17 +243,17 @@ def _of_clusters(
 def _in_file_order(held: EvalSet) -> Known:
     """Strong dependence of neighbours in a file that no column has evidently sorted."""
     rows = stretches(held.n)
-    columns = {"y": held.y, **({} if held.point is None else {"point": held.point})}
-    for each in held.beliefs:
-        columns |= {f"{each.kind} {name}": values for name, values in each.numbers().items()}
-    if rows.shape[1] > 2 and not is_sorted(_taken(columns, rows)):
-        found = file_dependence(signals(View(held.take(rows.ravel()))), rows.shape)
+    if rows.shape[1] > 2 and not any(is_sorted(part[rows]) for part in _columns(held, rows.size)):
+        looked = held if rows.size == held.n else held.take(rows.ravel())
+        found = file_dependence(signals(View(looked)), rows.shape)
         if found is not None:
             return found
     return "neither times nor clusters were given"
 
 
-def _taken(columns: Mapping[str, FloatArray], rows: IntArray) -> FloatArray:
-    """Chosen rows of several columns side by side, shape (*rows.shape, columns)."""
-    parts = [each.reshape(len(each), -1)[rows] for each in columns.values()]
-    return np.concatenate(parts, axis=-1)
+def _columns(held: EvalSet, rows: int) -> Iterator[FloatArray]:
+    """What is told of rows, some columns at a time, shape (n, columns)."""
+    tables = [held.y, *([] if held.point is None else [held.point])]
+    tables += [values for each in held.beliefs for values in each.numbers().values()]
+    for table in (each.reshape(held.n, -1) for each in tables):
+        yield from (table[:, some] for some in row_blocks(table.shape[1], rows))

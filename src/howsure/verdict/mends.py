@@ -31,10 +31,9 @@ from howsure.core.threads import one_thread
 from howsure.metrics.groups import groupings
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.miss_range import MISS_RANGE
-from howsure.metrics.shared import shared_by_all
+from howsure.metrics.shared import Score, all_shared, scored
 from howsure.metrics.view import RICHEST, View, choose_coverages
 from howsure.predictions import (
-    Distribution,
     EvalSet,
     Intervals,
     LabelSets,
@@ -43,9 +42,9 @@ from howsure.predictions import (
     Samples,
     content_order,
 )
-from howsure.recalibration import METHODS, recalibrate
-from howsure.recalibration.base import POINT, counts, kinds_of
-from howsure.recalibration.dispatch import Options
+from howsure.recalibration import METHODS, Recalibrator, recalibrate
+from howsure.recalibration.base import POINT, Pieces, counts, kinds_of
+from howsure.recalibration.dispatch import Options, applied
 from howsure.recalibration.recent import since_rows
 from howsure.stats.binomial import holm
 from howsure.stats.estimate import spread_of
@@ -263,11 +262,12 @@ def try_mends(evalset: EvalSet, *, coverages: Sequence[float] = (), seed: int = 
     """
     (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
     found, _ = judged(evalset, dependence, coverages=coverages, seed=seed)
-    return tried(evalset, dependence, found, coverages=coverages, seed=seed)
+    view = View(evalset, seed=seed)
+    return tried(view, dependence, found, coverages=coverages, seed=seed)
 
 
 def tried(
-    evalset: EvalSet,
+    view: View,
     dependence: Known,
     findings: Sequence[Finding],
     *,
@@ -277,14 +277,14 @@ def tried(
     prefix: str | None = "",
     miss_range: Sequence[float] = MISS_RANGE,
 ) -> Trials:
-    """The same of rows in the order of their content whose findings are known."""
+    """The same of a view of rows in the order of their content, whose findings are known."""
     red = tuple(each for each in findings if each.state == "bad" and each.id not in _NOT_MENDED)
-    kinds = kinds_of(evalset)
+    kinds = kinds_of(view.evalset)
     kind = next((each for each in _KINDS if each in kinds), "")
     other = any(each.id == "rows" and each.state == "bad" for each in findings)
     if not kind or LabelSets.kind in kinds or other:  # rows are put right before predictions
         return Trials(advice=None)
-    part = View(evalset, seed=seed).part(MOST_ROWS).evalset
+    part = view.part(MOST_ROWS).evalset
     ids, clear = tuple(each.id for each in red), _clear(red)
     worst = next((each.where for each in red if each.id == "groups"), "")
     bench = _Bench(
@@ -352,39 +352,64 @@ class _Bench:
                 yield each, ()
 
     def run(self) -> Trials:
-        """Fit, apply, score, judge; then choose."""
+        """Fit, apply, score, judge; then choose. The rows of one mend are held at a time."""
         folds = _folds(self.evalset, self.seed)
-        mended: list[tuple[Candidate, tuple[str, ...], Evaluation]] = []
-        refused: list[Trial] = []
         listed = list(self.candidates())
+        fits: list[_Fit] = []
+        refused: list[Trial] = []
         for place, (candidate, by) in enumerate(listed):
-            tell(f"trial of {candidate.method}", place, len(listed))
+            tell(f"fit of {candidate.method}", place, len(listed))
             try:
-                held = _cross_fitted(self.evalset, candidate.method, by, folds)
+                fits.append(_fitted(self.evalset, candidate, by, folds))
             except HowsureError as error:
                 refused.append(Trial(method=candidate.method, by=by, reason=str(error)))
-                continue
-            mended.append((candidate, by, self._evaluated(held)))
-        if not mended:
+        score, rows = self._score(folds, [each.few for each in fits])
+        made: list[_Made] = []
+        for place, fit in enumerate(fits):
+            tell(f"trial of {fit.candidate.method}", place, len(fits))
+            try:
+                made.append(self._made(fit, folds, score, rows))
+            except HowsureError as error:
+                method = fit.candidate.method
+                refused.append(Trial(method=method, by=fit.by, reason=str(error)))
+        if score is None or not made:
             return Trials(advice=None, trials=tuple(refused))
-        shared = shared_by_all([self._evaluated(self.evalset), *(each for _, _, each in mended)])
-        if shared is None:
-            reason = "no score suits the predictions before and after it"
-            refused += [Trial(method=c.method, by=by, reason=reason) for c, by, _ in mended]
-            return Trials(advice=None, trials=tuple(refused))
-        rows = shared.rows[0]
-        made = []
-        for place, (candidate, by, after) in enumerate(mended, 1):
-            drop = rows - shared.rows[place]
-            made.append(_Made(candidate, by, after.evalset, drop, self._gain(drop, rows)))
         tried = self._tried(made, rows)
         chosen = self._chosen(made, tried)
         return Trials(
-            advice=None if chosen is None else self._advice(tried[chosen], shared.score.title),
+            advice=None if chosen is None else self._advice(tried[chosen], score.title),
             trials=(*tried, *refused),
-            score=shared.score.title,
+            score=score.title,
             costs=self._costs(made, tried),
-            lifted=None if chosen is None else self._lifted(made[chosen].after),
+            lifted=None if chosen is None else self._lifted(made[chosen].covered),
+        )
+
+    def _score(self, folds: IntArray, few: Sequence[EvalSet]) -> tuple[Score | None, FloatArray]:
+        """The finest score in common, by a few rows as each mend leaves them; and each row's."""
+        before = self.evalset.take(_first(folds))
+        whole = self._evaluated(self.evalset)
+        for shared in all_shared([self._evaluated(each) for each in (before, *few)]):
+            rows = scored(whole, shared.score)
+            if not isinstance(rows, str):
+                return shared.score, rows
+        return None, np.zeros(self.evalset.n)
+
+    def _made(self, fit: _Fit, folds: IntArray, score: Score | None, rows: FloatArray) -> _Made:
+        """What is known of a mend once its rows are let go."""
+        if score is None:
+            raise InputError("no score suits the predictions before and after it")
+        after = _mended(self.evalset, fit.fitted, folds)
+        told = scored(self._evaluated(after), score)
+        if isinstance(told, str):
+            raise InputError(told)
+        drop = rows - told
+        return _Made(
+            fit.candidate,
+            fit.by,
+            drop,
+            self._gain(drop, rows),
+            self._healed(after),
+            self._covered(after),
         )
 
     def _tried(self, made: Sequence[_Made], rows: FloatArray) -> list[Trial]:
@@ -400,7 +425,7 @@ class _Bench:
         sure = {k for k, found in zip([*range(len(made)), *divided], proven, strict=True) if found}
         tried = []
         for place, (each, (t, p)) in enumerate(zip(made, tests, strict=True)):
-            heals, leaves, spoiled = self._healed(each.after)
+            heals, leaves, spoiled = each.healed
             aimed = each.candidate.aims & set(self.red)
             worse = t < -_WORSE or each.gain[2] < 0
             clear = bool(aimed & set(self.clear))
@@ -430,16 +455,18 @@ class _Bench:
         told = {name: getattr(trial, name) for name in names}
         return Advice(**told, score=score, model=self.evalset.model)
 
-    def _lifted(self, after: EvalSet) -> tuple[str, float, float] | None:
-        """The group that fails, with its coverage before and after."""
+    def _covered(self, evalset: EvalSet) -> float:
+        """Coverage of the group that fails; NaN where none does."""
         worst = self._worst_rows()
         if not worst.any():
-            return None
+            return math.nan
         coverage = headline_coverage(choose_coverages(self.evalset, self.coverages))
-        mass = counts(self.evalset)[worst]
-        covered = [View(held).get("covered", coverage)[worst] for held in (self.evalset, after)]
-        before, then = (float(np.average(each, weights=mass)) for each in covered)
-        return self.worst, before, then
+        covered = View(evalset).get("covered", coverage)[worst]
+        return float(np.average(covered, weights=counts(self.evalset)[worst]))
+
+    def _lifted(self, after: float) -> tuple[str, float, float] | None:
+        """The group that fails, with its coverage before and after."""
+        return None if math.isnan(after) else (self.worst, self._covered(self.evalset), after)
 
     def _parts(self, unit: FloatArray) -> Iterator[_Part]:
         """Groups, and thirds by width and in time: each with what a mean of its rows needs."""
@@ -471,9 +498,7 @@ class _Bench:
 
     def _evaluated(self, evalset: EvalSet) -> Evaluation:
         asked = ("crps", "mae")
-        found = evaluate(evalset, coverages=self.coverages, metrics=asked, seed=self.seed)
-        found.view.forget()  # many are held at once
-        return found
+        return evaluate(evalset, coverages=self.coverages, metrics=asked, seed=self.seed)
 
     def _gain(self, drop: FloatArray, rows: FloatArray) -> tuple[float, float, float]:
         """By which share a score falls, with its 95 % interval: a ratio of means."""
@@ -539,16 +564,26 @@ class _Bench:
         return costs
 
 
+class _Fit(NamedTuple):
+    """A mend as it was fitted on the other rows of each fold, and a few rows as it leaves them."""
+
+    candidate: Candidate
+    by: tuple[str, ...]
+    fitted: tuple[tuple[Recalibrator, ...], ...]
+    few: EvalSet
+
+
 class _Made(NamedTuple):
-    """A mend, the rows as it leaves them, how far each row's score falls, and the share by which
-    the mean score does, with its interval.
+    """A mend: how far each row's score falls, and the share by which the mean score does, with its
+    interval; what it heals, leaves and spoils; and the coverage then of the group that fails.
     """
 
     candidate: Candidate
     by: tuple[str, ...]
-    after: EvalSet
     drop: FloatArray
     gain: tuple[float, float, float]
+    healed: tuple[tuple[str, ...], tuple[str, ...], bool]
+    covered: float
 
 
 class _Part(NamedTuple):
@@ -604,47 +639,51 @@ def _folds(evalset: EvalSet, seed: int) -> IntArray:
     return places % FOLDS
 
 
-def _cross_fitted(evalset: EvalSet, method: str, by: tuple[str, ...], folds: IntArray) -> EvalSet:
-    """Every row as a mend leaves it that was fitted on the other folds."""
-    parts, rows = [], []
+def _first(folds: IntArray) -> IntArray:
+    """A row of each fold."""
+    return np.sort(np.unique(folds, return_index=True)[1])
+
+
+def _fitted(evalset: EvalSet, candidate: Candidate, by: tuple[str, ...], folds: IntArray) -> _Fit:
+    """A mend fitted for each fold on the others."""
+    fitted = []
     for fold in range(FOLDS):
-        held = folds == fold
-        train = evalset.take(~held)
-        parts.append(recalibrate(evalset.take(held), train, method=method, by=by).evalset)
-        rows.append(np.flatnonzero(held))
-    order = np.argsort(np.concatenate(rows), kind="stable")
-    joined = [_joined(each).take(order) for each in zip(*(p.beliefs for p in parts), strict=True)]
-    for each in joined:
-        if isinstance(each, Intervals) and not np.isfinite([each.lower, each.upper]).all():
-            raise InputError("folds are too small for finite intervals")
-    points = [part.point for part in parts if part.point is not None]
-    point = np.concatenate(points)[order] if points else None
-    return replace(evalset, beliefs=tuple(joined), point=point)
+        own, train = np.flatnonzero(folds == fold), evalset.take(folds != fold)
+        made = recalibrate(evalset.take(own[:1]), train, method=candidate.method, by=by)
+        fitted.append(made.recalibrators)
+    rows = _first(folds)
+    few = _mended(evalset.take(rows), fitted, folds[rows])
+    return _Fit(candidate, by, tuple(fitted), few)
 
 
-def _joined(parts: Sequence[Prediction]) -> Prediction:
-    """Predictions of one kind below each other."""
-    first = parts[0]
+def _mended(
+    evalset: EvalSet, fitted: Sequence[tuple[Recalibrator, ...]], folds: IntArray
+) -> EvalSet:
+    """Every row as the mend leaves it that was fitted on the other folds."""
+    beliefs: list[Pieces] = []
+    point = None if evalset.point is None else evalset.point.copy()
+    for fold, methods in enumerate(fitted):
+        rows = np.flatnonzero(folds == fold)
+        part = applied(methods, evalset.take(rows)).evalset
+        beliefs = beliefs or [Pieces(belief, evalset.n) for belief in part.beliefs]
+        for held, belief in zip(beliefs, part.beliefs, strict=True):
+            if not _same_levels(held.first, belief):
+                raise InputError("folds are too small for the same levels")
+            if (
+                isinstance(belief, Intervals)
+                and not np.isfinite([belief.lower, belief.upper]).all()
+            ):
+                raise InputError("folds are too small for finite intervals")
+            held.put(rows, belief)
+        if point is not None and part.point is not None:
+            point[rows] = part.point
+    return replace(evalset, beliefs=tuple(each.whole() for each in beliefs), point=point)
 
-    def stacked(values: Sequence[FloatArray]) -> FloatArray:
-        return np.concatenate(values)
 
-    if isinstance(first, Distribution):
-        laws = [part for part in parts if isinstance(part, Distribution)]
-        named = {name: stacked([law.parameters[name] for law in laws]) for name in first.parameters}
-        return Distribution(first.law, named)
-    if isinstance(first, Samples):
-        return Samples(stacked([p.sorted_samples for p in parts if isinstance(p, Samples)]))
-    if isinstance(first, Quantiles):
-        tables = [part for part in parts if isinstance(part, Quantiles)]
-        if any(not np.array_equal(table.levels, first.levels) for table in tables):
-            raise InputError("folds are too small for the same levels")
-        return Quantiles(first.levels, stacked([table.values for table in tables]))
-    if isinstance(first, Intervals):
-        bands = [part for part in parts if isinstance(part, Intervals)]
-        ends = (stacked([b.lower for b in bands]), stacked([b.upper for b in bands]))
-        return Intervals(*ends, first.coverages or None)
-    raise InputError(f"{first.kind} cannot be joined")
+def _same_levels(one: Prediction, other: Prediction) -> bool:
+    if isinstance(one, Quantiles) and isinstance(other, Quantiles):
+        return np.array_equal(one.levels, other.levels)
+    return True
 
 
 def _unit(evalset: EvalSet) -> FloatArray:

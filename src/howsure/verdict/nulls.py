@@ -630,7 +630,9 @@ def _called(view: View, asked: _Asked) -> Any:
 
 
 def _form(view: View, metric: Metric, coverage: float) -> Form:
-    """The form that answers on this content."""
+    """The form that answered on this content."""
+    if len(metric.forms) == 1:  # what it needs was let go
+        return metric.forms[0]
     reasons: list[str] = []
     for form in metric.forms:
         try:

@@ -20,6 +20,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.inputs.columns import CENSORED, EVENTS, in_words
 from howsure.metrics.view import RICHEST, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
+from howsure.stats.dominance import lowest
 from howsure.verdict.copies import SURE, Copies, RowFault, centre_of, copies, step_of
 
 MOST_ROWS = 20_000
@@ -611,12 +612,11 @@ def other_order(evalset: EvalSet) -> RowFault | None:
     """y, or predictions, moved by some rows or turned round, in the order of the file."""
     if evalset.n < 2 * _FEWEST:
         return None
-    order = np.arange(evalset.n)
+    order = np.arange(min(evalset.n, MOST_ROWS))
     if evalset.rows is not None:
         if evalset.rows.dtype.kind not in "iuf":
             return None
-        order = np.argsort(evalset.rows, kind="stable")
-    order = order[:MOST_ROWS]
+        order = lowest(evalset.rows, MOST_ROWS)
     y, centre = evalset.y[order], centre_of(evalset, order)
     if np.ptp(y) == 0 or np.ptp(centre) == 0:
         return None

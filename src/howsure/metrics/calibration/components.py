@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
 from howsure.core.weights import Weights
@@ -136,16 +136,15 @@ class Components:
 
 def legendre(u: FloatArray) -> FloatArray:
     """Shifted Legendre polynomials of order 1 to 4, orthonormal on [0, 1]; shape (4, n)."""
-    x = 2.0 * u - 1.0
-    square = x * x
-    return np.stack(
-        [
-            math.sqrt(3.0) * x,
-            math.sqrt(5.0) / 2.0 * (3.0 * square - 1.0),
-            math.sqrt(7.0) / 2.0 * x * (5.0 * square - 3.0),
-            3.0 / 8.0 * ((35.0 * square - 30.0) * square + 3.0),
-        ]
-    )
+    made = np.empty((4, *u.shape))
+    for rows in row_blocks(len(u), u[:1].size):
+        x = 2.0 * u[rows] - 1.0
+        square = x * x
+        made[0, rows] = math.sqrt(3.0) * x
+        made[1, rows] = math.sqrt(5.0) / 2.0 * (3.0 * square - 1.0)
+        made[2, rows] = math.sqrt(7.0) / 2.0 * x * (5.0 * square - 3.0)
+        made[3, rows] = 3.0 / 8.0 * ((35.0 * square - 30.0) * square + 3.0)
+    return made
 
 
 def cell_polynomials(share: FloatArray, most: int = 4) -> FloatArray:
@@ -210,11 +209,12 @@ def pit_components(
         return np.asarray(np.average(values, axis=1, weights=fit_share))
 
     at = place(0.0, 1.0)
-    plain = polynomials(at)
-    orders = len(plain)
+    orders = len(polynomials(at[..., :1]))
+    unit = np.eye(orders)
+    plain = _combined(unit[:2], polynomials, at)
     covariance = np.eye(orders) if right is None else right.covariance()
     test = partial(mean_test, weights=weights, cluster=cluster, right=right)
-    guess = np.average(plain[:2], axis=1, weights=share)
+    guess = np.average(plain, axis=1, weights=share)
     start = np.array([shift_of(guess[0]), math.log(scale_of(guess[1]))])
     fit = partial(_fitted, means, step=step)
     try:
@@ -228,36 +228,37 @@ def pit_components(
         bias = Estimate(
             _shifted(means, float(start[0])),
             (guess[0] - plain[0]) / _SLOPE,
-            p=test(plain[0], size, factors=np.eye(orders)[0], exact=True),
+            p=test(plain[0], size, factors=unit[0], exact=True),
             null_lower=-reach,
             null_upper=reach,
         )
         return Components(bias=bias, spread=missing, skew=missing, tails=missing)
+    del plain
 
-    def tested(rows: FloatArray, factors: FloatArray) -> tuple[float, float]:
-        """The p-value of a combination's mean, and its standard deviation in a right model."""
-        size = math.sqrt(float(factors @ covariance @ factors))
-        return test(factors @ rows, size, factors=factors), size
+    def size_of(factors: FloatArray) -> float:
+        """The standard deviation of a combination in a right model."""
+        return math.sqrt(float(factors @ covariance @ factors))
 
     tests = []
-    for order, unit in ((0, np.array([0.0, 1.0])), (1, np.array([1.0, 0.0]))):
-        factors = np.eye(orders)[order]
+    for order, other in ((0, np.array([0.0, 1.0])), (1, np.array([1.0, 0.0]))):
+        factors = unit[order].copy()
         try:  # the other is taken out, so that neither leaks
-            free, tilts = fit(start * unit, free=[1 - order])
+            free, tilts = fit(start * other, free=[1 - order])
             factors[1 - order] = -tilts[order, 0] / tilts[1 - order, 0]
         except UnanswerableError:  # this one is so far off that the other is flat
-            free = both * unit
-        tests.append(tested(polynomials(place(free[0], math.exp(free[1]))), factors)[0])
+            free = both * other
+        (rows,) = _combined(factors[None], polynomials, place(free[0], math.exp(free[1])))
+        tests.append(test(rows, size_of(factors), factors=factors))
     solved = np.linalg.inv(slopes[:2])
     left = np.zeros(2)
     for _ in range(1 if fit_on is None else 3):  # a fit on a part is but a start
         both = both + left
-        fitted = polynomials(place(both[0], math.exp(both[1])))
-        moves = -solved @ fitted[:2]  # first-order influence of each row on b and log k
+        fitted = place(both[0], math.exp(both[1]))
+        moves = _combined(-solved @ unit[:2], polynomials, fitted)  # influences on b and log k
         left = np.average(moves, axis=1, weights=share)
         if np.abs(left).max() < _STILL:
             break
-    n = float(len(fitted[0])) if weights is None else weights.effective_n
+    n = float(moves.shape[1]) if weights is None else weights.effective_n
     noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
     chance = REACH * np.sqrt(noise / n)
     chance *= [wider_by(each - each.mean(), weights, cluster) for each in moves]
@@ -278,20 +279,28 @@ def pit_components(
     )
     beyond = _beyond(at, cells, share)
     shapes = []
-    for order, unit in zip((2, 3), DISTORTION, strict=True):
+    for order, distortion in zip((2, 3), DISTORTION, strict=True):
         if orders <= order:
             shapes.append(Estimate(math.nan, reason=f"{orders + 1} cells are too few for it"))
             continue
-        factors = np.eye(orders)[order]
+        factors = unit[order].copy()
         factors[:2] = -slopes[order] @ solved
-        rest = factors @ fitted
-        p, size = tested(fitted, factors)
-        mean = weighted_mean(rest, share)
-        value, reach = unit * mean, unit * size * REACH / math.sqrt(n)
+        (rest,) = _combined(factors[None], polynomials, fitted)
+        size, mean = size_of(factors), weighted_mean(rest, share)
+        p = test(rest, size, factors=factors)
+        value, reach = distortion * mean, distortion * size * REACH / math.sqrt(n)
         reach *= wider_by(rest - mean, weights, cluster)
-        found = Estimate(value, unit * rest - value, p=p, null_lower=-reach, null_upper=reach)
+        found = Estimate(value, distortion * rest - value, p=p, null_lower=-reach, null_upper=reach)
         shapes.append(replace(found, details=beyond))
     return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
+
+
+def _combined(factors: FloatArray, polynomials: Polynomials, place: npt.NDArray[Any]) -> FloatArray:
+    """Combinations of the polynomials at the rows' places, shape (combinations, n)."""
+    made = np.empty((len(factors), place.shape[-1]))
+    for rows in row_blocks(place.shape[-1], factors.shape[1]):
+        made[:, rows] = factors @ polynomials(place[..., rows])
+    return made
 
 
 def _fitted(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
 from howsure.metrics.calibration.components import (
@@ -49,7 +49,6 @@ FIT_ROWS = 20_000
 """Rows that shift and scale are fitted on; the components are those of all rows."""
 MOST_TIES = 0.01
 """Share of rows whose y equals a member or quantile, past which ties are not mere rounding."""
-_BLOCK = 10_000_000
 _DRAWN_ROWS = 1_000
 _ROUNDING = 1e-9
 
@@ -79,7 +78,7 @@ class _Placed:
     cells: FloatArray | None = None
     table: FloatArray | None = None
     jumps: bool = False
-    exchange: Callable[[float, float, IntArray], tuple[FloatArray, FloatArray]] | None = None
+    exchange: Callable[[float, float, slice], tuple[FloatArray, FloatArray]] | None = None
     """Of some rows the members with y, and φ_2 of each in rising order, were it y."""
 
 
@@ -92,7 +91,8 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
         if distribution.discrete:
             ends = np.stack([view.get("cdf_left"), view.get("cdf")])
             return _Placed(by_normal_scores(ends), over_jumps, jumps=True)
-        low, middle, high = distribution.quantile(special.ndtr([-1.0, 0.0, 1.0])).T
+        levels = special.ndtr([-1.0, 0.0, 1.0])  # one at a time, for columns of three are slow
+        low, middle, high = (distribution.quantile(level)[:, 0] for level in levels)
         unit = (high - low) / 2.0
         return _Placed(
             lambda b, k: distribution.cdf(middle + (y - middle - b * unit) / k), legendre
@@ -107,15 +107,15 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
             place = by_normal_scores(ends / (size + 1.0))
             means = partial(over_cells, table, cells)
 
-            def pooled(b: float, k: float, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+            def pooled(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
                 values = np.sort(np.column_stack([members[rows], y[rows]]), axis=1)
                 second = means(pooled_blocks(values).reshape(2, -1))[1]
                 return values, second.reshape(values.shape)
 
             return _Placed(place, means, cells, table, jumps=True, exchange=pooled)
-        centre, unit = members.mean(axis=1), members.std(axis=1, ddof=1)
+        centre, unit = samples.point(), samples.sd()
 
-        def together(b: float, k: float, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        def together(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
             moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
             return np.column_stack([members[rows], moved]), table[1]
 
@@ -200,15 +200,12 @@ def _response(view: View, coverage: float) -> Estimate:
     tied = found.jumps and found.exchange is not None  # such values are exchanged as they are
     if not math.isnan(fitted.spread.value) and not tied:
         shift, scale = fitted.bias.value, fitted.spread.value
-    signal = found.polynomials(found.place(shift, scale))[1]
+    signal = found.polynomials(found.place(shift, scale))[1].copy()  # the others are let go
     expected: FloatArray | float = 0.0
     if found.exchange is not None and found.cells is not None:
-        parts = max(evalset.n * len(found.cells) // _BLOCK, 1)
-        blocks = [
-            exchanged_response(*found.exchange(shift, scale, rows), rank)
-            for rows in np.array_split(np.arange(evalset.n), parts)
-        ]
-        expected = np.concatenate(blocks)
+        expected = np.empty(evalset.n)
+        for rows in row_blocks(evalset.n, len(found.cells)):
+            expected[rows] = exchanged_response(*found.exchange(shift, scale, rows), rank)
     return judge(signal, rank(uncertainty), _size_by_spread, expected=expected)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +42,7 @@ from howsure.metrics.characteristic.operating import (
     operating_point,
 )
 from howsure.metrics.characteristic.toolkit import ToolkitCurve, toolkit_curve
-from howsure.metrics.characteristic.trace import Trace, axes_needed, find_kinks, trace
+from howsure.metrics.characteristic.trace import AXES, Trace, axes_needed, find_kinks, trace
 
 Range = tuple[float, float]
 
@@ -685,11 +686,12 @@ def auucc(
     return found.value if found.complete else math.inf
 
 
-def curve_of(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> CharacteristicCurve:
-    """The curve of bands that were checked already."""
-    return CharacteristicCurve(
-        x_axis=x_axis, y_axis=y_axis, bands=bands, trace=trace(find_kinks(bands), bands)
-    )
+def curve_of(
+    bands: Bands, x_axis: XAxis, y_axis: YAxis, axes: Collection[str] = AXES
+) -> CharacteristicCurve:
+    """The curve of bands that were checked already; of its points only these axes are known."""
+    traced = trace(find_kinks(bands, axes), bands, axes)
+    return CharacteristicCurve(x_axis=x_axis, y_axis=y_axis, bands=bands, trace=traced)
 
 
 AXIS_TITLES = {

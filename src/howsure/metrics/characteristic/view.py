@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint
-from howsure.metrics.characteristic.area import AreaRequest, Reading
+from howsure.metrics.characteristic.area import AreaRequest, Reading, gain_of
 from howsure.metrics.characteristic.bands import Bands, YAxis, checked_bands
 from howsure.metrics.characteristic.curve import curve_of
 from howsure.metrics.characteristic.operating import Cost
@@ -35,18 +35,26 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 
+class Against(NamedTuple):
+    """The curve of some bands, that of a constant band, and the scales that capture their rows."""
+
+    own: CharacteristicCurve
+    constant: CharacteristicCurve
+    scales: tuple[FloatArray, ...]
+
+
 def area_statistic(curve: CharacteristicCurve, outside: IntArray) -> Estimate:
     """Exact area under the curve (AUUCC), in units of y; lower is better."""
     found = curve.area()
     if not found.complete:
         return Estimate(math.inf, reason=found.reason)
-    influence = _partial(curve.bands).influence
+    influence = _partial(curve.bands, curve.bands.critical()).influence
     told = f"{_outside(outside)}; midpoints stand for these points" if len(outside) else ""
     return Estimate(found.value, influence, reason=told, details={"convention": "exact"})
 
 
 def gain_statistic(
-    curve: CharacteristicCurve,
+    curves: Against,
     outside: IntArray,
     part: MissRange | None = None,
     *,
@@ -60,16 +68,17 @@ def gain_statistic(
     if part is not None:
         request = AreaRequest(y_range=part, reading=reading)
         details |= {"reading": reading, "miss_range": f"{part[0]:g} to {part[1]:g}"}
-    if curve.bands.one_width:
-        none = np.zeros(len(curve.bands))
+    bands = curves.own.bands
+    if bands.one_width:
+        none = np.zeros(len(bands))
         return Estimate(0.0, none, reason="every row has the same width", details=details)
-    found = curve.gain_by(request)
+    found = gain_of(curves.own.area_by(request), curves.constant.area_by(request))
     if math.isnan(found.value):
         return Estimate(math.nan, reason=found.reason)
     if part is not None:
         details |= {"area": found.area.value, "constant_area": found.constant.value}
-    both = (curve.bands, curve.bands.constant())
-    own, constant = (_partial(bands, part or (0.0, 1.0), reading) for bands in both)
+    both = zip((bands, curves.constant.bands), curves.scales, strict=True)
+    own, constant = (_partial(*each, part or (0.0, 1.0), reading) for each in both)
     influence = None
     if own.influence is not None and constant.influence is not None:
         ratio = own.value / constant.value
@@ -81,13 +90,15 @@ def _outside(rows: IntArray) -> str:
     return f"the point lies outside its interval in {len(rows):,} rows (first at row {rows[0]:,})"
 
 
-def _partial(bands: Bands, part: MissRange = (0.0, 1.0), reading: Reading = "under") -> Estimate:
+def _partial(
+    bands: Bands, scale: FloatArray, part: MissRange = (0.0, 1.0), reading: Reading = "under"
+) -> Estimate:
     """Area where the miss rate is in a range, with its influence.
 
     Up to a share s, with K the scale that s of the rows exceed, it is c·mean (k − K)₊ under the
     curve, and s·c·K more to its left. A range is the difference of two such areas.
     """
-    scale, weights = bands.critical(), bands.weights
+    weights = bands.weights
     width = (bands.below + bands.above) / 2.0
     half = float(np.average(width, weights=weights))
     low, high = (_scales(scale, weights, share, reading) for share in part)
@@ -138,6 +149,14 @@ def bands_of(view: View, _: float = math.nan) -> Bands:
 def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
     """The bandwidth–miss-rate curve of these bands."""
     return curve_of(view.get("bands"), "bandwidth", "miss_rate")
+
+
+def against_constant(view: View, _: float = math.nan) -> Against:
+    """Two curves of bandwidth against misses."""
+    bands: Bands = view.get("bands")
+    both, axes = (bands, bands.constant()), ("miss_rate", "bandwidth")
+    own, constant = (curve_of(each, "bandwidth", "miss_rate", axes) for each in both)
+    return Against(own, constant, tuple(each.critical() for each in both))
 
 
 def recentred_rows(view: View, _: float = math.nan) -> IntArray:
@@ -265,7 +284,7 @@ def _partial_gain(*, reading: Reading, **words: Any) -> Metric:
         units="%",
         forms=(
             Form(
-                needs=("characteristic", "recentred_rows", "miss_range"),
+                needs=("against_constant", "recentred_rows", "miss_range"),
                 function=gain_statistic,
                 reduce="statistic",
                 weighted=False,
@@ -321,7 +340,7 @@ _ENTRIES = (
         units="%",
         forms=(
             Form(
-                needs=("characteristic", "recentred_rows"),
+                needs=("against_constant", "recentred_rows"),
                 function=gain_statistic,
                 reduce="statistic",
                 weighted=False,
@@ -355,6 +374,7 @@ TOPIC = Topic(
     arrays={
         "bands": bands_of,
         "characteristic": characteristic_view,
+        "against_constant": against_constant,
         "recentred_rows": recentred_rows,
         "miss_range": _miss_range,
     },
