@@ -147,6 +147,7 @@ def toolbox(rows: int = 20_000) -> list[float]:
 def numbers(source: Path, folder: str, *arguments: str) -> list[float]:
     """What a process prints last, with the howsure of a tree."""
     env = os.environ | {"PYTHONPATH": str(source / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have theirs
     command = [sys.executable, *arguments]
     run = subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, check=False)
     if run.returncode:

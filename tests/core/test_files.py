@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.core.files import atomic_write, replacing
+from howsure.core.files import atomic_write, cache_folder, remembered, replacing
 
 
 def names(folder: Path) -> list[str]:
@@ -80,3 +80,38 @@ def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
 def test_a_long_name_may_be_written(tmp_path: Path) -> None:
     atomic_write(tmp_path / ("a" * 251 + ".csv"), "text")
     assert names(tmp_path) == ["a" * 251 + ".csv"]
+
+
+def test_what_is_dear_to_make_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made: list[str] = []
+
+    def make() -> str:
+        made.append("one\r\ntwo é\n")
+        return made[-1]
+
+    assert {remembered("text 1", make) for _ in range(3)} == {"one\r\ntwo é\n"}
+    assert len(made) == 1
+    assert remembered("text 2", make) == made[0]
+    assert len(made) == 2
+    path = cache_folder() / "made" / "text 1"
+    for broken in (path.read_bytes()[:-1], b"", b"\xff\n"):
+        path.write_bytes(broken)
+        assert remembered("text 1", make) == remembered("text 1", make) == made[0]
+    assert len(made) == 5
+
+
+def test_what_cannot_be_kept_is_made_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "howsure").write_text("a file, no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = iter("ab")
+    assert [remembered("text", lambda: next(made)) for _ in range(2)] == ["a", "b"]
+    monkeypatch.delenv("XDG_CACHE_HOME")
+
+    def homeless() -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert remembered("text", lambda: "c") == "c"

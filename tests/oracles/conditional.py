@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist, squareform
 
 def lowest_slab(covered: np.ndarray, rows: np.ndarray, direction: np.ndarray, least: int) -> float:
     """Lowest coverage between two parallel planes with at least so many rows, by trying all."""
-    place = rows @ direction
+    place = np.round(rows @ direction, 12)  # rows on one plane differ by rounding
     best = math.inf
     for low in place:
         for high in place:

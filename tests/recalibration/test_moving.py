@@ -60,6 +60,16 @@ def test_a_weighted_quantile_is_the_middle_of_the_least_losses(
     )
 
 
+def test_a_weighted_quantile_of_many_values_is_that_of_repeated_ones() -> None:
+    rng = np.random.default_rng(0)
+    values, counts = rng.normal(size=6_000).round(2), rng.integers(1, 4, 6_000)
+    for level in (0.001, 0.25, 0.5, 0.9, 0.999):
+        for seen, times in ((values, counts), (np.sort(values), np.sort(counts))):
+            even = np.ones(int(times.sum()))
+            repeated = weighted_quantile(np.repeat(seen, times), even, level)
+            assert weighted_quantile(seen, times.astype(float), level) == repeated
+
+
 def test_one_shift_and_one_factor_have_the_least_pinball_loss() -> None:
     y, table = table_rows(60)
     frame, mass = Frame.of(table), child(1, "mass").integers(1, 4, 60).astype(float)

@@ -176,6 +176,24 @@ def test_a_smooth_kernel_needs_no_products_and_a_rough_one_few():
     assert 1 <= rough.iterations <= 12
 
 
+def test_the_spectrum_of_a_smooth_kernel_solves_many_targets_and_then_counts():
+    rng = child(17, "spectrum")
+    x, targets = rng.normal(size=(600, 2)), rng.normal(size=(600, 150))
+    counts = np.bincount(rng.integers(0, 600, 600), minlength=600)
+    system, gram = RidgeSystem(RBF(0.3), x, 0.1), RBF(0.3).gram(x, x)
+    for seen in (None, counts):
+        found, truth = system.solve(targets, seen), dense(RBF(0.3), x, targets, 0.1, seen)
+        assert found.solver == "spectrum"
+        np.testing.assert_allclose(found.coefficients, truth, atol=1e-12)
+        wrong = np.linalg.norm(system.fitted(found) - gram @ truth, axis=1).max()
+        assert wrong <= found.error + 1e-12 < 1e-8
+        assert found.residual < 1e-9
+    for size in (1e-60, 1e60):
+        scaled = system.solve(size * targets).coefficients
+        np.testing.assert_allclose(scaled / size, system.solve(targets).coefficients, atol=1e-15)
+    assert RidgeSystem(Laplacian(5.0), x, 0.1).solve(targets).solver == "cholesky"
+
+
 def test_products_by_tiles_are_those_of_the_whole_matrix():
     x = child(6, "tiles").normal(size=(4500, 2))
     vectors = child(6, "vectors").normal(size=(4500, 2))

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from pathlib import Path
 
-from howsure.core.errors import InputError
+from howsure.core.errors import HowsureError, InputError
 
 
 def cache_folder() -> Path:
     """The user's cache of howsure: ``XDG_CACHE_HOME`` or ``~/.cache``, and ``howsure`` in it."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howsure"
+
+
+def remembered(name: str, make: Callable[[], str]) -> str:
+    """A text that is dear to make, by its name in the user's cache; if not whole there, made."""
+    path: Path | None = None
+    with suppress(OSError, RuntimeError, UnicodeError):  # such as a user without a home
+        path = cache_folder() / "made" / name
+        check, _, text = path.read_bytes().decode().partition("\n")
+        if check == _digest(text):
+            return text
+    text = make()
+    with suppress(OSError, HowsureError):  # where nothing can be written it is made each time
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic_write(path, f"{_digest(text)}\n{text}")
+    return text
 
 
 @contextmanager
@@ -117,6 +134,10 @@ def _flush(path: Path) -> None:
     """Wait until the content is on the disk, so that a crash cannot leave an empty file."""
     with path.open("rb") as handle:
         os.fsync(handle.fileno())
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _refused(path: str | os.PathLike[str], error: Exception) -> InputError:

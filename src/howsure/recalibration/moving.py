@@ -208,12 +208,36 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> 
         high = min(max(math.floor(share * (1.0 + slack)), low), last)
         split = np.partition(values, (low, high))
         return float(split[low] / 2.0 + split[high] / 2.0)
-    order = np.argsort(values)
-    total = np.cumsum(weights[order])
-    share = level * float(total[-1])
+    share = level * float(weights.sum())
+    values, weights, before = _around(values, weights, share)
+    order, last = np.argsort(values, kind="stable"), len(values) - 1
+    total = before + np.cumsum(weights[order])
     low = min(int(np.searchsorted(total, share * (1.0 - slack))), last)
     high = min(int(np.searchsorted(total, share * (1.0 + slack), side="right")), last)
     return float(values[order[low]] / 2.0 + values[order[high]] / 2.0)
+
+
+_SEEN = 500  # values whose order tells about where a quantile of many lies
+
+
+def _around(
+    values: FloatArray, weights: FloatArray, share: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """Values about the one where the running weight has a sum, their weights, and that before."""
+    step = len(values) // _SEEN
+    if step < 4:
+        return values, weights, 0.0
+    seen = np.argsort(values[::step])
+    total = np.cumsum(weights[::step][seen])
+    ends = share * total[-1] / float(weights.sum()) + total[-1] * np.array([-0.1, 0.1])
+    first, last = np.clip(np.searchsorted(total, ends), 0, len(seen) - 1)
+    low, high = values[::step][seen[first]], values[::step][seen[last]]
+    below, inside = values < low, (values >= low) & (values <= high)
+    before, within = float(weights[below].sum()), float(weights[inside].sum())
+    room = 1e-9 * share
+    if not before < share - room or not before + within > share + room:
+        return values, weights, 0.0
+    return values[inside], weights[inside], before
 
 
 @np.errstate(all="ignore")

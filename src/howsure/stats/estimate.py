@@ -302,17 +302,17 @@ def skewed_ends(
     most = 3.0 * (np.sqrt(np.square(z) + 2.0 / 3.0) - z)
     k = np.clip((_LIFT_SQUARES if squares else _LIFT) * spread.skew, -most, most)
 
-    def times(side: float) -> FloatArray:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inner = k * (side * z - k / 6.0)
-            inner = np.where(inner < _ROOT, -1.0, inner)  # cut, but for rounding
-            found = 3.0 / k * np.expm1(np.log1p(inner) / 3.0)
-        near = side * z - k / 6.0  # its series, where the quotient would lose digits
-        near = near * (1.0 - k * near / 3.0 * (1.0 - 5.0 * k * near / 9.0))
-        return np.where(np.abs(k) < 1e-5, near, found)
-
-    centre = np.asarray(value, dtype=np.float64)
-    return centre - times(1.0) * spread.error, centre - times(-1.0) * spread.error
+    side = np.array([[1.0], [-1.0]])
+    near = side * z - k / 6.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner = k * near
+        inner = np.where(inner < _ROOT, -1.0, inner)  # cut, but for rounding
+        far = 3.0 / k * np.expm1(np.log1p(inner) / 3.0)
+    # the quotient would lose digits where k is small: there its series
+    series = near * (1.0 - k * near / 3.0 * (1.0 - 5.0 * k * near / 9.0))
+    times = np.where(np.abs(k) < 1e-5, series, far)
+    low, high = np.asarray(value, dtype=np.float64) - times * spread.error
+    return low, high
 
 
 def like_rows(

@@ -154,7 +154,7 @@ def dense_factor(
         return np.zeros((size, 1)), float(np.maximum(diagonal, 0.0).sum())
     lower, order, rank, _ = lapack.dpstrf(matrix.T, tol=stop, lower=1, overwrite_a=1)
     factor = np.empty((size, rank))
-    factor[order - 1] = np.tril(lower)[:, :rank]
+    factor[order - 1] = np.tril(lower[:, :rank])
     residual = diagonal - np.einsum("ij,ij->i", factor, factor)
     _check_residual(residual, np.sqrt(np.finfo(np.float64).eps) * scale, name)
     return factor, float(np.maximum(residual, 0.0).sum())

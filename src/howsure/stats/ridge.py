@@ -1,7 +1,7 @@
 """Regularised systems with a kernel matrix: (K + ρI) C = T, and predictions from C.
 
-`RidgeSystem` chooses between a Cholesky factor and preconditioned block conjugate gradients,
-says what it did, and measures the residual of every solve.
+`RidgeSystem` chooses between the spectrum of a smooth kernel, a Cholesky factor and preconditioned
+block conjugate gradients, says what it did, and measures or bounds the residual of every solve.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.progress import tell
 from howsure.stats.gram import GramOperator, cross_product, tiles
 from howsure.stats.kernels import Kernel, check_positive_definite
-from howsure.stats.low_rank import landmark_factor
+from howsure.stats.low_rank import dense_factor, landmark_factor
 from howsure.stats.namespace import (
     Array,
     add_to_diagonal,
@@ -34,6 +34,9 @@ _BLOCK = 256  # right-hand sides solved together
 _RANK = 200  # largest rank of the preconditioner
 _PERCENT = 100
 _CHOLESKY_SHARE = 30  # a Cholesky factor pays off from n / this right-hand sides on
+_SPECTRUM_SHARE = 4  # the spectrum of a smooth kernel does so from n / this on
+_SMOOTH = 1e-3  # share of the trace that the preconditioner of a smooth kernel leaves out
+_FINE = 1e-5  # of ρ: eigenvalues below change a solution so little that 32 bits carry it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +118,7 @@ class KernelSystem(ABC):
     def _in_range(self, targets: FloatArray) -> FloatArray:
         """Refuse targets whose solution's squares overflow the number type."""
         size = max(1.0, 1.0 / self.ridge, math.sqrt(self._peak))
-        largest = float(np.abs(targets).max(initial=0.0))
+        largest = max(float(targets.max(initial=0.0)), -float(targets.min(initial=0.0)))
         if size * largest * targets.size > math.sqrt(self._largest()):
             raise DegenerateError(
                 f"targets must be smaller to be solved for in {self.options.dtype}, got numbers of "
@@ -131,8 +134,8 @@ class RidgeSystem(KernelSystem):
     """(K + ρI) C = T for a kernel matrix K of n rows, ρ = n λ, and predictions from C.
 
     With counts c (rows seen c times, as in a bootstrap sample) the system is the one of the
-    repeated rows: only the diagonal changes, so K and the factor behind the preconditioner are
-    shared, and a Cholesky factor is not.
+    repeated rows: only the diagonal changes, so K, its spectrum and the factor behind the
+    preconditioner are shared, and a Cholesky factor is not.
 
     Parameters
     ----------
@@ -153,7 +156,7 @@ class RidgeSystem(KernelSystem):
     [0.5, 0.0]
     """
 
-    __slots__ = ("_cholesky", "_factor", "_preconditioner", "operator")
+    __slots__ = ("_cholesky", "_factor", "_preconditioner", "_spectrum", "operator")
 
     def __init__(
         self,
@@ -167,10 +170,13 @@ class RidgeSystem(KernelSystem):
         self._cholesky: Array | None = None
         self._factor: tuple[Array, Array] | None = None
         self._preconditioner: Preconditioner | None = None
+        self._spectrum: tuple[Array, Array, Array, float] | None = None
 
     def solve(self, targets: FloatArray, counts: FloatArray | None = None) -> Solution:
         right = like(self._in_range(targets), self.rows)
         root = None if counts is None else like(np.sqrt(counts)[:, None], self.rows)
+        if self._smooth(right.shape[1] if counts is None else 0):
+            return self._by_spectrum(right, None if root is None else root * root)
         if self._direct(right.shape[1]):
             return self._by_cholesky(right, root)
         try:
@@ -221,6 +227,49 @@ class RidgeSystem(KernelSystem):
         if self.options.method == "iterative":
             return False
         return self.operator.fits and columns * _CHOLESKY_SHARE >= len(self.rows)
+
+    def _smooth(self, columns: int) -> bool:
+        """Whether K's spectrum is known, or pays off for so many columns, and its rank is low."""
+        rows, fits = len(self.rows), self.options.method == "auto" and self.operator.fits
+        plain = isinstance(self.rows, np.ndarray) and self.rows.dtype == np.float64
+        enough = self._spectrum is None and columns * _SPECTRUM_SHARE >= rows
+        if enough and fits and plain and self._left_out(None) <= _SMOOTH * rows * self._peak:
+            factor, left = dense_factor(np.array(self.operator.matrix(), dtype=np.float64))
+            values, vectors = np.linalg.eigh(factor.T @ factor)
+            seen = values > 0.1 * self.options.accuracy * self.ridge
+            left += float(values[~seen].max(initial=0.0))
+            values, basis = values[seen][::-1], factor @ vectors[:, seen][:, ::-1]
+            fine = basis[:, values <= _FINE * self.ridge].astype(np.float32)
+            self._spectrum = basis, values, fine, left
+        return self._spectrum is not None and 2 * len(self._spectrum[1]) <= rows
+
+    def _by_spectrum(self, targets: Array, counts: Array | None) -> Solution:
+        """Solve in K's range: K is B Bᵀ with BᵀB diagonal, but for what is far below accuracy."""
+        assert self._spectrum is not None
+        basis, values, fine, left = self._spectrum
+        if counts is None:
+            weights, rest = (self.ridge + values)[:, None], values.size - fine.shape[1]
+            fitted = basis[:, :rest] @ (basis[:, :rest].T @ targets / weights[:rest])
+            unit = np.abs(targets).max(initial=0.0, keepdims=True) or np.ones((1, 1))
+            low = (targets / unit).astype(np.float32)
+            fitted += unit * (fine @ (fine.T @ low / weights[rest:].astype(np.float32)))
+        else:
+            small = basis.T @ (counts * basis)
+            inner = cholesky_solve(self._decompose(small), basis.T @ (counts * targets))
+            fitted = basis @ inner
+        coefficients = targets - fitted
+        coefficients /= self.ridge
+        if counts is not None:
+            coefficients *= counts
+            targets, left = np.sqrt(counts) * targets, left * float(counts.max())
+        size = _norm(targets)
+        return Solution(
+            coefficients=coefficients,
+            fitted=fitted,
+            solver="spectrum",
+            residual=left * _norm(coefficients) / size if size else 0.0,
+            error=left / self.ridge**1.5 * size,
+        )
 
     def _by_cholesky(self, targets: Array, root: Array | None) -> Solution:
         if root is None:

@@ -545,11 +545,13 @@ class CharacteristicCurve:
 
     def gain_by(self, request: AreaRequest) -> Gain:
         """The gain that a request describes; `gain` and `partial_gain` spell one out."""
-        bands = self.bands.constant(lopsided=request.convention == "exact")
-        axes = axes_needed(self.x_axis, self.y_axis)
-        found = trace(find_kinks(bands, axes), bands, axes)
-        constant = replace(self, bands=bands, trace=found, outputs=())
+        constant = self.flat(lopsided=request.convention == "exact")
         return gain_of(self.area_by(request), constant.area_by(request))
+
+    def flat(self, *, lopsided: bool = True) -> CharacteristicCurve:
+        """The curve of a constant band as far as its areas need it."""
+        axes = axes_needed(self.x_axis, self.y_axis)
+        return curve_of(self.bands.constant(lopsided=lopsided), self.x_axis, self.y_axis, axes)
 
 
 def characteristic_curve(

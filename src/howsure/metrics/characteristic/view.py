@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from howsure.metrics.characteristic.area import AreaRequest, Reading, gain_of
 from howsure.metrics.characteristic.bands import Bands, YAxis, checked_bands
 from howsure.metrics.characteristic.curve import curve_of
 from howsure.metrics.characteristic.operating import Cost
+from howsure.metrics.characteristic.trace import axes_needed
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
@@ -35,26 +36,66 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 
-class Against(NamedTuple):
-    """The curve of some bands, that of a constant band, and the scales that capture their rows."""
+class Areas:
+    """The curve, that of a constant band, and areas of both with their influence, made once."""
 
-    own: CharacteristicCurve
-    constant: CharacteristicCurve
-    scales: tuple[FloatArray, ...]
+    def __init__(self, bands: Bands) -> None:
+        axes = axes_needed("bandwidth", "miss_rate")
+        self.curve = curve_of(bands, "bandwidth", "miss_rate", axes)
+        self.flat = self.curve.flat()
+        self._bands = {False: bands, True: self.flat.bands}
+        self._scale = {flat: each.critical() for flat, each in self._bands.items()}
+        self._edges: dict[tuple[bool, float], tuple[Estimate, Estimate]] = {}
+
+    def partial(
+        self, flat: bool, part: MissRange = (0.0, 1.0), reading: Reading = "under"
+    ) -> Estimate:
+        """Area where the miss rate is in a range.
+
+        Up to a share s, with K the scale that s of the rows exceed, it is c·mean (k − K)₊ under the
+        curve, and s·c·K more to its left. A range is the difference of two such areas.
+        """
+        bands = self._bands[flat]
+        width = (bands.below + bands.above) / 2.0
+        half = float(np.average(width, weights=bands.weights))
+        low, high = (self._up_to(flat, share, reading) for share in part)
+        value = high.value - low.value
+        if high.influence is None or low.influence is None:
+            return Estimate(half * value)
+        influence = half * (high.influence - low.influence) + value * (width - half)
+        return Estimate(half * value, influence)
+
+    def _up_to(self, flat: bool, share: float, reading: Reading) -> Estimate:
+        """The area up to a share of misses, per unit of the mean half width."""
+        scale, weights = self._scale[flat], self.curve.bands.weights
+        if share <= 0.0:
+            return Estimate(0.0, np.zeros(len(scale)))
+        if share >= 1.0:
+            return mean_statistic(scale, weights)
+        if (flat, share) not in self._edges:
+            edge = quantile_statistic(scale, 1.0 - share, weights=weights)
+            tail = mean_statistic(np.maximum(scale - edge.value, 0.0), weights)
+            self._edges[flat, share] = edge, tail
+        edge, tail = self._edges[flat, share]
+        left = reading == "left"
+        value = tail.value + (share * edge.value if left else 0.0)
+        if edge.influence is None or tail.influence is None:
+            return Estimate(value)
+        return Estimate(value, tail.influence - (0.0 if left else share) * edge.influence)
 
 
-def area_statistic(curve: CharacteristicCurve, outside: IntArray) -> Estimate:
+def area_statistic(areas: Areas, outside: IntArray) -> Estimate:
     """Exact area under the curve (AUUCC), in units of y; lower is better."""
-    found = curve.area()
+    found = areas.curve.area()
     if not found.complete:
         return Estimate(math.inf, reason=found.reason)
-    influence = _partial(curve.bands, curve.bands.critical()).influence
+    influence = areas.partial(flat=False).influence
     told = f"{_outside(outside)}; midpoints stand for these points" if len(outside) else ""
     return Estimate(found.value, influence, reason=told, details={"convention": "exact"})
 
 
 def gain_statistic(
-    curves: Against,
+    areas: Areas,
     outside: IntArray,
     part: MissRange | None = None,
     *,
@@ -68,17 +109,16 @@ def gain_statistic(
     if part is not None:
         request = AreaRequest(y_range=part, reading=reading)
         details |= {"reading": reading, "miss_range": f"{part[0]:g} to {part[1]:g}"}
-    bands = curves.own.bands
+    bands = areas.curve.bands
     if bands.one_width:
         none = np.zeros(len(bands))
         return Estimate(0.0, none, reason="every row has the same width", details=details)
-    found = gain_of(curves.own.area_by(request), curves.constant.area_by(request))
+    found = gain_of(areas.curve.area_by(request), areas.flat.area_by(request))
     if math.isnan(found.value):
         return Estimate(math.nan, reason=found.reason)
     if part is not None:
         details |= {"area": found.area.value, "constant_area": found.constant.value}
-    both = zip((bands, curves.constant.bands), curves.scales, strict=True)
-    own, constant = (_partial(*each, part or (0.0, 1.0), reading) for each in both)
+    own, constant = (areas.partial(flat, part or (0.0, 1.0), reading) for flat in (False, True))
     influence = None
     if own.influence is not None and constant.influence is not None:
         ratio = own.value / constant.value
@@ -88,41 +128,6 @@ def gain_statistic(
 
 def _outside(rows: IntArray) -> str:
     return f"the point lies outside its interval in {len(rows):,} rows (first at row {rows[0]:,})"
-
-
-def _partial(
-    bands: Bands, scale: FloatArray, part: MissRange = (0.0, 1.0), reading: Reading = "under"
-) -> Estimate:
-    """Area where the miss rate is in a range, with its influence.
-
-    Up to a share s, with K the scale that s of the rows exceed, it is c·mean (k − K)₊ under the
-    curve, and s·c·K more to its left. A range is the difference of two such areas.
-    """
-    weights = bands.weights
-    width = (bands.below + bands.above) / 2.0
-    half = float(np.average(width, weights=weights))
-    low, high = (_scales(scale, weights, share, reading) for share in part)
-    value = high.value - low.value
-    if high.influence is None or low.influence is None:
-        return Estimate(half * value)
-    return Estimate(half * value, half * (high.influence - low.influence) + value * (width - half))
-
-
-def _scales(
-    scale: FloatArray, weights: FloatArray | None, share: float, reading: Reading
-) -> Estimate:
-    """The area up to a share of misses, per unit of the mean half width."""
-    if share <= 0.0:
-        return Estimate(0.0, np.zeros(len(scale)))
-    if share >= 1.0:
-        return mean_statistic(scale, weights)
-    edge = quantile_statistic(scale, 1.0 - share, weights=weights)
-    tail = mean_statistic(np.maximum(scale - edge.value, 0.0), weights)
-    left = reading == "left"
-    value = tail.value + (share * edge.value if left else 0.0)
-    if edge.influence is None or tail.influence is None:
-        return Estimate(value)
-    return Estimate(value, tail.influence - (0.0 if left else share) * edge.influence)
 
 
 def bands_of(view: View, _: float = math.nan) -> Bands:
@@ -151,12 +156,8 @@ def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
     return curve_of(view.get("bands"), "bandwidth", "miss_rate")
 
 
-def against_constant(view: View, _: float = math.nan) -> Against:
-    """Two curves of bandwidth against misses."""
-    bands: Bands = view.get("bands")
-    both, axes = (bands, bands.constant()), ("miss_rate", "bandwidth")
-    own, constant = (curve_of(each, "bandwidth", "miss_rate", axes) for each in both)
-    return Against(own, constant, tuple(each.critical() for each in both))
+def _areas(view: View, _: float = math.nan) -> Areas:
+    return Areas(view.get("bands"))
 
 
 def recentred_rows(view: View, _: float = math.nan) -> IntArray:
@@ -284,7 +285,7 @@ def _partial_gain(*, reading: Reading, **words: Any) -> Metric:
         units="%",
         forms=(
             Form(
-                needs=("against_constant", "recentred_rows", "miss_range"),
+                needs=("areas", "recentred_rows", "miss_range"),
                 function=gain_statistic,
                 reduce="statistic",
                 weighted=False,
@@ -317,7 +318,7 @@ _ENTRIES = (
         units="y",
         forms=(
             Form(
-                needs=("characteristic", "recentred_rows"),
+                needs=("areas", "recentred_rows"),
                 function=area_statistic,
                 reduce="statistic",
                 weighted=False,
@@ -340,7 +341,7 @@ _ENTRIES = (
         units="%",
         forms=(
             Form(
-                needs=("against_constant", "recentred_rows"),
+                needs=("areas", "recentred_rows"),
                 function=gain_statistic,
                 reduce="statistic",
                 weighted=False,
@@ -374,7 +375,7 @@ TOPIC = Topic(
     arrays={
         "bands": bands_of,
         "characteristic": characteristic_view,
-        "against_constant": against_constant,
+        "areas": _areas,
         "recentred_rows": recentred_rows,
         "miss_range": _miss_range,
     },

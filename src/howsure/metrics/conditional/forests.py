@@ -24,6 +24,7 @@ DRAWS = 199
 """Right models that are drawn for a null."""
 _SPLIT = 80
 _CELLS = 2_000_000
+_TOGETHER = 80  # columns whose sums by leaf stay within reach of a cache
 
 
 def default_classifier(n: int) -> Any:
@@ -81,14 +82,16 @@ class Smoother:
 
     def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Local means of columns of row values, shape (n, k)."""
-        columns = np.ascontiguousarray(values, dtype=np.float32)
-        pairs = list(zip(self._parts, self._rows, strict=True))
-        sums = [part.T @ columns[rows] for part, rows in pairs]
-        total, count = np.sum(sums, axis=0), np.sum(self._counts, axis=0)
-        found = np.empty_like(columns)
-        for (part, rows), here, known in zip(pairs, sums, self._counts, strict=True):
-            elsewhere = np.maximum(count - known, 1.0).astype(np.float32)
-            found[rows] = part @ ((total - here) / elsewhere[:, None])
+        columns, found = np.asarray(values, dtype=np.float32), np.empty(values.shape, np.float32)
+        pairs, count = list(zip(self._parts, self._rows, strict=True)), np.sum(self._counts, axis=0)
+        elsewhere = [np.maximum(count - known, np.float32(1.0))[:, None] for known in self._counts]
+        for start in range(0, columns.shape[1], _TOGETHER):
+            together = slice(start, start + _TOGETHER)
+            block = np.ascontiguousarray(columns[:, together])
+            sums = [part.T @ block[rows] for part, rows in pairs]
+            total = np.sum(sums, axis=0)
+            for (part, rows), here, n in zip(pairs, sums, elsewhere, strict=True):
+                found[rows, together] = part @ ((total - here) / n)
         found /= TREES
         return found
 

@@ -16,6 +16,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
+from howsure.metrics.conditional.forests import tree_inputs
 from howsure.metrics.conditional.regions import tree_nodes
 from howsure.metrics.conditional.rows import content_order
 from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself
@@ -63,9 +64,9 @@ def noise_given_inputs(
     error, x = error[order], x[order]
     score = special.ndtri((stats.rankdata(error) - 0.5) / n)
     first = np.arange(n) < n // 2
-    signals, told = [], []
+    signals, told, inputs = [], [], tree_inputs(x)
     for learn in (first, ~first):
-        nodes, words = tree_nodes(x, score, names, learn)
+        nodes, words = tree_nodes(inputs, score, names, learn)
         leaf = nodes.shape[1] - 1 - np.argmax(nodes[:, ::-1], axis=1)  # children come last
         leaves = np.unique(leaf[learn]).tolist()
         levels = {each: float(score[learn & (leaf == each)].mean()) for each in leaves}

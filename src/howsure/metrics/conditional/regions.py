@@ -106,10 +106,15 @@ def tree_parts(
 
 
 def tree_nodes(
-    x: FloatArray, values: FloatArray, names: Sequence[str], learn: BoolArray
+    held: tuple[FloatArray, dict[int, FloatArray]],
+    values: FloatArray,
+    names: Sequence[str],
+    learn: BoolArray,
 ) -> tuple[BoolArray, tuple[str, ...]]:
-    """Which rows lie in each node of a tree that some rows teach, root first, and its words."""
-    inputs, levels = tree_inputs(x)
+    """Which rows of `tree_inputs` lie in each node of a tree that some rows teach, root first, and
+    its words.
+    """
+    inputs, levels = held
     tree = _tree(int(learn.sum()), DEPTH, 0.0).fit(inputs[learn], values[learn])
     path = tree.decision_path(inputs)
     rules = node_rules(tree.tree_, names, levels)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -368,24 +369,20 @@ def _cuts(place: FloatArray, step: int) -> IntArray:
     return np.unique(legal[np.searchsorted(legal, wanted)]).astype(np.int64)
 
 
-def _prefix_sums(held: npt.NDArray[np.uint8], cuts: IntArray) -> FloatArray:
+def _prefix_sums(held: npt.NDArray[np.uint8], cuts: IntArray) -> npt.NDArray[np.integer[Any]]:
     """Sum of each column over the rows before each cut, shape (k, columns)."""
-    sizes = np.diff(cuts)
-    step, columns = int(sizes[0]), held.shape[1]
-    total = np.zeros((len(cuts), columns))
-    if step <= 255 and (sizes[:-1] == step).all():
-        even = len(sizes) if sizes[-1] == step else len(sizes) - 1
-        blocks = held[: even * step].reshape(even, step, columns)
-        total[1 : even + 1] = blocks.sum(axis=1, dtype=np.uint8)
-        if even < len(sizes):
-            total[-1] = held[even * step :].sum(axis=0)
-    else:
-        total[1:] = np.add.reduceat(held.astype(np.float32), cuts[:-1], axis=0)
-    return np.cumsum(total, axis=0, out=total)
+    kind = np.int16 if len(held) < 2**15 else np.int32  # sums of small integers are quick
+    total = np.zeros((len(held) + 1, held.shape[1]), dtype=kind)
+    np.cumsum(held, axis=0, dtype=kind, out=total[1:])
+    return total if len(cuts) == len(total) else total[cuts]
 
 
 def _improve(
-    total: FloatArray, cuts: IntArray, last: IntArray, ends: IntArray, best: FloatArray
+    total: npt.NDArray[np.integer[Any]],
+    cuts: IntArray,
+    last: IntArray,
+    ends: IntArray,
+    best: FloatArray,
 ) -> tuple[int, int]:
     """Lower `best` where this direction holds a better slab; the first column's cuts, or −1.
 
@@ -393,23 +390,48 @@ def _improve(
     D_b − max(D_a over legal a) < 0; its mean is the next λ, until none is left.
     """
     found = (-1, -1)
-    alive = np.arange(len(best))
+    alive = np.flatnonzero(_hopeful(total, cuts, last, ends, best))
     while len(alive):
-        level = best[alive]
-        tilted = total[:, alive] - cuts[:, None] * level
-        most = np.maximum.accumulate(tilted, axis=0)
-        gaps = tilted[ends] - most[last]
+        tilted = total[:, alive] - cuts[:, None] * best[alive]
+        gaps = tilted[ends] - np.maximum.accumulate(tilted, axis=0)[last]
         row = gaps.argmin(axis=0)
         better = gaps[row, np.arange(len(alive))] < -_CLOSE
         for i in np.flatnonzero(better):
             b = int(ends[row[i]])
             a = int(tilted[: last[row[i]] + 1, i].argmax())
             column = int(alive[i])
-            best[column] = (total[b, column] - total[a, column]) / (cuts[b] - cuts[a])
+            best[column] = (int(total[b, column]) - int(total[a, column])) / (cuts[b] - cuts[a])
             if column == 0:
                 found = (a, b)
         alive = alive[better]
     return found
+
+
+def _hopeful(
+    total: npt.NDArray[np.integer[Any]],
+    cuts: IntArray,
+    last: IntArray,
+    ends: IntArray,
+    best: FloatArray,
+) -> BoolArray:
+    """Columns that may hold a better slab: in 32 bits a gap is wrong by less than this bound."""
+    tilted = total - cuts.astype(np.float32)[:, None] * best.astype(np.float32)
+    low = tilted[ends]
+    _running_max(tilted)
+    low -= tilted[last]
+    bound = 8 * float(np.finfo(np.float32).eps) * int(cuts[-1])
+    return np.asarray(low.min(axis=0) < bound)
+
+
+def _running_max(values: npt.NDArray[np.float32]) -> None:
+    """Largest value so far down each column, in place: within blocks at once, then over them."""
+    size = math.isqrt(len(values))
+    blocks = values[: size * size].reshape(size, size, -1)
+    for i in range(1, size):
+        np.maximum(blocks[:, i], blocks[:, i - 1], out=blocks[:, i])
+    for i in range(1, size):
+        np.maximum(blocks[i], blocks[i - 1, -1], out=blocks[i])
+    np.maximum.accumulate(values[size * size - 1 :], axis=0, out=values[size * size - 1 :])
 
 
 def _ends(place: FloatArray, low: int, high: int) -> tuple[float, float]:

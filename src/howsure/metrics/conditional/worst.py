@@ -15,8 +15,9 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, as_matrix, check_fraction
+from howsure.metrics.conditional.forests import tree_inputs
 from howsure.metrics.conditional.regions import Region, region_of, tree_nodes
-from howsure.metrics.conditional.rows import Problem, as_claimed, as_covered, as_problem
+from howsure.metrics.conditional.rows import as_claimed, as_covered, as_problem
 from howsure.stats.binomial import shift_shares
 from howsure.stats.ecdf import check_pit
 from howsure.stats.estimate import Estimate
@@ -130,13 +131,13 @@ def worst_region(
         signals["bias"] = math.sqrt(3) * (2 * u - 1)
         signals["spread"] = math.sqrt(5) * (6 * u * u - 6 * u + 1)
     tests: list[tuple[float, str, str, BoolArray, BoolArray]] = []
-    first = np.arange(problem.n) < half
+    first, held = np.arange(problem.n) < half, tree_inputs(problem.x)
     for learn in (first, ~first):
         for name, values in signals.items():
             signal = values - values.mean()
             plain = np.full(problem.n, float(signal.var()))
             noise = expected * (1 - expected) if name == "coverage" else plain
-            found = _strayed(problem, signal, noise, learn)
+            found = _strayed(held, problem.names, signal, noise, learn)
             if found is None:
                 continue
             where, inside = found
@@ -186,10 +187,14 @@ def _few(n: int) -> str:
 
 
 def _strayed(
-    problem: Problem, signal: FloatArray, noise: FloatArray, learn: BoolArray
+    held: tuple[FloatArray, dict[int, FloatArray]],
+    names: Sequence[str],
+    signal: FloatArray,
+    noise: FloatArray,
+    learn: BoolArray,
 ) -> tuple[str, BoolArray] | None:
     """The node of a tree where the signal strays most clearly, by the rows that learn it."""
-    nodes, words = tree_nodes(problem.x, signal, problem.names, learn)
+    nodes, words = tree_nodes(held, signal, names, learn)
     rows = nodes[learn]
     z = np.abs(signal[learn] @ rows) / np.sqrt(np.maximum(noise[learn] @ rows, _CLOSE))
     z[0] = -1.0  # all rows

@@ -20,6 +20,7 @@ from howsure.metrics.congruence.outputs import fit_outputs
 from howsure.metrics.congruence.reference import CongruenceReference, checked_belief
 from howsure.metrics.congruence.smoothing import largest_kernel, lengths
 from howsure.stats.namespace import Array
+from howsure.stats.ridge import Solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +96,11 @@ def mean_cce(
     What is used again. For repeats: everything, the system and its factors; a repeat only adds
     right-hand sides. For a bootstrap sample: the output vectors, the kernel matrix and its
     low-rank factor, since repeated rows enter as counts c in (√c K √c + nλI) with the same K.
-    Not the Cholesky factor: counts change the matrix by full rank, so a direct solve factors anew
-    for each bootstrap sample, and the iterative one only takes new steps. A Nyström system keeps
-    its landmarks and passes over the rows anew. Bandwidths stay those of the data. Repeated rows
-    carry less information than new ones, so bootstrap means lie above the mean itself; only
-    their spread is used.
+    The spectrum of a smooth kernel too, where a null has found it. Not the Cholesky factor: counts
+    change the matrix by full rank, so a direct solve factors anew for each bootstrap sample, and
+    the iterative one only takes new steps. A Nyström system keeps its landmarks and passes over
+    the rows anew. Bandwidths stay those of the data. Repeated rows carry less information than new
+    ones, so bootstrap means lie above the mean itself; only their spread is used.
 
     References
     ----------
@@ -122,18 +123,18 @@ def mean_cce(
     edges = np.cumsum([part.shape[1] for part in targets])[:-1]
     rows = len(reference.y)
 
-    def means(counts: FloatArray | None, shares: FloatArray | None) -> FloatArray:
-        solution = reference.system.solve(stacked, counts)
+    def means(solution: Solution, shares: FloatArray | None) -> FloatArray:
         vectors = reference.vectors(points, solution)
         parts: list[Array] = np.split(vectors, edges, axis=1)
         return np.array([np.average(lengths(part), weights=shares) for part in parts])
 
-    plain = means(None, None)
+    plain = means(reference.system.solve(stacked) if repeats else reference.solution(), None)
     resampled = []
     for number in reported(range(bootstraps), "bootstrap"):
         rng = child(seed, "congruence bootstrap", number)
         counts = _counts(rng, rows)
-        resampled.append(means(counts, counts if points is None else _counts(rng, len(points))))
+        shares = counts if points is None else _counts(rng, len(points))
+        resampled.append(means(reference.system.solve(stacked, counts), shares))
     spread = np.array(resampled)
     mean, data_sd = float(plain.mean()), float(spread.std(ddof=1))
     return MeanCCE(

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from howsure.core.errors import MissingDependencyError
 from howsure.core.faults import attempt, collected
+from howsure.core.files import remembered
 from howsure.core.optional import installs, require
 from howsure.core.text import clean
 from howsure.report.document import TONES, Choice, Document, Section, noted, slug
@@ -128,8 +129,8 @@ def _drawing_library() -> str:
 
 @cache
 def _bundle(converter: ModuleType) -> str:
-    bundle: str = converter.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle
+    name = f"vega of vl-convert {converter.__version__}.js"
+    return remembered(name, partial(converter.javascript_bundle, "window.vegaEmbed = vegaEmbed;"))
 
 
 @cache
