@@ -373,7 +373,8 @@ def _at_worst(case: Case, ask: Callable[[Case], Draft]) -> Draft:
 
 
 def _rows(case: Case) -> Draft:
-    found = row_faults(case.evalset)
+    known = case.dependence
+    found = row_faults(case.evalset, 1.0 if isinstance(known, str) else known.tau)
     if not found:
         raise UnanswerableError("")
     first = found[0]
