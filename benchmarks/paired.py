@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from scipy import fft, signal, stats
 
+from howsure.core.times import Chronology
 from howsure.stats.estimate import spread_of
-from howsure.stats.memory import Chronology
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
 MARKS = ("<!-- paired: made by benchmarks/paired.py -->", "<!-- end of paired -->")

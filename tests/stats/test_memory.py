@@ -11,9 +11,10 @@ import pytest
 from scipy import integrate, signal, special, stats
 
 from howsure.core.errors import UnanswerableError
+from howsure.core.times import Chronology, on_grid, slots
 from howsure.core.weights import Weights
 from howsure.stats.estimate import counts_as, spread_of
-from howsure.stats.memory import FEWEST, Chronology, Memory, memory_of, on_grid, slots
+from howsure.stats.memory import FEWEST, Memory, memory_of
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 

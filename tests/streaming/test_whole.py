@@ -241,6 +241,7 @@ def test_blocks_of_time_follow_each_other_where_rows_do() -> None:
     assert "rows count as about" in two.reason
 
 
+@pytest.mark.rate
 def test_errors_of_all_rows_know_a_season() -> None:
     """Lag 12: blocks of one day each, of which a tenth is missing."""
     rng = np.random.default_rng(9)

@@ -19,8 +19,10 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import roughly
+from howsure.core.labels import Categories
 from howsure.core.records import Table
 from howsure.core.rng import child, row_keys
+from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.characteristic import AreaRequest, CharacteristicCurve
@@ -30,13 +32,13 @@ from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Question
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.metrics.recording import record_of
-from howsure.metrics.serial import follows, units_in_time
+from howsure.metrics.serial import follows, in_time_order
 from howsure.metrics.shared import Score, Shared, meaning, row_scores, shared_by_all, shared_by_most
 from howsure.predictions import EvalSet, check_same_rows, content_order
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means, subsample
 from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of
-from howsure.stats.memory import FEWEST, Chronology
+from howsure.stats.memory import FEWEST
 from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
 
 MOST_ROWS = 20_000
@@ -358,7 +360,7 @@ class _Columns:
         """The columns of these models."""
         sets = [found.evalset for found in evaluations]
         order, first = content_order(sets), sets[0]
-        times = units_in_time(first)
+        times = _units_in_time(first)
         alike: dict[bytes, int] = {}
         column = {
             place: alike.setdefault(held[order].tobytes(), len(alike))
@@ -548,3 +550,15 @@ def _trades(
                     "note": "; ".join(p for p in (note, drawn.reason, tested.reason) if p),
                 },
             )
+
+
+def _units_in_time(evalset: EvalSet) -> IntArray | None:
+    """The rank in time of each row, or of its cluster; None without times that give an order."""
+    if evalset.chronology is not None:
+        return evalset.chronology.times
+    if evalset.time is None:
+        return None
+    if evalset.cluster is None:
+        return slots(evalset.time)
+    times = Categories.checked(evalset.time, "time").codes
+    return in_time_order(times, evalset.cluster.codes)

@@ -26,21 +26,15 @@ from howsure.core.formats import listed
 from howsure.core.labels import Categories, dense
 from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
+from howsure.core.times import Chronology
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate, unknown
 from howsure.metrics.metric import Metric
 from howsure.metrics.recording import of_its_rows, record_of
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
-from howsure.stats.estimate import (
-    Estimate,
-    Spread,
-    like_rows,
-    share_ends,
-    skewed_ends,
-    spread_of,
-)
-from howsure.stats.memory import FEWEST, Chronology
+from howsure.stats.estimate import Estimate, Spread, like_rows, share_ends, skewed_ends, spread_of
+from howsure.stats.memory import FEWEST
 from howsure.stats.permutation import groups_differ
 from howsure.stats.spells import Spells, spells_of
 

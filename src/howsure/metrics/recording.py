@@ -10,11 +10,12 @@ import numpy as np
 from howsure.core.arrays import IntArray
 from howsure.core.formats import roughly
 from howsure.core.records import Record
+from howsure.core.times import Chronology
 from howsure.metrics.metric import Metric
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.estimate import Estimate, counts_as, heavy, share_ends, skewed_ends, spread_of
-from howsure.stats.memory import FEWEST, Chronology
+from howsure.stats.memory import FEWEST
 
 
 def record_of(

@@ -24,12 +24,11 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.labels import Categories
+from howsure.core.times import on_grid
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH, legendre
-from howsure.predictions import EvalSet
 from howsure.stats.batches import batch_starts
-from howsure.stats.memory import memory_of, on_grid, slots
+from howsure.stats.memory import memory_of
 
 Kind = Literal["time", "clusters", "file"]
 LEVEL = 0.05
@@ -120,7 +119,7 @@ def serial_dependence(
     known : mapping of str to ndarray of float, shape (n,)
         Signals of the rows, by name.
     units : ndarray of int, shape (n,)
-        Number of each row's time (on a grid: see `howsure.stats.memory`), or of its cluster.
+        Number of each row's time (on a grid: see `howsure.core.times`), or of its cluster.
     by : {"time", "clusters"}
         Whether units follow each other.
     weights : Weights, optional
@@ -147,7 +146,7 @@ def serial_dependence(
     >>> noise = np.random.default_rng(0).normal(size=1000)
     >>> found = serial_dependence({"side": noise[1:] + noise[:-1]}, np.arange(999), "time")
     >>> found.found, round(found.correlation, 1), round(found.tau)
-    (True, 0.5, 3)
+    (True, 0.5, 2)
     """
     order = np.argsort(units, kind="stable")
     codes = units[order]
@@ -437,18 +436,6 @@ def in_time_order(time: IntArray, cluster: IntArray) -> IntArray | None:
     place = np.empty(count, dtype=np.int64)
     place[order] = np.arange(count)
     return np.asarray(place[cluster])
-
-
-def units_in_time(evalset: EvalSet) -> IntArray | None:
-    """The rank in time of each row, or of its cluster; None without times that give an order."""
-    if evalset.chronology is not None:
-        return evalset.chronology.times
-    if evalset.time is None:
-        return None
-    if evalset.cluster is None:
-        return slots(evalset.time)
-    times = Categories.checked(evalset.time, "time").codes
-    return in_time_order(times, evalset.cluster.codes)
 
 
 def mid_ranks(values: FloatArray) -> FloatArray:

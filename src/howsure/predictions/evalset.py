@@ -14,10 +14,9 @@ from howsure.core.brief import brief, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels
 from howsure.core.rng import row_hashes
+from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
-from howsure.stats.estimate import Units
-from howsure.stats.memory import Chronology
 
 LARGEST = 1e100
 

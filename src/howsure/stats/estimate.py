@@ -21,12 +21,10 @@ from howsure.core.arrays import FloatArray, IntArray, power_of_two
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
+from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.memory import FEWEST, Chronology, memory_of
-
-Units = IntArray | Chronology | None
-"""What goes together: clusters, times that follow each other, or nothing."""
+from howsure.stats.memory import FEWEST, memory_of
 
 
 @dataclass(frozen=True, slots=True)

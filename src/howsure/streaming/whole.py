@@ -19,6 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record
+from howsure.core.times import Chronology
 from howsure.core.weights import Weights, WeightsKind
 from howsure.metrics.calibration import view as calibration
 from howsure.metrics.calibration.components import (
@@ -46,7 +47,6 @@ from howsure.predictions import Distribution, EvalSet, Quantiles
 from howsure.predictions.laws import NormalLaw
 from howsure.stats.binomial import shift_shares
 from howsure.stats.estimate import Estimate, spread_of
-from howsure.stats.memory import Chronology
 from howsure.stats.moments import Moments
 from howsure.streaming.totals import CLAIMED, PIT_CELLS, Key, Totals, Units, answering
 from howsure.verdict.nulls import with_nulls

@@ -14,6 +14,7 @@ from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
+from howsure.core.times import Chronology, less_means, slots
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.serial import (
     LEVEL,
@@ -31,7 +32,7 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Intervals
 from howsure.stats.changes import find_changes
 from howsure.stats.estimate import spread_of
-from howsure.stats.memory import HARDLY, Chronology, less_means, slots
+from howsure.stats.memory import HARDLY
 from howsure.stats.spells import spells_of
 from howsure.verdict.copies import copies
 

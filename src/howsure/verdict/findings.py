@@ -16,6 +16,7 @@ from scipy import special
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Record
+from howsure.core.times import Chronology
 from howsure.metrics.calibration.components import MOVED
 from howsure.metrics.calibration.responses import ONE_WIDTH
 from howsure.metrics.catalogue import catalogue
@@ -26,7 +27,6 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
-from howsure.stats.memory import Chronology
 from howsure.verdict.rows import row_faults
 
 State = Literal["good", "watch", "bad", "negligible", "undecided"]

@@ -25,9 +25,9 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
+from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights
-from howsure.stats.estimate import Estimate, Units, spread_of, standard_error, weighted_mean
-from howsure.stats.memory import Chronology
+from howsure.stats.estimate import Estimate, spread_of, standard_error, weighted_mean
 
 MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
 """Largest |∫_0^u φ_1| and |∫_0^u φ_2|: how far one unit moves a stated probability."""

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.times import Units
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH, mean_test, wider_by
 from howsure.stats.binomial import binomial_test
 from howsure.stats.dominance import rank_values
-from howsure.stats.estimate import Estimate, Units, standard_error, weighted_mean
+from howsure.stats.estimate import Estimate, standard_error, weighted_mean
 
 ONE_WIDTH = "one_width"
 """The option of a record that has no value as every row has the same width."""

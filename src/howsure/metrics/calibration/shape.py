@@ -14,6 +14,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
+from howsure.core.times import Chronology
 from howsure.metrics.calibration.components import (
     REACH,
     Components,
@@ -40,7 +41,6 @@ from howsure.metrics.calibration.responses import (
 from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself, stated
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
-from howsure.stats.memory import Chronology
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
