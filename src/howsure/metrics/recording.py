@@ -67,7 +67,7 @@ def record_of(
     )
     if math.isfinite(found.value) and found.influence is not None:
         if found.squares is not None:
-            tail = heavy(found.squares, evalset.multiplicities)
+            tail = "" if found.cancels else heavy(found.squares, evalset.multiplicities)
         record = _from_influence(
             record, found, found.influence, evalset, metric.bounds, share, tail, bundles
         )

@@ -77,6 +77,8 @@ class Estimate:
     squares : ndarray of float, shape (n,), optional
         Squared errors whose mean the value rests on: where these are too heavy-tailed, there is
         no interval.
+    cancels : bool
+        Whether these stand above and below in a ratio, in which heavy tails cancel.
     noise : Noise, optional
         Of a norm of deviations: how much of it may be chance.
     """
@@ -94,6 +96,7 @@ class Estimate:
     p: float = math.nan
     n: float = math.nan
     squares: FloatArray | None = None
+    cancels: bool = False
     noise: Noise | None = None
 
     __repr__ = brief_repr

@@ -535,7 +535,9 @@ class Whole:
 _ROUNDING = 1e-20
 """Variance of shares that are equal but for rounding."""
 
-_SQUARES = frozenset({"mean_squared_z", "relative_calibration_error", "relative_width", "rmse"})
+_SQUARES = frozenset(
+    {"mean_squared_z", "relative_calibration_error", "relative_width", "rmse", "r_squared"}
+)
 """Statistics that rest on means of squared errors."""
 
 
