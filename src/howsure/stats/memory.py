@@ -24,7 +24,10 @@ FEWEST = 10.0
 HARDLY = 5.0
 """The same of what remembers most, below which no mean at all is told."""
 _LEAST = 8  # times
-_ORDINATES = 4_096  # of the lowest frequencies, which tell of all that a mean needs
+_ORDINATES = 1_024
+"""The lowest frequencies, which tell of all that a mean needs. With many more of them shapes follow
+what days and weeks look like, and no longer what is near 0.
+"""
 _INDEPENDENT, _ENDLESS, _SEASONAL = 0.8, 0.05, 0.1
 """Prior of no memory, of one that falls as a power of time, and (of each) of a season besides."""
 _SHARES = np.array([0.1, 0.25, 0.5, 0.75, 1.0])
