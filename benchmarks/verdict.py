@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,74 @@ def autoregressive(rho: float) -> Noise:
     return noise
 
 
+def process(
+    *past: float, moving: tuple[float, ...] = (1.0,), gaps: float = 0.0, each: int = 1
+) -> Noise:
+    """Normal scores x_t = Σ past_k x_{t−k} + Σ moving_k ε_{t−k}, of variance 1.
+
+    A share of the times is missing in the table, or half of each score is shared by the rows
+    (`each` of them) of one time.
+    """
+    polynomial = np.r_[1.0, -np.array(past)]
+    impulse = signal.lfilter(moving, polynomial, np.r_[1.0, np.zeros(20_000)])
+    size = math.sqrt(float(np.square(impulse).sum()))
+
+    def noise(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        times = math.ceil(n / each / (1.0 - gaps))
+        scores = signal.lfilter(moving, polynomial, rng.normal(size=times + 2_000))[2_000:] / size
+        held = np.sort(rng.choice(times, math.ceil(n / each), replace=False))
+        when = np.repeat(held, each)[:n]
+        if each == 1:
+            return scores[when], {"time": when}
+        own = rng.normal(size=n)
+        return math.sqrt(0.5) * scores[when] + math.sqrt(0.5) * own, {"time": when}
+
+    return noise
+
+
+def season(lag: int, phi: float) -> tuple[float, ...]:
+    """What an autoregression at one lag takes of the past."""
+    return (*[0.0] * (lag - 1), phi)
+
+
+def fractional(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Fractional noise of order .2: memory without end."""
+    k = np.arange(1, 8_000)
+    weights = np.r_[1.0, np.cumprod((k - 0.8) / k)]
+    scores = signal.fftconvolve(rng.normal(size=n + 8_000), weights)[8_000 : 8_000 + n]
+    return scores / math.sqrt(float(np.square(weights).sum())), {"time": np.arange(n)}
+
+
+def garch(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Normal scores of GARCH(1, 1) errors with .1 and .85: their sizes follow each other."""
+    fresh, errors, variance = rng.normal(size=n + 500), np.empty(n + 500), 1.0
+    for place, each in enumerate(fresh):
+        errors[place] = math.sqrt(variance) * each
+        variance = 0.05 + 0.1 * errors[place] ** 2 + 0.85 * variance
+    return stats.norm.ppf(np.interp(errors[500:], *garch_law())), {"time": np.arange(n)}
+
+
+@lru_cache
+def garch_law() -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles of such errors, from 4,000 series, and their levels."""
+    rng = np.random.default_rng(0)
+    errors, variance, held = np.zeros(4_000), np.ones(4_000), []
+    for turn in range(700):
+        errors = np.sqrt(variance) * rng.normal(size=4_000)
+        variance = 0.05 + 0.1 * np.square(errors) + 0.85 * variance
+        if turn >= 200 and turn % 5 == 0:
+            held.append(errors)
+    levels = (np.arange(2_000) + 0.5) / 2_000
+    return np.quantile(np.concatenate(held), levels), levels
+
+
+def random_walk(rng: np.random.Generator, n: int) -> EvalSet:
+    """Intervals of each step of a random walk from its start."""
+    half_width = stats.norm.ppf(0.95) * np.sqrt(np.arange(1, n + 1))
+    prediction = Intervals(-half_width, half_width, coverage=0.9)
+    return EvalSet.checked(np.cumsum(rng.normal(size=n)), prediction, time=np.arange(n))
+
+
 def alike(size: int, share: float = 0.3) -> Noise:
     """Standard normal scores in clusters of so many rows."""
 
@@ -327,6 +396,42 @@ def over_time(
     return world
 
 
+HOURS = np.datetime64("2022-01-01T00") + np.arange(17_520).astype("timedelta64[h]")
+
+
+def seasonal(sd: Callable[[np.random.Generator, np.ndarray], np.ndarray], wanted: str) -> World:
+    """Times of two years or 60 days, and errors AR(.6) with these sd by season or weekday.
+
+    1 is stated.
+    """
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        span = 17_520 if wanted == "season" else 1_440  # two years, or 60 days
+        time = HOURS[np.sort(rng.choice(span, min(n, span), replace=False))]
+        of = time.astype("datetime64[M]").astype(int) % 12
+        group = (
+            ((of + 1) // 3) % 4
+            if wanted == "season"
+            else time.astype("datetime64[D]").astype(int) % 7
+        )
+        y = sd(rng, group) * process(0.6)(rng, len(time))[0]
+        stated = Distribution.normal(np.zeros(len(time)), np.ones(len(time)))
+        return EvalSet.checked(y, stated, time=time, groups={wanted: group})
+
+    return world
+
+
+def one_group(size: float) -> Callable[[np.random.Generator, np.ndarray], np.ndarray]:
+    """The first group's errors so many times the stated."""
+    return lambda rng, group: np.where(group == 0, size, 1.0)
+
+
+def each_spell(rng: np.random.Generator, group: np.ndarray) -> np.ndarray:
+    """Every visit to a group has a size of errors of its own."""
+    spell = np.cumsum(np.diff(group, prepend=-1) != 0) - 1
+    return np.exp(0.3 * rng.normal(size=spell[-1] + 1) - 0.09)[spell]
+
+
 DEPENDENT: tuple[tuple[str, Noise, tuple[int, int]], ...] = (
     ("AR(.8) in time", autoregressive(0.8), (450, 3_000)),
     ("AR(.95) in time", autoregressive(0.95), (2_000, 6_000)),
@@ -335,6 +440,31 @@ DEPENDENT: tuple[tuple[str, Noise, tuple[int, int]], ...] = (
     ("volatility that follows itself", volatile(0.95, 0.7), (1_000, 3_000)),
 )
 """What of the errors depends, and numbers of rows from some 50 effective ones on."""
+REMEMBERED: tuple[tuple[str, Noise, str, tuple[int, ...]], ...] = (
+    ("lag 12", process(*season(12, 0.8)), "normal", (100, 300, 1_000)),
+    ("lag 12", process(*season(12, 0.8)), "intervals", (100, 1_000)),
+    ("lag 24", process(*season(24, 0.8)), "normal", (300, 1_000)),
+    ("short AR(.95)", process(0.95), "intervals", (100, 300)),
+    ("GARCH", garch, "normal", (100, 300, 1_000)),
+    ("ARMA(2, 1)", process(0.9, -0.3, moving=(1.0, 0.5)), "normal", (100, 1_000)),
+    (
+        "AR(.5) with a season of 7",
+        process(*-np.convolve([1.0, -0.5], [1.0, *-np.array(season(7, 0.7))])[1:]),
+        "normal",
+        (100, 1_000),
+    ),
+    ("fractional noise", fractional, "normal", (100, 1_000)),
+    (
+        "lag 12, a tenth of the times missing",
+        process(*season(12, 0.8), gaps=0.1),
+        "normal",
+        (1_000,),
+    ),
+    ("AR(.9), half of the times missing", process(0.9, gaps=0.5), "normal", (1_000,)),
+    ("AR(.8), 4 rows a time", process(0.8, each=4), "normal", (300, 1_000)),
+    ("lag 12, 3 rows a time", process(*season(12, 0.8), each=3), "normal", (1_000,)),
+)
+"""What errors remember, the kind of prediction, and numbers of rows."""
 KINDS = ("normal", "samples", "quantiles", "intervals")
 
 BOTH = ("groups", "features")
@@ -496,6 +626,25 @@ CELLS: tuple[Cell, ...] = (
         over_time(memory=0.8, size=lambda t: 1 - 0.5 * (t >= 0.8)),
         ("drift",),
         sizes=(1_000, 3_000),
+    ),
+    *(
+        Cell(f"{name}, {kind}", dependent(noise, kind), sizes=sizes)
+        for name, noise, kind, sizes in REMEMBERED
+    ),
+    Cell("random walk, intervals", random_walk, sizes=(60, 300)),
+    Cell("two years, by season", seasonal(one_group(1.0), "season"), sizes=(2_000, 17_000)),
+    Cell(
+        "two years, winter covers 46 %",
+        seasonal(one_group(2.66), "season"),
+        ("groups",),
+        sizes=(2_000, 17_000),
+    ),
+    Cell("60 days, by weekday", seasonal(one_group(1.0), "weekday"), sizes=(1_440,)),
+    Cell(
+        "60 days, one weekday covers 66 %",
+        seasonal(one_group(1.724), "weekday"),
+        ("groups",),
+        sizes=(1_440,),
     ),
 )
 
@@ -693,6 +842,7 @@ class Race:
     name: str
     draw: Callable[[np.random.Generator, int], Drawn]
     best: int
+    dated: bool = False
 
 
 def equal_spread(narrow: float) -> float:
@@ -723,6 +873,12 @@ def normals(
     return draw
 
 
+def by_season(rng: np.random.Generator, n: int) -> Drawn:
+    """Two normal predictions, each off by errors that come again after 12 times."""
+    off = [process(*season(12, 0.8))(rng, n)[0] for _ in range(2)]
+    return rng.normal(size=n), [Distribution.normal(each, np.full(n, math.sqrt(2))) for each in off]
+
+
 def student(rng: np.random.Generator, size: int) -> np.ndarray:
     """Errors of heavy tails."""
     return rng.standard_t(3, size)
@@ -748,6 +904,7 @@ RACES = (
     Race("10, one better", normals(noise=(0.1, *(0.4,) * 9)), 1),
     Race("12 tied", normals(noise=(0.3,) * 12), 12),
     Race("the right prediction in four kinds", four_kinds, 4),
+    Race("2 tied, off by errors of lag 12", by_season, 2, dated=True),
 )
 """Models beside each other."""
 RACE_SIZES = (300, 1_000)
@@ -757,7 +914,8 @@ def race(task: tuple[int, int, int]) -> tuple[int, int, np.ndarray]:
     """Which models of one table are in the best set."""
     place, n, number = task
     y, made = RACES[place].draw(np.random.default_rng([1_000 + place, n, number]), n)
-    sets = [EvalSet.checked(y, each, model=f"{k:02d}") for k, each in enumerate(made)]
+    times = np.arange(n) if RACES[place].dated else None
+    sets = [EvalSet.checked(y, each, model=f"{k:02d}", time=times) for k, each in enumerate(made)]
     metrics = ["crps", "crps_fair", "pinball"]
     found = standing([evaluate(held, metrics=metrics) for held in sets])
     kept = {name for name, best in zip(found.models, found.best, strict=True) if best}

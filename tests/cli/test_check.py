@@ -255,8 +255,8 @@ def test_what_the_verdict_cannot_be_told_is_refused(
 
 def test_a_limit_follows_errors_that_follow_each_other_in_time(tmp_path: Path) -> None:
     day = np.arange(2_000.0)
-    runs = child(0, "runs of misses").choice(80, 14, replace=False)
-    missed = np.isin(day // 25, runs)  # one row in six, but few events
+    lengths = child(0, "runs of misses").geometric([1 / 62, 1 / 13], (100, 2))
+    missed = np.repeat(np.tile([False, True], 100), lengths.ravel())[:2_000]  # but few events
     columns = {"y": 2.0 * missed, "lower_90": day * 0 - 1, "upper_90": day * 0 + 1, "day": day}
     path = tmp_path / "runs.csv"
     csv.write_csv(pa.table(columns), path)

@@ -309,7 +309,7 @@ def test_every_way_through_every_metric(kind: str) -> None:
     ways = [name for name in METHODS[test.beliefs[0].kind] if name not in beside]
     assert list(table.columns)[5:] == ["before", *ways]
     for way in ways:
-        if kind == "poisson" and way in ("scale", "shift", *AFFINE):
+        if kind == "poisson" and way in ("scale", "shift", "multiply", *AFFINE):
             assert np.isnan(table.columns[way]).all()
             assert f"{way} could not be used: what is moved or stretched must be" in table.notes
             continue
@@ -329,7 +329,7 @@ def test_every_way_through_every_metric(kind: str) -> None:
     gap = {
         name: abs(float(table.columns[name][at][0]) - 0.9)
         for name in ("before", *ways)
-        if name != "shift" and not np.isnan(table.columns[name][at]).all()
+        if name not in ("shift", "multiply") and not np.isnan(table.columns[name][at]).all()
     }
     assert all(gap[name] < gap["before"] for name in gap if name != "before")
 
@@ -338,7 +338,7 @@ def test_points_and_choices_in_comparisons() -> None:
     rng = np.random.default_rng(0)
     rows = EvalSet.checked(rng.normal(size=99), point=np.zeros(99))
     table = compare_recalibrations(rows, rows, metrics=["empirical_coverage", "mae"])
-    assert list(table.columns)[5:] == ["before", "split", "asymmetric", "shift"]
+    assert list(table.columns)[5:] == ["before", "split", "asymmetric", "shift", "multiply"]
     at = table.columns["metric"] == "empirical_coverage"
     assert np.isnan(table.columns["before"][at]).all()
     assert table.columns["split"][at][0] == pytest.approx(90 / 99)

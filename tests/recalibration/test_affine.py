@@ -13,6 +13,7 @@ from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.recalibration import (
     METHODS,
+    Multiply,
     PointShift,
     QuantileScaling,
     Recalibrator,
@@ -80,6 +81,15 @@ def numbers(prediction: Prediction) -> np.ndarray:
 def pinball(y: np.ndarray, table: np.ndarray, levels: np.ndarray = LEVELS) -> float:
     below = y[:, None] - table
     return float(np.where(below >= 0, levels * below, (levels - 1.0) * below).mean())
+
+
+def table(prediction: Prediction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Quantiles, centre and levels."""
+    if isinstance(prediction, Quantiles):
+        return prediction.values, prediction.point(), LEVELS
+    assert isinstance(prediction, Intervals)
+    ends = np.hstack([prediction.lower, prediction.upper])
+    return ends, prediction.point(), np.array([0.25, 0.05, 0.75, 0.95])
 
 
 # Against what the numbers are, by other means.
@@ -186,13 +196,6 @@ def test_widths_of_tables_have_the_least_loss(kind: str) -> None:
     held = drawn(kind, 80, 1, power=1.7)
     found = Widths(kind).fit(held)
 
-    def table(prediction: Prediction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if isinstance(prediction, Quantiles):
-            return prediction.values, prediction.point(), LEVELS
-        assert isinstance(prediction, Intervals)
-        ends = np.hstack([prediction.lower, prediction.upper])
-        return ends, prediction.point(), np.array([0.25, 0.05, 0.75, 0.95])
-
     given, center, levels = table(held.beliefs[0])
     spread = (given.max(axis=1) - given.min(axis=1)) / 2.0
     least = pinball(held.y, table(found.apply(held).beliefs[0])[0], levels)
@@ -248,6 +251,60 @@ def test_the_conformal_factors_of_moved_intervals_by_hand() -> None:
         found.apply(EvalSet.checked([0.0], band.take(np.array([0])))).beliefs[0].interval(0.8)
     )
     assert (lower[0], upper[0]) == pytest.approx((shift - factor, shift + factor))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "point"])
+def test_a_multiple_by_brute_force(kind: str) -> None:
+    """Squared errors over variance, squared errors, or pinball loss, over a grid; some are < 0."""
+    rng = child(0, "multiple", kind)
+    center, sd = 2.0 * rng.normal(size=300), np.exp(0.5 * rng.normal(size=300))
+    y, weights = 1.8 * (center + sd * rng.normal(size=300)), rng.integers(1, 4, 300)
+    belief = predicted(kind, center, sd, rng)
+    point = center if kind == "point" else None
+    held = EvalSet.checked(
+        y, *(() if point is not None else (belief,)), point=point, weights=weights
+    )
+    (found,) = Multiply(kind).fit(held).parameters
+    if kind in ("quantiles", "intervals"):
+        given, _, levels = table(belief)
+
+        def loss(multiple: float) -> float:
+            below = y[:, None] - multiple * given
+            return float(weights @ np.maximum(levels * below, (levels - 1) * below).sum(axis=1))
+    else:
+        middle = belief.point() if kind == "samples" else center
+        unit = sd if kind == "distributions" else np.ones(300)
+
+        def loss(multiple: float) -> float:
+            return float(weights @ np.square((y - multiple * middle) / unit))
+
+    best = optimize.minimize_scalar(
+        loss, bounds=(1.0, 3.0), method="bounded", options={"xatol": 1e-9}
+    )
+    assert loss(found.value) <= best.fun * (1.0 + 1e-12)
+    assert found.value == pytest.approx(best.x, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_unit_comes_right(kind: str) -> None:
+    rng = child(1, "unit", kind)
+    center, sd = 20.0 + rng.normal(size=400), np.exp(0.3 * rng.normal(size=400))
+    belief = predicted(kind, center, sd, rng)
+    held = EvalSet.checked(1000.0 * (center + sd * rng.normal(size=400)), belief)
+    found = Multiply(kind).fit(held)
+    mended = found.apply(held).beliefs[0]
+    multiple = found.parameters[0].value
+    assert multiple == pytest.approx(1000.0, rel=0.01)
+    np.testing.assert_allclose(numbers(mended), multiple * numbers(belief), rtol=1e-12)
+
+
+def test_what_cannot_be_multiplied_is_refused() -> None:
+    y = np.array([1.0, 2.0, 3.0])
+    for center, told in ((0.0, "got 0 in all"), (-1.0, "must not go against y")):
+        law = Distribution.normal(np.full(3, center), np.ones(3))
+        for held in (EvalSet.checked(y, law), EvalSet.checked(y, point=np.full(3, center))):
+            with pytest.raises(InputError, match=told):
+                Multiply(held.beliefs[0].kind if held.beliefs else "point").fit(held)
 
 
 # Laws.

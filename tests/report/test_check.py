@@ -219,7 +219,7 @@ def test_findings_fail_as_asked_and_dependence_never() -> None:
     n = 800
     noise = child(7, "findings").normal(size=n + 1)
     held = EvalSet.checked(
-        1.12 * (noise[1:] + noise[:-1]) / math.sqrt(2) + 0.1,
+        1.2 * (noise[1:] + noise[:-1]) / math.sqrt(2) + 0.15,
         Distribution.normal(np.zeros(n), np.ones(n)),
         time=np.arange(n),
     )

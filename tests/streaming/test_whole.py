@@ -222,7 +222,7 @@ def test_what_a_sample_adds_is_said() -> None:
 
 
 @pytest.mark.rate
-def test_time_makes_batches_where_rows_depend() -> None:
+def test_blocks_of_time_follow_each_other_where_rows_do() -> None:
     rng = np.random.default_rng(8)
     noise = np.zeros(2_400)
     shock = rng.normal(size=2_400)
@@ -238,6 +238,27 @@ def test_time_makes_batches_where_rows_depend() -> None:
     )
     assert two.value == pytest.approx(one.value, rel=1e-9)
     assert two.standard_error == pytest.approx(one.standard_error, rel=0.35)
+    assert "rows count as about" in two.reason
+
+
+@pytest.mark.rate
+def test_errors_of_all_rows_know_a_season() -> None:
+    """Lag 12: blocks of one day each, of which a tenth is missing."""
+    rng = np.random.default_rng(9)
+    fresh, noise = 0.6 * rng.normal(size=3_000), np.zeros(3_000)
+    for place in range(12, 3_000):
+        noise[place] = 0.8 * noise[place - 12] + fresh[place]
+    days = np.sort(rng.choice(np.arange(300, 3_000), 2_400, replace=False))
+    table = TABLE.set_column(0, "y", pa.array(TABLE["mean"].to_numpy() + noise[days]))
+    table = table.set_column(9, "day", pa.array(days))
+    parts = by_parts(state_of(table, [900], most=2_400, time="day"))
+    whole, alone = at_once(table, time="day"), at_once(table)
+    error, all_rows, plain = (
+        next(r for r in each.records if r.metric == "bias" and not r.group).standard_error
+        for each in (whole, parts, alone)
+    )
+    assert all_rows == pytest.approx(error, rel=0.15)
+    assert all_rows > 2.2 * plain
 
 
 @pytest.mark.rate

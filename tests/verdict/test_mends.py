@@ -338,3 +338,16 @@ def test_no_sentence_of_advice_is_long() -> None:
     told += [sentence for each in found if each for sentence in each.sentence.split(". ")]
     assert len(told) > 15
     assert max(len(each.split()) for each in told) <= 25
+
+
+def test_predictions_on_one_side_of_zero_may_be_multiplied() -> None:
+    """All a fifth too small, spread and all; of predictions of both signs nothing is asked."""
+    rng = child(0, "multiply")
+    center, sd = np.exp(rng.normal(size=600)), np.full(600, 0.3)
+    y = 1.25 * (center + sd * rng.normal(size=600))
+    found = try_mends(EvalSet.checked(y, Distribution.normal(center, sd)))
+    assert found.advice is not None
+    assert found.advice.method == "multiply"
+    assert found.advice.sentence.startswith("Best next step: multiply every prediction by 1.2")
+    moved = try_mends(EvalSet.checked(y - 3.0, Distribution.normal(center - 3.0, sd)))
+    assert "multiply" not in [each.method for each in moved.trials]

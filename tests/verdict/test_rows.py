@@ -23,6 +23,7 @@ from howsure.predictions import (
     Samples,
     content_order,
 )
+from howsure.recalibration import recalibrate
 from howsure.verdict import examine
 from howsure.verdict.copies import RowFault, copies
 from howsure.verdict.dependence import follow
@@ -570,9 +571,16 @@ def test_a_fault_past_what_marks_explain_stays() -> None:
     assert states["spread"] == states["coverage"] == "bad"
 
 
-def test_predictions_in_other_units_are_not_recalibrated() -> None:
-    held = replace(off_by(1000.0)(child(5, "units"), 300), features={}, groups={})
+def test_predictions_in_other_units_are_named_with_what_multiplies_them() -> None:
+    held, new = (
+        replace(off_by(1000.0)(child(seed, "units"), 300), features={}, groups={})
+        for seed in (5, 6)
+    )
     assert try_mends(held).advice is None
+    told = next(each for each in examine(held)[0] if each.id == "rows").sentence
+    assert told.endswith("in one unit; howsure recalibrate --method multiply does it.")
+    mended = recalibrate(new, held, method="multiply").evalset
+    assert not any(each.state == "bad" for each in examine(mended)[0])
     ignoring, silent = examine(held, ignore={"rows"})
     assert silent["rows"] == "ignored, as asked"
     assert any(each.state == "bad" for each in ignoring)
@@ -638,3 +646,14 @@ def test_clusters_that_hold_copies_and_others_name_what_they_share() -> None:
     assert not found.fault.facts["together"]
     alike = replace(held, cluster=Categories.checked(np.repeat(np.arange(100), 5), "cluster"))
     assert fault(alike, "copies").facts["together"]
+
+
+def test_rows_of_a_random_walk_are_not_in_another_unit() -> None:
+    """A walk that stays on one side of its start tells of no unit, and of no variance."""
+    half = stats.norm.ppf(0.95) * np.sqrt(np.arange(1, 301))
+    for seed in (7, 28):  # which are said to be so where rows count as independent
+        walk = np.cumsum(np.random.default_rng(seed).normal(size=300))
+        bare = Intervals(-half, half, coverage=0.9)
+        assert any(each.bad for each in row_faults(EvalSet.checked(walk, bare)))
+        found = examine(EvalSet.checked(walk, bare, time=np.arange(300)))[0]
+        assert "rows" not in [each.id for each in found]

@@ -181,3 +181,11 @@ def listed(parts: Iterable[str], most: int | None = None) -> str:
     if most is not None and len(known) > most:
         known = [*known[:most], f"{len(known) - most} more"]
     return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))
+
+
+def roughly(count: float) -> str:
+    """A count to two digits."""
+    if math.isnan(count):
+        return "none"
+    digits = 10 ** max(math.floor(math.log10(max(count, 1.0))) - 1, 0)
+    return f"{round(count / digits) * digits:,}"

@@ -18,8 +18,11 @@ import numpy as np
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
+from howsure.core.formats import roughly
+from howsure.core.labels import Categories
 from howsure.core.records import Table
 from howsure.core.rng import child, row_keys
+from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.characteristic import AreaRequest, CharacteristicCurve
@@ -29,11 +32,13 @@ from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Question
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.metrics.recording import record_of
+from howsure.metrics.serial import follows, in_time_order
 from howsure.metrics.shared import Score, Shared, meaning, row_scores, shared_by_all, shared_by_most
 from howsure.predictions import EvalSet, check_same_rows, content_order
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means, subsample
-from howsure.stats.estimate import mean_statistic, skewed_ends, spread_of
+from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of
+from howsure.stats.memory import FEWEST
 from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
 
 MOST_ROWS = 20_000
@@ -310,7 +315,7 @@ def _paired(
     gaps = columns.differences(asked, confidence)
     for pair, tested, (difference, lower, upper) in zip(asked, tests, gaps, strict=True):
         value_a, value_b = (columns.mean(place) for place in pair)
-        notes = (score.how, columns.note, tested.note)
+        notes = (score.how, columns.note(pair), tested.note)
         row = {
             "metric": score.metric,
             "coverage": score.coverage,
@@ -330,15 +335,19 @@ def _paired(
 class _Columns:
     """Row scores of several models as columns, in an order of rows that their content decides.
 
-    Equal models share a column, so that they differ by exactly 0.
+    Equal models share a column, so that they differ by exactly 0. `times` are the ranks of rows in
+    time, and `known` says that errors of a model follow each other; else each difference is tested.
     """
 
     table: FloatArray
     column: Mapping[int, int]
     weights: Weights | None
     cluster: IntArray | None
+    times: IntArray | None
+    known: bool
     metric: str
     seed: int
+    spreads: dict[Pair, Spread | None] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -351,6 +360,7 @@ class _Columns:
         """The columns of these models."""
         sets = [found.evalset for found in evaluations]
         order, first = content_order(sets), sets[0]
+        times = _units_in_time(first)
         alike: dict[bytes, int] = {}
         column = {
             place: alike.setdefault(held[order].tobytes(), len(alike))
@@ -361,13 +371,21 @@ class _Columns:
             column,
             None if first.weights is None else first.weights.take(order),
             None if first.cluster is None else first.cluster.codes[order],
+            None if times is None else times[order],
+            first.chronology is not None,
             metric,
             seed,
         )
 
-    @property
-    def note(self) -> str:
-        """What to say of the intervals."""
+    def note(self, pair: Pair) -> str:
+        """What to say of the interval of a difference."""
+        spread = self._in_time(pair)
+        if spread is not None:
+            if math.isnan(spread.error[0]):
+                return f"no interval: rows count as fewer than {FEWEST:g}"
+            gap, mean = self._gap(pair)
+            n = float(len(gap)) if self.weights is None else self.weights.effective_n
+            return f"rows count as about {roughly(counts_as(gap - mean, self.weights, spread, n))}"
         if self.cluster is None:
             return ""
         return f"interval by {len(np.unique(self.cluster)):,} clusters"
@@ -384,15 +402,40 @@ class _Columns:
     def _of(self, pairs: Sequence[Pair]) -> list[Pair]:
         return [(self.column[a], self.column[b]) for a, b in pairs]
 
+    def _gap(self, pair: Pair) -> tuple[FloatArray, float]:
+        """Differences of two models row by row, and their mean."""
+        one, two = self.column[pair[0]], self.column[pair[1]]
+        gap = self.table[:, one] - self.table[:, two]
+        return gap, float(np.average(gap, weights=self._mass))
+
+    def _in_time(self, pair: Pair) -> Spread | None:
+        """How far a mean difference strays, if differences follow each other in time."""
+        if self.times is None:
+            return None
+        if pair not in self.spreads:
+            gap, mean = self._gap(pair)
+            follow = self.known or follows(gap, self.times, self.weights)
+            times = Chronology(self.times)
+            self.spreads[pair] = spread_of(gap - mean, self.weights, times) if follow else None
+        return self.spreads[pair]
+
     def tests(self, pairs: Sequence[Pair]) -> list[FlipTest]:
-        """A test of each pair's mean difference, alone."""
-        return sign_flip_tests(
+        """A test of each pair's mean difference, alone: by signs, or as of rows in time."""
+        found = sign_flip_tests(
             self.table,
             self._of(pairs),
             child(self.seed, "sign flips", self.metric),
             weights=self.weights,
             cluster=self.cluster,
         )
+        for place, pair in enumerate(pairs):
+            spread, note = self._in_time(pair), found[place].note
+            if spread is not None and found[place].units > 0:
+                mean = self._gap(pair)[1]
+                units = float(spread.units[0])
+                note = "p-value of Student's t, as rows follow each other in time"
+                found[place] = FlipTest(mean, spread.p(mean), units, "Student's t", 0, note)
+        return found
 
     def joint(self, pairs: Sequence[Pair]) -> tuple[FloatArray, FloatArray]:
         """P-values of all pairs, alone and jointly: Holm's; of very many pairs by their maxima.
@@ -413,9 +456,10 @@ class _Columns:
     def differences(
         self, pairs: Sequence[Pair], confidence: float
     ) -> list[tuple[float, float, float]]:
-        """Each pair's mean difference and its interval: by clusters, else by a bootstrap."""
-        if self.cluster is not None:
-            return [self._by_clusters(one, two, confidence) for one, two in self._of(pairs)]
+        """Each pair's mean difference and its interval: by its units, else by a bootstrap."""
+        spreads = [self._spread(pair) for pair in pairs]
+        if all(spread is not None for spread in spreads):
+            return [self._by_units(pair, confidence) for pair in pairs]
         # The first model's column comes last, where it decides the order of units: one more model
         # leaves that as it is.
         drawn = bootstrap_means(
@@ -431,13 +475,24 @@ class _Columns:
         )
         lower, upper = gaps.interval(confidence)
         values = [self.mean(a) - self.mean(b) for a, b in pairs]
-        return list(zip(values, lower.tolist(), upper.tolist(), strict=True))
+        told = zip(values, lower.tolist(), upper.tolist(), strict=True)
+        return [
+            each if spread is None else self._by_units(pair, confidence)
+            for each, spread, pair in zip(told, spreads, pairs, strict=True)
+        ]
 
-    def _by_clusters(self, one: int, two: int, confidence: float) -> tuple[float, float, float]:
-        """The mean difference, and its interval as of any mean of rows in clusters."""
-        gap = self.table[:, one] - self.table[:, two]
-        value = float(np.average(gap, weights=self._mass))
-        spread = spread_of(gap - value, self.weights, self.cluster)
+    def _spread(self, pair: Pair) -> Spread | None:
+        """How far a mean difference strays over times or clusters; None of independent rows."""
+        spread = self._in_time(pair)
+        if spread is not None or self.cluster is None:
+            return spread
+        gap, mean = self._gap(pair)
+        return spread_of(gap - mean, self.weights, self.cluster)
+
+    def _by_units(self, pair: Pair, confidence: float) -> tuple[float, float, float]:
+        """The mean difference, and its interval as of any mean over units."""
+        spread, value = self._spread(pair), self._gap(pair)[1]
+        assert spread is not None
         low, high = skewed_ends(value, spread, confidence)
         return value, float(low[0]), float(high[0])
 
@@ -495,3 +550,15 @@ def _trades(
                     "note": "; ".join(p for p in (note, drawn.reason, tested.reason) if p),
                 },
             )
+
+
+def _units_in_time(evalset: EvalSet) -> IntArray | None:
+    """The rank in time of each row, or of its cluster; None without times that give an order."""
+    if evalset.chronology is not None:
+        return evalset.chronology.times
+    if evalset.time is None:
+        return None
+    if evalset.cluster is None:
+        return slots(evalset.time)
+    times = Categories.checked(evalset.time, "time").codes
+    return in_time_order(times, evalset.cluster.codes)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
@@ -26,21 +26,17 @@ from howsure.core.formats import listed
 from howsure.core.labels import Categories, dense
 from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
+from howsure.core.times import Chronology
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate, unknown
 from howsure.metrics.metric import Metric
 from howsure.metrics.recording import of_its_rows, record_of
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
-from howsure.stats.estimate import (
-    Estimate,
-    Spread,
-    like_rows,
-    share_ends,
-    skewed_ends,
-    spread_of,
-)
+from howsure.stats.estimate import Estimate, Spread, like_rows, share_ends, skewed_ends, spread_of
+from howsure.stats.memory import FEWEST
 from howsure.stats.permutation import groups_differ
+from howsure.stats.spells import Spells, spells_of
 
 MOST_LABELS = 1_000
 STATISTIC_ROWS = 50_000
@@ -227,7 +223,7 @@ def _counts(evalset: EvalSet, grouping: Grouping, values: FloatArray | None = No
 
 def _exact(evalset: EvalSet) -> bool:
     frequency = evalset.weights is None or evalset.weights.kind == "frequency"
-    return frequency and evalset.cluster is None
+    return frequency and evalset.units is None
 
 
 def _means(
@@ -279,7 +275,7 @@ def _group_means(
         psi = rows - value[grouping.codes]
         if evalset.weights is not None and evalset.weights.kind == "importance":
             n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
-        spread = _spread(evalset, grouping, psi)
+        spread = _spread(evalset, grouping, psi, share=share)
         if share:
             low, high = share_ends(value, spread, n, level)
             return value, spread.error, low, high, n
@@ -289,15 +285,22 @@ def _group_means(
     return value, spread.error, np.maximum(low, bottom), np.minimum(high, top), n
 
 
-def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray) -> Spread:
+def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray, *, share: bool) -> Spread:
     """How far the mean of each group strays."""
-    cluster = None if evalset.cluster is None else evalset.cluster.codes
-    return spread_of(psi, evalset.weights, cluster, grouping.codes, len(grouping.labels))
+    units = evalset.units
+    if share and isinstance(units, Chronology):
+        units = units.hiding(units.size)
+    return spread_of(psi, evalset.weights, units, grouping.codes, len(grouping.labels))
 
 
-def _clusters(evalset: EvalSet, grouping: Grouping) -> FloatArray:
-    """How many clusters each group has rows of."""
-    assert evalset.cluster is not None
+def _independent(
+    evalset: EvalSet, grouping: Grouping, hits: FloatArray, cover: FloatArray, n: FloatArray
+) -> FloatArray:
+    """How many units each group has: rows, effective rows in time, or clusters."""
+    if evalset.chronology is not None:
+        return _spread(evalset, grouping, hits - cover[grouping.codes], share=True).units
+    if evalset.cluster is None:
+        return n
     clusters = len(evalset.cluster.labels)
     held = np.unique(grouping.codes * clusters + evalset.cluster.codes)
     return np.bincount(held // clusters, minlength=len(grouping.labels)).astype(np.float64)
@@ -501,24 +504,29 @@ def _robust_difference(
     """The same of weighted or clustered rows: Student's t of each group, Bonferroni over all."""
     from scipy import special
 
-    found: list[tuple[FloatArray, FloatArray]] = [
-        _robust_scores(evaluation.evalset, grouping, off, expected) for grouping in divided
-    ]
-    units = np.concatenate([part[1] for part in found])
-    t = np.concatenate([part[0] for part in found])
+    evalset = evaluation.evalset
+    scores = _robust_scores if evalset.chronology is None else _scores_in_time
+    found = [scores(evalset, grouping, off, expected) for grouping in divided]
+    t, units, degrees = (np.concatenate(part) for part in zip(*found, strict=True))
+    spells = [_spells(evalset, grouping, off, expected) for grouping in divided]
+    counts, p_spells = (np.concatenate(part) for part in zip(*spells, strict=True))
     tested = (units >= FEWEST_UNITS) & np.isfinite(t)
-    what = "rows" if evaluation.evalset.cluster is None else "clusters"
+    what = "rows" if evalset.cluster is None else "clusters"
+    if evalset.chronology is not None:
+        what = "effective rows"
     if not tested.any():
         raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
-    p = np.where(tested, 2 * special.stdtr(np.maximum(units - 1, 1), -np.abs(t)), np.inf)
-    worst = int(np.argmin(p))
-    value = min(1.0, float(p[worst] * tested.sum()))
+    own = np.where(tested, 2 * special.stdtr(np.maximum(degrees, 1), -np.abs(t)), np.inf)
+    p = np.fmax(own, p_spells)
+    worst = int(np.lexsort((own, p))[0])
+    value, here = (min(1.0, float(each[worst] * tested.sum())) for each in (p, own))
     few = int((units < FEWEST_UNITS).sum())
     edges = np.cumsum([len(grouping.labels) for grouping in divided])
     which = int(np.searchsorted(edges, worst, side="right"))
     group = worst - int(edges[which] - len(divided[which].labels))
     details = {
         "statistic": float(abs(t[worst])),
+        **({"spells": float(counts[worst]), "p_here": here} if counts[worst] else {}),
         **_apart(evaluation, divided, divided[which], group, expected, off + expected, level),
     }
     left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
@@ -527,8 +535,8 @@ def _robust_difference(
 
 def _robust_scores(
     evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Student's t of each group's surplus over what is expected, and its number of clusters.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Student's t of each group's surplus over what is expected, its clusters and degrees.
 
     The chances were fitted to the mean of all rows, so a group's share of the variance, a, of any
     surplus is taken back: inside it each row counts 1 − a, outside −a, both about their mean.
@@ -576,7 +584,51 @@ def _robust_scores(
             among = np.bincount(place, mass * noise) / sizes
             plain = np.bincount(g, np.square(sizes) * among, minlength=size).astype(np.float64)
         floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
-        return surplus / np.sqrt(np.maximum(variance, floor)), units
+        return surplus / np.sqrt(np.maximum(variance, floor)), units, units - 1.0
+
+
+def _scores_in_time(
+    evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same of rows that follow each other in time: what they add to a surplus is a series."""
+    times, rows = evalset.chronology, len(off)
+    assert times is not None
+    mass = np.ones(rows) if evalset.weights is None else evalset.weights.values
+    noise = mass * expected * (1.0 - expected)
+    square = mass if evalset.weights is None or evalset.weights.kind == "frequency" else mass**2
+    plain, size = square * expected * (1.0 - expected), times.size
+    told = np.full((3, len(grouping.labels)), np.nan)
+    for group in range(len(grouping.labels)):
+        inside = grouping.codes == group
+        seen = len(np.unique(times.times[inside]))
+        if inside.all() or seen < FEWEST:
+            continue
+        share = float(noise[inside].sum() / noise.sum())
+        factor = mass * (inside - share)
+
+        def added(values: FloatArray, part: BoolArray = inside, by: FloatArray = factor) -> Any:
+            means = [np.average(values[each], weights=mass[each]) for each in (part, ~part)]
+            return by * (values - np.where(part, *means))
+
+        found = spread_of(added(off), None, times.hiding(None if size is None else added(size)))
+        error = rows * float(found.error[0])
+        floor = math.sqrt(float(np.square(inside - share) @ plain))
+        surplus = float(mass[inside] @ off[inside])
+        units = float(found.units[0]) * seen / len(np.unique(times.times))
+        told[:, group] = surplus / max(error, floor), units, found.degrees[0]
+    return told[0], told[1], told[2]
+
+
+def _spells(evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray) -> Spells:
+    """What visits to each group say of it, where rows follow each other in time."""
+    size, times = len(grouping.labels), evalset.chronology
+    if times is None:
+        return Spells(np.zeros(size, dtype=np.int64), np.full(size, np.nan))
+    mass = np.ones(len(off)) if evalset.weights is None else evalset.weights.values
+    least = float(np.average(expected * (1.0 - expected), weights=mass))
+    if evalset.weights is not None and evalset.weights.kind != "frequency":
+        least *= float(mass @ mass / mass.sum())
+    return spells_of(off, mass, times.times, grouping.codes, size, least)
 
 
 def _are_copies(cluster: IntArray, *columns: FloatArray) -> bool:
@@ -625,9 +677,13 @@ def _shortfall(
     for grouping in divided:
         total = _counts(evalset, grouping)
         found = _group_means(evalset, grouping, scores, total, level, metric)
-        clusters = found[-1] if evalset.cluster is None else _clusters(evalset, grouping)
-        parts.append((*found, _claimed(evaluation, grouping, total, coverage), clusters))
-    cover, error, low, high, size, claimed, units = map(np.concatenate, zip(*parts, strict=True))
+        clusters = _independent(evalset, grouping, scores, found[0], found[-1])
+        due = _claimed(evaluation, grouping, total, coverage)
+        visits = _spells(evalset, grouping, scores - due[grouping.codes], due[grouping.codes])
+        parts.append((*found, due, clusters, *visits))
+    cover, error, low, high, size, claimed, units, spells, p_spells = map(
+        np.concatenate, zip(*parts, strict=True)
+    )
     least = claimed - high
     judged = np.isfinite(cover)
     if not _exact(evalset):
@@ -642,7 +698,8 @@ def _shortfall(
     if not _exact(evalset):
         rows = like_rows(cover, error, size, units, level)[judged]
         hits = np.clip(cover[judged], 0.0, 1.0) * rows
-    raw[judged] = binomial_test(hits, rows, claimed[judged])
+    here = binomial_test(hits, rows, claimed[judged])
+    raw[judged] = np.fmax(here, p_spells[judged])
     null = _worst_by_chance(evaluation, divided, coverage, seed)
     ends = np.quantile(null, (0.025, 0.975)) if len(null) else (math.nan, math.nan)
     shortfall = Estimate(
@@ -651,7 +708,10 @@ def _shortfall(
         null_lower=float(ends[0]),
         null_upper=float(ends[1]),
         reason="" if proven.any() else "no group is proven to fall short",
-        details={"claimed": float(claimed[worst])},
+        details={
+            "claimed": float(claimed[worst]),
+            **({"spells": float(spells[worst])} if spells[worst] else {}),
+        },
         lower=float(least[worst]),
         upper=float(claimed[worst] - low[worst]),
         p=float(holm(raw)[worst]),
@@ -664,7 +724,7 @@ def _worst_by_chance(
 ) -> FloatArray:
     """The largest shortfall of any group, in draws of a perfect model; none where rows depend."""
     evalset = evaluation.evalset
-    if evalset.cluster is not None:
+    if evalset.units is not None:
         return np.empty(0)
     cells = _cells(divided)
     place = _one_of_each(cells)

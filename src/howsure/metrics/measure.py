@@ -188,7 +188,9 @@ def tail_of(view: View, form: Form, coverage: float) -> str:
     The form is one whose estimate is a mean of squared errors.
     """
     (found,), _ = _compute(view.evalset, form, *_arrays(view, form, coverage))
-    return "" if found.squares is None else heavy(found.squares, view.evalset.multiplicities)
+    if found.squares is None or found.cancels:
+        return ""
+    return heavy(found.squares, view.evalset.multiplicities)
 
 
 def _arrays(view: View, form: Form, coverage: float) -> tuple[list[Any], dict[str, Any]]:

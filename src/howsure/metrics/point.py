@@ -155,7 +155,7 @@ def r_squared(
         return Estimate(math.nan, None, reason="y varies too little for its square to be summed")
     ratio = mean / variance
     influence = (ratio * (deviations - variance) - (squares - mean)) / variance
-    return Estimate(1.0 - ratio, influence, squares=squares)
+    return Estimate(1.0 - ratio, influence, squares=squares, cancels=True)
 
 
 def _rows(y: npt.ArrayLike, point: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

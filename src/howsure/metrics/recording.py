@@ -8,11 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.core.arrays import IntArray
+from howsure.core.formats import roughly
 from howsure.core.records import Record
+from howsure.core.times import Chronology
 from howsure.metrics.metric import Metric
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.estimate import Estimate, heavy, share_ends, skewed_ends, spread_of
+from howsure.stats.estimate import Estimate, counts_as, heavy, share_ends, skewed_ends, spread_of
+from howsure.stats.memory import FEWEST
 
 
 def record_of(
@@ -64,7 +67,7 @@ def record_of(
     )
     if math.isfinite(found.value) and found.influence is not None:
         if found.squares is not None:
-            tail = heavy(found.squares, evalset.multiplicities)
+            tail = "" if found.cancels else heavy(found.squares, evalset.multiplicities)
         record = _from_influence(
             record, found, found.influence, evalset, metric.bounds, share, tail, bundles
         )
@@ -90,8 +93,10 @@ def _from_influence(
     bundles: IntArray | None,
 ) -> Record:
     """Standard error and interval of rows that are independent, weighted or in clusters."""
-    weights = evalset.weights
-    cluster = bundles if evalset.cluster is None else evalset.cluster.codes
+    weights, units = evalset.weights, evalset.units
+    if isinstance(units, Chronology) and share:
+        units = units.hiding(units.size if record.metric == "empirical_coverage" else units.side)
+    cluster = bundles if units is None else units
     spread = spread_of(influence, weights, cluster)
     record = replace(record, standard_error=float(spread.error[0]))
     if bundles is not None:  # they tell the error; the rows count all the same
@@ -100,7 +105,13 @@ def _from_influence(
         record = _because(record, f"its error is that of {count:,} bundles of rows")
     if weights is not None and weights.kind == "importance":
         record = _because(record, "approximate: importance weights")
-    if evalset.cluster is not None:
+    if isinstance(units, Chronology):
+        like = counts_as(influence, weights, spread, record.n)
+        told = f"{record.n:,.0f} rows count as about {roughly(like)}"
+        if math.isnan(record.standard_error):
+            told = f"no interval: rows count as fewer than {FEWEST:g}"
+        record = _because(record, told)
+    elif evalset.cluster is not None:
         count = len(evalset.cluster.labels)
         told = f"{count:,} clusters" if count > 1 else "no interval: rows are one cluster"
         record = _because(record, told)

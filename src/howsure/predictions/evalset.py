@@ -14,6 +14,7 @@ from howsure.core.brief import brief, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels
 from howsure.core.rng import row_hashes
+from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
 
@@ -55,6 +56,8 @@ class EvalSet:
         The feature that says how easy each row is.
     share : float
         The share of the table's rows that these are a sample of; 1 where they are all.
+    chronology : Chronology, optional
+        When rows happened, where a test found that those near in time are alike.
     """
 
     y: FloatArray
@@ -70,6 +73,7 @@ class EvalSet:
     model: str = "model"
     ease: str = "ease"
     share: float = 1.0
+    chronology: Chronology | None = None
 
     @classmethod
     def checked(
@@ -180,6 +184,13 @@ class EvalSet:
         return self.weights.values * (self.weights.effective_n / self.weights.total)
 
     @property
+    def units(self) -> Units:
+        """The units of every error: times that follow each other, clusters, or None for rows."""
+        if self.chronology is not None:
+            return self.chronology
+        return None if self.cluster is None else self.cluster.codes
+
+    @property
     def independent_n(self) -> int:
         """Rows that count, for bands that assume independent ones."""
         if self.cluster is not None:
@@ -203,6 +214,7 @@ class EvalSet:
             model=self.model,
             ease=self.ease,
             share=self.share,
+            chronology=None if self.chronology is None else self.chronology.take(rows),
         )
 
     def row_names(self) -> Labels:

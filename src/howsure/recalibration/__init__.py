@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
+    from howsure.recalibration.affine import Multiply as Multiply
     from howsure.recalibration.affine import PointShift as PointShift
     from howsure.recalibration.affine import Shift as Shift
     from howsure.recalibration.affine import ShiftScale as ShiftScale
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from howsure.recalibration.wrapper import RecalibratedMethod as RecalibratedMethod
 
 _HOMES = {
-    "affine": "PointShift Shift ShiftScale ShiftScaledIntervals Widths",
+    "affine": "Multiply PointShift Shift ShiftScale ShiftScaledIntervals Widths",
     "base": "Learnt Method Recalibrator",
     "comparison": "compare_recalibrations",
     "conformal": "ConformalQuantiles",

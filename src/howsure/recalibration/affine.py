@@ -1,4 +1,4 @@
-"""One shift, one factor, both, or a power of the spread, for every kind that has a centre."""
+"""One shift, one factor, both, a multiple, or a power of the spread, of whatever has a centre."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ _CENTRED = {
     ),
     Samples.kind: "on the calibration rows the mean error of the samples' mean is zero",
 }
+_CENTRED_MULTIPLE = "on the calibration rows errors do not go with the prediction"
 
 
 @final
@@ -116,6 +117,96 @@ def _shift(rows: Rows) -> tuple[Learnt, FloatArray]:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Multiply(Method):
+    """Predictions times one number, spread and all: the remedy for another unit.
+
+    Of distributions it is Σ w y m / s² over Σ w m² / s² with mean m and sd s, of samples and point
+    forecasts the same without s, of quantiles and intervals that of the least pinball loss.
+
+    Parameters
+    ----------
+    belief : {"distributions", "samples", "quantiles", "intervals", "point"}
+        What is multiplied; it stays what it is.
+
+    Examples
+    --------
+    >>> held_out = EvalSet.checked([1000.0, 2000.0], Distribution.normal([1.0, 2.0], [0.1, 0.1]))
+    >>> mended = Multiply().fit(held_out).apply(held_out).beliefs[0]
+    >>> mended.point(), mended.sd()
+    (array([1000., 2000.]), array([100., 100.]))
+    """
+
+    belief: str = Distribution.kind
+
+    @np.errstate(all="ignore")
+    def fit(self, calibration: EvalSet) -> AffineMover | PointMover:
+        """Learn the number from held-out rows.
+
+        Raises
+        ------
+        InputError
+            If the rows are fewer than two, what they predict is discrete, unbounded or 0 in every
+            row, or y has the other sign.
+        UnanswerableError
+            If a distribution has no mean or standard deviation.
+        """
+        if self.belief == POINT:
+            check_rows(calibration)
+            center = point_of(calibration)
+            parts = calibration.y * center, np.square(center)
+            learnt = _multiple(*parts, counts(calibration), calibration)
+            return PointMover(
+                belief=POINT,
+                method="multiply",
+                parameters=(learnt,),
+                guarantee=(
+                    "No finite-sample guarantee: the mean squared error on the calibration rows "
+                    "is the least of all multiples."
+                ),
+                notes=fit_notes(calibration),
+            )
+        rows = Rows.of(calibration, self.belief)
+        frame = rows.frame
+        if frame.levels.size:
+            learnt = rows.learnt("multiple", _positive(_least_multiple(rows)))
+            return rows.mover(AffineMover, "multiply", (learnt,), PINBALL)
+        top, bottom = frame.shift_parts(rows.y, frame.center)
+        top = top + bottom  # of y, not of its distance from the centre
+        learnt = _multiple(top, bottom, rows.mass, calibration)
+        return rows.mover(AffineMover, "multiply", (learnt,), _CENTRED_MULTIPLE)
+
+
+def _multiple(top: FloatArray, bottom: FloatArray, mass: FloatArray, held: EvalSet) -> Learnt:
+    """The ratio of two means, with its standard error."""
+    whole = float(np.average(bottom, weights=mass))
+    value = _positive(float(np.average(top, weights=mass)) / whole if whole > 0 else math.nan)
+    error = sampling_error((top - value * bottom) / whole, held)
+    return Learnt(name="multiple", value=value, n=effective_rows(held)[0], standard_error=error)
+
+
+def _least_multiple(rows: Rows) -> float:
+    """The b for which b times a table of quantiles has the least pinball loss, convex in b."""
+    table = rows.frame.table
+    used = table != 0
+    if not used.any():
+        return math.nan
+    ratio = np.divide(rows.y[:, None], table, out=np.zeros_like(table), where=used)[used]
+    level = np.where(table > 0, rows.frame.levels, 1.0 - rows.frame.levels)[used]
+    weight = (np.abs(table) * rows.mass[:, None])[used]
+    return weighted_quantile(ratio, weight, float(np.average(level, weights=weight)))
+
+
+def _positive(multiple: float) -> float:
+    """A multiple, unless predictions are 0 or go against y."""
+    if math.isnan(multiple):
+        raise InputError("some predictions must differ from 0 to be multiplied, got 0 in all")
+    if not multiple > 0:
+        raise InputError(f"predictions must not go against y: their multiple would be {multiple:g}")
+    return check_factor(multiple)
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class PointShift(Method):
     """A point forecast plus its mean error on calibration rows.
 
@@ -127,7 +218,7 @@ class PointShift(Method):
     """
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> PointShifter:
+    def fit(self, calibration: EvalSet) -> PointMover:
         """Learn the mean error from held-out rows.
 
         Raises
@@ -144,7 +235,7 @@ class PointShift(Method):
             n=effective_rows(calibration)[0],
             standard_error=sampling_error(error - shift, calibration),
         )
-        return PointShifter(
+        return PointMover(
             belief=POINT,
             method="shift",
             parameters=(learnt,),
@@ -155,8 +246,8 @@ class PointShift(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointShifter(Recalibrator):
-    """Fitted `PointShift`: what it mends is the point forecast of the rows themselves."""
+class PointMover(Recalibrator):
+    """A point forecast that is shifted or multiplied: that of the rows themselves."""
 
     def transform(self, evalset: EvalSet) -> NoReturn:
         """A point forecast is no predictive distribution: use `apply`."""
@@ -166,7 +257,9 @@ class PointShifter(Recalibrator):
 
     def apply(self, evalset: EvalSet) -> EvalSet:
         """The same rows with the point forecast moved; nothing else changes."""
-        return replace(evalset, point=point_of(evalset) + self.parameters[0].value)
+        learnt = {one.name: one.value for one in self.parameters}
+        point = point_of(evalset) * learnt.get("multiple", 1.0) + learnt.get("shift", 0.0)
+        return replace(evalset, point=point)
 
 
 @final

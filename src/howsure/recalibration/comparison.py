@@ -87,7 +87,7 @@ def compare_recalibrations(
     >>> made = lambda: EvalSet.checked(rng.normal(0, 2, 500), Distribution.normal([0.0] * 500, 1.0))
     >>> table = compare_recalibrations(made(), made(), metrics=["empirical_coverage"])
     >>> [name for name in table.columns][5:10]
-    ['before', 'scale', 'shift', 'shift_scale', 'widths']
+    ['before', 'scale', 'shift', 'shift_scale', 'multiply']
     >>> [round(float(table.columns[name][0]), 2) for name in ("before", "scale", "ucc")]
     [0.6, 0.9, 0.9]
     """

@@ -25,8 +25,9 @@ from howsure.predictions import (
     Samples,
 )
 from howsure.recalibration.affine import (
+    Multiply,
+    PointMover,
     PointShift,
-    PointShifter,
     Shift,
     ShiftScale,
     ShiftScaledIntervals,
@@ -133,6 +134,7 @@ def _affine(belief: str) -> dict[str, Maker]:
     return {
         "shift": lambda _: Shift(belief),
         "shift_scale": lambda _: ShiftScale(belief),
+        "multiply": lambda _: Multiply(belief),
         "widths": lambda _: Widths(belief),
     }
 
@@ -179,6 +181,7 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
     POINT: {
         **_conformal(POINT, "split", "cp", "asymmetric"),
         "shift": lambda _: PointShift(),
+        "multiply": lambda _: Multiply(POINT),
         **_conditional(POINT),
     },
     Distribution.kind: _spread(Distribution.kind, VarianceScaling()),
@@ -302,14 +305,16 @@ def recalibrate(
     method : str, optional
         A name that `METHODS` gives for a kind of the test rows; other kinds take their default.
 
-        - Distributions and samples: ``scale`` (default), ``shift``, ``shift_scale``, ``widths``,
-          ``isotonic_variance``, ``shape``, ``isotonic``, ``crude``. Distributions that are not
-          normal take ``isotonic`` by default, which respects their support.
-        - Quantiles: ``conformal`` (default), ``scale``, ``shift``, ``shift_scale``, ``widths``,
-          ``shape``.
+        - Distributions and samples: ``scale`` (default), ``shift``, ``shift_scale``,
+          ``multiply``, ``widths``, ``isotonic_variance``, ``shape``, ``isotonic``, ``crude``.
+          Distributions that are not normal take ``isotonic`` by default, which respects their
+          support.
+        - Quantiles: ``conformal`` (default), ``scale``, ``shift``, ``shift_scale``,
+          ``multiply``, ``widths``, ``shape``.
         - Intervals: ``cqr`` (default), ``asymmetric``, ``scale``, ``ucc``, ``shift``,
-          ``shift_scale``, ``widths``.
-        - A point forecast: ``split`` (default; also called ``cp``), ``asymmetric``, ``shift``.
+          ``shift_scale``, ``multiply``, ``widths``.
+        - A point forecast: ``split`` (default; also called ``cp``), ``asymmetric``, ``shift``,
+          ``multiply``.
         - Label sets: ``lac`` (default), ``aps``, ``raps``, ``saps``, ``o_lac``, ``o_saps``,
           ``temperature``, see `ProbabilitySets`.
 
@@ -417,7 +422,7 @@ def applied(
     told = list(notes)
     made: list[tuple[str, Prediction]] = []
     for one in fitted:
-        if isinstance(one, PointShifter):  # what it mends is no prediction with a spread
+        if isinstance(one, PointMover):  # what it mends is no prediction with a spread
             rows = one.apply(rows)
             told.extend(one.notes)
             continue

@@ -320,10 +320,11 @@ M = TypeVar("M", bound=Mover)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffineMover(Mover):
-    """A fitted shift, factor or power of the spread, or several of these.
+    """A fitted shift, multiple, factor or power of the spread, or several of these.
 
     What was learnt is told by its name: ``shift`` in units of y, ``relative shift`` in spreads,
-    ``factor`` of the spread, and ``power``, with which a spread s goes as s^power.
+    ``multiple`` of centre and spread, ``factor`` of the spread, and ``power``, with which a spread
+    s goes as s^power.
 
     Attributes
     ----------
@@ -342,7 +343,9 @@ class AffineMover(Mover):
         shift = np.full(evalset.n, learnt.get("shift", 0.0))
         if "relative shift" in learnt:
             shift = learnt["relative shift"] * floored(frame.spread, self.floor)
-        factor = np.full(evalset.n, learnt.get("factor", 1.0))
+        if "multiple" in learnt:
+            shift = (learnt["multiple"] - 1.0) * frame.center
+        factor = np.full(evalset.n, learnt.get("multiple", learnt.get("factor", 1.0)))
         if "power" in learnt:
             factor *= power_of(frame.spread, self.typical, learnt["power"])
         return shift, factor, ()

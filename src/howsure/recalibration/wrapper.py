@@ -34,6 +34,7 @@ By = Literal[
     "conformal",
     "shift",
     "shift_scale",
+    "multiply",
     "widths",
     "isotonic_variance",
     "shape",
@@ -43,7 +44,15 @@ By = Literal[
 ]
 
 _TABLES: Final = ("isotonic", "crude")
-_KEEPING: Final = ("scale", "conformal", "shift", "shift_scale", "widths", "isotonic_variance")
+_KEEPING: Final = (
+    "scale",
+    "conformal",
+    "shift",
+    "shift_scale",
+    "multiply",
+    "widths",
+    "isotonic_variance",
+)
 _WORDS: Final = {
     "isotonic": "by its PIT",
     "crude": "by its z-scores",
@@ -51,6 +60,7 @@ _WORDS: Final = {
     "conformal": "by conformal quantiles",
     "shift": "shifted",
     "shift_scale": "shifted and scaled",
+    "multiply": "multiplied",
     "widths": "by a power of its widths",
     "isotonic_variance": "by isotonic variance",
     "shape": "by its shape",
@@ -69,15 +79,15 @@ class RecalibratedMethod(Method):
     ----------
     method : Method or scikit-learn regressor
         What is recalibrated; a regressor is wrapped by `as_method`.
-    by : {"isotonic", "crude", "scale", "conformal", "shift", "shift_scale", "widths", \
-"isotonic_variance", "shape", "cqr", "asymmetric", "ucc"}
+    by : {"isotonic", "crude", "scale", "conformal", "shift", "shift_scale", "multiply", \
+"widths", "isotonic_variance", "shape", "cqr", "asymmetric", "ucc"}
         ``isotonic`` and ``crude``: laws and samples become quantiles, by their PIT or by their
         z-scores. ``scale``: sds of laws and scatter of samples times one factor. ``conformal``:
-        each quantile moves by its own constant. ``shift``, ``shift_scale``, ``widths``,
-        ``isotonic_variance``, ``shape``: as `Shift`, `ShiftScale`, `Widths`, `IsotonicVariance`
-        and `Shape` of this package. ``cqr``, ``asymmetric``, ``ucc``: central
-        intervals of any kind, moved by one offset, by one for each end, or stretched by the k
-        of the uncertainty characteristics curve.
+        each quantile moves by its own constant. ``shift``, ``shift_scale``, ``multiply``,
+        ``widths``, ``isotonic_variance``, ``shape``: as `Shift`, `ShiftScale`, `Multiply`,
+        `Widths`, `IsotonicVariance` and `Shape` of this package. ``cqr``, ``asymmetric``,
+        ``ucc``: central intervals of any kind, moved by one offset, by one for each end, or
+        stretched by the k of the uncertainty characteristics curve.
     calibration : int or float
         Rows, or the share of rows, held out to learn from.
     coverages : tuple of float

@@ -298,8 +298,7 @@ def slack_of(found: Evaluation, record: Record) -> tuple[float, float]:
     if rows is None or rows.dtype == np.bool_:
         return 0.0, 0.0
     held = found.evalset
-    cluster = None if held.cluster is None else held.cluster.codes
-    low, high = one_more(rows - record.value, held.weights, cluster)
+    low, high = one_more(rows - record.value, held.weights, held.units)
     share = min(held.independent_n / record.n, 1.0)  # of all rows, where these are a sample
     return share * low, share * high
 

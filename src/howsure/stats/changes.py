@@ -19,7 +19,8 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
-from howsure.stats.batches import batch_starts, initial_sequence
+from howsure.stats.batches import batch_starts
+from howsure.stats.memory import memory_of
 from howsure.stats.sequential import FEWEST, p_value, sequential
 
 EDGE = 0.15
@@ -137,7 +138,7 @@ def find_changes(
     is that of fixed-b asymptotics, which short memory leaves as it is: N. M. Kiefer and
     T. J. Vogelsang, Econometric Theory 21 (2005) 1130-1164; of changes: X. Shao and X. Zhang, JASA
     105 (2010) 1228-1240. A second test takes batches five times as long as the integrated
-    autocorrelation time (C. J. Geyer, Statistical Science 7 (1992) 473-483) and their plain
+    autocorrelation time (`howsure.stats.memory`) and their plain
     variance. The larger p-value counts; errors are those of the second test, and the interval of
     the largest size holds for all splits at once.
 
@@ -345,5 +346,13 @@ class _Course:
 
 def _long_batches(rest: Sequence[FloatArray]) -> int:
     """How many batches are long beside the memory of what steps leave."""
-    memory = max(initial_sequence(each)[0] for each in rest) - 1.0
+    memory = max(_remembered(each) for each in rest) - 1.0
     return max(min(int(len(rest[0]) / max(_LONG * memory, _TINY)), MOST_BATCHES), _FEWEST_LONG)
+
+
+def _remembered(rest: FloatArray) -> float:
+    """How many batches count as one; 1 of few."""
+    try:
+        return memory_of(rest).tau
+    except UnanswerableError:
+        return 1.0

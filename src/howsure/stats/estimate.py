@@ -19,9 +19,12 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, power_of_two
 from howsure.core.brief import brief_repr
+from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
+from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights
 from howsure.stats.binomial import clopper_pearson
+from howsure.stats.memory import FEWEST, memory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class Estimate:
     squares : ndarray of float, shape (n,), optional
         Squared errors whose mean the value rests on: where these are too heavy-tailed, there is
         no interval.
+    cancels : bool
+        Whether these stand above and below in a ratio, in which heavy tails cancel.
     noise : Noise, optional
         Of a norm of deviations: how much of it may be chance.
     """
@@ -91,6 +96,7 @@ class Estimate:
     p: float = math.nan
     n: float = math.nan
     squares: FloatArray | None = None
+    cancels: bool = False
     noise: Noise | None = None
 
     __repr__ = brief_repr
@@ -122,7 +128,7 @@ def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Est
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far an estimate strays, from the terms of its units: rows, weighted rows or clusters.
+    """How far an estimate strays, from the terms of its units: rows, clusters or times.
 
     Attributes
     ----------
@@ -131,7 +137,8 @@ class Spread:
     skew : ndarray of float, shape (k,)
         Σu³/(Σu²)^{3/2} of the units' terms u: the skewness of the estimate.
     units : ndarray of float, shape (k,)
-        How many units there are; of unequal ones Kish's effective number, (Σ W_g)²/Σ W_g².
+        How many units there are; of unequal ones Kish's effective number, (Σ W_g)²/Σ W_g², and of
+        times that follow each other the independent ones that tell as much.
     degrees : ndarray of float, shape (k,)
         Degrees of freedom of the error, (Σ W_g²)²/Σ W_g⁴ − 1 (Satterthwaite).
     """
@@ -143,11 +150,18 @@ class Spread:
 
     __repr__ = brief_repr
 
+    def p(self, off: float) -> float:
+        """Two-sided p-value of a (first) estimate that is off by so much; NaN without an error."""
+        if not self.error[0] > 0:
+            return math.nan
+        t = -abs(off) / float(self.error[0])
+        return float(2.0 * special.stdtr(max(float(self.degrees[0]), 1.0), t))
+
 
 def spread_of(
     influence: FloatArray,
     weights: Weights | None = None,
-    cluster: IntArray | None = None,
+    cluster: Units = None,
     groups: IntArray | None = None,
     size: int = 1,
 ) -> Spread:
@@ -156,8 +170,11 @@ def spread_of(
     Plain rows and frequency weights: error² = Σ wψ²/(N(N − 1)) with N = Σw, so that a weight of two
     is a row twice. Rows of importance weights and clusters are units of unequal mass W_g: the
     jackknife of a ratio, error² = (G − 1)/G Σ (S_g/(W − W_g))² with S_g = Σ wψ within a unit
-    (CR3 of a mean; MacKinnon, Nielsen and Webb 2023) and G Kish's number of them.
+    (CR3 of a mean; MacKinnon, Nielsen and Webb 2023) and G Kish's number of them. Times that
+    follow each other: see `howsure.stats.memory`.
     """
+    if isinstance(cluster, Chronology):
+        return _in_time(influence, weights, cluster, groups, size)
     unit = power_of_two(influence)  # so that squares neither vanish nor overflow
     psi = influence / unit
     place = np.zeros(1, dtype=np.int64) if groups is None else groups
@@ -201,6 +218,68 @@ def spread_of(
             error = np.sqrt(squares * (1.0 - 1.0 / units)) / total
         skew = np.where(squares > 0.0, cubes / squares**1.5, 0.0)
     return Spread(np.where(units > 1.0 + 1e-9, unit * error, np.nan), skew, units, degrees)
+
+
+def _in_time(
+    influence: FloatArray,
+    weights: Weights | None,
+    times: Chronology,
+    groups: IntArray | None,
+    size: int,
+) -> Spread:
+    """The spread of rows that follow each other in time, in each group; NaN of too few."""
+    parts = [np.arange(len(influence))]
+    if groups is not None:
+        order = np.argsort(groups, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(groups, minlength=size))[:-1])
+    mass = None if weights is None else weights.values
+    told = np.full((4, size), np.nan)
+    for group, rows in enumerate(parts):
+        if not len(rows):
+            continue
+        held = times if groups is None else times.take(rows)
+        w = None if mass is None else mass[rows]
+        told[:, group] = _mean_in_time(influence[rows], w, held)
+    return Spread(*told)
+
+
+def _mean_in_time(
+    influence: FloatArray, mass: FloatArray | None, times: Chronology
+) -> tuple[float, float, float, float]:
+    """Error, skewness, effective times and degrees of freedom of one mean.
+
+    The memory of the signal that scores hide counts where it costs more than their own.
+    """
+    unit = power_of_two(influence)
+    series = times.series(influence / unit, mass)
+    variance = float(series @ series) / max(len(series) - 1, 1)
+    told: tuple[float, float, float] | None = None
+    for signal in (series, times.signal):
+        if signal is None:
+            continue
+        try:
+            found = memory_of(signal if signal is series else times.series(signal, mass))
+        except UnanswerableError:
+            continue
+        error, degrees = found.student()
+        costs = error / math.sqrt(found.variance / found.n)
+        if told is None or costs > told[0]:
+            told = costs, degrees, len(np.unique(times.times)) / found.tau
+    if told is None or told[2] < FEWEST or times.few:
+        return math.nan, 0.0, math.nan, math.nan
+    costs, degrees, effective = told
+    cubes = float(np.sum(series**3))
+    skew = cubes / float(series @ series) ** 1.5 if variance > 0 else 0.0
+    error = unit * costs * math.sqrt(variance / len(series))
+    return error, skew * costs, effective, degrees
+
+
+def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n: float) -> float:
+    """How many independent rows tell as much as n that go together; NaN of too few."""
+    error = float(spread.error[0])
+    if not error > 0:
+        return float(spread.units[0])
+    return n * min(standard_error(influence, weights) / error, 1.0) ** 2
 
 
 _LIFT = 1.25
@@ -301,7 +380,7 @@ _ENOUGH = 8.0
 
 
 def one_more(
-    influence: FloatArray, weights: Weights | None = None, cluster: IntArray | None = None
+    influence: FloatArray, weights: Weights | None = None, cluster: Units = None
 ) -> tuple[float, float]:
     """How far one more unit like the lowest, and like the highest, would move a statistic.
 
@@ -315,6 +394,8 @@ def one_more(
         if weights.kind == "frequency" and cluster is None:
             mass, copies = (mass > 0).astype(np.float64), mass
     moved = mass * influence
+    if isinstance(cluster, Chronology):
+        cluster = cluster.times
     if cluster is not None:
         moved = np.bincount(cluster, weights=moved).astype(np.float64)
         mass = np.bincount(cluster, weights=mass).astype(np.float64)
@@ -330,7 +411,7 @@ def one_more(
 
 
 def standard_error(
-    influence: FloatArray, weights: Weights | None = None, cluster: IntArray | None = None
+    influence: FloatArray, weights: Weights | None = None, cluster: Units = None
 ) -> float:
     """Standard error of a statistic from its influence values; see `spread_of`."""
     return float(spread_of(influence, weights, cluster).error[0])

@@ -19,6 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record
+from howsure.core.times import Chronology
 from howsure.core.weights import Weights, WeightsKind
 from howsure.metrics.calibration import view as calibration
 from howsure.metrics.calibration.components import (
@@ -39,13 +40,13 @@ from howsure.metrics.measure import (
 )
 from howsure.metrics.metric import Metric
 from howsure.metrics.recording import record_of
-from howsure.metrics.serial import MOST_UNITS, Dependence, batches_for, batches_of
+from howsure.metrics.serial import Dependence
 from howsure.metrics.sums import SUMS
 from howsure.metrics.view import View
 from howsure.predictions import Distribution, EvalSet, Quantiles
 from howsure.predictions.laws import NormalLaw
 from howsure.stats.binomial import shift_shares
-from howsure.stats.estimate import Estimate
+from howsure.stats.estimate import Estimate, spread_of
 from howsure.stats.moments import Moments
 from howsure.streaming.totals import CLAIMED, PIT_CELLS, Key, Totals, Units, answering
 from howsure.verdict.nulls import with_nulls
@@ -105,10 +106,9 @@ class Whole:
         if held.by != "time":
             return codes, held.by
         found = self.dependence
-        if isinstance(found, str) or not found.found:
+        if isinstance(found, str) or not found.doubted:
             return None
-        count = batches_for(replace(found, n=self.n))
-        return batches_of(codes, held.mass, min(count, MOST_UNITS)), "time"
+        return held.key - held.key.min(), "time"  # a grid: gaps count
 
     @cached_property
     def _by_cell(self) -> tuple[Units, IntArray] | None:
@@ -202,9 +202,15 @@ class Whole:
         values = (sums - own.mass[:, None] * held.mean[: len(slopes)]) @ slopes / own.mass
         rows = self._rows(values, own.mass, self.units[0])
         record = self._record(key, replace(found, influence=values), rows)
-        return self._dependent(record, held.points(slopes))
+        return self._dependent(record, held.points(slopes), rows, values)
 
-    def _dependent(self, record: Record, points: tuple[FloatArray, FloatArray]) -> Record:
+    def _dependent(
+        self,
+        record: Record,
+        points: tuple[FloatArray, FloatArray],
+        rows: EvalSet,
+        influence: FloatArray,
+    ) -> Record:
         """With the p-value and the perfect model's range of rows that go together."""
         if math.isnan(record.p) or not record.standard_error > 0.0:
             return record
@@ -214,6 +220,8 @@ class Whole:
         error = record.standard_error * math.sqrt(1.0 + record.value**2 / central)  # about 0
         assert self.units is not None
         freedom = float(self.units[0].max())
+        if rows.chronology is not None:
+            freedom = float(spread_of(influence, rows.weights, rows.units).degrees[0])
         student = float(special.stdtrit(max(freedom, 1.0), 0.975)) / REACH
         wider = student * max(record.standard_error / plain, 1.0) if plain > 0.0 else 1.0
         null = 0.0 if math.isnan(record.null) else record.null
@@ -260,14 +268,18 @@ class Whole:
         groups: Mapping[str, Categories] = {}
         if cells is not None and len(self.totals.cells.codes) > int(cells.max(initial=0)):
             groups = {name: held.take(cells) for name, held in self.totals.cells.groups().items()}
-        named = None
-        if units is not None and self.units is not None and self.units[1] != "rows":
+        named, times = None, None
+        by = "" if self.units is None else self.units[1]
+        if units is not None and by == "time":
+            times = Chronology(units)
+        elif units is not None and by == "clusters":
             named = Categories(units, np.arange(1, int(units.max()) + 2))
         return EvalSet(
             y=values,
             groups=groups,
             weights=Weights(mass, self.weights_kind),
             cluster=named,
+            chronology=times,
             model=self.totals.model,
         )
 
@@ -351,7 +363,7 @@ class Whole:
         if self._pit is None:
             return {}
         wider = self._wider()
-        clusters = self.sample.evalset.cluster
+        units, clusters = self.sample.evalset.units, self.sample.evalset.cluster
         cells = self.totals.pit is not None
         own = {_name(record): record for record in self.sample.records}
         found = {}
@@ -360,11 +372,13 @@ class Whole:
             if mine is None or math.isnan(record.value):
                 continue
             reason = "approximate: importance weights" if self._importance else ""
-            if clusters is not None and _name(record) in wider:
+            if units is not None and _name(record) in wider:
                 if not cells:  # an error that the sample tells is no error of all rows
                     continue
                 record = _widened(record, wider[_name(record)])
-                reason = f"its error is that of {len(clusters.labels):,} clusters of the sample"
+                reason = "its error grows as that of the sample, whose rows follow each other"
+                if clusters is not None and not isinstance(units, Chronology):
+                    reason = f"its error is that of {len(clusters.labels):,} clusters of the sample"
             found[_name(record)] = replace(
                 record,
                 source=mine.source,
@@ -378,10 +392,12 @@ class Whole:
     def _wider(self) -> dict[tuple[str, str], float]:
         """By what errors exceed those of independent rows, by the clusters of the sample."""
         held = self.sample.evalset
-        if held.cluster is None:
+        if held.units is None:
             return {}
         names = {r.metric for r in self.sample.records} & {*_BY_PIT, *_COMPONENTS}
-        plain = evaluate(replace(held, cluster=None), metrics=sorted(names), seed=self.seed)
+        plain = evaluate(
+            replace(held, cluster=None, chronology=None), metrics=sorted(names), seed=self.seed
+        )
         own = {_name(record): record.standard_error for record in self.sample.records}
         ratios = {_name(r): own[_name(r)] / r.standard_error for r in plain.records}
         return {name: max(ratio, 1.0) for name, ratio in ratios.items() if math.isfinite(ratio)}

@@ -1,40 +1,52 @@
-"""Rows that depend become units: batches of consecutive rows in time take the place of rows."""
+"""Rows that depend become units: times that follow each other, and batches of them to resample."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
+from howsure.core.times import Chronology, less_means, slots
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.serial import (
+    LEVEL,
     Dependence,
-    Kind,
     batches_for,
     batches_of,
     file_dependence,
     in_time_order,
     is_sorted,
+    mid_ranks,
     serial_dependence,
     stretches,
 )
 from howsure.metrics.view import View
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, Intervals
+from howsure.stats.changes import find_changes
+from howsure.stats.estimate import spread_of
+from howsure.stats.memory import HARDLY
+from howsure.stats.spells import spells_of
 from howsure.verdict.copies import copies
 
 Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""
+CLEAR = 0.005
+"""P-value below which groups that differ, or a step, are taken for no memory."""
+MOST_LEVELS = 24
+"""Groups of one grouping that may be so: very many would take any memory away."""
 
 
 def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet], tuple[Known, ...]]:
-    """The sets in the order of their content; copies of a row are a cluster, and so are batches of
-    time where rows depend.
+    """The sets in the order of their content; copies of a row are a cluster, and rows that depend
+    in time know when they happened.
     """
     sets = [held.take(order) for held in evalsets]
     alone = sets[0].cluster is None and sets[0].share == 1.0  # a sample has not all copies
@@ -45,19 +57,39 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     if first.time is None and first.cluster is None:
         return sets, tuple(_known(held, partial(_in_file_order, held)) for held in evalsets)
     times = None if first.time is None else Categories.checked(first.time, "time").codes
-    if first.cluster is None:
-        assert times is not None
-        units, ranked = times, True
-        known = [_known(held, partial(_within, held, units, "time")) for held in sets]
-    else:
+    later = units = times
+    if first.cluster is not None:
         later = None if times is None else in_time_order(times, first.cluster.codes)
-        units, ranked = (first.cluster.codes, False) if later is None else (later, True)
-        known = [_known(held, partial(_of_clusters, held, units, ranked)) for held in sets]
-    serial = [each for each in known if isinstance(each, Dependence) and each.by == "time"]
-    serial = [each for each in serial if each.found]
-    if not serial:
+        units = first.cluster.codes if later is None else later
+    assert units is not None
+    grid = slots(np.asarray(first.time)) if first.cluster is None else units
+
+    def ask(held: EvalSet, levels: IntArray | None = None) -> Known:
+        if first.cluster is None:
+            follows = partial(_in_time, held, grid, levels)
+        else:
+            follows = partial(_of_clusters, held, units, later is not None, levels)
+        return _known(held, follows)
+
+    known = [ask(held) for held in sets]
+    levels: list[IntArray | None] = [None] * len(sets)
+    for place, (held, each) in enumerate(zip(sets, known, strict=True)):
+        if later is not None and isinstance(each, Dependence) and each.doubted:
+            levels[place] = levels_of(held, later)
+            if levels[place] is not None:
+                known[place] = ask(held, levels[place])
+    serial = [each for each in known if isinstance(each, Dependence) and each.doubted]
+    if not serial and all(each is None for each in levels):
         return sets, tuple(known)
-    wanted = batches_for(max(serial, key=lambda each: each.tau))
+    few = any(each.effective < HARDLY for each in serial)
+    sets = [
+        replace(held, chronology=_chronology(held, grid, each, few))
+        for held, each in zip(sets, levels, strict=True)
+    ]
+    if not any(each.found for each in serial):
+        return sets, tuple(known)
+    longest = max(serial, key=lambda each: each.tau)
+    wanted = batches_for(longest)
     codes = batches_of(units, _mass(first), wanted)
     batches = Categories(codes, np.arange(1, int(codes.max()) + 2))
     told = (
@@ -65,6 +97,53 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
         for each in known
     )
     return [replace(held, cluster=batches) for held in sets], tuple(told)
+
+
+def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
+    """What errors differ by for a reason that is no memory, as a number of each row.
+
+    Groups whose mean is off by more than the memory within them and the differences of their spells
+    allow, and sides of a step in what these leave.
+    """
+    told, mass = signals_in_time(View(held)), _mass(held)
+    found = [
+        grouping.codes
+        for grouping in held.groups.values()
+        if any(_differ(values, held, times, grouping) for values in told.values())
+    ]
+    joint = np.unique(np.stack([np.zeros_like(times), *found]), axis=1, return_inverse=True)[1]
+    noise = (
+        np.square(mass) if held.weights is not None and held.weights.kind != "frequency" else mass
+    )
+    rest = [less_means(values, joint.ravel(), mass) for values in told.values()]
+    with contextlib.suppress(UnanswerableError):  # too few times
+        steps = find_changes(rest, times, mass=mass, noise=noise)
+        found += [(times >= each.start) + 0 for each in steps if each and each.p < CLEAR]
+    if not found:
+        return None
+    return np.unique(np.stack(found), axis=1, return_inverse=True)[1].ravel()
+
+
+def _differ(values: FloatArray, held: EvalSet, times: IntArray, grouping: Categories) -> bool:
+    """Whether a signal of mean 0 has another mean in one of the groups."""
+    codes, size, mass = grouping.codes, len(grouping.labels), _mass(held)
+    if not 1 < size <= MOST_LEVELS:
+        return False
+    total = np.maximum(np.bincount(codes, mass, size), np.finfo(float).tiny)
+    means = np.bincount(codes, mass * values, size) / total
+    spread = spread_of(values - means[codes], held.weights, Chronology(times), codes, size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        t = np.abs(means - np.average(values, weights=mass)) / spread.error
+    p = 2.0 * special.stdtr(np.maximum(spread.degrees, 1.0), -t)
+    spells = spells_of(values, mass, times, codes, size)
+    clear = (p * size < CLEAR) & ~(spells.p > LEVEL)
+    return bool(clear.any())
+
+
+def _chronology(held: EvalSet, units: IntArray, levels: IntArray | None, few: bool) -> Chronology:
+    """The times of its rows, and what signals hits and misses hide."""
+    known = signals_in_time(View(held))
+    return Chronology(units, known.get("side"), known.get("size"), levels=levels, few=few)
 
 
 def batches_in_words(known: Sequence[Known]) -> str:
@@ -89,15 +168,33 @@ def signals(view: View) -> dict[str, FloatArray]:
         missed = 1.0 - view.get("covered", coverage)
     except UnanswerableError:
         off = evalset.y - view.get("point")
-        ranks = np.argsort(np.argsort(off, kind="stable"), kind="stable")
-        side, size = legendre((ranks + 0.5) / len(ranks))[:2]
-        return {"side": side, "size": size}
+        return dict(zip(("side", "size"), legendre(mid_ranks(off))[:2], strict=True))
     try:
         missed = missed - (1.0 - view.get("claim", coverage))
         lower, upper = view.get("ends", coverage)
     except UnanswerableError:
         return {"size": missed}
     return {"side": (evalset.y > upper).astype(np.float64) - (evalset.y < lower), "size": missed}
+
+
+def signals_in_time(view: View) -> dict[str, FloatArray]:
+    """The same where order is known: of bare intervals, how far y lies from their middle.
+
+    Hits hardly vary, and hide their memory.
+    """
+    known, evalset = signals(view), view.evalset
+    if any(not isinstance(each, Intervals) for each in evalset.beliefs):
+        return known
+    try:
+        lower, upper = view.get("ends", view.headline)
+    except UnanswerableError:
+        return known
+    half = (upper - lower) / 2.0
+    if not (np.isfinite(half).all() and (half > 0).all()):
+        return known
+    off = (evalset.y - (lower + upper) / 2.0) / half
+    folded = (1.0 + mid_ranks(np.abs(off))) / 2.0
+    return {"side": legendre(mid_ranks(off))[0], "size": legendre(folded)[1]}
 
 
 def _known(held: EvalSet, ask: Callable[[], Known]) -> Known:
@@ -108,14 +205,26 @@ def _mass(held: EvalSet) -> FloatArray:
     return np.ones(held.n) if held.weights is None else held.weights.values
 
 
-def _within(held: EvalSet, units: IntArray, by: Kind) -> Dependence:
-    return serial_dependence(signals(View(held)), units, by, weights=held.weights)
+def _in_time(held: EvalSet, units: IntArray, levels: IntArray | None) -> Dependence:
+    """From one time to the next."""
+    told = _less_levels(signals_in_time(View(held)), held, levels)
+    return serial_dependence(told, units, "time", weights=held.weights)
 
 
-def _of_clusters(held: EvalSet, units: IntArray, ranked: bool) -> Dependence:
+def _less_levels(
+    told: Mapping[str, FloatArray], held: EvalSet, levels: IntArray | None
+) -> Mapping[str, FloatArray]:
+    if levels is None:
+        return told
+    return {name: less_means(values, levels, _mass(held)) for name, values in told.items()}
+
+
+def _of_clusters(
+    held: EvalSet, units: IntArray, ranked: bool, levels: IntArray | None
+) -> Dependence:
     """Within clusters; and from one to the next, where they follow each other in time."""
-    told = signals(View(held))
     if ranked:
+        told = _less_levels(signals_in_time(View(held)), held, levels)
         mass = _mass(held)
         sums = {
             name: np.bincount(
@@ -129,7 +238,7 @@ def _of_clusters(held: EvalSet, units: IntArray, ranked: bool) -> Dependence:
             follows = False
         if follows:
             return serial_dependence(told, units, "time", weights=held.weights)
-    return serial_dependence(told, units, "clusters", weights=held.weights)
+    return serial_dependence(signals(View(held)), units, "clusters", weights=held.weights)
 
 
 def _in_file_order(held: EvalSet) -> Known:

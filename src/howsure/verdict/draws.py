@@ -48,6 +48,9 @@ def draw_outcomes(
 class Copula:
     """Gaussian dependence of the rows of a set: autoregressive in time, or alike in clusters.
 
+    In time, one number says what a mean is worth: the correlation with the row before, or with that
+    of a season before, which has the same τ.
+
     It joins the normal scores of the PIT; where the size of errors alone has a memory, those of
     |2u − 1|, and sides are independent.
 
@@ -65,6 +68,8 @@ class Copula:
         Hashes of the rows.
     mass : ndarray of float, shape (n,)
         Weights of the rows.
+    lag : int
+        Rows from one season to the next; 1 where there is none.
     """
 
     rho: float
@@ -73,6 +78,7 @@ class Copula:
     place: IntArray
     keys: npt.NDArray[np.uint64]
     mass: FloatArray
+    lag: int = 1
 
     def uniforms(self, seed: int, name: str) -> FloatArray:
         """Uniforms of the rows, each attached to what they hold.
@@ -90,8 +96,9 @@ class Copula:
 
             order = np.lexsort((self.keys, self.place))
             fresh = x[order] * math.sqrt(1.0 - self.rho**2)
-            fresh[0] = x[order[0]]
-            x[order] = signal.lfilter([1.0], [1.0, -self.rho], fresh)
+            fresh[: self.lag] = x[order[: self.lag]]
+            filtered = np.r_[1.0, np.zeros(self.lag - 1), -self.rho]
+            x[order] = signal.lfilter([1.0], filtered, fresh)
         else:
             whole = np.zeros(int(self.place.max()) + 1, dtype=np.uint64)
             np.add.at(whole, self.place, self.keys)
@@ -110,8 +117,9 @@ class Copula:
     def companions(self, codes: IntArray, groups: int) -> FloatArray:
         """Σ over a row's companions in its group of their correlation to the power 1 to 4.
 
-        Companions are the other rows of its cluster, or those before and after it in time, whose
-        shares of one group are counted at lags 1, 2, 4, …, and between them interpolated.
+        Companions are the other rows of its cluster, or those before and after it in time (by
+        seasons), whose shares of one group are counted at 1, 2, 4, … of them, and between these
+        interpolated.
         """
         orders = np.arange(1, _ORDERS + 1)
         if not self.serial:
@@ -124,11 +132,12 @@ class Copula:
             return np.asarray((self.rho**orders)[:, None] * others)
         here = codes[np.lexsort((self.keys, self.place))]
         size = np.maximum(np.bincount(here, minlength=groups), 1)
-        longest = min(math.ceil(math.log(_FAINT) / math.log(max(self.rho, _FAINT))), len(here) - 1)
+        most = max((len(here) - 1) // self.lag, 1)
+        longest = min(math.ceil(math.log(_FAINT) / math.log(max(self.rho, _FAINT))), most)
         lags = np.unique(np.minimum(2 ** np.arange(longest.bit_length() + 1), longest))
         shares = [
             np.bincount(here[lag:][here[lag:] == here[:-lag]], minlength=groups) / size
-            for lag in lags
+            for lag in lags * self.lag
         ]
         every = np.arange(1, longest + 1)
         decay = self.rho ** (orders[:, None] * every)
@@ -163,7 +172,11 @@ def copula_of(view: View, known: Dependence | str) -> Copula | None:
         place = held.cluster.codes
     else:
         return None
-    copula = Copula(0.0, known.signal == "size", serial, place, row_keys(*columns), mass)
+    lag = 1
+    if known.lag > 1 and held.chronology is not None:  # in rows
+        times = len(held.chronology.series(np.zeros(held.n), None))
+        lag = max(round(known.lag * held.n / times), 1)
+    copula = Copula(0.0, known.signal == "size", serial, place, row_keys(*columns), mass, lag)
     rho = (known.tau - 1.0) / (known.tau + 1.0)
     if not serial:
         one = replace(copula, rho=1.0)

@@ -157,7 +157,8 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     allowed = question.tolerance * tolerance / TOLERANCE
     margin = max(question.margin, allowed)
     size = abs(draft.effect)
-    proven, alone = adjusted < LEVEL, draft.p < LEVEL
+    here = float(draft.facts.get("p_here", math.nan))  # of these rows, if not in general
+    proven, alone = adjusted < LEVEL, draft.p < LEVEL or here < LEVEL
     spans = [(draft.effect, draft.lower, draft.upper), *draft.beside]
     within = all(lower >= -margin and upper <= margin for _, lower, upper in spans)
     state: State = "undecided"

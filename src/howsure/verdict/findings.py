@@ -10,19 +10,23 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
+import numpy as np
 from scipy import special
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Record
+from howsure.core.times import Chronology
 from howsure.metrics.calibration.components import MOVED
 from howsure.metrics.calibration.responses import ONE_WIDTH
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.compare import Standing
 from howsure.metrics.groups import MOST_LABELS
 from howsure.metrics.serial import Dependence
+from howsure.metrics.view import View
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.binomial import binomial_test
+from howsure.stats.estimate import spread_of, weighted_mean
 from howsure.verdict.rows import row_faults
 
 State = Literal["good", "watch", "bad", "negligible", "undecided"]
@@ -269,11 +273,14 @@ class Case:
     def exact(self) -> bool:
         """Whether rows are independent, so that shares are binomial."""
         weights = self.evalset.weights
-        return self.evalset.cluster is None and (weights is None or weights.kind == "frequency")
+        return self.evalset.units is None and (weights is None or weights.kind == "frequency")
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom of an error of all rows."""
+        found = self.dependence
+        if self.evalset.chronology is not None and not isinstance(found, str):
+            return max(found.effective - 1.0, 1.0)
         return max(self.evalset.independent_n - 1.0, 1.0)
 
 
@@ -366,7 +373,8 @@ def _at_worst(case: Case, ask: Callable[[Case], Draft]) -> Draft:
 
 
 def _rows(case: Case) -> Draft:
-    found = row_faults(case.evalset)
+    known = case.dependence
+    found = row_faults(case.evalset, 1.0 if isinstance(known, str) else known.tau)
     if not found:
         raise UnanswerableError("")
     first = found[0]
@@ -400,6 +408,8 @@ def _coverage_at(case: Case) -> Draft:
     elif case.exact:  # past the most: y strictly inside more often than the least claims
         hits = cover.value - (most - least if cover.value >= most else 0.0)
         p = float(binomial_test(round(hits * cover.n), cover.n, least))
+    elif case.evalset.chronology is not None:
+        p = _in_time(case, case.evalset.chronology, cover.value - claimed, claimed)
     else:
         spread = cover.value * (1.0 - cover.value)
         wider = math.sqrt(max(claimed * (1.0 - claimed) / spread, 1.0)) if spread > 0 else 1.0
@@ -419,6 +429,26 @@ def _coverage_at(case: Case) -> Draft:
             "sets": any(isinstance(each, LabelSets) for each in case.evalset.beliefs),
         },
     )
+
+
+def _in_time(case: Case, times: Chronology, off: float, claimed: float) -> float:
+    """The p-value of coverage where rows follow each other: hits hide the memory of sizes.
+
+    The variance of a hit is that of the claim at least: one that is smaller is luck.
+    """
+    evalset = case.evalset
+    hits = np.asarray(View(evalset).get("covered", case.coverage), dtype=np.float64)
+    mean = weighted_mean(hits, evalset.multiplicities)
+    least = math.sqrt(claimed * (1.0 - claimed))
+    if hits.min() == hits.max():  # the signal alone tells
+        rows, scale = times.size, 1.0 / least if least > 0 else math.nan
+        if rows is None:
+            return math.nan
+        rows = rows - weighted_mean(rows, evalset.multiplicities)
+        rows = rows / math.sqrt(weighted_mean(np.square(rows), evalset.multiplicities))
+    else:
+        rows, scale = hits - mean, min(math.sqrt(mean * (1.0 - mean)) / least, 1.0)
+    return spread_of(rows, evalset.weights, times.hiding(times.size)).p(scale * off)
 
 
 def _student(value: float, error: float, freedom: float) -> float:
@@ -562,6 +592,7 @@ def _groups(case: Case) -> Draft:
             "expected": claimed,
             "by": "claimed at least",
             "rows": worst.n,
+            "spells": worst.options.get("spells", 0.0),
             "worst": worst,
         },
     )

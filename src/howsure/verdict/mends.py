@@ -101,6 +101,7 @@ CANDIDATES = (
     Candidate("scale", 1, frozenset(_SIZE)),
     Candidate("cqr", 1, frozenset(_SIZE)),
     Candidate("shift_scale", 2, frozenset((*_SIDES, *_SIZE))),
+    Candidate("multiply", 2, frozenset((*_SIDES, *_SIZE))),
     Candidate("asymmetric", 2, frozenset(_SIDES)),
     Candidate("widths", 2, frozenset((*_SIZE, "width", "trade", "tails"))),
     Candidate("shape", 3, frozenset(_SHAPE)),
@@ -111,7 +112,16 @@ CANDIDATES = (
 """All that is tried, the simplest first."""
 TRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        Intervals.kind: ("shift", "scale", "cqr", "asymmetric", "widths", "group", "inputs"),
+        Intervals.kind: (
+            "shift",
+            "scale",
+            "cqr",
+            "multiply",
+            "asymmetric",
+            "widths",
+            "group",
+            "inputs",
+        ),
         "": tuple(each.method for each in CANDIDATES if each.method not in ("cqr", "asymmetric")),
     }
 )
@@ -318,6 +328,8 @@ class _Bench:
             return f"{self.evalset.n} rows are too few to try methods on held-out folds"
         cluster = self.evalset.cluster
         if cluster is not None and len(cluster.labels) < FEWEST_UNITS:
+            if self.evalset.chronology is not None:
+                return "rows remember too much to try methods on held-out stretches of time"
             return f"{len(cluster.labels)} clusters are too few to try methods on held-out folds"
         return ""
 
@@ -327,6 +339,8 @@ class _Bench:
         unit = _unit(self.evalset)
         if np.ptp(unit) <= _EQUAL * unit.max():  # then these are the same as scale
             known -= {"widths", "isotonic_variance"}
+        if not _one_sign(self.evalset):  # what has no natural 0 is in no other unit
+            known -= {"multiply"}
         for each in CANDIDATES:
             if each.method not in known:
                 continue
@@ -491,7 +505,7 @@ class _Bench:
         evalset, mass = self.evalset, counts(self.evalset)
         base = float(np.average(rows, weights=mass))
         gain = float(np.average(drop, weights=mass)) / base
-        ratio = spread_of((drop - gain * rows) / base, evalset.weights, _clusters(evalset))
+        ratio = spread_of((drop - gain * rows) / base, evalset.weights, evalset.units)
         reach = float(special.stdtrit(max(float(ratio.degrees[0]), 1.0), 0.975) * ratio.error[0])
         return gain, gain - reach, gain + reach
 
@@ -598,14 +612,10 @@ def _clear(red: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(each.id for each in red if each.p_adjusted < HEALED)
 
 
-def _clusters(evalset: EvalSet) -> IntArray | None:
-    return None if evalset.cluster is None else evalset.cluster.codes
-
-
 def _tested(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
     """Student's t of a mean over rows, and its one-sided p-value that it is above 0."""
     mean = float(np.average(values, weights=counts(evalset)))
-    found = spread_of(values - mean, evalset.weights, _clusters(evalset))
+    found = spread_of(values - mean, evalset.weights, evalset.units)
     error = float(found.error[0])
     if not error > 0:
         return 0.0, 1.0
@@ -694,6 +704,16 @@ def _unit(evalset: EvalSet) -> FloatArray:
     if not mean > 0:
         return np.ones(evalset.n)
     return np.asarray(np.maximum(np.where(np.isfinite(spread), spread, mean), _FLOOR * mean))
+
+
+def _one_sign(evalset: EvalSet) -> bool:
+    """Whether all predictions lie on one side of 0."""
+    belief = next((b for kind in _KINDS for b in evalset.beliefs if b.kind == kind), None)
+    try:
+        center = evalset.point if belief is None else belief.point()
+    except HowsureError:  # a law without a mean
+        return False
+    return center is not None and bool((center > 0).all() or (center < 0).all())
 
 
 def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:

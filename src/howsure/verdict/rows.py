@@ -7,7 +7,7 @@ asks for more than a right model shows by chance: none of them says anything of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +17,7 @@ from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.labels import Categories
 from howsure.inputs.columns import CENSORED, EVENTS, in_words
 from howsure.metrics.view import RICHEST, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
@@ -26,13 +27,20 @@ from howsure.verdict.copies import SURE, Copies, RowFault, centre_of, copies, st
 MOST_ROWS = 20_000
 
 
-def row_faults(evalset: EvalSet) -> tuple[RowFault, ...]:
-    """All that rows of one model are not, what may be a fault of predictions first."""
+def row_faults(evalset: EvalSet, tau: float = 1.0) -> tuple[RowFault, ...]:
+    """All that rows of one model are not, what may be a fault of predictions first.
+
+    Where tau rows in time tell as much as one, sizes of errors are those of rows so far apart.
+    """
     repeated = copies([evalset])
     found = [] if repeated is None else [repeated.fault]
     if not any(isinstance(belief, LabelSets) for belief in evalset.beliefs):
-        seen = _seen(evalset, repeated)
-        told = [] if seen is None else [check(seen) for check in _checks()]
+        seen = far = _seen(evalset, repeated)
+        if seen is not None and tau > 1.0 and evalset.time is not None:
+            order = np.argsort(Categories.checked(evalset.time, "time").codes, kind="stable")
+            far = _seen(evalset.take(order[:: math.ceil(tau)]), None)
+        told = [check(far) for check in _OF_SIZES] if far is not None else []
+        told += [check(seen) for check in _OF_ROWS] if seen is not None else []
         told.append(other_order(evalset))
         found += [each for each in told if each is not None]
     for first, others in _INSTEAD.items():
@@ -54,21 +62,6 @@ _INSTEAD: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """What a fault looks like besides, and is not."""
-
-
-def _checks() -> tuple[Callable[[_Seen], RowFault | None], ...]:
-    return (
-        variance,
-        units,
-        leakage,
-        marks,
-        clipped,
-        clipped_predictions,
-        rounded,
-        censored,
-        swapped,
-        one_prediction,
-    )
 
 
 # ---- rows as all other checks see them -----------------------------------------------------------
@@ -648,3 +641,8 @@ def _is_past(evalset: EvalSet, order: IntArray, lag: int) -> bool:
     """Whether predictions are made of an earlier y, as those of a weak memory are."""
     y, centre = evalset.y[order], centre_of(evalset, order)
     return abs(float(np.corrcoef(y[:lag], centre[-lag:])[0, 1])) > 0.99
+
+
+_OF_SIZES = (variance, units, leakage)
+"""Checks that compare sizes of errors, of which rows that go together tell little."""
+_OF_ROWS = (marks, clipped, clipped_predictions, rounded, censored, swapped, one_prediction)

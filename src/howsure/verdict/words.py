@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from howsure.core.formats import fixed, listed, minus, number, p_words, percent
+from howsure.core.formats import fixed, listed, minus, number, p_words, percent, roughly
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.miss_range import in_words
 from howsure.metrics.serial import Dependence
+from howsure.stats.memory import HARDLY
 from howsure.verdict.copies import RowFault
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
 
@@ -26,17 +27,20 @@ if TYPE_CHECKING:
 
 
 class Words(NamedTuple):
-    """What was seen; the fault in words; what holds if all is well; a sentence that follows."""
+    """What was seen; the fault in words; what holds if all is well; a sentence that follows; and
+    of what more than these rows it says nothing.
+    """
 
     seen: str
     fault: str
     well: str
     more: str = ""
+    limit: str = ""
 
 
 def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     """The finding in words."""
-    seen, fault, well, more = _WORDS[finding.id](draft, finding)
+    seen, fault, well, more, limit = _WORDS[finding.id](draft, finding)
     if finding.id in ("comparison", "dependence", "rows"):
         told = f"{seen}."
     elif cause:
@@ -45,6 +49,8 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
         told = f"{seen}: {fault}."
     elif finding.state == "negligible":
         told = f"{seen}: {fault}. This is within the tolerance of {_tolerated(finding)}."
+    elif finding.state == "watch" and limit:
+        told = f"{seen}. {limit}"
     elif finding.state == "watch":
         told = (
             f"{seen}. Perhaps {fault}: {p_words(finding.p)} alone, not significant among all tests."
@@ -177,7 +183,10 @@ def _units(fault: RowFault) -> str:
         what = f"divided by {number(factor, 7)}"
     else:
         what = f"multiplied by {number(1.0 / factor, 7)}"
-    return f"{who} {look} {what}. Give y and predictions in one unit."
+    remedy = "Give y and predictions in one unit"
+    if not where and not shift:
+        remedy += "; howsure recalibrate --method multiply does it"
+    return f"{who} {look} {what}. {remedy}."
 
 
 def _leakage(fault: RowFault) -> str:
@@ -397,10 +406,15 @@ def _support(draft: Draft, _: Finding) -> Words:
 def _groups(draft: Draft, finding: Finding) -> Words:
     facts = draft.facts
     where = draft.where
+    spells, limit = int(facts.get("spells", 0)), ""
+    stretches = "1 spell" if spells == 1 else f"{spells:,} spells"
     seen = (
-        f"{where} covers {percent(float(facts['value']))} of its {float(facts['rows']):,.0f} rows; "
+        f"{where} covers {percent(float(facts['value']))} of its {float(facts['rows']):,.0f} rows"
+        f"{f' in {stretches}' if spells else ''}; "
         f"{percent(float(facts['expected']))} is {facts['by']}"
     )
+    if finding.p > float(facts.get("p_here", 1.0)):
+        limit = f"{stretches} cannot show whether {where} is so in general."
     worst, more = facts.get("worst"), ""
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
         who = "It" if worst.group == where else worst.group
@@ -408,7 +422,8 @@ def _groups(draft: Draft, finding: Finding) -> Words:
     margin = _points(QUESTIONS[finding.id].margin)
     if facts["by"] != FROM_ALL:
         return Words(seen, "it falls short", f"no group falls {margin} short", more)
-    return Words(seen, "groups differ in coverage", f"no group differs by more than {margin}", more)
+    well = f"no group differs by more than {margin}"
+    return Words(seen, "groups differ in coverage", well, more, limit)
 
 
 def _region(draft: Draft, _: Finding) -> Words:
@@ -507,7 +522,8 @@ def _sets(draft: Draft, _: Finding) -> Words:
 def _dependence(draft: Draft, finding: Finding) -> Words:
     found: Dependence = draft.facts["found"]
     size = found.signal == "size"
-    seen = f"(r = {fixed(found.correlation, 2)})"
+    later = f" at lag {found.lag}" if found.lag > 1 else ""
+    seen = f"(r = {fixed(found.correlation, 2)}{later})"
     if found.by == "file":
         told = (
             f"{'Sizes of e' if size else 'E'}rrors of neighbouring rows in the file are correlated"
@@ -518,17 +534,11 @@ def _dependence(draft: Draft, finding: Finding) -> Words:
     verb = {"watch": "are", "good": "are not"}.get(finding.state, "may be")
     told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
     if finding.state == "watch":
-        count = f"{found.n:,.0f} rows count as about {_roughly(found.effective)}"
-        few = "These are too few for any test." if found.batches == 1 else ""
+        count = f"{found.n:,.0f} rows count as about {roughly(found.effective)}"
+        few = "These are too few for any test." if found.effective < HARDLY else ""
         return Words(f"{told}: {count}", "", "", few)
     more = "" if finding.state == "good" else "Rows are too few to tell."
     return Words(told, "", "", more)
-
-
-def _roughly(count: float) -> str:
-    """A count to two digits."""
-    digits = 10 ** max(math.floor(math.log10(max(count, 1.0))) - 1, 0)
-    return f"{round(count / digits) * digits:,}"
 
 
 def _drift(draft: Draft, finding: Finding) -> Words:
@@ -656,6 +666,7 @@ _NAMES = {
 _DONE: Mapping[str, str] = {
     "scale": "stretch every prediction",
     "shift_scale": "shift and stretch every prediction",
+    "multiply": "multiply every prediction by one number",
     "cqr": "move both ends of every interval",
     "asymmetric": "move the lower and the upper ends of intervals by a constant each",
     "shape": "map stated probabilities to observed frequencies",
@@ -701,6 +712,8 @@ def _mended(method: str, learnt: Sequence[Learnt]) -> str:
         way = "up" if learnt[0].value > 0 else "down"
         unit = "" if learnt[0].name == "shift" else " of its spread"
         return f"shift every prediction {way} by {number(abs(learnt[0].value), 3)}{unit}"
+    if method == "multiply" and learnt:
+        return f"multiply every prediction by {number(learnt[0].value, 4)}"
     if method == "cqr" and learnt and math.isfinite(learnt[0].value):
         verb = "widen" if learnt[0].value > 0 else "narrow"
         return f"{verb} every interval by one constant at either end"

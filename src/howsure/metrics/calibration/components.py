@@ -25,8 +25,9 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
+from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights
-from howsure.stats.estimate import Estimate, standard_error, weighted_mean
+from howsure.stats.estimate import Estimate, spread_of, standard_error, weighted_mean
 
 MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
 """Largest |∫_0^u φ_1| and |∫_0^u φ_2|: how far one unit moves a stated probability."""
@@ -191,7 +192,7 @@ def pit_components(
     polynomials: Polynomials,
     *,
     weights: Weights | None = None,
-    cluster: IntArray | None = None,
+    cluster: Units = None,
     fit_on: Place | None = None,
     fit_weights: FloatArray | None = None,
     cells: FloatArray | None = None,
@@ -398,7 +399,7 @@ def mean_test(
     size: float,
     *,
     weights: Weights | None,
-    cluster: IntArray | None,
+    cluster: Units,
     right: Right | None = None,
     factors: FloatArray | None = None,
     exact: bool = False,
@@ -407,12 +408,13 @@ def mean_test(
     share = None if weights is None else weights.values
     mean = weighted_mean(rows, share)
     if cluster is not None:
-        error = standard_error(rows - mean, weights, cluster)
+        found = spread_of(rows - mean, weights, cluster)
         spread = math.sqrt(weighted_mean(np.square(rows - mean), share))
         if 0 < spread < size:  # rows that agree by luck show too little of what a right model does
-            error *= size / spread
-        count = int(cluster.max()) + 1
-        return float(2.0 * special.stdtr(count - 1, -abs(mean) / error)) if error > 0 else math.nan
+            mean *= spread / size
+        if not isinstance(cluster, Chronology):
+            found = replace(found, degrees=np.array([float(cluster.max())]))
+        return found.p(mean)
     n = float(len(rows)) if weights is None else weights.effective_n
     seen = standard_error(rows - mean, weights)
     floor = size / math.sqrt(n)
@@ -425,13 +427,15 @@ def mean_test(
     return max(p, right.p(mean, factors, n, "" if weights is None else weights.kind))
 
 
-def wider_by(influence: FloatArray, weights: Weights | None, cluster: IntArray | None) -> float:
-    """How many times the reach of a mean is that of independent rows, where clusters are given."""
+def wider_by(influence: FloatArray, weights: Weights | None, cluster: Units) -> float:
+    """How many times the reach of a mean is that of independent rows, where these have units."""
     if cluster is None:
         return 1.0
-    plain, together = (standard_error(influence, weights, each) for each in (None, cluster))
-    ratio = together / plain if plain > 0 else 1.0
-    student = float(special.stdtrit(max(int(cluster.max()), 1), 0.975)) / REACH
+    plain, found = standard_error(influence, weights), spread_of(influence, weights, cluster)
+    ratio = float(found.error[0]) / plain if plain > 0 else 1.0
+    degrees = float(found.degrees[0] if isinstance(cluster, Chronology) else cluster.max())
+    degrees = 1.0 if math.isnan(degrees) else max(degrees, 1.0)  # as of one unit
+    student = float(special.stdtrit(degrees, 0.975)) / REACH
     return student * (1.0 if math.isnan(ratio) else max(ratio, 1.0))
 
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.times import Units
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH, mean_test, wider_by
 from howsure.stats.binomial import binomial_test
@@ -52,7 +53,7 @@ def width_response(
     *,
     expected: FloatArray | float = 0.0,
     weights: Weights | None = None,
-    cluster: IntArray | None = None,
+    cluster: Units = None,
 ) -> Estimate:
     """How much larger errors are, against their stated size, where widths are large than small.
 
@@ -125,7 +126,7 @@ def miss_imbalance(
     above: npt.NDArray[np.bool_],
     *,
     weights: Weights | None = None,
-    cluster: IntArray | None = None,
+    cluster: Units = None,
 ) -> Estimate:
     """How many more rows are missed above than below, as a share of all rows.
 

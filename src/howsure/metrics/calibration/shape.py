@@ -14,6 +14,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
+from howsure.core.times import Chronology
 from howsure.metrics.calibration.components import (
     REACH,
     Components,
@@ -60,7 +61,7 @@ def _components(view: View, _: float) -> Components:
         found.place,
         found.polynomials,
         weights=evalset.weights,
-        cluster=None if evalset.cluster is None else evalset.cluster.codes,
+        cluster=evalset.units,
         fit_on=None if part is view else _placed(part, found).place,
         fit_weights=part.evalset.multiplicities,
         cells=found.cells,
@@ -183,12 +184,11 @@ def _response(view: View, coverage: float) -> Estimate:
     """Of widths beside what shift and scale all rows have in common."""
     evalset, uncertainty = view.evalset, view.get("uncertainty")
     share = evalset.multiplicities
-    cluster = None if evalset.cluster is None else evalset.cluster.codes
     try:
         rank = width_rank(uncertainty, share)
     except UnanswerableError as error:
         return Estimate(math.nan, reason=str(error), details={ONE_WIDTH: "yes"})
-    judge = partial(width_response, weights=evalset.weights, cluster=cluster)
+    judge = partial(width_response, weights=evalset.weights, cluster=evalset.units)
     try:
         found: _Placed = view.get("placed")
         fitted: Components = view.get("components")
@@ -223,9 +223,11 @@ def _imbalance(view: View, coverage: float) -> Estimate:
     evalset = view.evalset
     if np.isinf(lower).all() or np.isinf(upper).all():
         raise UnanswerableError("the intervals are one-sided")
-    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    units = evalset.units
+    if isinstance(units, Chronology):
+        units = units.hiding(units.side)
     below, above = evalset.y < lower, evalset.y > upper
-    found = miss_imbalance(below, above, weights=evalset.weights, cluster=cluster)
+    found = miss_imbalance(below, above, weights=evalset.weights, cluster=units)
     try:
         view.get("claim", coverage)  # one number, no range
         claims = view.get("claims", coverage)

@@ -1,0 +1,113 @@
+"""When rows happened: numbers of their times, and what they add to each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+
+_GAPS = 2.0
+"""Times on a grid for each that is there, at most, for the gaps to be kept."""
+_OFF_GRID = 1e-3  # of a step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chronology:
+    """When rows happened, where those near in time are alike: the units of every error.
+
+    Attributes
+    ----------
+    times : ndarray of int, shape (n,)
+        Number of each row's time on a grid, or its rank; equal of rows at one time.
+    side, size : ndarray of float, shape (n,), optional
+        On which side of its prediction y lies, and how far off.
+    signal : ndarray of float, shape (n,), optional
+        The one of these whose memory a score has at least: hits hardly vary, and hide theirs.
+    levels : ndarray of int, shape (n,), optional
+        Rows whose mean is no memory, by number: a group that differs, or one side of a step.
+    few : bool
+        Whether all rows count as too few for any error.
+    """
+
+    times: IntArray
+    side: FloatArray | None = None
+    size: FloatArray | None = None
+    signal: FloatArray | None = None
+    levels: IntArray | None = None
+    few: bool = False
+
+    def take(self, rows: IntArray | BoolArray | slice) -> Chronology:
+        """That of some of the rows; gaps between them only lower what one tells of the next."""
+        side, size, signal = (
+            None if x is None else x[rows] for x in (self.side, self.size, self.signal)
+        )
+        levels = None if self.levels is None else self.levels[rows]
+        return Chronology(self.times[rows], side, size, signal, levels, self.few)
+
+    def hiding(self, signal: FloatArray | None) -> Chronology:
+        """The same for a score that hides the memory of a signal."""
+        return replace(self, signal=signal)
+
+    def series(self, values: FloatArray, mass: FloatArray | None) -> FloatArray:
+        """One number a time, whose plain mean is the weighted mean of values of mean 0.
+
+        What levels differ by is taken away.
+        """
+        held, place = np.unique(self.times, return_inverse=True)
+        w = np.ones(len(values)) if mass is None else mass
+        if self.levels is not None:
+            values = less_means(values, self.levels, w)
+        sums = on_grid(held, np.bincount(place, weights=w * values).astype(np.float64))
+        return sums * (len(sums) / float(w.sum()))
+
+
+Units = IntArray | Chronology | None
+"""What goes together: clusters, times that follow each other, or nothing."""
+
+
+def less_means(values: FloatArray, levels: IntArray, mass: FloatArray) -> FloatArray:
+    """Values less the mean of their level."""
+    total = np.bincount(levels, mass)
+    return np.asarray(
+        values - (np.bincount(levels, mass * values) / np.maximum(total, 1e-300))[levels]
+    )
+
+
+def on_grid(times: IntArray, sums: FloatArray) -> FloatArray:
+    """Numbers of mean 0 at rising times, with 0 where time is missing, unless most of it is.
+
+    Missing times would shift the seasons.
+    """
+    span = int(times[-1] - times[0]) + 1
+    if span > _GAPS * len(times):
+        return sums
+    filled = np.zeros(span)
+    filled[times - times[0]] = sums
+    return filled
+
+
+def slots(times: npt.NDArray[Any]) -> IntArray:
+    """The number of each time on the grid of their common step; ranks where there is none.
+
+    >>> slots(np.array([3.0, 1.5, 6.0, 3.0]))
+    array([1, 0, 3, 1])
+    """
+    held, place = np.unique(times, return_inverse=True)
+    ranks: IntArray = np.asarray(place, dtype=np.int64)
+    if len(held) < 2 or held.dtype.kind not in "iufM":
+        return ranks
+    steps = np.diff(held)
+    if held.dtype.kind == "f":
+        counts = steps / steps.min()
+        near = np.abs(counts - np.round(counts)).max() < _OFF_GRID
+        if not near or not counts.sum() < _GAPS * len(held):
+            return ranks
+        gaps = np.round(counts).astype(np.int64)
+    else:
+        whole = steps.astype(np.int64)
+        gaps = whole // np.gcd.reduce(whole)
+    return np.append(0, np.cumsum(gaps))[place]
