@@ -97,8 +97,15 @@ def seldom(red: int, tables: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("n", [100, 1_000])
+@pytest.mark.parametrize(
+    ("n", "gaps"),
+    [
+        (100, False),
+        pytest.param(100, True, marks=pytest.mark.rate),
+        pytest.param(1_000, False, marks=pytest.mark.rate),
+        pytest.param(1_000, True, marks=pytest.mark.rate),
+    ],
+)
 def test_right_models_whose_errors_come_again_are_seldom_condemned(n: int, gaps: bool) -> None:
     """Lag 12 at .8: any ✗ in 60 % of tables with n = 100, and 45 % with 1,000."""
 
@@ -129,7 +136,7 @@ def test_right_intervals_whose_hits_hardly_vary_are_seldom_condemned() -> None:
         assert seldom(condemned(world, 60, 21 + number), 60)
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_groups_of_rows_that_come_again_are_seldom_said_to_differ() -> None:
     """Months of errors with a season: each group is every twelfth row."""
 
