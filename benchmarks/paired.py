@@ -1,6 +1,6 @@
 """Tests of a mean difference over rows in time: ours beside those of the literature.
 
-Run ``python benchmarks/paired.py``. With ``--write`` the table replaces what ``docs/verdict.md``
+Run ``python -m benchmarks.paired``. With ``--write`` the table replaces what ``docs/verdict.md``
 has between its markers. A difference of scores of two models is a series; where its mean is 0 a
 test at 5 % should reject 5 % of the series, and where it is 2.8 true standard errors, 80 %.
 
@@ -15,15 +15,14 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
+from benchmarks.intervals import write
 from scipy import fft, signal, stats
 
 from howsure.core.times import Chronology
 from howsure.stats.estimate import spread_of
 
-PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
 MARKS = ("<!-- paired: made by benchmarks/paired.py -->", "<!-- end of paired -->")
 AWAY = 2.8  # true standard errors, for a power of 80 %
 BURN = 2_000
@@ -126,12 +125,7 @@ def main() -> None:
             lines.append(row(name, n, chosen.tables))
             print(lines[-1], flush=True)
     if chosen.write:
-        whole = PAGE.read_text(encoding="utf-8")
-        head, _, rest = whole.partition(MARKS[0])
-        tail = rest.partition(MARKS[1])[2] if rest else "\n"
-        text = "\n".join(lines)
-        body = f"{head.rstrip()}\n\n{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{tail}"
-        PAGE.write_text(body, encoding="utf-8")
+        write("\n".join([*lines, ""]), MARKS)
 
 
 if __name__ == "__main__":

@@ -639,6 +639,7 @@ CELLS: tuple[Cell, ...] = (
         ("groups",),
         sizes=(2_000, 17_000),
     ),
+    Cell("two years, each season of its own size", seasonal(each_spell, "season"), sizes=(17_000,)),
     Cell("60 days, by weekday", seasonal(one_group(1.0), "weekday"), sizes=(1_440,)),
     Cell(
         "60 days, one weekday covers 66 %",

@@ -107,6 +107,18 @@ def dense(codes: IntArray) -> IntArray:
     return np.asarray((np.cumsum(np.bincount(codes) > 0) - 1)[codes])
 
 
+def joint(first: IntArray, *others: IntArray) -> IntArray:
+    """One code from 0 for each combination of codes that occurs.
+
+    >>> joint(np.array([0, 0, 1]), np.array([2, 5, 2]))
+    array([0, 1, 2])
+    """
+    whole = dense(first)
+    for each in others:
+        whole = dense(whole * (int(each.max()) + 1) + each)
+    return whole
+
+
 def _object_array(items: list[Any]) -> npt.NDArray[Any]:
     array = np.empty(len(items), dtype=object)
     array[:] = items

@@ -23,7 +23,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.formats import listed
-from howsure.core.labels import Categories, dense
+from howsure.core.labels import Categories, joint
 from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
 from howsure.core.times import Chronology
@@ -434,7 +434,7 @@ def _difference(
     cells = _cells(divided)
     free = bool((expected != expected[0]).any())
     if free:  # rows of one cell and nearly one chance are drawn together
-        cells = _joint(cells, np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64))
+        cells = joint(cells, np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64))
     place = _one_of_each(cells)
     whole = Grouping("cells", cells, ("",) * len(place))
     sizes = np.round(_counts(evalset, whole)).astype(np.int64)
@@ -640,15 +640,7 @@ def _are_copies(cluster: IntArray, *columns: FloatArray) -> bool:
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:
     """The finest division that all groupings share, as codes from 0."""
-    codes = divided[0].codes
-    for grouping in divided[1:]:
-        codes = _joint(codes, grouping.codes)
-    return dense(codes)
-
-
-def _joint(first: IntArray, second: IntArray) -> IntArray:
-    """One code for each pair of codes that occurs."""
-    return dense(first * (int(second.max()) + 1) + second)
+    return joint(*(grouping.codes for grouping in divided))
 
 
 def _one_of_each(cells: IntArray) -> IntArray:

@@ -19,10 +19,10 @@ class Spells(NamedTuple):
     Attributes
     ----------
     counts : ndarray of int, shape (k,)
-        Spells; 0 of a group that does not come and go, so that its rows alone tell.
+        Spells; 0 of a group that is there throughout, and of all where none returns: rows alone
+        tell of these.
     p : ndarray of float, shape (k,)
-        Two-sided p-value that the mean over such spells is that of all others; NaN without spells,
-        1 where no group ever returns to tell how spells differ.
+        Two-sided p-value that the mean over such spells is that of all others; NaN without spells.
     """
 
     counts: IntArray

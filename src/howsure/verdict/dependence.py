@@ -13,7 +13,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
-from howsure.core.labels import Categories, dense
+from howsure.core.labels import Categories, joint
 from howsure.core.times import Chronology, less_means, slots
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.serial import (
@@ -111,23 +111,15 @@ def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
         for grouping in held.groups.values()
         if any(_differ(values, held, times, grouping) for values in told.values())
     ]
-    joint = _joint([np.zeros_like(times), *found])
+    cells = joint(np.zeros_like(times), *found)
     noise = (
         np.square(mass) if held.weights is not None and held.weights.kind != "frequency" else mass
     )
-    rest = [less_means(values, joint, mass) for values in told.values()]
+    rest = [less_means(values, cells, mass) for values in told.values()]
     with contextlib.suppress(UnanswerableError):  # too few times
         steps = find_changes(rest, times, mass=mass, noise=noise)
         found += [(times >= each.start) + 0 for each in steps if each and each.p < CLEAR]
-    return _joint(found) if found else None
-
-
-def _joint(codes: Sequence[IntArray]) -> IntArray:
-    """One number for each combination."""
-    whole = codes[0]
-    for each in codes[1:]:
-        whole = dense(whole * (int(each.max()) + 1) + each)
-    return whole
+    return joint(*found) if found else None
 
 
 def _differ(values: FloatArray, held: EvalSet, times: IntArray, grouping: Categories) -> bool:

@@ -16,10 +16,9 @@ from howsure.metrics.compare import Standing
 from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import holm
-from howsure.verdict.findings import QUESTIONS, Draft, Finding, State, case_of, drafts_of
+from howsure.verdict.findings import LEVEL, QUESTIONS, Draft, Finding, State, case_of, drafts_of
 from howsure.verdict.words import sentence
 
-LEVEL = 0.05
 TOLERANCE = 0.01
 NEVER_BAD = frozenset({"dependence", "comparison"})
 APART = NEVER_BAD | {"rows"}

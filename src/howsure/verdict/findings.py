@@ -31,6 +31,8 @@ from howsure.verdict.rows import row_faults
 
 State = Literal["good", "watch", "bad", "negligible", "undecided"]
 
+LEVEL = 0.05
+"""Error rate of all findings together."""
 MEAN_ERROR = math.sqrt(2.0 / math.pi)
 """Mean absolute error of a normal law, in sds."""
 _REACH = float(special.ndtri(0.975))

@@ -51,8 +51,7 @@ from howsure.stats.estimate import spread_of
 from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged
-from howsure.verdict.family import LEVEL
-from howsure.verdict.findings import Finding, headline_coverage
+from howsure.verdict.findings import LEVEL, Finding, headline_coverage
 
 MOST_ROWS = 20_000
 FOLDS = 5

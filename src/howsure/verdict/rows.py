@@ -205,6 +205,12 @@ def _is_discrete(belief: Prediction) -> bool:
     return isinstance(belief, Distribution) and belief.discrete
 
 
+def _can_be_multiplied(seen: _Seen) -> bool:
+    """Whether one number recalibrates them: of no counts, and of finite numbers."""
+    finite = all(np.isfinite(each).all() for each in seen.numbers())
+    return finite and not any(map(_is_discrete, seen.evalset.beliefs))
+
+
 # ---- units ---------------------------------------------------------------------------------------
 
 _FACTORS = (1e6, 1e3, 100.0, 10.0, 60.0, 3600.0, 25.4, 12.0, 3.28084, 2.54, 2.20462, 1.8, 1.609344)
@@ -266,7 +272,12 @@ def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
         share=float(rows.mean()),
         bad=sure,
         explains=EVERYTHING if sure else {},
-        facts={"where": where, "factor": factor, "shift": shift},
+        facts={
+            "where": where,
+            "factor": factor,
+            "shift": shift,
+            "multiply": not shift and not where and _can_be_multiplied(seen),
+        },
     )
 
 

@@ -19,7 +19,7 @@ from howsure.metrics.miss_range import in_words
 from howsure.metrics.serial import Dependence
 from howsure.stats.memory import HARDLY
 from howsure.verdict.copies import RowFault
-from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
+from howsure.verdict.findings import FROM_ALL, LEVEL, QUESTIONS, Draft, Finding
 
 if TYPE_CHECKING:
     from howsure.recalibration import Learnt
@@ -184,7 +184,7 @@ def _units(fault: RowFault) -> str:
     else:
         what = f"multiplied by {number(1.0 / factor, 7)}"
     remedy = "Give y and predictions in one unit"
-    if not where and not shift:
+    if fault.facts["multiply"]:
         remedy += "; howsure recalibrate --method multiply does it"
     return f"{who} {look} {what}. {remedy}."
 
@@ -413,7 +413,7 @@ def _groups(draft: Draft, finding: Finding) -> Words:
         f"{f' in {stretches}' if spells else ''}; "
         f"{percent(float(facts['expected']))} is {facts['by']}"
     )
-    if finding.p > float(facts.get("p_here", 1.0)):
+    if float(facts.get("p_here", 1.0)) < LEVEL <= finding.p:
         limit = f"{stretches} cannot show whether {where} is so in general."
     worst, more = facts.get("worst"), ""
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
