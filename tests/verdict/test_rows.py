@@ -586,6 +586,16 @@ def test_predictions_in_other_units_are_named_with_what_multiplies_them() -> Non
     assert any(each.state == "bad" for each in ignoring)
 
 
+def test_counts_in_another_unit_are_not_said_to_be_mended_by_a_multiple() -> None:
+    """A law of counts cannot be multiplied, and an end that is infinite says no factor."""
+    rng = child(7, "counts in another unit")
+    rate = np.exp(0.5 * rng.normal(size=400) + 8.0)
+    counts = Distribution.from_scipy(stats.poisson(rate / 1000.0))
+    found = row_faults(EvalSet.checked(rng.poisson(rate).astype(float), counts))
+    assert [each.name for each in found if each.bad] == ["units"]
+    assert not found[0].facts["multiply"]
+
+
 def test_lower_and_upper_ends_swapped_are_refused() -> None:
     with pytest.raises(InputError, match="lower"):
         Intervals(np.ones(5), np.zeros(5), coverage=0.9)
