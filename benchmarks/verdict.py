@@ -426,12 +426,6 @@ def one_group(size: float) -> Callable[[np.random.Generator, np.ndarray], np.nda
     return lambda rng, group: np.where(group == 0, size, 1.0)
 
 
-def each_spell(rng: np.random.Generator, group: np.ndarray) -> np.ndarray:
-    """Every visit to a group has a size of errors of its own."""
-    spell = np.cumsum(np.diff(group, prepend=-1) != 0) - 1
-    return np.exp(0.3 * rng.normal(size=spell[-1] + 1) - 0.09)[spell]
-
-
 DEPENDENT: tuple[tuple[str, Noise, tuple[int, int]], ...] = (
     ("AR(.8) in time", autoregressive(0.8), (450, 3_000)),
     ("AR(.95) in time", autoregressive(0.95), (2_000, 6_000)),
@@ -639,7 +633,6 @@ CELLS: tuple[Cell, ...] = (
         ("groups",),
         sizes=(2_000, 17_000),
     ),
-    Cell("two years, each season of its own size", seasonal(each_spell, "season"), sizes=(17_000,)),
     Cell("60 days, by weekday", seasonal(one_group(1.0), "weekday"), sizes=(1_440,)),
     Cell(
         "60 days, one weekday covers 66 %",
