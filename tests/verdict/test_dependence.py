@@ -30,7 +30,10 @@ from howsure.report.assess import assess_sets
 from howsure.verdict import Finding, examine
 from howsure.verdict.dependence import follow, signals
 from howsure.verdict.draws import Copula, copula_of
+from howsure.verdict.family import _finding
+from howsure.verdict.findings import FROM_ALL, Draft
 from howsure.verdict.nulls import WHY, with_nulls
+from howsure.verdict.words import sentence
 
 FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -551,3 +554,28 @@ def test_what_goes_to_a_file_has_no_batches() -> None:
     assess(held.y, held.beliefs[0], time=held.time)
     followed(held)
     assert held.cluster is None
+
+
+@pytest.mark.parametrize(
+    ("p", "told"),
+    [
+        (0.2, "2 spells cannot show whether site=A is so in general."),
+        (0.03, "Perhaps groups differ in coverage: p = 0.03 alone"),
+    ],
+)
+def test_what_spells_cannot_tell_is_said_where_rows_alone_reject(p: float, told: str) -> None:
+    facts = {"value": 0.7, "expected": 0.9, "by": FROM_ALL, "rows": 50.0, "spells": 2.0}
+    draft = Draft(
+        id="groups",
+        effect=-0.2,
+        lower=-0.3,
+        upper=-0.1,
+        p=p,
+        where="site=A",
+        n=50.0,
+        good=False,
+        facts={**facts, "p_here": 0.02},
+    )
+    finding = _finding(draft, 0.3, 0.01, "model")
+    assert finding.state == "watch"
+    assert told in sentence(finding, draft)
