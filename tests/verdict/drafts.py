@@ -73,13 +73,13 @@ ROW_FAULTS = (
     row_fault("variance", read="variance", times=20.512),
     row_fault("variance", bad=True, read="sd", times=0.05),
     *(
-        row_fault("units", bad=bad, where=where, factor=factor, shift=0.0)
+        row_fault("units", bad=bad, where=where, factor=factor, shift=0.0, multiply=not where)
         for bad in (True, False)
         for where in ("plant=C", "")
         for factor in (1_000.0, 1 / 25.4)
     ),
     *(
-        row_fault("units", bad=True, where=where, factor=factor, shift=shift)
+        row_fault("units", bad=True, where=where, factor=factor, shift=shift, multiply=False)
         for where in ("plant=C", "")
         for factor, shift in ((1.8, 32.0), (1 / 1.8, -160 / 9), (1.0, 273.15), (1.0, -273.15))
     ),
