@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+from scipy.signal import lfilter
 
 ROOT = Path(__file__).parent.parent
 KEPT, PAGE = ROOT / "benchmarks" / "assess.json", ROOT / "docs" / "speed.md"
@@ -61,6 +62,16 @@ def make_table(rows: int, groups: bool = True, features: int = 0) -> pa.Table:
         columns["region"] = rng.choice(["north", "south", "east", "west"], rows)
         columns["kind"] = rng.choice([f"k{i}" for i in range(12)], rows)
     return pa.table(columns | {f"x{i}": rng.normal(size=rows) for i in range(features)})
+
+
+def make_series(rows: int) -> pa.Table:
+    """Hourly rows whose errors follow each other, with months and hours as groups."""
+    rng, _, mean, sd = drawn(rows)
+    errors = lfilter([0.8], [1.0, -0.6], rng.normal(size=rows))
+    when = np.datetime64("2020-01-01T00") + np.arange(rows).astype("timedelta64[h]")
+    columns = {"y": mean + sd * errors, "mean": mean, "sd": sd, "time": when}
+    columns["hour"] = np.arange(rows) % 24
+    return pa.table(columns | {"month": when.astype("datetime64[M]").astype(int) % 12})
 
 
 def make_models(models: int, rows: int) -> pa.Table:
@@ -107,6 +118,7 @@ class Work:
 
 
 GROUPS, X = ("--groups", "region,kind"), ("--features", "x0,x1,x2", "-o", "page.html")
+DATED = ("--time", "time", "--groups", "month,hour")
 BY = ("--model", "model", "--row-id", "row")
 WORKS = [
     Work("100 rows", 1.5, "U", lambda: make_table(100, False)),
@@ -114,6 +126,7 @@ WORKS = [
     Work("10,000 rows, two groups", 2.5, "U", lambda: make_table(10_000), GROUPS),
     Work("the same, three features, page", 5, "U", lambda: make_table(10_000, True, 3), GROUPS + X),
     Work("1,000,000 rows, two groups", 4, "U", lambda: make_table(1_000_000), GROUPS, 500),
+    Work("100,000 rows in time, two groups", 15, "U", lambda: make_series(100_000), DATED),
     Work("100 models of 300 rows", 15, "U", lambda: make_models(100, 300), BY),
     Work("2,000 rows of 1,000 draws", 4, "tables", lambda: make_samples(2_000, 1_000)),
     Work("`howsure --help`", 0.6, "s", None, (*HOWSURE, "--help")),

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import signal, special, stats
 
 from howsure.core.records import Record
-from howsure.metrics.groups import assess_groups
+from howsure.core.times import Chronology
+from howsure.metrics.groups import FEWEST_UNITS, assess_groups, compare_groups, groupings
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles
 from howsure.stats.binomial import shift_shares
+from howsure.stats.estimate import spread_of
+from howsure.stats.spells import spells_of
 
 
 def poisson(seed: int, n: int) -> EvalSet:
@@ -240,6 +244,40 @@ def test_groups_of_few_clusters_are_left_out_and_this_is_said() -> None:
     differ, short = answers(EvalSet.checked(y, law, groups={"g": group}, cluster=cluster))
     assert differ.reason == "groups of fewer than 5 clusters are left out: 1"
     assert short.group != "g=few"
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.7])
+def test_memory_is_sought_of_the_clearest_groups_alone(factor: float) -> None:
+    """And yet the p-value is the least of all groups, each by its definition."""
+    for seed in range(4):
+        rng, n = np.random.default_rng(seed), 600
+        z = signal.lfilter([0.8], [1.0, -0.6], rng.normal(size=n + 100))[100:]
+        groups = {"day": np.arange(n) % 7, "part": np.arange(n) // 30 % 4}
+        sd = np.where(groups["part"] == 1, factor, 1.0)
+        held = EvalSet.checked(z, Distribution.normal(np.zeros(n), sd), groups=groups)
+        times = Chronology(np.arange(n), size=z**2)
+        hidden = times.hiding(z**2)
+        hits = np.abs(z) <= 1.6448536269514722 * sd
+        p, off, noise = [], hits - hits.mean(), float(hits.var())
+        for grouping in groupings(held)[0]:
+            codes, size = grouping.codes, len(grouping.labels)
+            visits = spells_of(off, np.ones(n), np.arange(n), codes, size, noise)
+            for group in range(size):
+                inside = codes == group
+                part = inside - inside.mean()
+                added, sizes = (
+                    part * (x - np.where(inside, x[inside].mean(), x[~inside].mean()))
+                    for x in (hits, z**2)
+                )
+                spread = spread_of(added, None, times.hiding(sizes))
+                error = max(n * float(spread.error[0]), math.sqrt(noise * (part @ part)))
+                told = 2 * stats.t.sf(abs(off[inside].sum()) / error, spread.degrees[0])
+                own = spread_of(hits[inside] - hits[inside].mean(), None, hidden.take(inside))
+                if own.units[0] >= FEWEST_UNITS:
+                    p.append(np.fmax(told, visits.p[group]))
+        found = compare_groups(evaluate(replace(held, chronology=times)))
+        record = next(r for r in found.records if r.metric == "groups_differ")
+        assert record.p == pytest.approx(min(1.0, np.isfinite(p).sum() * np.nanmin(p)), rel=1e-9)
 
 
 # Laws

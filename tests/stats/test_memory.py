@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy import integrate, signal, special, stats
+from scipy import integrate, optimize, signal, special, stats
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.times import Chronology, on_grid, slots
@@ -155,6 +155,23 @@ def test_students_law_has_the_tails_of_the_mixture() -> None:
             assert 2 * found.tail(off / unit) == pytest.approx(level, rel=0.05)
         off = float(stats.t.isf(0.01, degrees)) * error
         assert 2 * found.tail(off / unit) == pytest.approx(0.02, rel=0.2)
+
+
+def test_quantiles_are_where_the_tail_is() -> None:
+    """Against Brent's root of the definition, in either tail of what taus can weigh."""
+
+    def beyond(off: float, mixed: Memory, tail: float) -> float:
+        return mixed.tail(off) - tail
+
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        taus = np.exp(np.cumsum(rng.exponential(size=rng.integers(1, 12))))
+        mixed = Memory(
+            100, 1.0, taus, rng.dirichlet(np.full(len(taus), 0.3)), rng.uniform(2, 300), 1
+        )
+        for tail in (0.025, 0.0025):
+            root = optimize.brentq(beyond, 0.1, 1e6, args=(mixed, tail))
+            assert mixed._quantile(tail) == pytest.approx(root, rel=1e-9)
 
 
 def test_a_mixture_of_one_is_student() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,8 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 _GAPS = 2.0
 """Times on a grid for each that is there, at most, for the gaps to be kept."""
 _OFF_GRID = 1e-3  # of a step
+_KEPT = 6  # things made of one chronology
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +34,8 @@ class Chronology:
         Rows whose mean is no memory, by number: a group that differs, or one side of a step.
     few : bool
         Whether all rows count as too few for any error.
+    made : dict
+        What was worked out of these times before; see `once`.
     """
 
     times: IntArray
@@ -39,6 +44,30 @@ class Chronology:
     signal: FloatArray | None = None
     levels: IntArray | None = None
     few: bool = False
+    made: dict[tuple[str | int, ...], tuple[tuple[object, ...], Any]] = field(
+        default_factory=dict, repr=False
+    )
+
+    def once(self, name: str, make: Callable[[], T], *of: object) -> T:
+        """What is made of these very objects, made once while few others are asked for."""
+        key: tuple[str | int, ...] = (name, *map(id, of))
+        known = self.made.pop(key, None)
+        if known is None or any(old is not new for old, new in zip(known[0], of, strict=True)):
+            known = of, make()
+        while len(self.made) >= _KEPT:
+            self.made.pop(next(iter(self.made)))
+        self.made[key] = known
+        value: T = known[1]
+        return value
+
+    def ranks(self) -> tuple[IntArray, IntArray]:
+        """The different times, rising, and which of them each row has."""
+
+        def ranked() -> tuple[IntArray, IntArray]:
+            held, place = np.unique(self.times, return_inverse=True)
+            return held, place
+
+        return self.once("ranks", ranked)
 
     def take(self, rows: IntArray | BoolArray | slice) -> Chronology:
         """That of some of the rows; gaps between them only lower what one tells of the next."""
@@ -57,7 +86,7 @@ class Chronology:
 
         What levels differ by is taken away.
         """
-        held, place = np.unique(self.times, return_inverse=True)
+        held, place = self.ranks()
         w = np.ones(len(values)) if mass is None else mass
         if self.levels is not None:
             values = less_means(values, self.levels, w)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,6 @@ from howsure.metrics.recording import of_its_rows, record_of
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
 from howsure.stats.estimate import Estimate, Spread, like_rows, share_ends, skewed_ends, spread_of
-from howsure.stats.memory import FEWEST
 from howsure.stats.permutation import groups_differ
 from howsure.stats.spells import Spells, spells_of
 
@@ -179,9 +178,10 @@ def compare_groups(
     for coverage in evaluation.coverages:
         if evaluation.row_scores("empirical_coverage", coverage) is None:
             continue
+        means = cache(partial(_coverages, evaluation, divided, coverage))
         found = attempt(
             f"groups_differ of {evalset.model}",
-            partial(_difference, evaluation, divided, coverage, confidence, seed),
+            partial(_difference, evaluation, divided, means, coverage, confidence, seed),
             unknown,
         )
         if not math.isnan(found.value):  # as any p-value of a right model
@@ -189,7 +189,7 @@ def compare_groups(
         records.append(record_of(entries["groups_differ"], found, evalset, coverage=coverage))
         table = attempt(
             f"coverage in groups of {evalset.model}",
-            partial(_coverage_table, evaluation, divided, coverage, confidence),
+            partial(_coverage_table, evaluation, divided, means, coverage, confidence),
             lambda _: None,
         )
         if table is None:
@@ -197,7 +197,7 @@ def compare_groups(
         shown = table
         found, named = attempt(
             f"worst_group_shortfall of {evalset.model}",
-            partial(_shortfall, evaluation, divided, coverage, confidence, seed),
+            partial(_shortfall, evaluation, divided, means, coverage, confidence, seed),
             lambda reason: (unknown(reason), {}),
         )
         record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
@@ -234,9 +234,9 @@ def _means(
     if scores is None:
         return []
     evalset, metric = evaluation.evalset, catalogue()[whole.metric]
-    total = _counts(evalset, grouping)
-    level = 1.0 - (1.0 - confidence) / len(total)
-    value, error, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
+    means = _group_means(evalset, grouping, scores, metric)
+    low, high = means.ends(1.0 - (1.0 - confidence) / len(means.total))
+    value, error, n = means.value, means.error, means.n
     if math.isfinite(whole.value) and math.isnan(whole.lower):  # then no group has an interval
         low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
     shared = replace(whole, notion=Notion.GROUP, confidence=confidence, null=math.nan)
@@ -255,34 +255,67 @@ def _means(
     return [of_its_rows(record, evalset) for record in made]
 
 
+@dataclass(frozen=True, slots=True)
+class _GroupMeans:
+    """Means of row scores in each group, and what their errors follow from.
+
+    Attributes
+    ----------
+    metric : Metric
+        What the scores are of.
+    total, value, n : ndarray of float, shape (k,)
+        Weight, mean, and rows that count.
+    spread : Spread, optional
+        None of a share of independent rows, whose law is exact.
+    """
+
+    metric: Metric
+    total: FloatArray
+    value: FloatArray
+    n: FloatArray
+    spread: Spread | None
+
+    @property
+    def share(self) -> bool:
+        return any(form.reduce == "share" for form in self.metric.forms)
+
+    @property
+    def error(self) -> FloatArray:
+        if self.spread is not None:
+            return self.spread.error
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rest = np.where(self.total > 1.0, self.total - 1.0, np.nan)
+            return np.asarray(np.sqrt(self.value * (1.0 - self.value) / rest))
+
+    def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Of the intervals at a level of confidence."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if self.spread is None:
+                hits = np.round(self.value * self.total)
+                low, high = clopper_pearson(hits, self.total, confidence=level)
+                return np.asarray(low), np.asarray(high)
+            if self.share:
+                return share_ends(self.value, self.spread, self.n, level)
+            squares = any(form.squares for form in self.metric.forms)
+            low, high = skewed_ends(self.value, self.spread, level, squares=squares)
+        bottom, top = self.metric.bounds
+        return np.maximum(low, bottom), np.minimum(high, top)
+
+
 def _group_means(
-    evalset: EvalSet,
-    grouping: Grouping,
-    scores: FloatArray,
-    total: FloatArray,
-    level: float,
-    metric: Metric,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Mean, standard error, interval and n of row scores in each group."""
+    evalset: EvalSet, grouping: Grouping, scores: FloatArray, metric: Metric
+) -> _GroupMeans:
+    """Means of row scores in each group."""
     share = any(form.reduce == "share" for form in metric.forms)
-    rows = scores.astype(np.float64, copy=False)
+    rows, total = scores.astype(np.float64, copy=False), _counts(evalset, grouping)
     with np.errstate(invalid="ignore", divide="ignore"):
         value, n = _counts(evalset, grouping, rows) / total, total
         if share and _exact(evalset):
-            error = np.sqrt(value * (1.0 - value) / np.where(total > 1.0, total - 1.0, np.nan))
-            low, high = clopper_pearson(np.round(value * total), total, confidence=level)
-            return value, error, np.asarray(low), np.asarray(high), n
-        psi = rows - value[grouping.codes]
+            return _GroupMeans(metric, total, value, n, None)
         if evalset.weights is not None and evalset.weights.kind == "importance":
             n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
-        spread = _spread(evalset, grouping, psi, share=share)
-        if share:
-            low, high = share_ends(value, spread, n, level)
-            return value, spread.error, low, high, n
-        squares = any(form.squares for form in metric.forms)
-        low, high = skewed_ends(value, spread, level, squares=squares)
-    bottom, top = metric.bounds
-    return value, spread.error, np.maximum(low, bottom), np.minimum(high, top), n
+        spread = _spread(evalset, grouping, rows - value[grouping.codes], share=share)
+    return _GroupMeans(metric, total, value, n, spread)
 
 
 def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray, *, share: bool) -> Spread:
@@ -293,14 +326,26 @@ def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray, *, share: boo
     return spread_of(psi, evalset.weights, units, grouping.codes, len(grouping.labels))
 
 
-def _independent(
-    evalset: EvalSet, grouping: Grouping, hits: FloatArray, cover: FloatArray, n: FloatArray
-) -> FloatArray:
+_Means = Callable[[], tuple[_GroupMeans, ...]]
+"""Coverage in the groups of each grouping, when first asked for."""
+
+
+def _coverages(
+    evaluation: Evaluation, divided: Sequence[Grouping], coverage: float
+) -> tuple[_GroupMeans, ...]:
+    scores = evaluation.row_scores("empirical_coverage", coverage)
+    assert scores is not None
+    metric = catalogue()["empirical_coverage"]
+    return tuple(_group_means(evaluation.evalset, each, scores, metric) for each in divided)
+
+
+def _independent(evalset: EvalSet, grouping: Grouping, means: _GroupMeans) -> FloatArray:
     """How many units each group has: rows, effective rows in time, or clusters."""
     if evalset.chronology is not None:
-        return _spread(evalset, grouping, hits - cover[grouping.codes], share=True).units
+        assert means.spread is not None
+        return means.spread.units
     if evalset.cluster is None:
-        return n
+        return means.n
     clusters = len(evalset.cluster.labels)
     held = np.unique(grouping.codes * clusters + evalset.cluster.codes)
     return np.bincount(held // clusters, minlength=len(grouping.labels)).astype(np.float64)
@@ -341,23 +386,24 @@ def _statistics(
 
 
 def _coverage_table(
-    evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, confidence: float
+    evaluation: Evaluation,
+    divided: Sequence[Grouping],
+    means: _Means,
+    coverage: float,
+    confidence: float,
 ) -> Table:
     """Coverage of every group with its band, its exact test and the Holm adjustment."""
-    scores = evaluation.row_scores("empirical_coverage", coverage)
-    assert scores is not None
-    evalset, metric = evaluation.evalset, catalogue()["empirical_coverage"]
+    evalset = evaluation.evalset
     parts: dict[str, list[npt.NDArray[Any]]] = {key: [] for key in _COLUMNS}
-    for grouping in divided:
-        total = _counts(evalset, grouping)
-        level = 1.0 - (1.0 - confidence) / len(total)
-        value, _, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
+    for grouping, each in zip(divided, means(), strict=True):
+        total, value = each.total, each.value
+        low, high = each.ends(1.0 - (1.0 - confidence) / len(total))
         width = _mean_width(evaluation, grouping, total, coverage)
         claimed = _claimed(evaluation, grouping, total, coverage)
         parts["grouping"].append(np.full(len(total), grouping.name, dtype=object))
         parts["group"].append(np.array(grouping.labels, dtype=object))
         for key, column in zip(
-            _COLUMNS[2:], (n, value, low, high, claimed - value, width, claimed), strict=True
+            _COLUMNS[2:], (each.n, value, low, high, claimed - value, width, claimed), strict=True
         ):
             parts[key].append(np.broadcast_to(column, total.shape).astype(np.float64))
     columns = {key: np.concatenate(part) for key, part in parts.items()}
@@ -419,6 +465,7 @@ def _claimed(
 def _difference(
     evaluation: Evaluation,
     divided: Sequence[Grouping],
+    means: _Means,
     coverage: float,
     confidence: float,
     seed: int,
@@ -430,7 +477,7 @@ def _difference(
     expected = evaluation.view.get("levelled", coverage)
     level = 1.0 - (1.0 - confidence) / sum(len(grouping.labels) for grouping in divided)
     if not _exact(evalset):
-        return _robust_difference(evaluation, divided, scores - expected, expected, level)
+        return _robust_difference(evalset, divided, means(), scores - expected, expected, level)
     cells = _cells(divided)
     free = bool((expected != expected[0]).any())
     if free:  # rows of one cell and nearly one chance are drawn together
@@ -454,69 +501,71 @@ def _difference(
     details = {
         "statistic": tested.statistic,
         "permutations": float(tested.resamples),
-        **_apart(
-            evaluation, divided, divided[tested.grouping], tested.group, expected, scores, level
-        ),
+        **_apart(evalset, divided, means(), tested.grouping, tested.group, expected, level),
     }
     return Estimate(tested.p_value, p=tested.p_value, details=details)
 
 
 def _apart(
-    evaluation: Evaluation,
+    evalset: EvalSet,
     divided: Sequence[Grouping],
-    grouping: Grouping,
+    means: Sequence[_GroupMeans],
+    which: int,
     group: int,
     expected: FloatArray,
-    scores: FloatArray,
     level: float,
 ) -> dict[str, str | float]:
     """The group that is farthest off, with its coverage and what all rows lead one to expect.
 
     Its ``reach`` is how far any group may stray: the farthest end of all intervals.
     """
-    evalset, metric = evaluation.evalset, catalogue()["empirical_coverage"]
-    reach = 0.0
-    for each in divided:
-        total = _counts(evalset, each)
-        value, _, low, high, n = _group_means(evalset, each, scores, total, level, metric)
-        due = _counts(evalset, each, expected) / total
-        reach = max(reach, float(np.maximum(high - due, due - low).max()))
-    total = _counts(evalset, grouping)
-    value, _, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
+    ends = [each.ends(level) for each in means]
+    due = [
+        _counts(evalset, grouping, expected) / each.total
+        for grouping, each in zip(divided, means, strict=True)
+    ]
+    reach = max(
+        float(np.maximum(high - claim, claim - low).max())
+        for (low, high), claim in zip(ends, due, strict=True)
+    )
     return {
-        "reach": reach,
-        "where": grouping.labels[group],
-        "value": float(value[group]),
-        "expected": float(_counts(evalset, grouping, expected)[group] / total[group]),
-        "lower": float(low[group]),
-        "upper": float(high[group]),
-        "rows": float(n[group]),
+        "reach": max(reach, 0.0),
+        "where": divided[which].labels[group],
+        "value": float(means[which].value[group]),
+        "expected": float(due[which][group]),
+        "lower": float(ends[which][0][group]),
+        "upper": float(ends[which][1][group]),
+        "rows": float(means[which].n[group]),
     }
 
 
 def _robust_difference(
-    evaluation: Evaluation,
+    evalset: EvalSet,
     divided: Sequence[Grouping],
+    means: Sequence[_GroupMeans],
     off: FloatArray,
     expected: FloatArray,
     level: float,
 ) -> Estimate:
     """The same of weighted or clustered rows: Student's t of each group, Bonferroni over all."""
-    from scipy import special
-
-    evalset = evaluation.evalset
-    scores = _robust_scores if evalset.chronology is None else _scores_in_time
-    found = [scores(evalset, grouping, off, expected) for grouping in divided]
-    t, units, degrees = (np.concatenate(part) for part in zip(*found, strict=True))
     spells = [_spells(evalset, grouping, off, expected) for grouping in divided]
     counts, p_spells = (np.concatenate(part) for part in zip(*spells, strict=True))
+    if evalset.chronology is not None:
+        units = np.concatenate(
+            [_independent(evalset, *each) for each in zip(divided, means, strict=True)]
+        )
+        t, own = _scores_in_time(evalset, divided, off, expected, units, p_spells)
+    else:
+        found = [_robust_scores(evalset, grouping, off, expected) for grouping in divided]
+        t, units, degrees = (np.concatenate(part) for part in zip(*found, strict=True))
+        own = _two_sided(t, degrees)
     tested = (units >= FEWEST_UNITS) & np.isfinite(t)
     what = "rows" if evalset.cluster is None else "clusters"
     if evalset.chronology is not None:
         what = "effective rows"
     if not tested.any():
         raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
-    own = np.where(tested, 2 * special.stdtr(np.maximum(degrees, 1), -np.abs(t)), np.inf)
+    own = np.where(tested, own, np.inf)
     p = np.fmax(own, p_spells)
     worst = int(np.lexsort((own, p))[0])
     value, here = (min(1.0, float(each[worst] * tested.sum())) for each in (p, own))
@@ -527,10 +576,17 @@ def _robust_difference(
     details = {
         "statistic": float(abs(t[worst])),
         **({"spells": float(counts[worst]), "p_here": here} if counts[worst] else {}),
-        **_apart(evaluation, divided, divided[which], group, expected, off + expected, level),
+        **_apart(evalset, divided, means, which, group, expected, level),
     }
     left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
     return Estimate(value, p=value, reason=left_out, details=details)
+
+
+def _two_sided(t: FloatArray, degrees: npt.ArrayLike) -> FloatArray:
+    """P-values of Student's t."""
+    from scipy import special
+
+    return np.asarray(2.0 * special.stdtr(np.maximum(degrees, 1.0), -np.abs(t)))
 
 
 def _robust_scores(
@@ -588,35 +644,69 @@ def _robust_scores(
 
 
 def _scores_in_time(
-    evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same of rows that follow each other in time: what they add to a surplus is a series."""
-    times, rows = evalset.chronology, len(off)
-    assert times is not None
-    mass = np.ones(rows) if evalset.weights is None else evalset.weights.values
+    evalset: EvalSet,
+    divided: Sequence[Grouping],
+    off: FloatArray,
+    expected: FloatArray,
+    units: FloatArray,
+    p_spells: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """The same of rows that follow each other in time, and its p-values: what rows add to a surplus
+    is a series.
+
+    No memory makes a surplus clearer than independent rows would. So those that chance explains
+    even then keep their t and p-value of independent rows, and memory is sought of the others, the
+    clearest first, until one is clearer than any that is left could be.
+    """
+    mass = np.ones(len(off)) if evalset.weights is None else evalset.weights.values
     noise = mass * expected * (1.0 - expected)
     square = mass if evalset.weights is None or evalset.weights.kind == "frequency" else mass**2
-    plain, size = square * expected * (1.0 - expected), times.size
-    told = np.full((3, len(grouping.labels)), np.nan)
-    for group in range(len(grouping.labels)):
-        inside = grouping.codes == group
-        seen = len(np.unique(times.times[inside]))
-        if inside.all() or seen < FEWEST:
-            continue
-        share = float(noise[inside].sum() / noise.sum())
-        factor = mass * (inside - share)
+    plain = square * expected * (1.0 - expected)
+    places, shares, ratios = [], [], []
+    for grouping in divided:
+        size = len(grouping.labels)
+        inside = partial(np.bincount, grouping.codes, minlength=size)
+        own, share = inside(plain), inside(noise) / noise.sum()
+        floor = np.sqrt(np.square(1.0 - share) * own + np.square(share) * (plain.sum() - own))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = inside(mass * off) / floor
+        places += [(grouping.codes, group) for group in range(size)]
+        shares.append(share)
+        ratios.append(np.where(inside() == len(off), np.nan, ratio))
+    t, share = np.concatenate(ratios), np.concatenate(shares)
+    p = _two_sided(t, math.inf)
+    tested, clearest = (units >= FEWEST_UNITS) & np.isfinite(t), math.inf
+    known = np.flatnonzero(tested)
+    for place in known[np.argsort(p[known], kind="stable")]:
+        if p[place] > clearest or p[place] * len(known) >= 1.0:
+            break
+        codes, group = places[place]
+        inflated, degrees = _inflated(evalset, codes == group, share[place], off, plain)
+        t[place] /= inflated
+        p[place] = float(_two_sided(t[place], degrees))
+        clearest = min(clearest, float(np.fmax(p[place], p_spells[place])))
+    return t, p
 
-        def added(values: FloatArray, part: BoolArray = inside, by: FloatArray = factor) -> Any:
-            means = [np.average(values[each], weights=mass[each]) for each in (part, ~part)]
-            return by * (values - np.where(part, *means))
 
-        found = spread_of(added(off), None, times.hiding(None if size is None else added(size)))
-        error = rows * float(found.error[0])
-        floor = math.sqrt(float(np.square(inside - share) @ plain))
-        surplus = float(mass[inside] @ off[inside])
-        units = float(found.units[0]) * seen / len(np.unique(times.times))
-        told[:, group] = surplus / max(error, floor), units, found.degrees[0]
-    return told[0], told[1], told[2]
+def _inflated(
+    evalset: EvalSet, inside: BoolArray, share: float, off: FloatArray, plain: FloatArray
+) -> tuple[float, float]:
+    """How many times the error of independent rows that of a group's surplus is, at least 1, and
+    its degrees of freedom; NaN where memory is not known.
+    """
+    times = evalset.chronology
+    assert times is not None
+    mass = np.ones(len(off)) if evalset.weights is None else evalset.weights.values
+    factor = mass * (inside - share)
+
+    def added(values: FloatArray) -> FloatArray:
+        means = [np.average(values[each], weights=mass[each]) for each in (inside, ~inside)]
+        return factor * (values - np.where(inside, *means))
+
+    hidden = None if times.size is None else added(times.size)
+    found = spread_of(added(off), None, times.hiding(hidden))
+    floor = math.sqrt(float(np.square(inside - share) @ plain))
+    return max(len(off) * float(found.error[0]) / floor, 1.0), float(found.degrees[0])
 
 
 def _spells(evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray) -> Spells:
@@ -653,6 +743,7 @@ def _one_of_each(cells: IntArray) -> IntArray:
 def _shortfall(
     evaluation: Evaluation,
     divided: Sequence[Grouping],
+    means: _Means,
     coverage: float,
     confidence: float,
     seed: int,
@@ -660,19 +751,17 @@ def _shortfall(
     """The group that is proven to fall short by most, or else the lowest beside its claim."""
     if math.isnan(coverage):
         raise UnanswerableError("the nominal coverage of the intervals is unknown")
-    evalset, metric = evaluation.evalset, catalogue()["empirical_coverage"]
+    evalset = evaluation.evalset
     scores = evaluation.row_scores("empirical_coverage", coverage)
     assert scores is not None
     labels = [label for grouping in divided for label in grouping.labels]
     level = 1.0 - (1.0 - confidence) / len(labels)
     parts = []
-    for grouping in divided:
-        total = _counts(evalset, grouping)
-        found = _group_means(evalset, grouping, scores, total, level, metric)
-        clusters = _independent(evalset, grouping, scores, found[0], found[-1])
-        due = _claimed(evaluation, grouping, total, coverage)
+    for grouping, each in zip(divided, means(), strict=True):
+        due = _claimed(evaluation, grouping, each.total, coverage)
         visits = _spells(evalset, grouping, scores - due[grouping.codes], due[grouping.codes])
-        parts.append((*found, due, clusters, *visits))
+        units = _independent(evalset, grouping, each)
+        parts.append((each.value, each.error, *each.ends(level), each.n, due, units, *visits))
     cover, error, low, high, size, claimed, units, spells, p_spells = map(
         np.concatenate, zip(*parts, strict=True)
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -228,18 +228,23 @@ def _in_time(
     size: int,
 ) -> Spread:
     """The spread of rows that follow each other in time, in each group; NaN of too few."""
-    parts = [np.arange(len(influence))]
-    if groups is not None:
-        order = np.argsort(groups, kind="stable")
-        parts = np.split(order, np.cumsum(np.bincount(groups, minlength=size))[:-1])
     mass = None if weights is None else weights.values
     told = np.full((4, size), np.nan)
-    for group, rows in enumerate(parts):
-        if not len(rows):
-            continue
-        held = times if groups is None else times.take(rows)
-        w = None if mass is None else mass[rows]
-        told[:, group] = _mean_in_time(influence[rows], w, held)
+    if groups is None:
+        told[:, 0] = _mean_in_time(influence, mass, times)
+        return Spread(*told)
+
+    def parted() -> list[tuple[IntArray, Chronology]]:
+        order = np.argsort(groups, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(groups, minlength=size))[:-1])
+        bare = replace(times, side=None, size=None)
+        return [(rows, bare.take(rows)) for rows in parts]
+
+    known = times.once("parts", parted, groups, times.signal, times.levels)
+    for group, (rows, held) in enumerate(known):
+        if len(rows):
+            w = None if mass is None else mass[rows]
+            told[:, group] = _mean_in_time(influence[rows], w, held)
     return Spread(*told)
 
 
@@ -253,25 +258,37 @@ def _mean_in_time(
     unit = power_of_two(influence)
     series = times.series(influence / unit, mass)
     variance = float(series @ series) / max(len(series) - 1, 1)
-    told: tuple[float, float, float] | None = None
-    for signal in (series, times.signal):
-        if signal is None:
-            continue
-        try:
-            found = memory_of(signal if signal is series else times.series(signal, mass))
-        except UnanswerableError:
-            continue
-        error, degrees = found.student()
-        costs = error / math.sqrt(found.variance / found.n)
-        if told is None or costs > told[0]:
-            told = costs, degrees, len(np.unique(times.times)) / found.tau
-    if told is None or told[2] < FEWEST or times.few:
+    costs = [_cost(series)]
+    signal = times.signal
+    if signal is not None:
+        costs.append(
+            times.once(
+                "signal", lambda: _cost(times.series(signal, mass)), signal, mass, times.levels
+            )
+        )
+    known = [each for each in costs if each is not None]
+    if not known or times.few:
         return math.nan, 0.0, math.nan, math.nan
-    costs, degrees, effective = told
+    cost, degrees, tau = max(known, key=lambda each: each[0])
+    effective = len(times.ranks()[0]) / tau
+    if effective < FEWEST:
+        return math.nan, 0.0, math.nan, math.nan
     cubes = float(np.sum(series**3))
     skew = cubes / float(series @ series) ** 1.5 if variance > 0 else 0.0
-    error = unit * costs * math.sqrt(variance / len(series))
-    return error, skew * costs, effective, degrees
+    error = unit * cost * math.sqrt(variance / len(series))
+    return error, skew * cost, effective, degrees
+
+
+def _cost(series: FloatArray) -> tuple[float, float, float] | None:
+    """How many times the error of independent times that of a mean is, its degrees of freedom and
+    τ; None where memory is not known.
+    """
+    try:
+        found = memory_of(series)
+    except UnanswerableError:
+        return None
+    error, degrees = found.student()
+    return error / math.sqrt(found.variance / found.n), degrees, found.tau
 
 
 def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n: float) -> float:

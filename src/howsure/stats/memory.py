@@ -47,6 +47,7 @@ most as so many of them: of many rows no shape is right."""
 _GROWTH = 1.25  # from one length of memory to the next
 _SAME = 0.05  # logs of τ that are one
 _NEGLIGIBLE = 1e-9  # weight of a shape
+_STEPS_OF_ROOT, _ACCURACY = 60, 1e-12
 _USUAL, _STRICT = 0.025, 0.0025
 """Tails at which a Student's law takes the place of the mixture: 5 %, and 5 % of ten tests."""
 _DEGREES = np.geomspace(1.0, 1e4, 200)
@@ -112,12 +113,28 @@ class Memory:
 
     def _quantile(self, tail: float) -> float:
         """The number of standard errors of independent times that leaves so much beyond it."""
-        t = float(special.stdtrit(self.freedom, 1.0 - tail))
-        low, high = (t * math.sqrt(end) for end in (self.taus[0], self.taus[-1]))
-        for _ in range(24):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.tail(middle) > tail else (low, middle)
-        return math.sqrt(low * high)
+        sizes = np.sqrt(self.taus)
+        low, high = float(special.stdtrit(self.freedom, 1.0 - tail)) * sizes[[0, -1]]
+        off = float(np.exp(self.weights @ np.log(sizes)) * low / sizes[0])
+        for _ in range(_STEPS_OF_ROOT):  # Newton's in logs, in which tails are nearly straight
+            at = off / sizes
+            beyond = float(self.weights @ special.stdtr(self.freedom, -at))
+            low, high = (off, high) if beyond > tail else (low, off)
+            slope = float(self.weights @ (at * _density(self.freedom, at)))
+            step = beyond / slope * math.log(beyond / tail) if slope > 0.0 else math.inf
+            if abs(step) < _ACCURACY:
+                break
+            off = off * math.exp(step) if abs(step) < 1.0 else math.inf
+            if not low < off < high:
+                off = math.sqrt(low * high)
+        return off
+
+
+def _density(freedom: float, at: FloatArray) -> FloatArray:
+    """Student's."""
+    scale = math.lgamma((freedom + 1.0) / 2.0) - math.lgamma(freedom / 2.0)
+    log = scale - 0.5 * math.log(math.pi * freedom)
+    return np.asarray(np.exp(log - (freedom + 1.0) / 2.0 * np.log1p(np.square(at) / freedom)))
 
 
 def memory_of(series: FloatArray) -> Memory:
