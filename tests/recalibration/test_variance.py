@@ -10,6 +10,7 @@ import pyarrow.csv
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 from sklearn.isotonic import IsotonicRegression
 
 from howsure.core.errors import HowsureError
@@ -19,7 +20,7 @@ from howsure.metrics.crps_closed import crps_normal
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration import IsotonicVariance, SpreadScaling, VarianceScaling
-from howsure.recalibration.variance import _blocks
+from howsure.recalibration.variance import _blocks, rising_blocks
 
 Find = Callable[[str], Path]
 
@@ -85,6 +86,20 @@ def test_blocks_are_those_of_pooling_by_hand(rows: list[tuple[int, int, int]]) -
     np.testing.assert_allclose(found[1], [one[2] for one in wanted])
     assert (np.diff(found[1]) >= 0).all()
     assert (np.diff(found[0]) > 0).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 300, 20_000])
+def test_blocks_begin_where_scipys_do(n: int) -> None:
+    rng = np.random.default_rng(n)
+    mass = rng.exponential(size=n)
+    for means in (
+        rng.normal(size=n),
+        np.arange(n) + 0.0,
+        -np.arange(n) - 0.0,
+        np.arange(n) / n + rng.normal(size=n),
+    ):
+        expected = optimize.isotonic_regression(means, weights=mass).blocks[:-1]
+        np.testing.assert_array_equal(rising_blocks(means, mass), expected)
 
 
 def test_at_the_blocks_the_map_is_that_of_scikit_learn() -> None:

@@ -36,6 +36,7 @@ from howsure.recalibration.moving import (
     power_of,
     weighted_quantile,
 )
+from howsure.stats.roots import minimum, root
 
 _POWERS = (0.0, 2.0)
 _NOISE = 0.2
@@ -311,8 +312,6 @@ class ShiftScale(Method):
 
 def _least_loss(rows: Rows, unit: FloatArray) -> tuple[float, float]:
     """The shift and the factor of least pinball loss, which is convex in both."""
-    from scipy import optimize  # slow to load
-
     frame, y, mass = rows.frame, rows.y, rows.mass
     weight = np.repeat(mass * unit, len(frame.levels))
     level = float(frame.levels.mean())
@@ -333,13 +332,8 @@ def _least_loss(rows: Rows, unit: FloatArray) -> tuple[float, float]:
         low /= 2.0
     while best(high)[0] < best(high / 1.01)[0]:
         high *= 2.0
-    found = optimize.minimize_scalar(
-        lambda factor: best(factor)[0],
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": 1e-10 * factor},
-    )
-    nearest = float(f"{found.x:.8g}")  # so that the order of rows leaves no trace
+    found = minimum(lambda factor: best(factor)[0], low, high, 1e-10 * factor)
+    nearest = float(f"{found:.8g}")  # so that the order of rows leaves no trace
     return best(nearest)[1], nearest
 
 
@@ -522,8 +516,6 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
     The profile likelihood over the factor is log-concave: its slope, the mean of log spreads less
     their mean with squared standardised errors as weights, falls in b.
     """
-    from scipy import optimize  # slow to load
-
     given = np.log(spread)
     log = given - float(np.average(given, weights=mass))
     some = square > 0
@@ -538,8 +530,8 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
         value = low
     elif _slope(high, height, place) <= 0:
         value = high
-    else:  # what a function holds that is solved stays in memory, its arguments do not
-        value = float(optimize.brentq(_slope, low, high, (height, place), xtol=1e-12))
+    else:
+        value = root(lambda power: _slope(power, height, place), low, high, 1e-12)
     standard = square * np.exp(-2.0 * value * log)
     standard /= np.average(standard, weights=mass)
     known = np.nan if value in _POWERS else 1.0
@@ -579,8 +571,6 @@ def _power_of_samples(rows: Rows, samples: Samples) -> tuple[_Power, tuple[str, 
 
 def _power_of_table(rows: Rows, typical: float) -> float:
     """The power of least pinball loss, each with its own best factor."""
-    from scipy import optimize  # slow to load
-
     frame, y, mass = rows.frame, rows.y, rows.mass
 
     def loss(power: float) -> float:
@@ -591,8 +581,6 @@ def _power_of_table(rows: Rows, typical: float) -> float:
     grid = np.linspace(*_POWERS, 9)
     best = int(np.argmin([loss(float(power)) for power in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    found = optimize.minimize_scalar(
-        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-8}
-    )
-    near = [round(float(found.x), 6), float(grid[best])]  # as above
+    found = minimum(loss, low, high, 1e-8)
+    near = [round(found, 6), float(grid[best])]  # as above
     return min(near, key=loss)

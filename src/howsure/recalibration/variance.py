@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
 from howsure.predictions import Distribution, EvalSet, Samples
@@ -127,17 +127,28 @@ def _of_samples(
     return place, place * np.maximum(fair, ratio / size), count
 
 
+def rising_blocks(means: FloatArray, mass: FloatArray) -> IntArray:
+    """Where the blocks of the isotonic regression of means begin, of equal neighbours too.
+
+    All that fall are pooled at once, until none fall: SciPy's loop takes longer to load than this.
+    """
+    starts = np.arange(len(means))
+    total = means * mass
+    while (falls := np.diff(total / mass) <= 0).any():
+        first = np.flatnonzero(np.append(True, ~falls))
+        total, mass = np.add.reduceat(total, first), np.add.reduceat(mass, first)
+        starts = starts[first]
+    return starts
+
+
 def _blocks(
     variance: FloatArray, square: FloatArray, mass: FloatArray, beside: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Mean variance, mean square, rows and mean of something beside it, of each block."""
     places, at = np.unique(variance, return_inverse=True)
-    from scipy import optimize  # slow to load
-
-    rows = np.bincount(at, mass)
+    rows = np.bincount(at, mass).astype(np.float64)
     mean = np.bincount(at, mass * square) / rows
-    pooled = optimize.isotonic_regression(mean, weights=rows)
-    starts = pooled.blocks[:-1]
+    starts = rising_blocks(mean, rows)
     sums = [rows, rows * places, rows * mean, np.bincount(at, mass * beside)]
     sums = [np.add.reduceat(each, starts) for each in sums]
     least = min(_LEAST, _SHARE * float(rows.sum())) * (1.0 - 1e-9)

@@ -15,6 +15,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
 from howsure.core.errors import InputError
+from howsure.stats.roots import root
 
 Alternative = Literal["two-sided", "less", "greater"]
 _CERTAIN = 1e-9
@@ -110,7 +111,6 @@ def shift_shares(
     mass = np.ones(len(p)) if weights is None else as_vector(weights, "weights", length=len(p))
     if mean in (0.0, 1.0) or p.min() == p.max():
         return np.full(len(p), float(mean))
-    from scipy import optimize  # slow to load
 
     order = np.lexsort((mass, p))  # so that the order of the rows leaves no rounding
     # Certain rows move too: else a mean below their share could not be reached.
@@ -121,7 +121,7 @@ def shift_shares(
         return float(mass @ special.expit(rising + step)) - mean
 
     edge = float(special.logit(mean))
-    step = optimize.brentq(off, edge - rising[-1] - 1, edge - rising[0] + 1, xtol=1e-13)
+    step = root(off, edge - rising[-1] - 1, edge - rising[0] + 1, 1e-13)
     return np.asarray(special.expit(odds + step))
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix, check_above
 from howsure.core.errors import InputError
 from howsure.metrics.adaptivity import class_numbers
+from howsure.stats.roots import minimum
 
 
 def tempered(probabilities: npt.ArrayLike, temperature: float) -> FloatArray:
@@ -72,8 +73,6 @@ def fit_temperature(probabilities: npt.ArrayLike, y: npt.ArrayLike) -> float:
     >>> fit_temperature([[0.99, 0.01], [0.99, 0.01], [0.01, 0.99]], [0, 1, 1])
     6.63
     """
-    from scipy.optimize import minimize_scalar
-
     logs = _logs(probabilities)
     own = logs[np.arange(len(logs)), class_numbers(y, *logs.shape)]
     check_above(np.exp(own), "probabilities of true classes", 0.0)
@@ -84,8 +83,7 @@ def fit_temperature(probabilities: npt.ArrayLike, y: npt.ArrayLike) -> float:
         total = np.log(np.exp(sharp - top[:, None]).sum(axis=1)) + top
         return float((total - own * math.exp(log_inverse)).mean())
 
-    found = minimize_scalar(loss, bounds=(-math.log(100), math.log(100)), method="bounded")
-    return math.exp(-float(found.x))
+    return math.exp(-minimum(loss, -math.log(100), math.log(100), 1e-5))
 
 
 def _logs(probabilities: npt.ArrayLike) -> FloatArray:
