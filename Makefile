@@ -83,10 +83,10 @@ clean:
 		-e . pytest pytest-xdist hypothesis
 	touch $@
 
-.venv/.report: .venv/.made pyproject.toml constraints.txt
-	$(PIP) -e ".[report]"
+.venv/.report: .venv/.made pyproject.toml studies/pyproject.toml constraints.txt
+	$(PIP) -e ".[report]" -e ./studies
 	touch $@
 
-.venv/.dev: .venv/.made pyproject.toml constraints.txt
-	$(PIP) -e ".[dev]"
+.venv/.dev: .venv/.made pyproject.toml studies/pyproject.toml constraints.txt
+	$(PIP) -e ".[dev]" -e "./studies[vision]"
 	touch $@

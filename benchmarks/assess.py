@@ -69,7 +69,7 @@ def make_series(rows: int) -> pa.Table:
     rng, _, mean, sd = drawn(rows)
     errors = lfilter([0.8], [1.0, -0.6], rng.normal(size=rows))
     when = np.datetime64("2020-01-01T00") + np.arange(rows).astype("timedelta64[h]")
-    columns = {"y": mean + sd * errors, "mean": mean, "sd": sd, "time": when.astype("datetime64[s]")}
+    columns = {"y": mean + sd * errors, "mean": mean, "sd": sd, "time": when}
     columns["hour"] = np.arange(rows) % 24
     return pa.table(columns | {"month": when.astype("datetime64[M]").astype(int) % 12})
 

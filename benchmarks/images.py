@@ -24,9 +24,9 @@ from typing import get_args
 import numpy as np
 
 from howsure.core.rng import child
-from howsure.studies.tasks import Part
-from howsure.studies.tasks.images import draw_cells, draw_chairs, image_task
-from howsure.studies.tasks.images.cells import RECIPE, Recipe
+from howsure_studies.tasks import Part
+from howsure_studies.tasks.images import draw_cells, draw_chairs, image_task
+from howsure_studies.tasks.images.cells import RECIPE, Recipe
 
 GOALS = {"faithful": 100, "direct": 2000, "micrograph": 1000}
 SETS = {
@@ -77,12 +77,12 @@ def counted(world: str, args: argparse.Namespace) -> None:
     import torch
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    from howsure.methods.deep.heads import SquaredError
-    from howsure.methods.deep.modules import Recipe as Training
-    from howsure.methods.deep.modules import train_module
-    from howsure.studies.engine import load_plan
-    from howsure.studies.shift import Options
-    from howsure.studies.shift.baselines import global_statistics
+    from howsure_studies.engine import load_plan
+    from howsure_studies.methods.deep.heads import SquaredError
+    from howsure_studies.methods.deep.modules import Recipe as Training
+    from howsure_studies.methods.deep.modules import train_module
+    from howsure_studies.shift import Options
+    from howsure_studies.shift.baselines import global_statistics
 
     torch.set_num_threads(1)
     task = image_task(world, train=args.train, val=1000, test=1000, recipe=args.recipe)

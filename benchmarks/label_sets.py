@@ -45,7 +45,7 @@ def memory(name: str) -> float:
 
 def ours(table: np.ndarray, labels: np.ndarray, name: str) -> tuple[float, float]:
     """Share covered and mean size."""
-    from howsure.methods.conformal.labels import APS, RAPS, SAPS, LabelConformal
+    from howsure.conformal.labels import APS, RAPS, SAPS, LabelConformal
 
     score = {"aps": APS(), "raps": RAPS(0.01, 5), "saps": SAPS(0.1)}[name]
     half = len(table) // 2

@@ -30,10 +30,10 @@ import torch
 
 from howsure.core.progress import listening
 from howsure.core.rng import child
-from howsure.methods.deep.modules import Recipe, train_module
-from howsure.methods.deep.modules.backbones import backbone_named
-from howsure.methods.deep.modules.training import reuse_memory
-from howsure.studies.tasks.images import image_task
+from howsure_studies.methods.deep.modules import Recipe, train_module
+from howsure_studies.methods.deep.modules.backbones import backbone_named
+from howsure_studies.methods.deep.modules.training import reuse_memory
+from howsure_studies.tasks.images import image_task
 
 BATCH = 32
 SIDE = 64

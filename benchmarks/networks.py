@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from howsure.core.rng import child
-from howsure.methods.deep import (
+from howsure_studies.methods.deep import (
     BatchTraining,
     ConcreteDropout,
     DeepEnsemble,
@@ -35,10 +35,10 @@ from howsure.methods.deep import (
     SquaredError,
     train,
 )
-from howsure.methods.deep.batch import outputs
-from howsure.methods.deep.method import NetworkMethod
-from howsure.studies.pointwise import pointwise
-from howsure.studies.tasks.worlds import world_named
+from howsure_studies.methods.deep.batch import outputs
+from howsure_studies.methods.deep.method import NetworkMethod
+from howsure_studies.pointwise import pointwise
+from howsure_studies.tasks.worlds import world_named
 
 METHODS = {
     "bootstrap": NetworkBootstrap(validation=150),

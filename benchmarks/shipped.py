@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 
 from howsure.core.files import atomic_write
-from howsure.studies.engine import Store, load_plan
-from howsure.studies.engine.shipped import shipped_bytes
+from howsure_studies.engine import Store, load_plan
+from howsure_studies.engine.shipped import shipped_bytes
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("store", help="folder of its results")
     given = parser.parse_args()
     plan = load_plan(given.plan)
-    folder = Path(__file__).parents[1] / "src/howsure/studies" / plan.study / "plans"
+    folder = Path(__file__).parents[1] / "studies/src/howsure_studies" / plan.study / "plans"
     data = shipped_bytes(plan, Store(given.store))
     atomic_write(folder / f"{plan.name}.parquet", data)
     print(f"written: {folder / plan.name}.parquet, {len(data):,} bytes")

@@ -89,22 +89,22 @@ TOPICS = {
         "Ways to correct predictions on held-out rows, and to compare these ways.",
     ),
     "methods": Topic(
-        "howsure.methods",
+        "howsure_studies.methods",
         "Methods",
         "Models that predict with uncertainty, and the interface that yours may have.",
     ),
     "conformal": Topic(
-        "howsure.methods.conformal",
+        "howsure.conformal",
         "Conformal prediction",
         "Intervals and label sets from scores on held-out rows.",
     ),
     "deep": Topic(
-        "howsure.methods.deep",
+        "howsure_studies.methods.deep",
         "Networks",
         "Networks that predict with uncertainty; they need the extra `deep`.",
     ),
     "selective": Topic(
-        "howsure.methods.selective",
+        "howsure_studies.methods.selective",
         "Selective prediction",
         "Methods that withhold a prediction where they cannot vouch for it.",
     ),
@@ -137,29 +137,29 @@ TOPICS = {
         "Figures as data, drawn with matplotlib or as Vega-Lite. The gallery shows all.",
     ),
     "tasks": Topic(
-        "howsure.studies.tasks", "Studies: tasks", "Tables and images by name, cut into parts."
+        "howsure_studies.tasks", "Studies: tasks", "Tables and images by name, cut into parts."
     ),
-    "images": Topic("howsure.studies.tasks.images", "Studies: images", "Drawn and original."),
+    "images": Topic("howsure_studies.tasks.images", "Studies: images", "Drawn and original."),
     "worlds": Topic(
-        "howsure.studies.tasks.worlds", "Studies: worlds", "Tasks whose truth is known."
+        "howsure_studies.tasks.worlds", "Studies: worlds", "Tasks whose truth is known."
     ),
     "engine": Topic(
-        "howsure.studies.engine",
+        "howsure_studies.engine",
         "Studies: plans, runs and stores",
         "What studies share, for those who write one.",
     ),
     "pointwise": Topic(
-        "howsure.studies.pointwise", "Study: coverage at every point", "In worlds of known truth."
+        "howsure_studies.pointwise", "Study: coverage at every point", "In worlds of known truth."
     ),
-    "shift": Topic("howsure.studies.shift", "Study: coverage under shift", "The benchmark."),
+    "shift": Topic("howsure_studies.shift", "Study: coverage under shift", "The benchmark."),
     "adaptivity": Topic(
-        "howsure.studies.adaptivity", "Study: adaptivity", "Do sets and intervals follow ease?"
+        "howsure_studies.adaptivity", "Study: adaptivity", "Do sets and intervals follow ease?"
     ),
     "congruence": Topic(
-        "howsure.studies.congruence", "Study: conditional congruence", "On models of images."
+        "howsure_studies.congruence", "Study: conditional congruence", "On models of images."
     ),
     "characteristic": Topic(
-        "howsure.studies.characteristic", "Study: the characteristics curve", "On time series."
+        "howsure_studies.characteristic", "Study: the characteristics curve", "On time series."
     ),
 }
 

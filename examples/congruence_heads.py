@@ -21,11 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.optional import require
-from howsure.methods.deep import head_named
-from howsure.methods.interface import Fitted
 from howsure.metrics.congruence import null_reference
 from howsure.predictions import Distribution
-from howsure.studies.congruence import (
+from howsure_studies.congruence import (
     TRUTH,
     CongruenceMeasure,
     CongruenceResult,
@@ -38,6 +36,8 @@ from howsure.studies.congruence import (
     reference_of,
     wave_task,
 )
+from howsure_studies.methods.deep import head_named
+from howsure_studies.methods.interface import Fitted
 
 FloatArray = npt.NDArray[np.float64]
 WIDEST = 150.0

@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from howsure.methods.interface import Beliefs, Fitted, Method, located
-from howsure.methods.linear import LinearT
-from howsure.studies.pointwise import PointwiseResult, pointwise
-from howsure.studies.tasks.worlds import KnownWorld, world_named
+from howsure.inputs.models import located
+from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.linear import LinearT
+from howsure_studies.pointwise import PointwiseResult, pointwise
+from howsure_studies.tasks.worlds import KnownWorld, world_named
 
 FloatArray = npt.NDArray[np.float64]
 PRINTED = (0.9, 1.05)
@@ -122,7 +123,7 @@ def draw(results: dict[str, list[PointwiseResult]], folder: Path) -> None:
     from matplotlib import pyplot
 
     from howsure.figures import plot
-    from howsure.studies.pointwise import (
+    from howsure_studies.pointwise import (
         Words,
         coverage_profile,
         curves,
@@ -185,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"its mean there is {none.mean():.3f} ± {none.std(ddof=1) / math.sqrt(len(none)):.3f}"
     )
     if chosen.page is not None:
-        from howsure.studies.pointwise import pointwise_report
+        from howsure_studies.pointwise import pointwise_report
 
         pointwise_report(results).save(chosen.page)
         print(f"written: {chosen.page}")

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 
 from sklearn.ensemble import RandomForestRegressor
 
-from howsure.methods.bootstrap import NaiveBootstrap
-from howsure.methods.interface import Method
-from howsure.methods.linear import BayesianRidge, LinearT
-from howsure.methods.quantile_forest import QuantileForest
-from howsure.studies.pointwise import SplitsResult, against_published, over_splits
-from howsure.studies.tasks import UciTable, uci, uci_names
+from howsure_studies.methods.bootstrap import NaiveBootstrap
+from howsure_studies.methods.interface import Method
+from howsure_studies.methods.linear import BayesianRidge, LinearT
+from howsure_studies.methods.quantile_forest import QuantileForest
+from howsure_studies.pointwise import SplitsResult, against_published, over_splits
+from howsure_studies.tasks import UciTable, uci, uci_names
 
 COVERAGE = 0.9
 METRICS = ("rmse", "log_score", "empirical_coverage", "interval_score", "mean_width")

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from sklearn.ensemble import RandomForestRegressor
 
-from howsure.methods.bootstrap import NaiveBootstrap
-from howsure.methods.interface import Method
-from howsure.methods.linear import BayesianRidge, LinearT
-from howsure.methods.quantile_forest import QuantileForest
-from howsure.methods.regressors import SplitConformal
-from howsure.studies.pointwise import PointwiseResult, pointwise
-from howsure.studies.tasks import UciTable, uci, uci_names
-from howsure.studies.tasks.worlds import ForestWorld
+from howsure_studies.methods.bootstrap import NaiveBootstrap
+from howsure_studies.methods.interface import Method
+from howsure_studies.methods.linear import BayesianRidge, LinearT
+from howsure_studies.methods.quantile_forest import QuantileForest
+from howsure_studies.methods.regressors import SplitConformal
+from howsure_studies.pointwise import PointwiseResult, pointwise
+from howsure_studies.tasks import UciTable, uci, uci_names
+from howsure_studies.tasks.worlds import ForestWorld
 
 COVERAGE = 0.8
 TEST_ROWS, TRAIN_ROWS = 1000, 2000
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print("| " + " | ".join(row) + " |", flush=True)
     print(f"{time.perf_counter() - started:.0f} s")
     if chosen.output is not None:
-        from howsure.studies.pointwise import pointwise_report
+        from howsure_studies.pointwise import pointwise_report
 
         title = "UCI tables as worlds"
         pointwise_report(results, title=title, names=columns).save(chosen.output)

@@ -16,8 +16,8 @@ from pyarrow import csv
 
 from howsure.core.optional import require
 from howsure.figures import Figure, plot
-from howsure.studies.engine import Store, combined, load_plan, survey
-from howsure.studies.shift import (
+from howsure_studies.engine import Store, combined, load_plan, survey
+from howsure_studies.shift import (
     INTERVAL_METHODS,
     SHIFT_METHODS,
     ShiftResult,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.methods.interface import Beliefs, Fitted, Method
 from howsure.predictions import Distribution
+from howsure_studies.methods.interface import Beliefs, Fitted, Method
 
 Numbers = npt.NDArray[np.float64]
 

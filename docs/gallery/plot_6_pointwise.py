@@ -8,8 +8,8 @@ Where the truth is known, coverage can be measured at each x: PICF of a new y, C
 import numpy as np
 
 from howsure.figures import plot
-from howsure.methods.linear import LinearT
-from howsure.studies.pointwise import (
+from howsure_studies.methods.linear import LinearT
+from howsure_studies.pointwise import (
     Words,
     coverage_profile,
     curves,
@@ -18,7 +18,7 @@ from howsure.studies.pointwise import (
     pointwise,
     share_histogram,
 )
-from howsure.studies.pointwise.measures import local_curve
+from howsure_studies.pointwise.measures import local_curve
 
 result = pointwise("toy_heteroscedastic", LinearT(), trials=60, seed=0)
 made = {curve.name: curve for curve in curves(result, coverages=[0.9])}

@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 import howsure
-from howsure.studies.tasks import DataNotFoundError, shift_task
+from howsure_studies.tasks import DataNotFoundError, shift_task
 
 # %%
 # The data

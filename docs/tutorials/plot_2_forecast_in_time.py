@@ -16,7 +16,7 @@ import numpy as np
 from pyarrow import csv
 
 import howsure
-from howsure.studies.tasks import DataNotFoundError, find_folder
+from howsure_studies.tasks import DataNotFoundError, find_folder
 
 # %%
 # The data

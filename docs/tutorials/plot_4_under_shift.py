@@ -24,7 +24,7 @@ from sklearn.linear_model import BayesianRidge
 from sklearn.preprocessing import StandardScaler
 
 import howsure
-from howsure.studies.tasks import DataNotFoundError, shift_task
+from howsure_studies.tasks import DataNotFoundError, shift_task
 
 # %%
 # The data

@@ -20,7 +20,7 @@ from pyarrow import csv
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 import howsure
-from howsure.studies.tasks import DataNotFoundError, find_folder
+from howsure_studies.tasks import DataNotFoundError, find_folder
 
 # %%
 # The data

@@ -34,13 +34,12 @@ _HOMES = {
     "predictions": "Distribution EvalSet Intervals LabelSets Quantiles Samples",
     "report.assess": "assess",
     "report.assessment": "Assessment",
-    "report.conformal": "conformal",
     "report.model": "assess_model",
     "report.recalibrate": "recalibrate",
     "report.recalibrate_parts": "recalibrate_files",
 }
 
-_WITHIN = {"cli", "core", "stats"}
+_WITHIN = {"cli", "core", "stats", "methods", "studies"}  # the last two name who has them now
 
 
 def _rooms() -> tuple[str, ...]:
@@ -50,7 +49,7 @@ def _rooms() -> tuple[str, ...]:
 
 
 __getattr__, _names, _all = exporting(__name__, _HOMES, _rooms)
-__all__ = ["__version__", *_all]
+__all__ = ["__version__", "conformal", *_all]
 
 
 def __dir__() -> list[str]:

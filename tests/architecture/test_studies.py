@@ -23,11 +23,11 @@ import sys
 from importlib.util import find_spec
 
 import howsure
-from howsure.studies.engine import load_plan, plan_names, studies, trials_of
+from howsure_studies.engine import load_plan, plan_names, studies, trials_of
 
 gone = sys.argv.pop()
 assert howsure.__file__.startswith(sys.argv.pop())
-assert find_spec(f"howsure.studies.{gone}") is None
+assert find_spec(f"howsure_studies.{gone}") is None
 assert gone not in studies.names()
 plans = [load_plan(name) for name in plan_names()]
 assert plans and all(plan.study in studies.names() for plan in plans)

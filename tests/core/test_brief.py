@@ -12,7 +12,6 @@ import howsure
 from extras import needs
 from howsure.core.brief import brief, brief_repr
 from howsure.core.rng import child
-from howsure.methods.catalogue import method_named
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -22,6 +21,7 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
+from howsure_studies.methods.catalogue import method_named
 
 N = 500
 MEAN = child(0, "brief").normal(size=N)

@@ -10,7 +10,7 @@ import pytest
 
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.registry import PluginError, Registry, imported, unknown
-from howsure.studies.tasks.worlds import world_named
+from howsure_studies.tasks.worlds import world_named
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_near_names_are_told() -> None:
 
 def test_worlds_come_from_other_packages(package: Any) -> None:
     text = (
-        "from howsure.studies.tasks.worlds import world_named\n"
+        "from howsure_studies.tasks.worlds import world_named\n"
         "made = world_named('linear', 'laplace')\n"
         "def maker():\n    return made\n"
         "def other():\n    return 3\n"

@@ -16,7 +16,7 @@ from docs.test_docs import PAGES, ROOT
 from docs.test_how_to import blocks, executed, outputs, parsed, sentences_of
 from docs.test_words import LONGEST, prose
 from extras import absent
-from howsure.studies.tasks import DataNotFoundError
+from howsure_studies.tasks import DataNotFoundError
 
 DOCS = ROOT / "docs"
 RUN = [

@@ -17,7 +17,7 @@ from howsure.core.errors import InputError
 from howsure.core.progress import listening
 from howsure.metrics.calibration import calibration_error
 from howsure.predictions import Distribution
-from howsure.studies.congruence import published_numbers
+from howsure_studies.congruence import published_numbers
 
 FOLDER = Path(__file__).parents[2] / "examples"
 with pytest.MonkeyPatch.context() as patch:

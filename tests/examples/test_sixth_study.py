@@ -14,7 +14,7 @@ from scipy.stats import betabinom, kstest
 from typer.testing import CliRunner
 
 from howsure.cli.main import app
-from howsure.studies.engine import (
+from howsure_studies.engine import (
     Store,
     combined,
     load_plan,

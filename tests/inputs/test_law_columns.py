@@ -11,9 +11,9 @@ import pytest
 from howsure.core.errors import InputError
 from howsure.inputs import assign_roles, load, write_table
 from howsure.inputs.columns import guessed_law
-from howsure.methods.deep.heads import HEADS, head_named
 from howsure.predictions import Distribution, EvalSet, Quantiles, mixture
 from howsure.predictions.columns import to_columns
+from howsure_studies.methods.deep.heads import HEADS, head_named
 
 PARTS = {
     "w1": [0.3, 0.5, 1.0],

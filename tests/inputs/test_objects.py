@@ -539,7 +539,7 @@ def test_tabpfn_full_output_holds_nine_quantiles() -> None:
 
 
 def test_what_a_method_of_howsure_predicts_is_its_outcome() -> None:
-    from howsure.methods.interface import Beliefs
+    from howsure_studies.methods.interface import Beliefs
 
     outcome = Distribution.normal(np.zeros(N), np.ones(N))
     assert read(Beliefs(outcome, mean=outcome)).predictions == (outcome,)

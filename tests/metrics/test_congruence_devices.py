@@ -19,7 +19,7 @@ from howsure.stats.namespace import (
 needs("array_api_compat")
 torch = needs("torch")
 
-from methods.deep.strays import HostTensors, Unplaced  # noqa: E402
+from strays import HostTensors, Unplaced  # noqa: E402
 
 KERNELS = [RBF(0.5), Laplacian(0.5), Polynomial(2, 0.5, 1.0)]
 

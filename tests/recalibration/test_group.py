@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from howsure.conformal import DELTA, level_ranks, rows_needed
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.methods.conformal import DELTA, level_ranks, rows_needed
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples, ScipyLaw
 from howsure.recalibration import (
     METHODS,

@@ -27,9 +27,9 @@ from extras import needs
 from howsure import assess_model
 from howsure.core.errors import InputError
 from howsure.inputs.given import Given
-from howsure.methods.regressors import SplitConformal
 from howsure.predictions import Distribution, Intervals, Quantiles
 from howsure.report import model as module
+from howsure_studies.methods.regressors import SplitConformal
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))

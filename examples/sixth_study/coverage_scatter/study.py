@@ -17,7 +17,7 @@ from howsure.core.rng import child
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
 from howsure.report.document import Document, Section, VerdictLine
-from howsure.studies.engine import (
+from howsure_studies.engine import (
     Combined,
     Plan,
     Store,

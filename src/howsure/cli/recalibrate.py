@@ -15,6 +15,7 @@ from howsure.cli.progress import Stages
 from howsure.cli.recalibrate_compare import compare, comparison_form
 from howsure.cli.show import BETTER, show_grid
 from howsure.cli.terminal import Console, escape
+from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import check_levels
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
@@ -24,7 +25,6 @@ from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs.files import table_form
 from howsure.inputs.new_parts import is_large, parts_of
-from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet

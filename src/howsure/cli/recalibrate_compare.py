@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from howsure.cli.show import show_grid
 from howsure.cli.terminal import Console, escape
+from howsure.conformal import RankRule, TooFew
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Table
 from howsure.inputs import write_table
-from howsure.methods.conformal import RankRule, TooFew
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
 from howsure.recalibration import METHODS, compare_recalibrations

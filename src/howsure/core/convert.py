@@ -68,6 +68,17 @@ NonNegative = Annotated[float, Bound(0.0)]
 Fraction = Annotated[float, check_fraction]
 
 
+def checked_coverages(coverages: tuple[float, ...], name: str = "coverages") -> tuple[float, ...]:
+    """Distinct nominal coverages in rising order."""
+    given = sorted(check_fraction(item, name) for item in coverages)
+    if not given or len(set(given)) < len(given):
+        raise InputError(f"{name} must hold distinct numbers, got {tuple(coverages)}")
+    return tuple(given)
+
+
+Coverages = Annotated[tuple[float, ...], checked_coverages]
+
+
 def checked(value: Any, hint: Any, name: str, *, text: bool = False) -> Any:
     """What came, fitted to a type hint; text is read where a shell gives it."""
     if isinstance(value, np.generic):

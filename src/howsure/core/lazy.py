@@ -1,10 +1,12 @@
-"""Packages whose names are loaded when first asked for."""
+"""Packages whose names are loaded when first asked for, or that can be called."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 
@@ -32,3 +34,26 @@ def exporting(
         return sorted({*home, *rooms()})
 
     return find, names, sorted(home)
+
+
+def called_as(package: str, module: str) -> None:
+    """Let a package be called as its namesake, a function of another module, is.
+
+    ``howsure.conformal`` is so: a verb, and the package with what the verb is made of.
+    """
+    name = package.rpartition(".")[2]
+
+    def verb() -> Any:
+        return getattr(importlib.import_module(module), name)
+
+    class Verb(ModuleType):
+        """A package that is a verb too."""
+
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            return verb()(*args, **options)
+
+        @property
+        def __signature__(self) -> inspect.Signature:
+            return inspect.signature(verb())
+
+    sys.modules[package].__class__ = Verb

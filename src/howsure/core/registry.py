@@ -24,7 +24,8 @@ from typing import Any, Final, final
 
 from howsure.core.errors import HowsureError, InputError, error_line, message_of
 
-_OURS: Final = ("howsure", "sklearn")  # packages that run nobody's code when they are imported
+_OURS: Final = ("howsure", "howsure_studies", "sklearn")
+"""Packages that run nobody's code when they are imported."""
 _LOOKING: ContextVar[bool] = ContextVar("howsure_looking", default=False)
 
 

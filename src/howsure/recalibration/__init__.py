@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from howsure.recalibration.sets import ProbabilitySets as ProbabilitySets
     from howsure.recalibration.shape import Shape as Shape
     from howsure.recalibration.variance import IsotonicVariance as IsotonicVariance
-    from howsure.recalibration.wrapper import RecalibratedMethod as RecalibratedMethod
 
 _HOMES = {
     "affine": "Multiply PointShift Shift ShiftScale ShiftScaledIntervals Widths",
@@ -63,7 +62,6 @@ _HOMES = {
     "sets": "ProbabilitySets",
     "shape": "Shape",
     "variance": "IsotonicVariance",
-    "wrapper": "RecalibratedMethod",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

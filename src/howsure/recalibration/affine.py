@@ -8,9 +8,9 @@ from typing import NoReturn, final
 
 import numpy as np
 
+from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Samples
 from howsure.recalibration.base import (
     POINT,

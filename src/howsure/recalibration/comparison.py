@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.core.convert import checked_coverages
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record, Table
-from howsure.methods.conformal import DELTA, RankRule, TooFew
-from howsure.methods.interface import checked_coverages
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.metric import Question

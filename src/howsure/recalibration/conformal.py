@@ -7,8 +7,8 @@ from typing import final
 
 import numpy as np
 
+from howsure.conformal import TooFew, order_statistics, raise_too_large
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.methods.conformal import TooFew, order_statistics, raise_too_large
 from howsure.predictions import EvalSet, Quantiles
 from howsure.recalibration.base import (
     Method,

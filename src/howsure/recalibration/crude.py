@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.conformal import TooFew, order_statistics, raise_too_large
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.methods.conformal import TooFew, order_statistics, raise_too_large
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import (
     SPREAD,

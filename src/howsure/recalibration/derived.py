@@ -8,9 +8,9 @@ from typing import Final, final
 
 import numpy as np
 
+from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.methods.conformal import DELTA, RankRule, TooFew
-from howsure.methods.interface import checked_coverages
 from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import (
     CENTRAL,

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.records import Table
-from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -330,7 +330,7 @@ def recalibrate(
         Where calibration rows are too few for a finite answer: infinite intervals and quantile
         levels left out, both with a note, or a refusal.
     rank : {"conformal", "paper", "pac"}
-        Rank of the interval methods, see `howsure.methods.conformal.conformal_rank`.
+        Rank of the interval methods, see `howsure.conformal.conformal_rank`.
     delta : float
         δ of the rank ``pac``: the share of calibration sets that may fall short of the coverage.
     levels : array-like of shape (k,)

@@ -10,11 +10,11 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from howsure.conformal import DELTA, RankRule, TooFew, rows_needed
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError, within
 from howsure.core.formats import counted
-from howsure.methods.conformal import DELTA, RankRule, TooFew, rows_needed
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
     POINT,

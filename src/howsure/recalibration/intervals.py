@@ -8,11 +8,7 @@ from typing import final
 
 import numpy as np
 
-from howsure.core import formats
-from howsure.core.arrays import FloatArray, check_fraction
-from howsure.core.errors import InputError
-from howsure.core.text import CountedNote
-from howsure.methods.conformal import (
+from howsure.conformal import (
     DELTA,
     Band,
     LowerEnd,
@@ -28,6 +24,10 @@ from howsure.methods.conformal import (
     rows_needed,
     uncrossed,
 )
+from howsure.core import formats
+from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.errors import InputError
+from howsure.core.text import CountedNote
 from howsure.predictions import EvalSet, Intervals
 from howsure.recalibration.base import (
     POINT,
@@ -101,7 +101,7 @@ class ConformalIntervals(Method):
         the nearest coverage are moved to reach this one. Needed for a point forecast and for
         intervals of unknown coverage.
     rank : {"conformal", "paper", "pac"}
-        See `howsure.methods.conformal.conformal_rank`.
+        See `howsure.conformal.conformal_rank`.
     delta : float
         δ of ``pac``: the share of calibration sets that may fall short of the coverage; where
         each end has its own offset, they share it.

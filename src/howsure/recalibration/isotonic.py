@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.conformal import TooFew, order_statistics
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.methods.conformal import TooFew, order_statistics
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 from howsure.recalibration.base import (
     SPREAD,

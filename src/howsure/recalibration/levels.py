@@ -10,16 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_levels
-from howsure.core.convert import checked
-from howsure.core.errors import InputError
-from howsure.methods.conformal import (
+from howsure.conformal import (
     TooFew,
     check_few,
     coverage_range,
     held,
     level_ranks,
 )
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_levels
+from howsure.core.convert import checked
+from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.recalibration.base import SPREAD, Learnt, Recalibrator
 

@@ -15,11 +15,11 @@ from typing import Any, Self, TypeVar, final
 
 import numpy as np
 
+from howsure.conformal import raise_too_large
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.text import CountedNote
-from howsure.methods.conformal import raise_too_large
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.predictions.base import tail_levels
 from howsure.recalibration.base import (

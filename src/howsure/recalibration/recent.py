@@ -10,11 +10,11 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import FloatArray, shortened
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.weights import Weights
-from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.predictions import EvalSet, Intervals, Prediction
 from howsure.recalibration.base import (
     POINT,

@@ -10,11 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core import formats
-from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.errors import InputError, UnanswerableError, within
-from howsure.core.formats import counted
-from howsure.methods.conformal import (
+from howsure.conformal import (
     DELTA,
     RankRule,
     TooFew,
@@ -23,8 +19,8 @@ from howsure.methods.conformal import (
     coverage_range,
     rows_needed,
 )
-from howsure.methods.conformal.adapting import Binned
-from howsure.methods.conformal.labels import (
+from howsure.conformal.adapting import Binned
+from howsure.conformal.labels import (
     APS,
     LAC,
     RAPS,
@@ -35,7 +31,11 @@ from howsure.methods.conformal.labels import (
     fit_temperature,
     tempered,
 )
-from howsure.methods.conformal.labels.tuning import BINS, Choice
+from howsure.conformal.labels.tuning import BINS, Choice
+from howsure.core import formats
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.errors import InputError, UnanswerableError, within
+from howsure.core.formats import counted
 from howsure.predictions import EvalSet, LabelSets
 from howsure.predictions.evalset import content_order
 from howsure.recalibration.base import (

@@ -8,8 +8,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.conformal import order_statistics
 from howsure.core.arrays import FloatArray, IntArray, check_levels
-from howsure.methods.conformal import order_statistics
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
     CENTRAL,

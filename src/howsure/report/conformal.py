@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs.building import Crossing
 from howsure.inputs.tables import Missing
-from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.report.recalibrate import Recalibration, kept_mend, recalibrate_tables
 
 LABEL_METHODS: Final = ("lac", "aps", "raps", "saps", "o_lac", "o_saps")

@@ -16,8 +16,14 @@ from howsure.core.labels import as_labels
 from howsure.core.tensors import to_host
 from howsure.inputs.distributions import LEVELS, library_classes
 from howsure.inputs.given import Given, check_row_order, read_given
-from howsure.methods.interface import Method, located, parameters_of, predict_options, told_normals
-from howsure.methods.quantile_regression import central_levels, quantile_parameter
+from howsure.inputs.models import (
+    central_levels,
+    located,
+    parameters_of,
+    predict_options,
+    quantile_parameter,
+    told_normals,
+)
 from howsure.predictions import Intervals, Prediction, Quantiles
 from howsure.predictions.base import wanted_levels
 from howsure.report.assess import assess
@@ -381,7 +387,7 @@ def _check_kind(model: Any) -> None:
     """Refuse what is no fitted regressor."""
     if isinstance(model, type):
         raise InputError(f"must be a fitted model, got the class {model.__name__}")
-    if isinstance(model, Method):
+    if hasattr(model, "fit") and not hasattr(model, "predict"):
         raise InputError(f"must be fitted, got {type(model).__name__}: give model.fit(x, y, rng)")
     if "BaseForecaster" in library_classes(model, "sktime"):
         raise InputError(

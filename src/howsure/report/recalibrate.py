@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.records import Table
@@ -27,7 +28,6 @@ from howsure.inputs.pieces import HUGE, is_huge
 from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import listed, no_column, quoted
 from howsure.inputs.tables import Missing, sources
-from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.predictions.columns import prediction_columns, to_columns
 from howsure.recalibration import (

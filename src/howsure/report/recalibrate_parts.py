@@ -12,6 +12,7 @@ from typing import Any, Final, final
 import numpy.typing as npt
 import pyarrow as pa
 
+from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
@@ -36,7 +37,6 @@ from howsure.inputs.roles import Columns
 from howsure.inputs.source import listed
 from howsure.inputs.tables import Missing, NoneKeptError
 from howsure.inputs.write import appending
-from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.recalibration import Mend
 from howsure.recalibration.base import kinds_of
 from howsure.recalibration.kept import Scale

@@ -1,0 +1,363 @@
+"""Which threshold holds at which x: one for all, or one for each group of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, final, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import (
+    Threshold,
+    TooFew,
+    check_bounded,
+    check_few,
+    conformal_threshold,
+)
+from howsure.core.arrays import FloatArray, check_length
+from howsure.core.convert import check_whole
+from howsure.core.errors import InputError
+
+Labels = npt.NDArray[Any]
+Forecast = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class RankChoice:
+    """How thresholds are chosen; see `conformal_threshold`."""
+
+    rule: RankRule = "conformal"
+    delta: float = DELTA
+    too_few: TooFew = "infinite"
+
+    def threshold(self, scores: FloatArray, coverage: float) -> Threshold:
+        """The threshold of calibration scores.
+
+        Raises
+        ------
+        InputError
+            As `conformal_threshold`, or if intervals are too large already to learn from.
+        """
+        found = conformal_threshold(
+            scores, coverage, rule=self.rule, delta=self.delta, too_few=self.too_few
+        )
+        check_bounded(found.value, coverage)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """Calibration rows with their scores, and what was trained without them.
+
+    Attributes
+    ----------
+    scores : ndarray of float, shape (n, c)
+        One column a coverage.
+    x : ndarray of float, shape (n, d)
+        Inputs of the calibration rows.
+    coverages : tuple of float
+        Nominal coverages.
+    choice : RankChoice
+        How thresholds are chosen.
+    training : ndarray of float, shape (k, d)
+        Inputs of the rows that the model was trained on; k may be 0.
+    forecast : callable
+        The trained model's point forecast.
+    rng : numpy.random.Generator
+        The only source of randomness.
+    """
+
+    scores: FloatArray
+    x: FloatArray
+    coverages: tuple[float, ...]
+    choice: RankChoice
+    training: FloatArray
+    forecast: Forecast
+    rng: np.random.Generator
+
+
+class Thresholds(ABC):
+    """Thresholds learnt from calibration rows."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def at(self, x: FloatArray) -> FloatArray:
+        """The thresholds that hold at each row of x, shape (m, c)."""
+
+
+class Adaptation(ABC):
+    """How thresholds depend on x. Subclasses are final."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What reports add to a method's name; empty where thresholds are one for all x."""
+
+    @abstractmethod
+    def learn(self, calibration: Calibration) -> Thresholds:
+        """Learn thresholds from calibration rows."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Marginal(Adaptation):
+    """One threshold for all x: coverage holds on average over x.
+
+    Examples
+    --------
+    >>> Marginal().label
+    ''
+    """
+
+    @property
+    def label(self) -> str:
+        """Nothing to add."""
+        return ""
+
+    def learn(self, calibration: Calibration) -> OneForAll:
+        """One finite-sample quantile a coverage."""
+        return OneForAll(_each(calibration, calibration.scores))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OneForAll(Thresholds):
+    """Fitted `Marginal`.
+
+    Attributes
+    ----------
+    thresholds : tuple of Threshold
+        One a coverage, with what it guarantees.
+    """
+
+    thresholds: tuple[Threshold, ...]
+
+    def at(self, x: FloatArray) -> FloatArray:
+        """The thresholds that hold at each row of x, shape (m, c)."""
+        values = np.array([threshold.value for threshold in self.thresholds])
+        return np.broadcast_to(values, (len(x), len(values)))
+
+
+@runtime_checkable
+class Grouping(Protocol):
+    """Groups that must be learnt first, from rows that the model was trained on."""
+
+    def learn(self, x: FloatArray, forecast: Forecast) -> Callable[[FloatArray], Labels]:
+        """A rule that gives each row of inputs the label of its group."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Mondrian(Adaptation):
+    """One threshold a group of rows: coverage holds within every group.
+
+    Parameters
+    ----------
+    groups : callable or Grouping
+        Maps inputs, shape (m, d), to labels, shape (m,); or learns such a rule first, as
+        `UniformBins` does.
+
+    Notes
+    -----
+    In a group with n_g calibration rows a new row is covered with probability
+    ⌈(n_g + 1)(1 − α)⌉/(n_g + 1), where scores do not tie. Labels may depend on x and on anything
+    learnt without the calibration rows. A group without enough calibration rows has an infinite
+    threshold, or is refused, as ``too_few`` says. Source: Vovk, Gammerman and Shafer 2005,
+    section 4.5.
+
+    Examples
+    --------
+    >>> by_sign = Mondrian(lambda x: x[:, 0] > 0)
+    >>> by_sign.label
+    'by group'
+    """
+
+    groups: Callable[[FloatArray], Labels] | Grouping
+
+    def __post_init__(self) -> None:
+        if not callable(self.groups) and not isinstance(self.groups, Grouping):
+            raise InputError(
+                "groups must be a function from inputs to labels, or learn one, "
+                f"got {self.groups!r}"
+            )
+
+    @property
+    def label(self) -> str:
+        """What reports add to a method's name."""
+        return "by group"
+
+    def learn(self, calibration: Calibration) -> OneAGroup:
+        """One finite-sample quantile a group and coverage.
+
+        Raises
+        ------
+        InputError
+            If labels are not one a row, or a group is too small and that is refused.
+        """
+        rule = _rule(self.groups, calibration)
+        labels, places = np.unique(_labelled(rule, calibration.x), return_inverse=True)
+        order = np.argsort(places, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(places))[:-1])
+        found = tuple(_each(calibration, calibration.scores[rows]) for rows in parts)
+        known = dict(zip(labels.tolist(), found, strict=True))
+        return OneAGroup(rule, labels, known, calibration.choice.too_few)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class OneAGroup(Thresholds):
+    """Fitted `Mondrian`.
+
+    Attributes
+    ----------
+    groups : callable
+        Maps inputs to labels.
+    labels : ndarray of shape (g,)
+        The labels that calibration rows have, sorted.
+    thresholds : mapping
+        For each label, one threshold a coverage, with what it guarantees.
+    too_few : {"infinite", "error"}
+        What holds for labels that no calibration row has.
+    """
+
+    groups: Callable[[FloatArray], Labels]
+    labels: Labels
+    thresholds: Mapping[Any, tuple[Threshold, ...]]
+    too_few: TooFew
+
+    def at(self, x: FloatArray) -> FloatArray:
+        """The thresholds that hold at each row of x, shape (m, c)."""
+        given = _labelled(self.groups, x)
+        values = np.array([[t.value for t in row] for row in self.thresholds.values()])
+        places = np.minimum(np.searchsorted(self.labels, given), len(self.labels) - 1)
+        known = self.labels[places] == given
+        if not known.all():
+            first = given[int(np.argmin(known))]
+            check_few(self.too_few, f"no calibration row has the group {str(first)!r}")
+        return np.where(known[:, None], values[places], np.inf)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class UniformBins:
+    """Groups of equal numbers of training rows, by a column of x or by what is computed from it.
+
+    Parameters
+    ----------
+    by : int or callable
+        A column, or a function from inputs, shape (m, d), to one number a row; ``"forecast"`` is
+        the model's own point forecast.
+    bins : int
+        Number of groups, at least 2; fewer where values tie.
+
+    Notes
+    -----
+    The inner edges are quantiles of the training rows, so that the groups do not depend on the
+    calibration rows, and coverage within each group is exact. Where a model comes trained, and no
+    training rows are at hand, calibration rows give the edges, and within groups coverage is
+    approximate.
+
+    Examples
+    --------
+    >>> x = np.arange(10.0)[:, None]
+    >>> UniformBins(0, 2).learn(x, lambda rows: rows[:, 0])(x)
+    array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+    """
+
+    by: int | str | Callable[[FloatArray], FloatArray] = "forecast"
+    bins: int = 5
+
+    def __post_init__(self) -> None:
+        check_whole(self.bins, "bins", 2)
+        column = isinstance(self.by, int) and not isinstance(self.by, bool) and self.by >= 0
+        if not column and self.by != "forecast" and not callable(self.by):
+            raise InputError(
+                f"by must be a column's number, 'forecast' or a function, got {self.by!r}"
+            )
+
+    def learn(self, x: FloatArray, forecast: Forecast) -> Binned:
+        """Put the edges at quantiles of training rows.
+
+        Raises
+        ------
+        InputError
+            If there is no such column.
+        """
+        return Binned.learnt(forecast if self.by == "forecast" else self.by, x, self.bins)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Binned:
+    """Learnt `UniformBins`, or groups by ease: the number of the bin of each row.
+
+    Attributes
+    ----------
+    by : int or callable
+        What is binned.
+    edges : ndarray of float, shape (b − 1,)
+        Inner edges; a value on one belongs to the bin above.
+    """
+
+    by: Any
+    edges: FloatArray
+
+    @classmethod
+    def learnt(cls, by: Any, x: FloatArray, bins: int) -> Self:
+        """Edges at quantiles of these rows."""
+        inner = np.arange(1, bins) / bins
+        return cls(by, np.unique(np.quantile(_numbered(by, x), inner)))
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """What is binned, shape (m,)."""
+        return _numbered(self.by, x)
+
+    def __call__(self, x: FloatArray) -> Labels:
+        """Numbers of bins from 0, shape (m,)."""
+        return np.searchsorted(self.edges, self.values(x), side="right")
+
+
+def _each(calibration: Calibration, scores: FloatArray) -> tuple[Threshold, ...]:
+    """One threshold a coverage; `scores` are rows of the calibration."""
+    choice = calibration.choice
+    return tuple(
+        choice.threshold(scores[:, column], coverage)
+        for column, coverage in enumerate(calibration.coverages)
+    )
+
+
+def _rule(
+    groups: Callable[[FloatArray], Labels] | Grouping, calibration: Calibration
+) -> Callable[[FloatArray], Labels]:
+    if not isinstance(groups, Grouping):
+        return groups
+    rows = calibration.training if len(calibration.training) else calibration.x
+    return groups.learn(rows, calibration.forecast)
+
+
+def _labelled(groups: Callable[[FloatArray], Labels], x: FloatArray) -> Labels:
+    labels = np.asarray(groups(x))
+    if labels.ndim != 1:
+        raise InputError(f"groups must be one label a row, got shape {labels.shape}")
+    check_length(labels, "groups", len(x))
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise InputError(f"groups must have no missing label, got {int(np.isnan(labels).sum())}")
+    return labels
+
+
+def _numbered(by: Any, x: FloatArray) -> FloatArray:
+    if callable(by):
+        values = np.asarray(by(x), dtype=np.float64)
+        if values.shape != (len(x),) or np.isnan(values).any():
+            raise InputError(f"by must give one number a row, got shape {values.shape}")
+        return values
+    if x.ndim != 2 or by >= x.shape[1]:
+        raise InputError(f"x must have a column {by}, got shape {x.shape}")
+    return np.asarray(x[:, by], dtype=np.float64)

@@ -1,0 +1,292 @@
+"""Scores and groups chosen on rows held out for it: tuned RAPS and SAPS, O-LAC and O-SAPS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.conformal.adapting import Mondrian, UniformBins
+from howsure.conformal.labels.classifier import (
+    CalibratedLabels,
+    LabelConformal,
+    Outputs,
+    checked_table,
+)
+from howsure.conformal.labels.easing import EaseBins, EaseGroups
+from howsure.conformal.labels.scores import LAC, RAPS, SAPS, LabelScore, Table
+from howsure.conformal.ranks import conformal_rank, order_statistics
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.convert import Fraction, check_fields
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.rng import row_keys, row_uniforms
+from howsure.metrics.adaptivity import (
+    Resampling,
+    label_rank,
+    sscv,
+    t_ss,
+)
+from howsure.predictions import LabelSets
+
+Criterion = Literal["t_ss", "sscv", "size"]
+Candidate = tuple[LabelScore, EaseGroups | None]
+"""A score, and groups by ease; None for the base's own groups."""
+_Eases = tuple[FloatArray, FloatArray]
+
+RAPS_PENALTIES: Final = (0.0, 1e-5, 1e-4, 8e-4, 9e-4, 1e-3, 1.5e-3, 2e-3)
+"""λ that the code of RAPS tries for adaptivity, and 0."""
+RAPS_SIZE_PENALTIES: Final = (0.001, 0.01, 0.1, 0.2, 0.5)
+"""λ that it tries for size."""
+SAPS_PENALTIES: Final = (0.02, 0.05, *(round(0.05 * k, 2) for k in range(2, 13)))
+"""λ that the paper of SAPS tries."""
+BINS: Final = (5, 10, 20, 50)
+"""Numbers of groups by ease that O- methods try."""
+
+_BASE: Final = LabelConformal()
+_GROUPS: Final = EaseBins()
+_QUIET: Final = Resampling(replicates=0, permutations=0)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedLabels:
+    """`LabelConformal` whose score and groups are the best of several on held-out rows.
+
+    Parameters
+    ----------
+    base : LabelConformal
+        Everything but the score and the groups.
+    family : {"raps", "saps", "o_lac", "o_saps"}
+        What is tuned: λ of RAPS (with k_reg from the ranks of true labels) or of SAPS; the number
+        of groups by ease of LAC; both of SAPS.
+    criterion : {"t_ss", "sscv", "size"}
+        The highest T-SS, the lowest SSCV or the smallest mean size on the tuning rows. Jang and
+        Lee use T-SS in their text and name SSCV in an appendix.
+    share : float, optional
+        Share of the rows that tune; 0.3 for RAPS, 0.2 for SAPS, 0.5 for O-LAC and O-SAPS if
+        omitted.
+    penalties : tuple of float, optional
+        λ to try.
+    bins : tuple of int
+        Numbers of groups to try; those that leave a group fewer than 10/α calibration rows are
+        dropped, but for the smallest.
+    groups : EaseBins, EaseColumn or tuple of these
+        How ease is computed. Several, such as noise of several sizes, are tried in turn for the
+        groups of O-LAC and O-SAPS; the first gives the cells of T-SS for all of them.
+    evaluation_bins : int
+        Cells of T-SS, at most a tenth of the tuning rows.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule.
+
+    Notes
+    -----
+    Rows are split by content, so that their order does not matter. The rows that tune do not
+    calibrate: coverage keeps its guarantee. T-SS on the tuning rows uses the ease that forms the
+    groups, which favours it. Source: Jang and Lee 2025, Algorithm 2.
+
+    Examples
+    --------
+    >>> TunedLabels(family="o_lac").name
+    'O-LAC'
+    """
+
+    base: LabelConformal = _BASE
+    family: Literal["raps", "saps", "o_lac", "o_saps"] = "o_saps"
+    criterion: Criterion = "t_ss"
+    share: Fraction | None = None
+    penalties: tuple[float, ...] | None = None
+    bins: tuple[int, ...] = BINS
+    groups: EaseGroups | tuple[EaseGroups, ...] = _GROUPS
+    evaluation_bins: int = 50
+
+    def __post_init__(self) -> None:
+        if not self._ways or not all(isinstance(way, EaseGroups) for way in self._ways):
+            raise InputError(f"groups must be EaseBins or EaseColumn, got {self.groups!r}")
+        check_fields(self)
+
+    @property
+    def _ways(self) -> tuple[EaseGroups, ...]:
+        return self.groups if isinstance(self.groups, tuple) else (self.groups,)
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return {"raps": "RAPS", "saps": "SAPS", "o_lac": "O-LAC", "o_saps": "O-SAPS"}[self.family]
+
+    def calibrate(self, x: npt.ArrayLike, y: npt.ArrayLike) -> TunedCalibration:
+        """Choose on one part of the rows, and learn thresholds from the other.
+
+        Raises
+        ------
+        InputError
+            As `LabelConformal.calibrate`, or if a part has no rows.
+        UnanswerableError
+            If no candidate can be judged.
+        """
+        choice = self.choose(x, y)
+        score, groups = choice.best
+        adapt = self.base.adapt if groups is None else Mondrian(groups)
+        method = replace(self.base, score=score, adapt=adapt)
+        rest, outputs = choice.rest, Outputs(self.base.model)
+        learnt = method.learnt(
+            rest.table, rest.labels, rest.x, outputs=outputs, reference=rest.x[:0]
+        )
+        chosen = CalibratedLabels(method, outputs, learnt, rest.table.shape[1])
+        return TunedCalibration(chosen, choice.tried)
+
+    def choose(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Choice:
+        """Choose on one part of the rows; see `calibrate`."""
+        inputs = np.asarray(x)
+        outputs = Outputs(self.base.model)
+        table = checked_table(outputs(inputs), LAC())
+        labels = self.base.numbers(y, table)
+        tuning = _chosen(table, self.share or _SHARES[self.family], self.base.seed)
+        tuned = _Rows(table[tuning], labels[tuning], inputs[tuning])
+        rest = _Rows(table[~tuning], labels[~tuning], inputs[~tuning])
+        eases = self._eases(outputs, rest, tuned)
+        candidates = self._candidates(tuned, len(rest.labels))
+        judged = [
+            self._judge(score, groups, rest, tuned, eases, place)
+            for score, groups, place in candidates
+        ]
+        if np.isnan(judged).all():
+            raise UnanswerableError(
+                f"no choice of {self.name} has a finite {self.criterion} on the tuning rows"
+            )
+        tried = tuple(((s, g), value) for (s, g, _), value in zip(candidates, judged, strict=True))
+        return Choice(tried[int(np.nanargmax(judged))][0], tried, tuning, rest)
+
+    def _eases(self, outputs: Outputs, rest: _Rows, tuned: _Rows) -> list[_Eases]:
+        """Ease of both parts in each way; only what the family and the criterion need."""
+        grouped = self.family in ("o_lac", "o_saps")
+        ways = self._ways if grouped else self._ways[: self.criterion == "t_ss"]
+        rules = [way.learn(rest.x, outputs) for way in ways]
+        return [(rule.values(rest.x), rule.values(tuned.x)) for rule in rules]
+
+    def _candidates(
+        self, tuned: _Rows, rows: int
+    ) -> list[tuple[LabelScore, EaseGroups | None, int]]:
+        """Scores with groups, and the place of the way in which their ease is computed."""
+        randomized = self.base.score.random or self.family == "o_lac"
+        if self.family == "raps":
+            sizes = self.criterion == "size"
+            penalties = self.penalties or (RAPS_SIZE_PENALTIES if sizes else RAPS_PENALTIES)
+            rank = label_rank(tuned.table, tuned.labels)
+            place = min(conformal_rank(len(rank), self.base.coverage), len(rank))
+            free = int(order_statistics(rank, np.array([place]))[0])
+            return [(RAPS(p, free, randomized), None, 0) for p in penalties]
+        penalties = self.penalties or SAPS_PENALTIES
+        if self.family == "saps":
+            return [(SAPS(p, randomized), None, 0) for p in penalties]
+        least = 10 / (1 - self.base.coverage)
+        numbers = sorted(set(self.bins))
+        kept = [b for b in numbers if rows / b >= least] or numbers[:1]
+        plain = self.family == "o_lac"
+        scores: list[LabelScore] = [LAC()] if plain else [SAPS(p, randomized) for p in penalties]
+        return [
+            (score, replace(way, bins=b), place)
+            for place, way in enumerate(self._ways)
+            for b in kept
+            for score in scores
+        ]
+
+    def _judge(
+        self,
+        score: LabelScore,
+        groups: EaseGroups | None,
+        rest: _Rows,
+        tuned: _Rows,
+        eases: list[_Eases],
+        place: int,
+    ) -> float:
+        """How good a candidate is on the tuning rows; higher is better."""
+        adapt, at, new = self.base.adapt, rest.x, tuned.x
+        if groups is not None:  # the groups of its own rule, ease being known
+            adapt = Mondrian(UniformBins(0, groups.bins))
+            at, new = (part[:, None] for part in eases[place])
+        method = replace(self.base, score=score, adapt=adapt)
+        learnt = method.learnt(
+            rest.table, rest.labels, at, outputs=Outputs(self.base.model), reference=at[:0]
+        )
+        sets = method.sets(tuned.table, learnt.at(new))
+        size = sets.sizes.astype(np.float64)
+        if self.criterion == "size":
+            return -float(size.mean())
+        if self.criterion == "sscv":
+            covered = sets.contains(tuned.labels.astype(np.float64))
+            found = sscv(covered, size, coverage=self.base.coverage, resampling=_QUIET)
+            return -found.estimate.value
+        bins = max(3, min(self.evaluation_bins, len(size) // 10))
+        rank = label_rank(tuned.table, tuned.labels)
+        return t_ss(size, rank, eases[0][1], bins=bins, resampling=_QUIET).estimate.value
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    table: Table
+    labels: IntArray
+    x: npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What was chosen on tuning rows.
+
+    Attributes
+    ----------
+    best : candidate
+        Score and groups of the highest criterion.
+    tried : tuple of (candidate, criterion)
+        As in `TunedCalibration`.
+    tuning : ndarray of bool, shape (n,)
+        The rows that chose.
+    rest : rows
+        The others.
+    """
+
+    best: Candidate
+    tried: tuple[tuple[Candidate, float], ...]
+    tuning: BoolArray
+    rest: _Rows
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TunedCalibration:
+    """A calibrated `TunedLabels`.
+
+    Attributes
+    ----------
+    chosen : CalibratedLabels
+        The best candidate, calibrated.
+    tried : tuple of (candidate, criterion)
+        Every candidate with its criterion, higher being better (size and SSCV with a minus).
+    """
+
+    chosen: CalibratedLabels
+    tried: tuple[tuple[Candidate, float], ...]
+
+    def predict(self, x: npt.ArrayLike) -> LabelSets:
+        """Sets of labels for rows of inputs; see `CalibratedLabels.predict`."""
+        return self.chosen.predict(x)
+
+
+_SHARES: Final = {"raps": 0.3, "saps": 0.2, "o_lac": 0.5, "o_saps": 0.5}
+
+
+def _chosen(table: Table, share: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Which rows tune: those of the smallest draws, so that order does not matter."""
+    count = round(share * len(table))
+    if not 0 < count < len(table):
+        raise InputError(f"share must leave rows on both sides, got {count} of {len(table)}")
+    draws = row_uniforms(seed, "tuning rows", row_keys(table))
+    chosen = np.zeros(len(table), dtype=np.bool_)
+    chosen[np.argsort(draws)[:count]] = True
+    return chosen

@@ -1,0 +1,745 @@
+"""Label sets around a classifier, compared by how they adapt over random splits of its rows.
+
+Outputs and ease are computed once; every repeat of a comparison only chooses rows. Methods without
+options to choose calibrate on the whole validation part of a split; those with some choose them on
+one half of it and calibrate on the other. Source: Jang and Lee 2025, section 5.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.conformal.labels import APS, LAC, EaseColumn, LabelConformal, TunedLabels
+from howsure.conformal.labels.scores import LabelScore
+from howsure.core import formats
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
+from howsure.core.convert import check_whole, filled
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.registry import Registry, check_known, unknown
+from howsure.core.rng import child
+from howsure.metrics.adaptivity import (
+    RAPS_STRATA,
+    REPEATS,
+    TORCHCP_STRATA,
+    Brightness,
+    Contrast,
+    EaseCells,
+    GaussianNoise,
+    Perturbation,
+    StratumCells,
+    class_numbers,
+    label_rank,
+    largest_violation,
+    set_deficit,
+    set_excess,
+    signed_r2,
+    surrogate_ease,
+)
+from howsure.metrics.adaptivity.cells import Cells
+from howsure.predictions import LabelSets
+from howsure_studies.adaptivity.comparison import (
+    NO_SLOPE,
+    SURROGATE,
+    Design,
+    MethodComparison,
+    Numbers,
+    Predict,
+    Split,
+    Subject,
+    chosen,
+    eases_of,
+)
+from howsure_studies.methods.options import attribute, made, options_of, thing
+
+SCORES: Final = ("LAC", "APS", "RAPS", "SAPS")
+"""The paper's methods that know no groups by ease."""
+LABEL_METHODS: Final = (*SCORES, "O-LAC", "O-SAPS")
+"""The paper's methods."""
+LABEL_MEASURES: Final = (
+    *("t_cv", "t_ss", "sscv", "escv", "rank_cv", "rank_ss", "set_deficit", "set_excess"),
+    *("empirical_coverage", "set_size"),
+)
+"""What each is measured by."""
+OTHERS: Final = Registry(
+    "label-set method",
+    "howsure.label_methods",
+    {"label_conformal": "howsure.conformal.labels:LabelConformal"},
+)
+"""Other methods by name; packages add theirs by entry points of ``howsure.label_methods``."""
+
+_MISSING: Final = {
+    "t_ss": NO_SLOPE,
+    "escv": "all sets are empty",
+    "rank_ss": "true labels have fewer than three strata of rank, or sets are of one size",
+}
+"""Why measures may have no answer."""
+_PLAIN: Final[Mapping[str, LabelScore]] = {"LAC": LAC(), "APS": APS()}
+_FAMILIES: Final[Mapping[str, Literal["raps", "saps", "o_lac", "o_saps"]]] = {
+    "RAPS": "raps",
+    "SAPS": "saps",
+    "O-LAC": "o_lac",
+    "O-SAPS": "o_saps",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Classified(Subject):
+    """A classifier's probabilities on labelled rows that it was not trained on.
+
+    Attributes
+    ----------
+    name, y, eases
+        As in every subject: what reports call it, true classes from 0, ease by the way of
+        disturbing.
+    probabilities : ndarray of float, shape (n, classes)
+        Its outputs.
+    """
+
+    probabilities: FloatArray
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows whose likeliest class is the true one."""
+        return float((self.probabilities.argmax(axis=1) == self.y).mean())
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """Accuracy and mean rank."""
+        rank = formats.number(float(self.rank.mean()), 3)
+        return {"Accuracy": formats.share(self.accuracy), "Mean rank of the true label": rank}
+
+    @property
+    def surrogate(self) -> bool:
+        """Whether ease comes from the probabilities, inputs being lost."""
+        return self.source.startswith(SURROGATE)
+
+    @property
+    def rank(self) -> FloatArray:
+        """Rank of the true label, shape (n,)."""
+        return label_rank(self.probabilities, self.y)
+
+
+def classified(
+    predict: Predict,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    perturbations: Mapping[str, Perturbation],
+    *,
+    repeats: int = REPEATS,
+    seed: int = 0,
+    name: str = "classifier",
+) -> Classified:
+    """Run a classifier on rows and on disturbed copies of them.
+
+    Parameters
+    ----------
+    predict : callable
+        Maps inputs, shape (k, …), to probabilities, shape (k, classes).
+    x : array-like of shape (n, …)
+        Inputs that it was not trained on.
+    y : array-like of shape (n,)
+        True classes, whole numbers from 0.
+    perturbations : mapping of str to Perturbation
+        Ways of disturbing, by name; the first gives the cells of the measures.
+    repeats, seed
+        As in `howsure.metrics.adaptivity.ease`.
+    name : str
+        What reports call it.
+
+    Returns
+    -------
+    Classified
+
+    Raises
+    ------
+    InputError
+        If there is no way of disturbing, outputs are not finite, or y holds no classes.
+
+    Examples
+    --------
+    >>> from howsure.metrics.adaptivity import GaussianNoise
+    >>> def predict(x):
+    ...     p = 1 / (1 + np.exp(-x[:, 0]))
+    ...     return np.column_stack((1 - p, p))
+    >>> x = np.linspace(-3, 3, 7)[:, None]
+    >>> classified(predict, x, (x[:, 0] > 0).astype(int), {"noise": GaussianNoise(0.5)}).accuracy
+    1.0
+    """
+    table = as_matrix(predict(x), "predict's outputs")
+    labels = class_numbers(y, *table.shape)
+    found = eases_of(predict, x, perturbations, repeats, seed)
+    return Classified(name=name, probabilities=table, y=labels, eases=found)
+
+
+def given_probabilities(
+    probabilities: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    sds: Sequence[float] = (1.0,),
+    repeats: int = REPEATS,
+    seed: int = 0,
+    name: str = "classifier",
+) -> Classified:
+    """Outputs of a classifier whose inputs are lost; ease is a surrogate, and marked as one.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, classes)
+        Rows that sum to one.
+    y : array-like of shape (n,)
+        True classes, whole numbers from 0.
+    sds : sequence of float
+        Standard deviations of the noise on log-probabilities.
+    repeats, seed
+        As in `howsure.metrics.adaptivity.surrogate_ease`.
+    name : str
+        What reports call it.
+
+    Returns
+    -------
+    Classified
+
+    Raises
+    ------
+    InputError
+        If a probability is negative, y holds no classes, or no sd is given.
+
+    Examples
+    --------
+    >>> given_probabilities([[0.9, 0.1], [0.4, 0.6]], [0, 0]).surrogate
+    True
+    """
+    table = as_matrix(probabilities, "probabilities")
+    if not len(sds):
+        raise InputError("sds must hold at least one number, got none")
+    found = {
+        f"{SURROGATE}, noise {sd:g}": surrogate_ease(table, sd=sd, repeats=repeats, seed=seed)
+        for sd in sds
+    }
+    labels = class_numbers(y, *table.shape)
+    return Classified(name=name, probabilities=table, y=labels, eases=found)
+
+
+def _logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=0.1, max_iter=200)
+
+
+def _network() -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    return MLPClassifier((64,), max_iter=30)
+
+
+def _forest() -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(100)
+
+
+def _discriminant() -> Any:
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+
+
+CLASSIFIERS: Final[Mapping[str, Callable[[], Any]]] = {
+    "logistic": _logistic,
+    "network": _network,
+    "forest": _forest,
+    "discriminant": _discriminant,
+}
+"""Classifiers by name: regularised logistic regression, a network with one hidden layer of 64, 100
+trees, and linear discriminants with shrunken covariance."""
+TRANSFORMATIONS: Final[Mapping[str, Callable[[float, FloatArray], Perturbation]]] = {
+    "noise": lambda size, images: GaussianNoise.relative(images, size, each_column=False),
+    "brightness": lambda size, images: Brightness(size),
+    "contrast": lambda size, images: Contrast(size),
+}
+"""Ways of disturbing images by name: normal noise of so many standard deviations of the pixels,
+factors of brightness and of contrast from 1 ± size."""
+
+
+def _small_digits() -> tuple[FloatArray, IntArray]:
+    from sklearn.datasets import load_digits
+
+    held = load_digits()
+    return held.images / 16.0, held.target.astype(np.int64)
+
+
+def _mnist() -> tuple[FloatArray, IntArray]:
+    from howsure_studies.tasks.images import read_digits
+
+    images, digits = read_digits()
+    return images / 255.0, digits
+
+
+IMAGES: Final[Mapping[str, Callable[[], tuple[FloatArray, IntArray]]]] = {
+    "digits": _small_digits,
+    "mnist": _mnist,
+}
+"""Images in [0, 1] with their classes, by name: 1,797 digits of scikit-learn, and the 10,000 test
+images of MNIST, which must be on this machine."""
+
+
+def transformation(name: str, images: FloatArray) -> Perturbation:
+    """A way of disturbing images in [0, 1], by its name and size, as ``noise 0.5``."""
+    kind, _, text = name.partition(" ")
+    check_known(kind, TRANSFORMATIONS, "transformation")
+    try:
+        size = float(text)
+    except ValueError:
+        size = math.nan
+    if not 0 < size < math.inf:
+        told = f"transformation must be a name and a size above 0, as '{kind} 0.5', got {name!r}"
+        raise InputError(told)
+    return TRANSFORMATIONS[kind](size, images)
+
+
+def transformations_named(names: Sequence[str], argument: str) -> Sequence[str]:
+    """Names of ways of disturbing, all known and different, as a rule of an annotation."""
+    for name in filled(names, argument):
+        transformation(name, np.zeros((1, 1)))
+    if len(set(names)) < len(names):
+        raise InputError(f"{argument} must be different, got {', '.join(names)}")
+    return names
+
+
+def classifier_named(given: Any, seed: int = 0) -> Any:
+    """An untrained classifier: of `CLASSIFIERS`, or as ``module:attribute`` with its options.
+
+    What draws at random and has no seed of its own is given one.
+    """
+    told = dict(given) if isinstance(given, Mapping) else {"name": given}
+    name = told.get("name")
+    if isinstance(name, str) and name in CLASSIFIERS and len(told) == 1:
+        found = CLASSIFIERS[name]()
+    elif not isinstance(name, str) or ":" not in name:
+        message = unknown(str(name), CLASSIFIERS, "classifier")
+        raise InputError(message.replace(", got", " or module:attribute, got", 1))
+    else:
+        found = thing(told, "classifier")
+    if not hasattr(found, "fit") or not hasattr(found, "predict_proba"):
+        raise InputError(f"classifier must have fit and predict_proba, got {found!r}")
+    options = found.get_params() if hasattr(found, "get_params") else {}
+    if options.get("random_state", 0) is None:
+        found.set_params(random_state=seed)
+    return found
+
+
+def classifier_task(
+    images: npt.ArrayLike,
+    y: npt.ArrayLike,
+    classifier: Any = "logistic",
+    *,
+    train: int = 2000,
+    rows: int | None = None,
+    transformations: Sequence[str] = ("noise 0.5", "noise 0.2", "noise 0.1"),
+    repeats: int = REPEATS,
+    seed: int = 0,
+    name: str = "classifier",
+) -> Classified:
+    """Train a classifier on some images; the others, disturbed and not, make the task.
+
+    Parameters
+    ----------
+    images : array-like of shape (n, …)
+        Pixels in [0, 1].
+    y : array-like of shape (n,)
+        True classes, whole numbers from 0.
+    classifier : str or mapping
+        ``logistic``, ``network``, ``forest`` or ``discriminant``; or ``module:attribute`` of a
+        class as scikit-learn has them, alone or as ``name`` beside its options.
+    train : int
+        Images that train, drawn at random.
+    rows : int, optional
+        Images of the task, at most; all others if omitted.
+    transformations : sequence of str
+        How images are disturbed: ``noise 0.5`` (normal noise of half the standard deviation of
+        the training images' pixels), ``brightness 0.5`` or ``contrast 0.5`` (a factor from 0.5 to
+        1.5). The first gives the cells of the measures.
+    repeats : int
+        Disturbances an image.
+    seed : int
+        Fixes the choice of images, the classifier's draws and the disturbances.
+    name : str
+        What reports call it.
+
+    Returns
+    -------
+    Classified
+
+    Raises
+    ------
+    InputError
+        If a name is not known, pixels leave [0, 1], or too few images train to show every class.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.tile([0, 1], 40)
+    >>> images = rng.uniform(0, 0.5, (80, 2, 2)) + 0.5 * y[:, None, None]
+    >>> task = classifier_task(images, y, "discriminant", train=20, repeats=2)
+    >>> task.probabilities.shape, list(task.eases), task.accuracy > 0.9
+    ((60, 2), ['noise 0.5', 'noise 0.2', 'noise 0.1'], True)
+    """
+    pixels = np.asarray(images, dtype=np.float64)
+    if pixels.ndim < 2 or not (pixels.min(initial=0) >= 0 and pixels.max(initial=0) <= 1):
+        raise InputError(f"images must be pixels in [0, 1], got shape {pixels.shape}")
+    labels = class_numbers(y, len(pixels), len(pixels))
+    check_whole(train, "train", 2, len(labels) - 2)
+    names = transformations_named(transformations, "transformations")
+    order = child(seed, "adaptivity", "images").permutation(len(labels))
+    own, rest = order[:train], order[train:][:rows]
+    shown = np.unique(labels[own])
+    if not np.array_equal(shown, np.arange(labels.max() + 1)):
+        raise InputError(
+            f"train must be so many images that all {labels.max() + 1} classes are among them, "
+            f"got {train}, which show {len(shown)}"
+        )
+    model = classifier_named(classifier, seed)
+    flat = pixels.reshape(len(pixels), -1)
+    with warnings.catch_warnings():
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it stops when it has learnt enough
+        model.fit(flat[own], labels[own])
+    return classified(
+        model.predict_proba,
+        flat[rest],
+        labels[rest],
+        {way: transformation(way, flat[own]) for way in names},
+        repeats=repeats,
+        seed=seed,
+        name=name,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LabelMethod:
+    """A method for label sets that is none of the paper's.
+
+    Parameters
+    ----------
+    factory : class
+        Made with ``coverage``, and with ``seed`` and ``model`` where it takes them. What is made
+        has ``calibrate(x, y)``; what that gives has ``predict(x)``, which gives `LabelSets` or
+        booleans of shape (n, classes). Rows of x are probabilities of all classes. A method that
+        takes a ``model``, as `LabelConformal` does, finds the eases in further columns, and the
+        model maps such rows to probabilities.
+    options : mapping
+        Its other options, as plain values.
+    what : str
+        What messages call it.
+
+    Raises
+    ------
+    InputError
+        If the factory takes no coverage, or an option is one that the study sets.
+
+    Examples
+    --------
+    >>> method = LabelMethod(LabelConformal, {"allow_empty": False})
+    >>> method.make(0.8).coverage
+    0.8
+    """
+
+    factory: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+    what: str = "method"
+
+    def __post_init__(self) -> None:
+        if not inspect.isclass(self.factory) or "coverage" not in self.takes:
+            raise InputError(f"{self.what} must be a class with coverage, got {self.factory!r}")
+        for key in ("coverage", "seed", "model"):
+            if key in self.options:
+                raise InputError(f"{self.what} must leave {key} to the study, got {self.options}")
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """Names of its options."""
+        return frozenset(inspect.signature(self.factory).parameters)
+
+    def make(self, coverage: float, seed: int = 0, model: Any = None) -> Any:
+        """The method at a coverage."""
+        offered = {"coverage": coverage, "seed": seed, "model": model}
+        given = {key: value for key, value in offered.items() if key in self.takes}
+        method = made(self.factory, {**self.options, **given}, self.what)
+        if not hasattr(method, "calibrate"):
+            raise InputError(f"{self.what} must have calibrate(x, y), got {method!r}")
+        return method
+
+    def identity(self, entry: Mapping[str, Any], coverage: float) -> dict[str, Any]:
+        """What decides it: all its options where it can tell them, else the plan's words."""
+        method = self.make(coverage)
+        try:
+            options = options_of(method, self.what)
+        except InputError:
+            return dict(entry)
+        return {**{k: entry[k] for k in ("method", "revision") if k in entry}, "options": options}
+
+
+_TUNING: Final = TunedLabels(share=0.5)
+_SHARE: Final = 0.6
+"""Share of the rows that validate: 30,000 of the 50,000 of Jang and Lee."""
+
+
+def compare_label_sets(
+    task: Classified,
+    *,
+    coverages: Sequence[float] = (0.9,),
+    methods: Sequence[str] = LABEL_METHODS,
+    own: Mapping[str, LabelMethod] | None = None,
+    repeats: int = 20,
+    share: float = _SHARE,
+    bins: int = 50,
+    tuning: TunedLabels = _TUNING,
+    seed: int = 0,
+) -> tuple[MethodComparison, ...]:
+    """Compare methods for label sets over random splits of one classifier's rows.
+
+    Parameters
+    ----------
+    task : Classified
+        The classifier's outputs; the first of its eases gives the cells of T-CV and T-SS, and
+        O-LAC and O-SAPS choose among all of them.
+    coverages : sequence of float
+        Nominal coverages.
+    methods : sequence of str
+        Of `LABEL_METHODS`.
+    own : mapping of str to LabelMethod, optional
+        Further methods by name.
+    repeats : int
+        Random splits, at least 1; Jang and Lee do not say theirs.
+    share : float
+        Share of the rows that validate; the others test. Theirs are 30,000 and 20,000.
+    bins : int
+        Cells by ease.
+    tuning : TunedLabels
+        How RAPS, SAPS, O-LAC and O-SAPS choose: its criterion, share, penalties and bins. Jang
+        and Lee say T-SS in their text, and SSCV for RAPS and SAPS in an appendix.
+    seed : int
+        Fixes the splits and the draws.
+
+    Returns
+    -------
+    tuple of MethodComparison
+        One a coverage. A method of which no choice can be judged has no numbers in that repeat.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule, or the test part has fewer rows than cells.
+
+    Notes
+    -----
+    The ease that forms the groups of O-LAC and O-SAPS also forms the cells that judge them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet(np.full(5, 0.3), size=600)
+    >>> y = (p.cumsum(axis=1) > rng.random(600)[:, None]).argmax(axis=1)
+    >>> task = given_probabilities(p, y)
+    >>> (found,) = compare_label_sets(task, methods=("LAC", "APS"), repeats=3, bins=10)
+    >>> found.values.shape
+    (3, 2, 10)
+    """
+    design = Design(
+        subject=task,
+        methods=chosen(methods, LABEL_METHODS, own),
+        measures=LABEL_MEASURES,
+        coverages=tuple(coverages),
+        repeats=repeats,
+        share=share,
+        bins=bins,
+        seed=seed,
+    )
+    sets_of, rank = _Sets(task, own, tuning, bins), task.rank
+
+    def one(name: str, split: Split) -> list[Numbers]:
+        cells = EaseCells(task.ease[split.test], bins)
+        found: list[Numbers] = []
+        for coverage in design.coverages:
+            try:
+                sets = sets_of(name, coverage, split)
+            except UnanswerableError as error:
+                found.append(dict.fromkeys(LABEL_MEASURES, str(error)))
+                continue
+            found.append(label_numbers(sets, task.y[split.test], rank[split.test], cells))
+        return found
+
+    return design.run(one)
+
+
+def first_sets(
+    task: Classified,
+    method: str,
+    *,
+    coverage: float,
+    bins: int,
+    own: Mapping[str, LabelMethod] | None = None,
+    seed: int = 0,
+) -> tuple[LabelSets, IntArray]:
+    """The sets that a method gives in the first split of a comparison, and their rows."""
+    design = Design(
+        subject=task,
+        methods=(method,),
+        measures=LABEL_MEASURES,
+        coverages=(coverage,),
+        repeats=1,
+        share=_SHARE,
+        bins=bins,
+        seed=seed,
+    )
+    split = design.split(0)
+    return _Sets(task, own, bins=bins)(method, coverage, split), split.test
+
+
+@final
+class _Sets:
+    """The sets that methods give to the test rows of a split."""
+
+    def __init__(
+        self,
+        task: Classified,
+        own: Mapping[str, LabelMethod] | None = None,
+        tuning: TunedLabels = _TUNING,
+        bins: int = 50,
+    ) -> None:
+        self.task, self.own = task, own or {}
+        classes = task.probabilities.shape[1]
+        self.columns = np.column_stack((task.probabilities, *task.eases.values()))
+        groups = tuple(EaseColumn(classes + place) for place in range(len(task.eases)))
+        self.tuning = replace(tuning, groups=groups, evaluation_bins=bins)
+        self.model = _First(classes)
+
+    def __call__(self, name: str, coverage: float, split: Split) -> LabelSets:
+        method, x = self._ready(name, coverage, split)
+        learnt = method.calibrate(x[split.validation], self.task.y[split.validation])
+        shape = len(split.test), self.task.probabilities.shape[1]
+        return LabelSets(_members(learnt.predict(x[split.test]), shape, name), coverage)
+
+    def _ready(self, name: str, coverage: float, split: Split) -> tuple[Any, FloatArray]:
+        """A method, and the rows that it reads."""
+        own = self.own.get(name)
+        if own is not None:
+            method = own.make(coverage, split.seed, self.model)
+            return method, self.columns if "model" in own.takes else self.task.probabilities
+        base = LabelConformal(model=self.model, coverage=coverage, seed=split.seed)
+        if name in _PLAIN:
+            return replace(base, score=_PLAIN[name]), self.columns
+        return replace(self.tuning, base=base, family=_FAMILIES[name]), self.columns
+
+
+def label_numbers(sets: LabelSets, y: IntArray, rank: FloatArray, cells: EaseCells) -> Numbers:
+    """Every measure of `LABEL_MEASURES`, or the reason why there is none."""
+    rows = SetRows(sets.sizes, rank, sets.contains(y.astype(np.float64)), sets.coverage, cells)
+    values = {name: rows.measure(name) for name in LABEL_MEASURES}
+    return {
+        name: value if math.isfinite(value) else _MISSING.get(name, value)
+        for name, value in values.items()
+    }
+
+
+@final
+class SetRows:
+    """Rows of a test part, or of a trial, as the measures read them."""
+
+    def __init__(
+        self,
+        size: npt.ArrayLike,
+        rank: FloatArray,
+        covered: npt.ArrayLike,
+        coverage: float,
+        cells: EaseCells,
+    ) -> None:
+        self.size = np.asarray(size, dtype=np.float64)
+        self.covered = np.asarray(covered, dtype=np.float64)
+        self.rank, self.coverage, self.cells = rank, coverage, cells
+        self.once = np.ones(len(rank))
+
+    def measure(self, name: str) -> float:
+        """One of `LABEL_MEASURES`; NaN where it has no answer."""
+        size, rank = self.size, self.rank
+        match name:
+            case "t_cv":
+                return self._violation(self.cells)
+            case "t_ss":
+                return self._slope(self.cells)
+            case "sscv":
+                return self._violation(StratumCells(size, TORCHCP_STRATA))
+            case "escv":
+                some = size >= 1
+                if not some.any():
+                    return math.nan
+                own = StratumCells(size[some], None)
+                return largest_violation(own, self.covered[some], self.once[some], self.coverage)
+            case "rank_cv":
+                return self._violation(StratumCells(rank, RAPS_STRATA))
+            case "rank_ss":
+                return self._slope(StratumCells(rank, RAPS_STRATA))
+            case "set_deficit":
+                return float(set_deficit(rank, size).mean())
+            case "set_excess":
+                return float(set_excess(rank, size).mean())
+            case "empirical_coverage":
+                return float(self.covered.mean())
+            case _:
+                return float(size.mean())
+
+    def _violation(self, cells: Cells) -> float:
+        return largest_violation(cells, self.covered, self.once, self.coverage)
+
+    def _slope(self, cells: Cells) -> float:
+        mass, means = cells.means(np.column_stack((self.size, self.rank)), self.once)
+        return signed_r2(*means[mass > 0].T)
+
+
+def _members(sets: Any, shape: tuple[int, int], name: str) -> BoolArray:
+    """Who is in the sets that a method gave."""
+    members = np.asarray(getattr(sets, "members", sets))
+    if members.shape != shape or members.dtype != np.bool_:
+        raise InputError(
+            f"method {name!r} must predict label sets, or booleans of shape {shape}, got "
+            f"{members.dtype} of shape {members.shape}"
+        )
+    return members
+
+
+def label_method(label: str, entry: Mapping[str, Any]) -> LabelMethod | None:
+    """The method of a plan's entry that names none of `LABEL_METHODS`; None if not of label sets.
+
+    A class of the form ``module:attribute`` with ``calibrate`` and no ``fit`` is one.
+    """
+    name, what = entry.get("method"), f"method {label!r}"
+    if name in OTHERS.names():
+        factory = OTHERS.get(name)
+    else:
+        factory = attribute(name, what) if isinstance(name, str) and ":" in name else None
+        if not hasattr(factory, "calibrate") or hasattr(factory, "fit"):
+            return None
+    options = {key: value for key, value in entry.items() if key not in ("method", "revision")}
+    return LabelMethod(factory, options, what)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first columns: probabilities that stand before the eases."""
+
+    columns: int
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return x[:, : self.columns]

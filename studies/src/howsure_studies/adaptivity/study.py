@@ -1,0 +1,494 @@
+"""Conformal methods compared by how they adapt: one trial a task, method and seed.
+
+Classifiers are trained, and their ease is computed, in trials of their own, which all methods read.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, IntArray, as_vector
+from howsure.core.convert import Bound, Checked, Count, Coverages, Positive, from_options, plain
+from howsure.core.errors import HowsureWarning, InputError
+from howsure.core.registry import check_known, unknown
+from howsure.metrics.adaptivity import REPEATS, class_numbers
+from howsure_studies.adaptivity.comparison import SURROGATE, MethodComparison, joined
+from howsure_studies.adaptivity.intervals import (
+    INTERVAL_METHODS,
+    Regressed,
+    compare_intervals,
+    forest_task,
+)
+from howsure_studies.adaptivity.label_sets import (
+    IMAGES,
+    LABEL_METHODS,
+    OTHERS,
+    SCORES,
+    Classified,
+    LabelMethod,
+    classifier_named,
+    classifier_task,
+    compare_label_sets,
+    given_probabilities,
+    label_method,
+    transformations_named,
+)
+from howsure_studies.adaptivity.validation import MethodValidation, validate_method
+from howsure_studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    Study,
+    Trial,
+    TrialOutput,
+    absolute,
+    canonical,
+    check_options,
+    make_method,
+    make_world,
+    method_identity,
+    numbers_hash,
+    packed,
+    records_table,
+    stacked,
+    unpacked,
+    world_identity,
+)
+from howsure_studies.methods.catalogue import methods as registered
+from howsure_studies.methods.interface import Method
+from howsure_studies.tasks import DataNotFoundError
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
+
+_ARRAYS: Final = ("predictions", "ground_truth")
+_EASE: Final = "ease"
+_OWN: Final = ("rows", "n_train", "bins", "groups", "clip")
+"""Options of a plan that a world may set for itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options(Checked):
+    """Options of a plan of this study, with their defaults."""
+
+    coverages: Coverages = (0.8, 0.9)
+    repeats: Count = 10
+    rows: Count = 2000
+    n_train: Count = 1000
+    bins: Count = 20
+    groups: Count = 5
+    trees: Count = 60
+    noise: Positive = 0.2
+    clip: tuple[float, float] | None = None
+    transformations: Annotated[tuple[str, ...], transformations_named] = (
+        *("noise 0.5", "noise 0.2", "noise 0.1"),
+    )
+    disturbances: Count = REPEATS
+    validation: Annotated[int, Bound(0)] = 0
+    absent: Literal["error", "skip"] = "error"
+
+    @classmethod
+    def of(cls, plan: Plan, label: str) -> tuple[_Options, dict[str, Any]]:
+        """Options for one world, and the rest of its entry."""
+        plan.read(cls)
+        entry = dict(plan.worlds[label])
+        own = {key: entry.pop(key) for key in _OWN if key in entry}
+        return from_options(cls, {**plan.options, **own}, f"option of world {label!r}"), entry
+
+    def some(self, *names: str) -> dict[str, Any]:
+        """Some of them, as plain values."""
+        every = plain(self)
+        return {name: every[name] for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Results:
+    """What the trial of a method gives: a comparison at each coverage."""
+
+    comparisons: tuple[MethodComparison, ...]
+
+
+@final
+class AdaptivityStudy(Study):
+    """The study of Jang and Lee: a trial is one method on all random splits of one task.
+
+    Worlds for label sets, the tasks of LAC, APS, RAPS, SAPS, O-LAC and O-SAPS, are of two kinds.
+    ``images`` names pictures, ``digits`` (scikit-learn's) or ``mnist`` (its 10,000 test images),
+    on ``train`` of which (2000) a ``classifier`` is trained; see `classifier_task`. Ease comes from
+    disturbing the others. ``softmax`` names a file of NumPy's (``.npz``) with arrays
+    ``predictions``, shape (n, classes), ``ground_truth`` and ``ease``, shape (n,); where it has no
+    ease, ``ease = "surrogate"`` asks for noise on log-probabilities.
+
+    Any other world, as `pointwise` has them (a table needs ``source = "cut"``), is the task of CP,
+    CP-A, PAC, SSCP, O-CPA and O-PAC around two forests. Methods and worlds that do not fit are
+    left out.
+
+    Any other method is named as everywhere: for intervals, by a name of
+    `howsure_studies.methods` or as ``module:attribute``; for label sets, ``label_conformal`` or
+    ``module:attribute`` of a class
+    that `LabelMethod` describes. It is fitted to the inputs and outcomes of the validation rows
+    and of those that trained the forests, or calibrated on the validation rows' probabilities.
+
+    Options of a plan: ``coverages``, ``repeats`` (random splits; 10), ``rows`` (of a task, at
+    most; 2000), ``bins`` (cells by ease; 20), ``disturbances`` (of a row; 20), ``absent`` (``skip``
+    leaves out worlds whose data are not on this machine); for label sets ``transformations`` (of
+    images), and ``validation`` (trials that ask which measure follows Property 1, for LAC, APS,
+    RAPS and SAPS; 0); for intervals ``n_train`` (rows that train; 1000), ``trees``, ``noise``
+    (share of each column's sd), ``groups`` (by ease; 5) and ``clip`` (two ends at which intervals
+    are cut off). A world may set ``rows``, ``n_train``, ``bins``, ``groups`` and
+    ``clip`` for itself.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str] = "adaptivity"
+    version: ClassVar[int] = 2
+    headline: ClassVar[tuple[str, ...]] = (
+        *("t_cv", "t_ss", "empirical_coverage"),
+        *("set_size", "width", "kendall_tau"),
+    )
+
+    def trials(self, plan: Plan) -> tuple[Trial, ...]:
+        """Classifiers of all worlds, then every method that fits a world, and validations."""
+        coverages = plan.read(_Options).coverages
+        methods = {
+            label: _Entered.read(label, entry, coverages) for label, entry in plan.methods.items()
+        }
+        found = [
+            trial
+            for label, identity in _present(plan).items()
+            for seed in plan.seeds
+            for trial in self._of_world(plan, label, identity, methods, seed)
+        ]
+        order = ("outputs", "method", "validation")
+        found.sort(key=lambda trial: order.index(trial.context["stage"]))
+        if not any(trial.context["stage"] == "method" for trial in found):
+            raise InputError("a plan must have a method that fits one of its worlds, got none")
+        return tuple(found)
+
+    def _of_world(
+        self,
+        plan: Plan,
+        label: str,
+        world: _World,
+        methods: Mapping[str, _Entered],
+        seed: int,
+    ) -> Iterator[Trial]:
+        """The trials of one world under one seed."""
+        options, entry = _Options.of(plan, label)
+        identity, files = world
+        labels = _of_labels(entry)
+        fitting = {name: made for name, made in methods.items() if made.labels is labels}
+        if not fitting:
+            return
+        needs: tuple[str, ...] = ()
+        common: dict[str, Any] = {"world": identity, "seed": seed}
+        if labels:
+            what = ("transformations", "disturbances", "rows") if "images" in entry else ("rows",)
+            outputs = self.trial(
+                {**common, "options": options.some(*what)},
+                {"world": label, "outputs": _classifier(entry)},
+                {"stage": "outputs", "files": files},
+            )
+            yield outputs
+            needs = (outputs.address,)
+            own = options.some("coverages", "repeats", "bins")
+        else:
+            own = options.some(
+                *("coverages", "repeats", "bins", "rows", "n_train", "groups", "trees", "noise"),
+                *("disturbances", "clip"),
+            )
+        for name, made in fitting.items():
+            known = {**common, "method": made.identity}
+            context = {"files": files, "method": plan.methods[name], "label": name}
+            yield self.trial(
+                {**known, "options": own},
+                {"world": label, "method": name},
+                {**context, "stage": "method"},
+                needs,
+            )
+            if labels and options.validation and (made.own is not None or made.name in SCORES):
+                checks = {"coverage": _spoken(options), **options.some("validation", "bins")}
+                yield self.trial(
+                    {**known, "validation": checks},
+                    {"world": label, "validation": name},
+                    {**context, "stage": "validation"},
+                    needs,
+                )
+
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
+        """Train a classifier, compare one method alone, or ask what measures say of it."""
+        identity, stage = trial.identity, trial.context["stage"]
+        if stage == "outputs":
+            made = _outputs(identity, trial.context["files"])
+            eases = np.array(list(made.eases.values()))
+            kept = {"probabilities": made.probabilities, "y": made.y, "eases": eases}
+            return TrialOutput(arrays=kept, facts={"eases": list(made.eases)})
+        options = identity.get("options") or identity["validation"]
+        coverages = tuple(options.get("coverages") or [options["coverage"]])
+        entered = _Entered.read(trial.context["label"], trial.context["method"], coverages)
+        own: dict[str, Any] = {} if entered.own is None else {entered.name: entered.own}
+        common = {"bins": options["bins"], "seed": identity["seed"], "own": own}
+        if stage == "validation":
+            task = _kept(trial, store)
+            checks: dict[str, Any] = {
+                "coverage": options["coverage"],
+                "trials": options["validation"],
+            }
+            arrays, facts = packed(validate_method(task, entered.name, **checks, **common))
+            return TrialOutput(arrays=arrays, facts=facts)
+        common |= {"coverages": coverages, "repeats": options["repeats"]}
+        common |= {"methods": () if own else (entered.name,)}
+        if trial.needs:
+            compared = compare_label_sets(_kept(trial, store), **common)
+        else:
+            words = canonical(identity["world"]), canonical(trial.context["files"])
+            task_options = {k: options[k] for k in _FOREST}
+            rows = _forests(*words, canonical(task_options), identity["seed"])
+            clip = None if options["clip"] is None else tuple(options["clip"])
+            compared = compare_intervals(rows, groups=options["groups"], clip=clip, **common)
+        arrays, facts = packed(_Results(comparisons=compared))
+        return TrialOutput(arrays=arrays, facts=facts)
+
+    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+        """One `MethodComparison` of each world, coverage and seed, and every validation."""
+        groups: dict[tuple[str, int], list[Trial]] = {}
+        for trial in trials:
+            if trial.context["stage"] != "outputs":
+                groups.setdefault((trial.labels["world"], trial.identity["seed"]), []).append(trial)
+        results: dict[str, list[MethodComparison | MethodValidation]] = {}
+        tables = []
+        for (world, seed), parts in groups.items():
+            named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
+            alone, checks = {}, []
+            for trial in parts:
+                held = store.arrays(trial.address), store.entry(trial.address).facts
+                label = trial.context["label"]
+                if trial.context["stage"] == "method":
+                    alone[label] = unpacked(_Results, *held).comparisons
+                else:
+                    found = unpacked(MethodValidation, *held)
+                    checks.append(replace(found, task=named, method=label))
+            for level in zip(*alone.values(), strict=True):
+                whole = replace(joined(level, tuple(alone)), task=named)
+                results.setdefault(world, []).append(whole)
+                records = whole.records()
+                for method in whole.methods:
+                    keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
+                    tables.append(records_table([r for r in records if r.model == method], keys))
+            if alone:
+                results[world].extend(checks)
+        return Combined(table=stacked(tables), results=results)
+
+    def page(
+        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
+    ) -> Document:
+        """See `howsure_studies.adaptivity.page`."""
+        from howsure_studies.adaptivity.page import adaptivity_report
+
+        return adaptivity_report(combined.results, facts=facts, command=command)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Entered:
+    """A plan's method: one of the paper's by name, or any other."""
+
+    name: str
+    labels: bool
+    identity: Mapping[str, Any]
+    own: Method | LabelMethod | None = None
+
+    @classmethod
+    def read(cls, label: str, entry: Mapping[str, Any], coverages: tuple[float, ...]) -> _Entered:
+        """From the plan's words."""
+        name = str(entry.get("method"))
+        known = (*LABEL_METHODS, *INTERVAL_METHODS)
+        if name in known:
+            for key in entry:
+                check_known(key, ("method", "revision"), f"option of method {label!r}")
+            identity = {"name": name, "revision": entry.get("revision", 0)}
+            return cls(name, name in LABEL_METHODS, identity)
+        every = (*known, *OTHERS.names(), *registered())
+        if ":" not in name and name not in every:
+            raise InputError(unknown(name, every, f"method {label!r}"))
+        own = label_method(label, entry)
+        if own is not None:
+            return cls(name, True, own.identity(entry, coverages[0]), own)
+        method = make_method(label, entry, coverages)
+        return cls(name, False, method_identity(method, entry), method)
+
+
+_World = tuple[dict[str, Any], dict[str, Any]]
+"""What decides a world, and where its files lie."""
+_FOREST: Final = ("rows", "n_train", "noise", "trees", "disturbances")
+
+
+def _spoken(options: _Options) -> float:
+    """The coverage that a page speaks of."""
+    from howsure_studies.engine import coverage_of  # it brings reports, which take time
+
+    return coverage_of(options.coverages, None)
+
+
+def _of_labels(entry: Mapping[str, Any]) -> bool:
+    """Whether a world is a task for label sets."""
+    return "softmax" in entry or "images" in entry
+
+
+def _classifier(entry: Mapping[str, Any]) -> str:
+    """What the plan calls a world's classifier."""
+    given = entry.get("classifier", "given")
+    return str(given.get("name") if isinstance(given, Mapping) else given)
+
+
+def _present(plan: Plan) -> dict[str, _World]:
+    """The worlds whose data are on this machine; all, where none may be absent."""
+    there: dict[str, _World] = {}
+    lost: dict[str, DataNotFoundError] = {}
+    for label in plan.worlds:
+        options, entry = _Options.of(plan, label)
+        try:
+            there[label] = _identity(label, entry, plan.folder)
+        except DataNotFoundError as error:
+            if options.absent == "error":
+                raise
+            lost[label] = error
+    if not there:
+        raise next(iter(lost.values()))
+    if lost:
+        told = f"left out, as their data are not on this machine: {', '.join(lost)}"
+        warnings.warn(f"{told}; see howsure data get NAME", HowsureWarning, stacklevel=2)
+    return there
+
+
+def _identity(label: str, entry: Mapping[str, Any], folder: Path) -> _World:
+    """What decides a world, and where its files lie."""
+    if "images" in entry:
+        check_options(label, entry, ("images", "classifier", "train"))
+        if "classifier" not in entry:
+            raise InputError(f"world {label!r} must name its classifier, got none")
+        classifier_named(entry["classifier"])
+        return {"train": 2000, **entry, "data": _images(entry["images"])}, {}
+    if "softmax" not in entry:
+        return world_identity(label, entry, folder)
+    check_options(label, entry, ("softmax", _EASE))
+    path = Path(absolute(folder, entry["softmax"]))
+    p, y, ease = _arrays(path)
+    if entry.get(_EASE, SURROGATE) != SURROGATE:
+        raise InputError(
+            f"ease of world {label!r} must be {SURROGATE!r} or left out, got {entry[_EASE]!r}"
+        )
+    if ease is None and _EASE not in entry:
+        raise InputError(
+            f"world {label!r} has no ease, for {path} holds no inputs to disturb: add an array "
+            f"{_EASE}, one number a row (howsure.metrics.adaptivity.ease makes it), or set "
+            f"{_EASE} = {SURROGATE!r} for noise on log-probabilities, which tells no more than "
+            "they do"
+        )
+    if _EASE in entry or ease is None:
+        return {"softmax": numbers_hash(p, y), _EASE: SURROGATE}, {"softmax": str(path)}
+    return {"softmax": numbers_hash(p, y, ease)}, {"softmax": str(path)}
+
+
+@lru_cache(maxsize=4)
+def _images(name: Any) -> str:
+    """The hash of named images and their classes."""
+    check_known(name, IMAGES, "images")
+    return numbers_hash(*IMAGES[name]())
+
+
+def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
+    """Probabilities, each row's sum made one, true classes, and ease where the file has it."""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            missing = [name for name in _ARRAYS if name not in held.files]
+            if missing:
+                raise InputError(f"{path} must hold arrays {', '.join(_ARRAYS)}, got {held.files}")
+            table, y = (np.asarray(held[name]) for name in _ARRAYS)
+            ease = np.asarray(held[_EASE]) if _EASE in held.files else None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    if table.ndim != 2 or table.dtype.kind != "f" or y.shape != (len(table),):
+        raise InputError(
+            f"{path} must hold numbers of shapes (n, classes) and (n,), got "
+            f"{table.shape} and {y.shape}"
+        )
+    wide: FloatArray = table.astype(np.float64)
+    sums = wide.sum(axis=1)
+    fair = np.isfinite(wide).all(axis=1) & (wide >= 0).all(axis=1) & (np.abs(sums - 1) < 1e-3)
+    if not fair.all():
+        row = int(np.argmin(fair))
+        raise InputError(
+            f"{path}: rows of predictions must be probabilities that sum to one, got "
+            f"{sums[row]:g} in row {row}"
+        )
+    labels = class_numbers(y, *wide.shape)
+    if ease is not None:
+        ease = as_vector(ease, f"ease in {path}", length=len(wide))
+        if np.ptp(ease) == 0:
+            raise InputError(f"ease in {path} must differ between rows, got {ease[0]:g} in all")
+    return wide / sums[:, None], labels, ease
+
+
+def _outputs(identity: Mapping[str, Any], files: Mapping[str, str]) -> Classified:
+    """A classifier's outputs on its rows, and their ease."""
+    world, options, seed = identity["world"], identity["options"], identity["seed"]
+    rows = options["rows"]
+    if "images" in world:
+        if _images(world["images"]) != world["data"]:
+            raise InputError(f"images {world['images']!r} have changed since the plan was read")
+        return classifier_task(
+            *IMAGES[world["images"]](),
+            world["classifier"],
+            train=world["train"],
+            rows=rows,
+            transformations=options["transformations"],
+            repeats=options["disturbances"],
+            seed=seed,
+            name="splits",
+        )
+    p, y, ease = _arrays(Path(files["softmax"]))
+    given = None if _EASE in world else ease
+    if numbers_hash(p, y, *([] if given is None else [given])) != world["softmax"]:
+        raise InputError(f"{files['softmax']} has changed since the plan was read")
+    if given is None:
+        return given_probabilities(p[:rows], y[:rows], seed=seed, name="splits")
+    return Classified(
+        name="splits", probabilities=p[:rows], y=y[:rows], eases={"given": given[:rows]}
+    )
+
+
+def _kept(trial: Trial, store: Store | None) -> Classified:
+    """The outputs that a trial needs."""
+    if store is None:
+        raise InputError("store must be given for trials that read others, got none")
+    (address,) = trial.needs
+    held = store.arrays(address)
+    eases = dict(zip(store.entry(address).facts["eases"], held.pop("eases"), strict=True))
+    return Classified(name="splits", eases=eases, **held)
+
+
+@lru_cache(maxsize=2)
+def _forests(world_text: str, files_text: str, options_text: str, seed: int) -> Regressed:
+    """The task of a trial; the last ones are remembered, for forests take time to grow."""
+    world, files, options = map(json.loads, (world_text, files_text, options_text))
+    made = make_world(world, files)
+    training = made.training_set(seed, 0, options["n_train"], n_test=options["rows"])
+    rest = made.test_set(seed, options["rows"])
+    return forest_task(
+        (training.x, training.y),
+        (rest.x, rest.y),
+        noise=options["noise"],
+        trees=options["trees"],
+        repeats=options["disturbances"],
+        seed=seed,
+        name="splits",
+    )

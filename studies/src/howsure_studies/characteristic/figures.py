@@ -1,0 +1,191 @@
+"""Figures of the study: curves beside constant bands, and the bands themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.errors import InputError
+from howsure.figures import Axis, Figure, Layer, Mark
+from howsure.figures.figure import REFERENCE
+from howsure.metrics.miss_range import in_words
+from howsure_studies.characteristic.measures import MethodResult
+
+_POINTS: Final = 200  # of a drawn curve, of a band, and test rows shown
+_TAIL: Final = 0.02  # a curve is drawn to where all models miss no more than this
+
+
+def curves_figure(results: Sequence[MethodResult]) -> Figure:
+    """The curve of each method, and of the constant band about its forecasts.
+
+    Parameters
+    ----------
+    results : sequence of MethodResult
+        One a method, of one world.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if not results:
+        raise InputError("results must hold at least one method, got none")
+    low, high = results[0].options.miss_range
+    layers = [
+        Layer(
+            mark=Mark.ZONE,
+            lower=np.array([low]),
+            upper=np.array([high]),
+            series=f"miss rate {in_words((low, high))}",
+            colour=REFERENCE,
+        )
+    ]
+    ends = []
+    for colour, result in enumerate(results):
+        curve = result.curve()
+        name = result.method
+        for each, series in ((curve.constant(), f"{name}, constant band"), (curve, name)):
+            drawn = each.drawn(_POINTS, reference=False)
+            layers.append(
+                Layer(
+                    mark=Mark.STEP,
+                    x=drawn.x,
+                    y=drawn.y,
+                    series=series,
+                    colour=colour,
+                    faint=series != name,
+                    listed=series == name,
+                )
+            )
+            ends.append(each.at(miss_rate=_TAIL).bandwidth)
+    known = [end for end in ends if np.isfinite(end) and end > 0]
+    return Figure(
+        name="characteristic",
+        question="What does a lower miss rate cost in width?",
+        title="Uncertainty characteristics curves",
+        reading=(
+            "Bands are scaled from nothing to wide enough for every row; lower is better. Dotted: "
+            "a constant band about the same forecasts."
+        ),
+        x=Axis(
+            title="Mean half-width (bandwidth)",
+            domain=(0.0, 1.05 * float(np.max(known))) if known else None,
+            zero=True,
+        ),
+        y=Axis(title="Miss rate", kind="percent", domain=(0.0, 1.0)),
+        layers=tuple(layers),
+        notes=(f"Drawn to where the miss rate is {formats.level(_TAIL)}.",) if known else (),
+    )
+
+
+def gains_figure(gains: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figure:
+    """Gains at low miss rates as a dot plot: a row a method, a colour a world.
+
+    Parameters
+    ----------
+    gains : mapping of str to mapping of str to (float, float, float)
+        By world and method: the gain in percent, and the ends of its interval.
+
+    Returns
+    -------
+    Figure
+    """
+    methods = list(dict.fromkeys(name for held in gains.values() for name in held))
+    layers = [Layer(mark=Mark.RULE, x=np.zeros(1), series="constant band", colour=REFERENCE)]
+    for colour, (world, held) in enumerate(gains.items()):
+        values, lower, upper = np.array(list(held.values())).T
+        rows = np.array([methods.index(name) for name in held], dtype=np.float64)
+        shift = 0.5 * (colour - 0.5 * (len(gains) - 1)) / len(gains)
+        common: dict[str, Any] = {
+            "series": world,
+            "colour": colour,
+            "offset": shift,
+            "labels": tuple(held),
+        }
+        layers += [
+            Layer(mark=Mark.INTERVALS, y=rows, lower=lower, upper=upper, listed=False, **common),
+            Layer(mark=Mark.POINTS, x=values, y=rows, **common),
+        ]
+    return Figure(
+        name="gains",
+        question="Whose bands need less bandwidth than a constant band?",
+        title="Gain at low miss rates",
+        reading="To the right of the line, varying widths pay.",
+        x=Axis(title="Gain, %"),
+        y=Axis(kind="category", categories=tuple(methods)),
+        layers=tuple(layers),
+        naming="Method",
+    )
+
+
+def bands_figure(result: MethodResult, *, constant: bool = False) -> Figure | None:
+    """Forecasts with their bands, scaled to the operating points; None where rows have no place.
+
+    Parameters
+    ----------
+    result : MethodResult
+        One method.
+    constant : bool
+        Whether to draw the constant band in place of the model's.
+
+    Returns
+    -------
+    Figure or None
+    """
+    if result.place is None:
+        return None
+    place = result.place
+    low, high = result.window or (float(place.min()), float(place.max()))
+    order = np.argsort(place, kind="stable")
+    order = order[(place[order] >= low) & (place[order] <= high)]
+    rows = order[:: max(len(order) // _POINTS, 1)]
+    curve = result.curve().constant() if constant else result.curve()
+    bands = curve.bands
+    layers = []
+    for colour, miss_rate in enumerate(sorted(result.options.miss_rates)):
+        scale = curve.at(miss_rate=miss_rate).knob
+        if np.isfinite(scale):
+            layers.append(
+                Layer(
+                    mark=Mark.BAND,
+                    x=place[rows],
+                    lower=result.point[rows] - scale * bands.below[rows],
+                    upper=result.point[rows] + scale * bands.above[rows],
+                    series=f"miss rate {formats.level(miss_rate)}",
+                    colour=colour,
+                )
+            )
+    layers += [
+        Layer(
+            mark=Mark.LINE,
+            x=place[rows],
+            y=result.point[rows],
+            series="forecast",
+            colour=len(result.options.miss_rates),
+        ),
+        Layer(
+            mark=Mark.POINTS,
+            x=place[rows],
+            y=result.y[rows],
+            series="test rows",
+            colour=REFERENCE,
+            size=0.4,
+        ),
+    ]
+    return Figure(
+        name="bands",
+        question="Where are the bands wide?",
+        title="Constant band" if constant else "Bands",
+        reading="Bands of the model, scaled so that the share outside is the one named.",
+        label=result.method,
+        x=Axis(title=result.axis, domain=(low, high)),
+        y=Axis(title="y"),
+        layers=tuple(layers),
+    )

@@ -1,0 +1,341 @@
+"""Models of the paper's two problems that stand nowhere else in howsure.
+
+The paper samples a Bayesian network over the gap, and learns a meta-model of errors for traffic.
+A plan names these as ``howsure_studies.characteristic:ErrorModel``; any other method serves too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+from howsure.core.convert import Bound, Count, Fraction, Natural, Positive, check_fields
+from howsure.core.optional import require
+from howsure.predictions import Distribution, Intervals, Quantiles
+from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows
+
+_CONSISTENT: Final = 0.6745  # the median of |z| for a standard normal z
+_BLOCKS: Final = 5
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Functions(Fitted):
+    """Functions that a model holds possible: of x to one column each, with its noise's sd."""
+
+    of: Any
+    noise: FloatArray
+    notes: str = ""
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """A normal distribution of y about the mean function."""
+        values = self.of(np.asarray(x, dtype=np.float64))
+        sd = np.sqrt(values.var(axis=1) + np.mean(self.noise**2))
+        return Beliefs(Distribution.normal(values.mean(axis=1), sd))
+
+    def joint(self, x: npt.ArrayLike, rng: np.random.Generator, size: int) -> FloatArray:
+        """Draws of y at all rows at once, shape (n, at most size): one function each, and noise.
+
+        Rows of one draw share their function, so that they err together in the gap, as data do.
+        """
+        count = len(self.noise)
+        kept = np.linspace(0, count - 1, min(size, count)).astype(np.int64)
+        values: FloatArray = self.of(np.asarray(x, dtype=np.float64))[:, kept]
+        return values + self.noise[kept] * rng.normal(size=values.shape)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BaggedNetworks(Method):
+    """Small networks (scikit-learn's), each on a bootstrap sample; noise from rows left out.
+
+    Parameters
+    ----------
+    members : int
+        Networks, at least 2.
+    hidden : int
+        tanh units of each.
+    penalty : float
+        On squared weights.
+
+    Examples
+    --------
+    >>> BaggedNetworks(members=20).name
+    'bagged networks'
+    """
+
+    members: Annotated[int, Bound(2)] = 60
+    hidden: Count = 20
+    penalty: Positive = 1e-3
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return "bagged networks"
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Functions:
+        """Train all members; the noise is the scaled median error of rows left out."""
+        from sklearn.ensemble import BaggingRegressor
+        from sklearn.neural_network import MLPRegressor
+
+        inputs, targets = checked_rows(x, y, least=4)
+        network = MLPRegressor(
+            hidden_layer_sizes=(self.hidden,),
+            activation="tanh",
+            solver="lbfgs",
+            alpha=self.penalty,
+            max_iter=20_000,
+        )
+        bag = BaggingRegressor(network, n_estimators=self.members, random_state=_whole(rng))
+        bag.fit(inputs, targets)
+        total, count = np.zeros(len(targets)), np.zeros(len(targets))
+        for one, rows in zip(bag.estimators_, bag.estimators_samples_, strict=True):
+            out = np.setdiff1d(np.arange(len(targets)), rows)
+            total[out] += one.predict(inputs[out])
+            count[out] += 1
+        known = count > 0  # few members leave no row out for some
+        error = np.abs(targets[known] - total[known] / count[known])
+        noise = float(np.median(error)) / _CONSISTENT
+
+        def of(at: FloatArray) -> FloatArray:
+            return np.stack([one.predict(at) for one in bag.estimators_], axis=1)
+
+        return Functions(of, np.full(self.members, noise))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BayesianNetwork(Method):
+    """One hidden layer of tanh units with normal priors, sampled by NUTS (the extra ``bayes``).
+
+    The prior of the output does not grow with the number of units; the noise level is learnt.
+
+    Parameters
+    ----------
+    draws : int
+        Of each chain, after as many of warm-up.
+    chains, depth : int
+        How many chains; the greatest depth of a tree.
+    hidden : int
+        Units.
+    prior : float
+        sd of weights.
+
+    Examples
+    --------
+    >>> BayesianNetwork(draws=150, chains=1).name
+    'Bayesian network'
+    """
+
+    draws: Count = 500
+    chains: Count = 2
+    depth: Count = 8
+    hidden: Count = 20
+    prior: Positive = 2.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return "Bayesian network"
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Functions:
+        """Sample the weights; notes tell divergent draws and the worst split R̂ of the function."""
+        inputs, targets = checked_rows(x, y, least=4)
+        infer = require("numpyro.infer", extra="bayes", of="howsure-studies")
+        jax = require("jax", extra="bayes", of="howsure-studies")
+        chain = infer.MCMC(
+            infer.NUTS(self._model, max_tree_depth=self.depth),
+            num_warmup=self.draws,
+            num_samples=self.draws,
+            num_chains=self.chains,
+            chain_method="sequential",
+            progress_bar=False,
+        )
+        chain.run(jax.random.key(_whole(rng)), inputs, targets)
+        drawn = {name: np.asarray(v, dtype=np.float64) for name, v in chain.get_samples().items()}
+        layers = [drawn[name] for name in ("weight", "bias", "out", "level")]
+
+        def of(at: FloatArray) -> FloatArray:
+            columns = [
+                np.tanh(at @ weight + bias) @ out + level
+                for weight, bias, out, level in zip(*layers, strict=True)
+            ]
+            return np.stack(columns, axis=1)
+
+        diverged = int(np.asarray(chain.get_extra_fields()["diverging"]).sum())
+        told = f"{diverged} divergent draws, worst split R̂ {self._worst(of(inputs)):.2f}"
+        return Functions(of, drawn["noise"], told)
+
+    def _model(self, x: FloatArray, y: FloatArray) -> None:
+        numpyro = require("numpyro", extra="bayes", of="howsure-studies")
+        jnp = require("jax.numpy", extra="bayes", of="howsure-studies")
+        law, sample = numpyro.distributions, numpyro.sample
+        weights = law.Normal(0.0, self.prior).expand([x.shape[1], self.hidden])
+        weight = sample("weight", weights)
+        bias = sample("bias", law.Normal(0.0, self.prior).expand([self.hidden]))
+        spread = self.prior / self.hidden**0.5
+        out = sample("out", law.Normal(0.0, spread).expand([self.hidden]))
+        level = sample("level", law.Normal(0.0, 1.0))
+        noise = sample("noise", law.HalfNormal(1.0))
+        sample("y", law.Normal(jnp.tanh(x @ weight + bias) @ out + level, noise), obs=y)
+
+    def _worst(self, values: FloatArray) -> float:
+        """Split R̂ of the function at each row: weights may swap places, the function may not."""
+        diagnostics = require("numpyro.diagnostics", extra="bayes", of="howsure-studies")
+        return float(
+            np.max(diagnostics.split_gelman_rubin(values.T.reshape(self.chains, -1, len(values))))
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class QuantileBoosting(Method):
+    """Boosted trees (scikit-learn's) at the median and at the two ends of an interval.
+
+    Parameters
+    ----------
+    rounds : int
+        Trees of each.
+    categories : tuple of int
+        Columns of x that are categories. Inputs may be missing.
+    coverage : float
+        Nominal coverage of the interval.
+    centred : bool
+        Whether to put the interval's width equally on both sides of the median. A band that is
+        thin on one side alone has a huge critical scale where y falls on that side, and a few
+        such rows can rule the whole area.
+
+    Examples
+    --------
+    >>> QuantileBoosting(centred=True).fixed_coverages
+    (0.9,)
+    """
+
+    rounds: Count = 100
+    categories: tuple[Natural, ...] = ()
+    coverage: Fraction = 0.9
+    centred: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return "quantile boosting, centred" if self.centred else "quantile boosting"
+
+    @property
+    def fixed_coverages(self) -> tuple[float, ...]:
+        """The coverage of its interval."""
+        return (self.coverage,)
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Fitted:
+        """Fit the three regressors."""
+        levels = np.array([0.5 - 0.5 * self.coverage, 0.5, 0.5 + 0.5 * self.coverage])
+        state = _whole(rng)
+        trained = [_boosted("quantile", self, state, quantile=level).fit(x, y) for level in levels]
+        return _Levels(tuple(trained), levels, self.centred)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Levels(Fitted):
+    trained: tuple[Any, ...]
+    levels: FloatArray
+    centred: bool
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """Quantiles, in order."""
+        table = np.sort([one.predict(x) for one in self.trained], axis=0).T
+        if self.centred:
+            half = 0.5 * (table[:, 2] - table[:, 0])
+            table = table[:, 1, None] + half[:, None] * np.array([-1.0, 0.0, 1.0])
+        return Beliefs(Quantiles(self.levels, table))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ErrorModel(Method):
+    """Boosting of the mean, and of the mean size of its errors on blocks that it had not seen.
+
+    The nearest to the paper's meta-model that trees can do: bands of one mean absolute error.
+
+    Parameters
+    ----------
+    rounds : int
+        Trees of each model.
+    categories : tuple of int
+        Columns of x that are categories. Inputs may be missing.
+    least : float
+        No predicted size of errors may be less, in units of y.
+
+    Examples
+    --------
+    >>> ErrorModel(rounds=60).name
+    'error model'
+    """
+
+    rounds: Count = 100
+    categories: tuple[Natural, ...] = ()
+    least: Annotated[float, Bound(0.0, ends="()")] = 1.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return "error model"
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Fitted:
+        """Fit the mean out of five blocks of rows in their order, then the size of its errors."""
+        from sklearn.model_selection import KFold, cross_val_predict
+
+        state = _whole(rng)
+        mean = _boosted("squared_error", self, state)
+        unseen = cross_val_predict(mean, x, y, cv=KFold(_BLOCKS))
+        error = np.maximum(np.abs(np.asarray(y) - unseen), self.least)
+        size = _boosted("gamma", self, state).fit(np.column_stack([x, unseen]), error)
+        return _MeanAndSize(mean.fit(x, y), size, self.least)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _MeanAndSize(Fitted):
+    mean: Any
+    size: Any
+    least: float
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """An interval of no stated coverage: the mean, give or take the size of its error."""
+        point = self.mean.predict(x)
+        size = np.maximum(self.size.predict(np.column_stack([x, point])), self.least)
+        return Beliefs(Intervals(point - size, point + size))
+
+
+def _boosted(loss: str, method: QuantileBoosting | ErrorModel, state: int, **options: Any) -> Any:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    return HistGradientBoostingRegressor(
+        loss=loss,
+        max_iter=method.rounds,
+        categorical_features=list(method.categories) or None,
+        early_stopping=False,
+        random_state=state,
+        **options,
+    )
+
+
+def _whole(rng: np.random.Generator) -> int:
+    """A random state for a library that takes a whole number."""
+    return int(rng.integers(2**31 - 1))

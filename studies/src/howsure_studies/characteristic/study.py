@@ -1,0 +1,155 @@
+"""The characteristics curve of methods on worlds: one trial a world, method and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, final
+
+from howsure.core.convert import Count, option_names, plain
+from howsure.core.rng import child
+from howsure.metrics.characteristic.view import characteristic_view
+from howsure.metrics.view import View
+from howsure.predictions import EvalSet
+from howsure_studies.characteristic.measures import (
+    Measuring,
+    MethodResult,
+    joint_draws,
+    measure,
+)
+from howsure_studies.characteristic.worlds import identity_of, split_of
+from howsure_studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    Study,
+    Trial,
+    TrialOutput,
+    make_method,
+    method_identity,
+    packed,
+    records_table,
+    stacked,
+    unpacked,
+)
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
+
+_COVERAGES: Final = (0.9,)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options(Measuring):
+    """Options of a plan of this study, with their defaults."""
+
+    n_train: Count | None = None
+    n_test: Count | None = None
+
+
+@final
+class CharacteristicStudy(Study):
+    """The curve of bandwidth and miss rate, after Navrátil et al.: where do varying widths pay?
+
+    A method is fitted to the training rows of a world, and the bands that it gives test rows are
+    measured against a constant band. Worlds: ``gap``; ``traffic``, a folder that holds the Metro
+    traffic table, or its name in ``$HOWSURE_DATA`` (with ``every`` = 4 each fourth hour trains);
+    and all that `pointwise` has, where a table is split in place of simulated if it names no other
+    ``source``. Every method of howsure serves; the interval nearest to 90 % is what is scaled.
+
+    Options of a plan: ``miss_range`` (the low miss rates; 0 to 0.2), ``miss_rates`` (operating
+    points; 0.1 and 0.5), ``replicates`` (200), ``confidence`` (0.95), ``n_train`` and ``n_test``
+    (a table's rows are split four to one where both are left out).
+    """
+
+    __slots__ = ()
+    name: ClassVar[str] = "characteristic"
+    version: ClassVar[int] = 2
+    headline: ClassVar[tuple[str, ...]] = (
+        *("auucc", "characteristic_gain", "characteristic_partial_gain"),
+        *("characteristic_left_gain", "crossing"),
+    )
+
+    def trials(self, plan: Plan) -> tuple[Trial, ...]:
+        """Every world, method and seed."""
+        options = plain(plan.read(_Options))
+        made = {label: make_method(label, e, _COVERAGES) for label, e in plan.methods.items()}
+        found = []
+        for world, entry in plan.worlds.items():
+            identity, files = identity_of(world, entry, plan.folder)
+            for label, method in made.items():
+                words = plan.methods[label]
+                common = {
+                    "world": identity,
+                    "method": method_identity(method, words),
+                    "options": options,
+                }
+                labels = {"world": world, "method": label}
+                found += [
+                    self.trial({**common, "seed": seed}, labels, {"files": files, "method": words})
+                    for seed in plan.seeds
+                ]
+        return tuple(found)
+
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
+        """Fit the method, and measure the bands of the test rows."""
+        told = trial.identity
+        seed = told["seed"]
+        options = _Options(**told["options"])
+        rows = split_of(
+            told["world"],
+            trial.context["files"],
+            seed=seed,
+            n_train=options.n_train,
+            n_test=options.n_test,
+        )
+        label = trial.labels["method"]
+        method = make_method(label, trial.context["method"], _COVERAGES)
+        fitted = method.fit(rows.x, rows.y, child(seed, "characteristic", "fit"))
+        outcome = fitted.predict(rows.x_test).outcome
+        curve = characteristic_view(View(EvalSet.checked(rows.y_test, outcome)))
+        draws = joint_draws(fitted, rows.x_test, outcome, replicates=options.replicates, seed=seed)
+        bands = curve.bands
+        point = bands.y - bands.error
+        arrays, facts = packed(
+            MethodResult(
+                world=trial.labels["world"],
+                method=label,
+                seed=seed,
+                y=bands.y,
+                point=point,
+                lower=point - bands.below,
+                upper=point + bands.above,
+                records=measure(curve, options, draws=draws, cluster=rows.cluster, seed=seed),
+                options=Measuring(**{n: getattr(options, n) for n in option_names(Measuring)}),
+                cluster=rows.cluster,
+                place=rows.place,
+                axis=rows.axis,
+                window=rows.window,
+                notes=getattr(fitted, "notes", ""),
+                problem=rows.problem,
+            )
+        )
+        return TrialOutput(arrays=arrays, facts=facts)
+
+    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+        """One `MethodResult` of each trial, named as the plan does."""
+        results: dict[str, list[MethodResult]] = {}
+        tables = []
+        for trial in trials:
+            facts = store.entry(trial.address).facts
+            kept = unpacked(MethodResult, store.arrays(trial.address), facts)
+            result = replace(kept, world=trial.labels["world"], method=trial.labels["method"])
+            results.setdefault(result.world, []).append(result)
+            keys: Mapping[str, str | int] = {**trial.labels, "seed": result.seed}
+            tables.append(records_table(result.records, keys))
+        return Combined(table=stacked(tables), results=results)
+
+    def page(
+        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
+    ) -> Document:
+        """See `howsure_studies.characteristic.page`."""
+        from howsure_studies.characteristic.page import characteristic_report
+
+        return characteristic_report(combined.results, facts=facts, command=command)

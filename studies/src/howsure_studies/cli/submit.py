@@ -1,0 +1,150 @@
+"""`howsure bench submit`: a method of one's own in a plan, beside the plan's methods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from howsure.cli.terminal import Console, say
+from howsure.core.errors import InputError
+from howsure.core.registry import unknown
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
+    from howsure_studies.engine import Plan, Store
+
+_TAKEN: Final = ("method", "name")
+
+
+def submit(
+    method: Annotated[
+        str, typer.Argument(metavar="METHOD", help="Method by name, or package:attribute.")
+    ],
+    plan: Annotated[
+        str,
+        typer.Option(metavar="PLAN", help="Plan by name, or a TOML file."),
+    ] = ("shift_small"),
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="PLACE", help="Folder or URL of results, those of the plan's methods included."
+        ),
+    ] = "howsure-results",
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name on the leaderboard.")
+    ] = None,
+    option: Annotated[
+        list[str], typer.Option(metavar="KEY=VALUE", help="Option of the method. Repeatable.")
+    ] = [],  # noqa: B006
+    world: Annotated[
+        list[str],
+        typer.Option(metavar="NAME", help="Run only this dataset of the plan. Repeatable."),
+    ] = [],  # noqa: B006
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change the plan. Repeatable.")
+    ] = [],  # noqa: B006
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="File to write: .html, .md, .json or .csv."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(help="Processes that run trials; -1: one per core; 0: none but this.")
+    ] = 1,
+    with_plan: Annotated[
+        bool, typer.Option("--with-plan", help="Also run missing trials of the plan's own methods.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run failed trials again.")
+    ] = False,
+) -> None:
+    """Rank a method of your own in the shift benchmark; exit 1 if a trial failed."""
+    from howsure.core.files import check_outputs
+    from howsure.report.document import form_of
+    from howsure_studies.cli.display import run_shown
+    from howsure_studies.engine import Store, load_plan, trials_of
+
+    if output is not None:
+        form_of(output)
+        check_outputs([output], [Path(plan)])
+    chosen = _on_worlds(load_plan(plan, set_), world)
+    name = label or method.rpartition(":")[2]
+    alone, whole = _entered(chosen, name, {"method": method, **_options(option)})
+    kept = Store(store)
+    trials_of(whole)  # what is named is loaded, and wrong names are told, before any work
+    summary = run_shown(whole if with_plan else alone, kept, jobs=jobs, retry_failed=retry_failed)
+    failed = summary.failed + summary.failed_before
+    if summary.done or summary.skipped > summary.failed_before:
+        page = _page(whole, kept, name)
+        _print(Console(), page, name)
+        if output is not None:
+            page.save(output)
+            say(f"written: {output}")
+    if failed:
+        say(f"{failed} trials failed; --retry-failed runs them again", error=True)
+        raise typer.Exit(1)
+
+
+def _on_worlds(plan: Plan, wanted: list[str]) -> Plan:
+    """The plan on some of its datasets."""
+    for name in wanted:
+        if name not in plan.worlds:
+            raise InputError(unknown(name, plan.worlds, "--world"))
+    if not wanted:
+        return plan
+    return replace(plan, worlds={name: plan.worlds[name] for name in wanted})
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    """Options as a plan would hold them: values are TOML, and what is not is text."""
+    from howsure_studies.engine import toml_value
+
+    options: dict[str, Any] = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        key = key.strip()
+        if not sign or not key or key in _TAKEN:
+            raise InputError(f"--option must be key=value, the key not 'method', got {text!r}")
+        options[key] = toml_value(value)
+    return options
+
+
+def _entered(plan: Plan, label: str, entry: dict[str, Any]) -> tuple[Plan, Plan]:
+    """The plan with the method alone, and with the method beside its own."""
+    if label in plan.methods:
+        raise InputError(
+            f"--label must differ from the plan's methods ({', '.join(plan.methods)}), got "
+            f"{label!r}"
+        )
+    alone = replace(plan, methods={label: entry})
+    return alone, replace(plan, methods={**plan.methods, label: entry})
+
+
+def _page(plan: Plan, store: Store, label: str) -> Document:
+    """The leaderboard of what is done; a word on stderr where methods of the plan are missing."""
+    from howsure_studies.engine import combined, study_of, survey
+
+    results = combined(plan, survey(plan, store), store)
+    there = set(results.table["method"].to_pylist())
+    missing = [name for name in plan.methods if name not in there]
+    if missing:
+        say(
+            f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
+            error=True,
+        )
+    facts = {"Plan": plan.name, "Submitted": label, **results.facts}
+    return study_of(plan.study).page(results, facts=facts)
+
+
+def _print(console: Console, page: Document, label: str) -> None:
+    """The headline, averages over datasets, and coverage on each."""
+    from howsure.cli.show import show_grid, show_lines
+
+    show_lines(console, page.opening.lines)
+    first = page.sections[0].grids if len(page.sections) > 1 else ()
+    for grid in (*page.opening.grids, *first):
+        show_grid(console, grid, bold=label)

@@ -1,0 +1,485 @@
+"""CCE beside ECE, NLL and MAE of fitted models, with their spreads.
+
+A model is fitted to the training part of a task, and predicts the test part. The labelled
+reference S of its CCE is the test part itself or, where labels of the test part shall not be
+seen, the validation part. Several sets of Monte-Carlo draws stand for the predictions; bootstrap
+samples of the data say how far the numbers would move on other data. Source: Young et al. 2025,
+sections 4.3 and 4.5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+from howsure.core.convert import Checked, Count, Natural, checked, plain
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.progress import part_of, tell
+from howsure.core.rng import child
+from howsure.inputs.encoders.encode import Transformer, encode, encoder_named, opened
+from howsure.inputs.encoders.items import Kind
+from howsure.metrics.calibration import Weighting, calibration_error
+from howsure.metrics.congruence import Belief, CongruenceReference, Draws, null_reference
+from howsure.metrics.congruence.laws import belief_of, embeds_exactly
+from howsure.metrics.congruence.view import CongruenceOptions
+from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, Samples
+from howsure.predictions.counts import DoublePoisson
+from howsure_studies.congruence.networks import fit_methods
+from howsure_studies.congruence.result import CongruenceResult, CongruenceRun
+from howsure_studies.congruence.worlds import CongruenceTask, Embedding
+from howsure_studies.engine import numbers_hash
+from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.tasks import Part
+
+TRUTH: Final = "the truth"
+"""What the true conditional distribution is called among models."""
+_KEPT: Final = 8
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TrueDistribution(Fitted):
+    """The distribution that a task's data come from, as if it were a model."""
+
+    task: CongruenceTask
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """What is true at inputs."""
+        if self.task.truth is None:
+            told = f"task must be simulated, with a known truth, got {self.task.name!r}"
+            raise InputError(told)
+        return Beliefs(self.task.truth(np.asarray(x)))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CongruenceMeasure(Checked):
+    """How CCE and ECE are measured, and how often.
+
+    Kernels, λ, and the exact embedding in place of draws are those of `howsure.assess`, so that a
+    study and an assessment of the same rows give one number. The paper's one draw a row (five on
+    the wave) is set by the plans; its ECE (50 levels, power 1, weights by frequency) is taken
+    here, as no other would be comparable with what it prints.
+
+    Parameters
+    ----------
+    draws : int or None
+        ℓ, Monte-Carlo draws a row. None, as in an assessment: the exact embedding,
+        which has no noise, and 5 draws where they have none.
+    samplings : int
+        Sets of draws, at least 1; taken as 1 in exact mode.
+    bootstraps : int
+        Bootstrap samples of the data; 0 for none.
+    grid : {"resampled", "fixed"}
+        Whether a bootstrap sample is also where CCE is taken, as for a new data set, or CCE is
+        always taken at the test inputs, so that a band over x can be had.
+    kernel, bandwidth, output_bandwidth, regularization
+        As in `howsure.metrics.congruence.cce`; kernel ``auto`` and no bandwidth are the task's.
+    levels, weighting, exponent
+        Of the ECE, as in `howsure.metrics.calibration.calibration_error`.
+    replicates : int
+        Data sets drawn from the predictions themselves, for the CCE that a correctly specified
+        model would have; 0 for none.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule.
+
+    Examples
+    --------
+    >>> CongruenceMeasure(draws=5).kernel_for(64)
+    'polynomial'
+    """
+
+    draws: Count | None = None
+    samplings: Count = 5
+    bootstraps: Natural = 10
+    grid: Literal["resampled", "fixed"] = "resampled"
+    kernel: str = "auto"
+    bandwidth: str | float | None = None
+    output_bandwidth: str | float | None = None
+    regularization: float = 0.1
+    levels: int = 50
+    weighting: Weighting = "frequency"
+    exponent: float = 1.0
+    replicates: Natural = 0
+
+    @property
+    def sets(self) -> int:
+        """Sets of draws: one where none are asked for."""
+        return 1 if self.draws is None else self.samplings
+
+    def kernel_for(self, width: int) -> str:
+        """The kernel for embeddings of so many columns."""
+        options = CongruenceOptions(kernel=self.kernel, bandwidth=self.bandwidth)
+        return options.kernel_for(width)
+
+    def of_task(self, task: CongruenceTask) -> CongruenceMeasure:
+        """The same with the task's kernel and bandwidth, where none is chosen."""
+        if self.kernel != "auto" or self.bandwidth is not None:
+            return self
+        return replace(self, kernel=task.kernel, bandwidth=task.bandwidth)
+
+    def options(self) -> dict[str, str | float]:
+        """The choices as plain values."""
+        told = {name: value for name, value in plain(self).items() if value is not None}
+        return {
+            name: value if isinstance(value, str) else float(value) for name, value in told.items()
+        }
+
+
+def answer(
+    fitted: Fitted, part: Part, embed: Embedding | None = None, *, model: str = "model"
+) -> EvalSet:
+    """What a fitted method predicts of a part's rows, beside what happened.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        A fitted method.
+    part : Part
+        Rows.
+    embed : callable, optional
+        Inputs to embeddings; by default the fitted method's own ``features``.
+    model : str
+        Its name.
+
+    Raises
+    ------
+    InputError
+        If no embedding is given and the method has no features.
+    UnanswerableError
+        If the method has failed, or gives no predictive distribution.
+
+    Examples
+    --------
+    >>> from howsure_studies.congruence import wave_task
+    >>> task = wave_task(rows=60)
+    >>> answer(TrueDistribution(task), task.test, task.embed).n
+    6
+    """
+    space = embed or own_features(fitted)
+    return stated(fitted.predict(part.x).outcome, part.y, space(part.x), model=model)
+
+
+def stated(law: Prediction, y: FloatArray, embedding: FloatArray, *, model: str) -> EvalSet:
+    """Predictive distributions beside what happened and embedded inputs."""
+    if not isinstance(law, Distribution | Samples):
+        raise UnanswerableError(f"congruence needs distributions or samples of y, got {law.kind}")
+    return EvalSet.checked(y, law, embedding=embedding, model=model)
+
+
+def own_features(fitted: Fitted) -> Embedding:
+    """The features of a fitted method, as an embedding."""
+    features = getattr(fitted, "features", None)
+    if not callable(features):
+        raise InputError("embed must be given where a method has no features, got none")
+    return lambda x: np.asarray(features(x), dtype=np.float64)
+
+
+@lru_cache(maxsize=1)
+def encoded(encoder: str, *, images: bool) -> Embedding:
+    """An encoder by its name, as an embedding of images or vectors.
+
+    It is loaded once, and what it gave for the last few sets of rows is kept, for many
+    experiments look at the same rows.
+    """
+    kind: Kind | None = "image" if images else None
+    meant = encoder_named(encoder)
+    held = meant if isinstance(meant, Transformer) else opened(encoder, kind)
+    kept: dict[str, FloatArray] = {}
+
+    def embed(x: npt.NDArray[Any]) -> FloatArray:
+        key = numbers_hash(x)
+        found = kept.pop(key, None)
+        if found is None:
+            found = encode(x, held, kind=kind).astype(np.float64)
+            found.setflags(write=False)
+        kept[key] = found
+        if len(kept) > _KEPT:
+            del kept[next(iter(kept))]
+        return found
+
+    return embed
+
+
+def law_of(held: EvalSet) -> Prediction:
+    """The predictive distributions of a set."""
+    for law in held.beliefs:
+        if isinstance(law, Distribution | Samples):
+            return law
+    raise UnanswerableError("congruence needs distributions or samples of y, got neither")
+
+
+def congruence_at(
+    held: EvalSet, grid: npt.ArrayLike | None, measure: CongruenceMeasure, rng: np.random.Generator
+) -> FloatArray:
+    """CCE at points, with a set as the labelled reference S."""
+    return reference_of(held, measure, rng).score(grid).values
+
+
+def reference_of(
+    held: EvalSet, measure: CongruenceMeasure, rng: np.random.Generator
+) -> CongruenceReference:
+    """A set as the labelled reference of a CCE, by draws or exactly.
+
+    Raises
+    ------
+    UnanswerableError
+        If there is no predictive distribution.
+
+    Examples
+    --------
+    >>> from howsure_studies.congruence import wave_task
+    >>> task = wave_task(rows=60)
+    >>> held = answer(TrueDistribution(task), task.test, task.embed)
+    >>> reference_of(held, CongruenceMeasure(), np.random.default_rng(0)).score().n
+    6
+    """
+    assert held.embedding is not None
+    belief: Belief
+    if measure.draws is None:
+        belief = belief_of(held, "exact" if embeds_exactly(held) else "samples")
+    else:
+        belief = Draws(law_of(held).sample(rng, measure.draws))
+    return CongruenceReference(
+        held.embedding,
+        held.y,
+        belief,
+        kernel=measure.kernel_for(held.embedding.shape[1]),
+        bandwidth=measure.bandwidth,
+        output_bandwidth=measure.output_bandwidth,
+        regularization=measure.regularization,
+    )
+
+
+def calibration_of(held: EvalSet, measure: CongruenceMeasure, *, exact: bool) -> float:
+    """ECE of a set: by P(Y ≤ y) as published, or spread over the cells of discrete laws."""
+    law = law_of(held)
+    left = law.cdf_left(held.y) if exact else None
+    return calibration_error(
+        np.clip(law.cdf(held.y), 0.0, 1.0),
+        left=None if left is None else np.clip(left, 0.0, 1.0),
+        levels=measure.levels,
+        weighting=measure.weighting,
+        exponent=measure.exponent,
+    ).value
+
+
+def losses(held: EvalSet) -> dict[str, FloatArray]:
+    """NLL and absolute error of each row, and NLL as published of double Poisson laws.
+
+    The published likelihood of the double Poisson law lacks its normalising constant; for any
+    other law, ``nll_unnormalised`` is the NLL.
+    """
+    law = law_of(held)
+    found = {"error": np.abs(held.y - law.point())}
+    try:
+        found["nll"] = -law.log_density(held.y)
+    except UnanswerableError:
+        return found
+    found["nll_unnormalised"] = found["nll"]
+    if isinstance(law, Distribution) and isinstance(law.law, CountFamily):
+        frozen = law.law.frozen(law.parameters)
+        if isinstance(frozen, DoublePoisson):
+            found["nll_unnormalised"] = -frozen.log_pmf(held.y, "none")
+    return found
+
+
+def evaluate(
+    held: EvalSet,
+    *,
+    measure: CongruenceMeasure | None = None,
+    reference: EvalSet | None = None,
+    task: str = "",
+    seed: int = 0,
+) -> CongruenceRun:
+    """Measure one model on labelled rows."""
+    how = measure or CongruenceMeasure()
+    if held.embedding is None:
+        raise UnanswerableError("congruence needs an embedding of the inputs, got none")
+    stage, total = f"congruence of {held.model}", how.sets * (1 + how.bootstraps)
+    source = held if reference is None else reference
+    plain, points = [], []
+    for number in range(how.sets):
+        rng = child(seed, "congruence draws", held.model, number)
+        with part_of(stage, number, total):
+            points.append(congruence_at(source, held.embedding, how, rng))
+        plain.append(points[-1].mean())
+    known = losses(held)
+    values = {"cce": float(np.mean(plain)), "mae": float(known["error"].mean())}
+    values |= {name: float(known[name].mean()) for name in known if name.startswith("nll")}
+    reasons: dict[str, str] = {} if "nll" in known else {"nll": "samples give no density"}
+    values["ece"] = calibration_of(held, how, exact=False)
+    values["ece_exact"] = calibration_of(held, how, exact=True)
+    values["cce_null"] = _null(source, held, how, seed, reasons)
+    spread, again = _bootstrapped(held, source, reference is None, known, how, seed)
+    points = again or points
+    rows = {
+        "cce": np.mean(points, axis=0),
+        "cce_sd": np.std(points, axis=0, ddof=1) if len(points) > 1 else np.full(held.n, np.nan),
+        **{name: value for name, value in known.items() if name != "nll_unnormalised"},
+    }
+    return CongruenceRun(
+        task=task,
+        model=held.model,
+        seed=seed,
+        n=held.n,
+        values=values,
+        repeats=np.array(plain),
+        bootstraps=spread,
+        rows=rows,
+        reasons=reasons,
+    )
+
+
+def _bootstrapped(
+    held: EvalSet,
+    source: EvalSet,
+    own: bool,
+    known: Mapping[str, FloatArray],
+    how: CongruenceMeasure,
+    seed: int,
+) -> tuple[dict[str, FloatArray], list[FloatArray]]:
+    """Measures on bootstrap samples, and CCE at fixed rows in each of them.
+
+    ECE and NLL take the same samples of rows as CCE where the reference is the set itself.
+    """
+    found: dict[str, list[Any]] = {"cce": [], "ece": [], "nll": [], "mae": []}
+    points: list[FloatArray] = []
+    stage, total = f"congruence of {held.model}", how.sets * (1 + how.bootstraps)
+    assert held.embedding is not None
+    for number in range(how.bootstraps):
+        rng = child(seed, "congruence bootstrap", number)
+        rows = rng.integers(held.n, size=held.n)
+        chosen = rows if own else rng.integers(source.n, size=source.n)
+        sample = source.take(chosen)
+        grid = held.embedding if how.grid == "fixed" else held.embedding[rows]
+        means = []
+        for turn in range(how.sets):
+            drawn = child(seed, "congruence bootstrap draws", held.model, number, turn)
+            with part_of(stage, how.sets * (1 + number) + turn, total):
+                errors = congruence_at(sample, grid, how, drawn)
+            means.append(errors.mean())
+            if how.grid == "fixed":
+                points.append(errors)
+        found["cce"].append(means)
+        found["ece"].append(calibration_of(held.take(rows), how, exact=False))
+        found["mae"].append(known["error"][rows].mean())
+        if "nll" in known:
+            found["nll"].append(known["nll"][rows].mean())
+    tell(stage, total, total)
+    return {name: np.array(value) for name, value in found.items() if value}, points
+
+
+def _null(
+    source: EvalSet, held: EvalSet, how: CongruenceMeasure, seed: int, reasons: dict[str, str]
+) -> float:
+    """Mean CCE if these predictions were correct, in the measure's mode."""
+    if not how.replicates:
+        reasons["cce_null"] = "no replicates were asked for"
+        return math.nan
+    law = law_of(source)
+    exact = how.draws is None and embeds_exactly(source)
+    found = null_reference(
+        reference_of(source, how, child(seed, "congruence draws", held.model, 0)),
+        held.embedding,
+        outcomes=None if exact else lambda rng: law.sample(rng, 1),
+        replicates=how.replicates,
+        seed=seed,
+    )
+    return found.expected
+
+
+def compare(
+    methods: Mapping[str, Method],
+    tasks: Sequence[CongruenceTask],
+    *,
+    measure: CongruenceMeasure | None = None,
+    seeds: Sequence[int] | None = None,
+    reference: Literal["test", "val"] = "test",
+    truth: bool = False,
+    fits: Sequence[Mapping[str, Fitted]] | None = None,
+) -> CongruenceResult:
+    """Fit methods to tasks, and measure each.
+
+    Parameters
+    ----------
+    methods : mapping of str to Method
+        What is compared.
+    tasks : sequence of CongruenceTask
+        On what: different tasks, or one task of several seeds.
+    measure : CongruenceMeasure, optional
+        How.
+    seeds : sequence of int, optional
+        One a task; 0, 1, … by default.
+    reference : {"test", "val"}
+        The labelled rows S: the test part, or the validation part.
+    truth : bool
+        Whether the true distribution is judged as if it were a model, where a task knows it.
+    fits : sequence of mapping of str to Fitted, optional
+        Methods already fitted, one mapping a task.
+
+    Returns
+    -------
+    CongruenceResult
+        A method without an answer, such as one that failed in training, has NaN and a reason.
+
+    Raises
+    ------
+    InputError
+        If an argument breaks its rule.
+
+    Examples
+    --------
+    >>> from howsure_studies.congruence import wave_task
+    >>> exact = CongruenceMeasure(bootstraps=0)
+    >>> result = compare({}, [wave_task(rows=60)], measure=exact, truth=True, fits=[{}])
+    >>> result.models
+    ('the truth',)
+    """
+    checked(reference, Literal["test", "val"], "reference")
+    how = measure or CongruenceMeasure()
+    own = list(range(len(tasks))) if seeds is None else [int(seed) for seed in seeds]
+    fitted = fits or fit_methods(methods, tasks, seeds=own)
+    runs = []
+    for task, seed, models in zip(tasks, own, fitted, strict=True):
+        known = truth and task.truth is not None
+        judged = {**models, TRUTH: TrueDistribution(task)} if known else models
+        for label, model in judged.items():
+            runs.append(_run(task, label, model, how.of_task(task), reference, seed))
+    return CongruenceResult(runs=tuple(runs), options={**how.options(), "reference": reference})
+
+
+def _run(
+    task: CongruenceTask,
+    label: str,
+    model: Fitted,
+    how: CongruenceMeasure,
+    reference: str,
+    seed: int,
+) -> CongruenceRun:
+    try:
+        held = answer(model, task.test, task.embed, model=label)
+        other = answer(model, task.val, task.embed, model=label) if reference == "val" else None
+        return evaluate(held, measure=how, reference=other, task=task.name, seed=seed)
+    except UnanswerableError as error:
+        return CongruenceRun(
+            task=task.name,
+            model=label,
+            seed=seed,
+            n=len(task.test),
+            values={},
+            repeats=np.empty(0),
+            bootstraps={},
+            rows={},
+            reasons=dict.fromkeys(("cce", "ece", "ece_exact", "nll", "mae"), str(error)),
+        )

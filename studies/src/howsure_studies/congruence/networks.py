@@ -1,0 +1,204 @@
+"""Models of the congruence studies: methods on image features, and heads trained as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.core.progress import part_of, tell
+from howsure.core.rng import child
+from howsure_studies.congruence.worlds import COMPONENTS, CongruenceTask, Embedding, PixelPCA
+from howsure_studies.methods.interface import Beliefs, Fitted, Method
+
+if TYPE_CHECKING:
+    from howsure_studies.methods.deep import HeadNetwork
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnFeatures(Method):
+    """A method for tables, on principal components of images."""
+
+    method: Method  # What is fitted to the components
+    components: int = COMPONENTS  # How many, at most
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return self.method.name
+
+    @property
+    def fixed_coverages(self) -> tuple[float, ...] | None:
+        """Those of the method."""
+        return self.method.fixed_coverages
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> FeatureFit:
+        """Fit components to x, shape (n, …), and the method to the components."""
+        features = PixelPCA.of(np.asarray(x), self.components)
+        return FeatureFit(self.method.fit(features(np.asarray(x)), y, rng), features)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureFit(Fitted):
+    """A fitted method on features."""
+
+    fitted: Fitted
+    features: Embedding
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """What is believed at inputs of shape (n, …)."""
+        return self.fitted.predict(self.features(np.asarray(x)))
+
+
+def head_methods(
+    heads: Sequence[str], *, components: int | None = None, **options: Any
+) -> dict[str, Method]:
+    """Networks by the names of their heads; on principal components of images where asked.
+
+    Parameters
+    ----------
+    heads : sequence of str
+        Names of `howsure_studies.methods.deep.HEADS`.
+    components : int, optional
+        Principal components that the networks take; None for inputs that are tables.
+    **options
+        Of `howsure_studies.methods.deep.HeadNetwork`.
+
+    Raises
+    ------
+    InputError
+        If a head is unknown, or an option breaks its rule.
+
+    Examples
+    --------
+    >>> list(head_methods(["poisson", "gaussian"], epochs=5))
+    ['poisson', 'gaussian']
+    """
+    from howsure_studies.methods.deep import HeadNetwork
+
+    found: dict[str, Method] = {}
+    for head in heads:
+        method: Method = HeadNetwork(head=head, **options)
+        found[head] = (
+            method if components is None else OnFeatures(method=method, components=components)
+        )
+    return found
+
+
+def fit_methods(
+    methods: Mapping[str, Method],
+    tasks: Sequence[CongruenceTask],
+    *,
+    seeds: Sequence[int] | None = None,
+) -> list[dict[str, Fitted]]:
+    """Fit every method to the training part of every task.
+
+    Single networks with heads (`HeadNetwork`, alone or within `OnFeatures`) train as one batch,
+    all heads and all tasks together, and keep the epoch of least loss on the validation part.
+    Any other method is fitted by itself, to the training part alone.
+
+    Parameters
+    ----------
+    methods : mapping of str to Method
+        What is fitted.
+    tasks : sequence of CongruenceTask
+        What to.
+    seeds : sequence of int, optional
+        One a task; 0, 1, … by default. A method's draws depend on its own seed and name alone.
+
+    Returns
+    -------
+    list of dict of str to Fitted
+        One a task, in the order given.
+
+    Raises
+    ------
+    InputError
+        If there is no method or task, or not one seed a task; and as the methods have it.
+
+    Examples
+    --------
+    >>> from howsure_studies.methods.linear import LinearT
+    >>> from howsure_studies.congruence import wave_task
+    >>> list(fit_methods({"line": LinearT()}, [wave_task(rows=60)])[0])
+    ['line']
+    """
+    own = list(range(len(tasks))) if seeds is None else [int(seed) for seed in seeds]
+    if not methods or not tasks or len(own) != len(tasks):
+        raise InputError(
+            "methods and tasks must hold at least one, and seeds one a task, got "
+            f"{len(methods)}, {len(tasks)} and {len(own)}"
+        )
+    networks = {k: net for k, method in methods.items() if (net := _network(method)) is not None}
+    batched = _batched(methods, networks, tasks, own)
+    alone = [label for label in methods if label not in networks]
+    total, found = len(alone) * len(tasks), []
+    for place, (task, seed) in enumerate(zip(tasks, own, strict=True)):
+        fits = {label: batched[label, place] for label in networks}
+        for number, label in enumerate(alone):
+            rng = child(seed, "congruence fit", label)
+            with part_of(f"fitting {label}", place * len(alone) + number, total):
+                fits[label] = methods[label].fit(task.train.x, task.train.y, rng)
+        found.append({label: fits[label] for label in methods})
+    return found
+
+
+def _network(method: Method) -> HeadNetwork | None:
+    """The single network that a method trains, if it is one that can be batched."""
+    inner = method.method if isinstance(method, OnFeatures) else method
+    if not type(inner).__module__.startswith("howsure_studies.methods.deep."):
+        return None  # so that torch-free methods need nothing of that room
+    from howsure_studies.methods.deep import HeadNetwork
+
+    single = isinstance(inner, HeadNetwork) and inner.members == 1 and not inner.resampled
+    return inner if isinstance(inner, HeadNetwork) and single else None
+
+
+def _batched(
+    methods: Mapping[str, Method],
+    networks: Mapping[str, HeadNetwork],
+    tasks: Sequence[CongruenceTask],
+    seeds: Sequence[int],
+) -> dict[tuple[str, int], Fitted]:
+    """Networks of one recipe, trained as one whatever their heads and data."""
+    if not networks:
+        return {}
+    from howsure_studies.methods.deep import HeadFit, Member, train
+
+    widths = {k: m.components for k, m in methods.items() if isinstance(m, OnFeatures)}
+    views = {  # components are fitted once a task, for all methods that take as many
+        (width, place): PixelPCA.of(task.train.x, width)
+        for place, task in enumerate(tasks)
+        for width in {widths[label] for label in networks if label in widths}
+    }
+    recipes: dict[Any, list[tuple[str, int]]] = {}
+    for label, network in networks.items():
+        pairs = [(label, place) for place in range(len(tasks))]
+        recipes.setdefault(network.training, []).extend(pairs)
+    total = len(networks) * len(tasks)
+    found: dict[tuple[str, int], Fitted] = {}
+    for training, pairs in recipes.items():
+        tell("training networks", len(found), total)
+        members = []
+        for label, place in pairs:
+            view, task = views.get((widths.get(label, 0), place), _numbers), tasks[place]
+            held = (view(task.val.x), task.val.y)
+            members.append(Member(view(task.train.x), task.train.y, seed=seeds[place], held=held))
+        heads = [networks[label].head for label, _ in pairs]
+        trained = train(members, heads, training)
+        for (label, place), head, network_ in zip(pairs, heads, trained, strict=True):
+            fit, features = HeadFit((network_,), head), views.get((widths.get(label, 0), place))
+            found[label, place] = fit if features is None else FeatureFit(fit, features)
+    tell("training networks", len(found), total)
+    return found
+
+
+def _numbers(x: npt.NDArray[Any]) -> FloatArray:
+    return np.asarray(x, dtype=np.float64)

@@ -1,0 +1,610 @@
+"""The congruence study in a plan: its options, its worlds, a trial, and what is put together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar, final, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from howsure.core.convert import (
+    Bound,
+    Checked,
+    Count,
+    NonNegative,
+    filled,
+    from_options,
+    option_names,
+    plain,
+)
+from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
+from howsure.core.records import Record
+from howsure.core.registry import check_known
+from howsure.core.rng import child
+from howsure.inputs.encoders.encode import Transformer, encoder_named
+from howsure.predictions import Distribution, Samples
+from howsure_studies.congruence.experiments import (
+    Kind,
+    diagnosis,
+    monotonicity,
+    rejection,
+    robustness,
+)
+from howsure_studies.congruence.measure import (
+    TRUTH,
+    CongruenceMeasure,
+    TrueDistribution,
+    answer,
+    compare,
+    encoded,
+    own_features,
+)
+from howsure_studies.congruence.networks import OnFeatures, fit_methods
+from howsure_studies.congruence.result import (
+    CongruenceResult,
+    CongruenceStudies,
+    ModelBeliefs,
+    Robustness,
+    joined,
+    packed,
+    unpacked,
+)
+from howsure_studies.congruence.worlds import (
+    COMPONENTS,
+    CongruenceTask,
+    is_counted,
+    is_pictured,
+    is_simulated,
+    make_task,
+    source_of,
+    task_identity,
+)
+from howsure_studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    Study,
+    Trial,
+    TrialOutput,
+    make_method,
+    method_identity,
+    records_table,
+    stacked,
+)
+from howsure_studies.methods.deep import HeadNetwork
+from howsure_studies.methods.deep.heads import HEADS, CountHead
+from howsure_studies.methods.deep.modules.method import ImageFit, ImageNetwork
+from howsure_studies.methods.deep.modules.training import train_module
+from howsure_studies.methods.interface import Fitted, Method
+from howsure_studies.tasks import DataNotFoundError
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
+
+T = TypeVar("T")
+Experiment = Literal["correctness", "rejection", "monotonicity", "diagnosis", "robustness"]
+STUDIES: Final[tuple[Experiment, ...]] = get_args(Experiment)
+TRAINING: Final = (
+    *("layers", "epochs", "batch_size", "learning_rate", "penalty", "weight_decay"),
+    *("schedule", "keep", "initial", "warm", "standardise"),
+)
+"""Options of `HeadNetwork` that a plan sets for all heads."""
+_OWN: Final = ("task", "features")
+
+
+def _rising(value: tuple[float, ...], name: str) -> tuple[float, ...]:
+    if not all(first < second for first, second in pairwise((0.0, *value))):
+        raise InputError(f"{name} must rise from above 0, got {list(value)}")
+    return value
+
+
+def _over(whole: Any, own: Any) -> Any:
+    """A table of a plan with what a world says in place of some of it."""
+    if not (isinstance(whole, Mapping) and isinstance(own, Mapping)):
+        return own
+    return {**whole, **{key: _over(whole.get(key), value) for key, value in own.items()}}
+
+
+def _space(value: str, name: str) -> str:
+    if value not in _OWN and ":" not in value:
+        raise InputError(
+            f"{name} must be 'task', 'features' or an encoder that assess takes, such as "
+            f"'transformers:FOLDER' or 'MODULE:NAME', got {value!r}"
+        )
+    return value
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(Checked):
+    """Options with their defaults; those of `CongruenceMeasure` and `TRAINING` stand among them.
+
+    Attributes
+    ----------
+    studies : tuple of str
+        Which of `STUDIES`. A diagnosis needs a world whose truth is known, and is left out
+        elsewhere.
+    methods : tuple of str, optional
+        Labels of the methods that are meant; all if omitted. A world's own entry is the place.
+    reference : {"test", "val"}
+        The labelled rows S of correctness.
+    truth : bool
+        Whether the true distribution is judged as if it were a model, where it is known.
+    embedding : str
+        Where inputs are alike: ``task``, in the task's own embedding; ``features``, in each
+        model's own features; or as an encoder has it, by any name that
+        `howsure.inputs.encoders.encode` takes, such as ``open_clip:NAME/PRETRAINED`` or
+        ``MODULE:NAME``. A model by name takes worlds of images alone.
+    components : int
+        Principal components of images: of the embedding, and of what heads for tables take.
+    kinds : tuple of str, optional
+        Perturbations; by default as published, and blur of images alone.
+    severities : mapping of str to list of float
+        In place of the published.
+    trials : int
+        How often each perturbation is done.
+    resample : bool
+        Whether each takes a bootstrap sample of the test part.
+    gamma_of_y : {"each", "fixed"}
+        Whether γ of y is set anew for each perturbed part.
+    orders : int
+        Random orders behind p-values of rejection.
+    outliers : tuple of int
+        Rows spoilt, setting by setting.
+    distance : float
+        How far, in predicted standard deviations.
+    narrowing : float
+        What one prediction's standard deviation is multiplied by; 0 for no such setting.
+    absent : {"error", "skip"}
+        What becomes of worlds whose data are not on this machine.
+    measure : CongruenceMeasure
+        How CCE and ECE are measured.
+    training : mapping
+        Options of heads.
+    network : mapping, optional
+        Options of `ImageNetwork`, as ``backbone`` and ``recipe``. Where it is given, heads on
+        worlds of images are networks for images, trained one by one; else they are networks for
+        tables, on principal components. What a world says of it, as of its ``recipe``, stands
+        over what the plan says of all.
+
+    Examples
+    --------
+    >>> Options(**Options(trials=3).identity()).trials
+    3
+    """
+
+    studies: Annotated[tuple[Experiment, ...], filled] = STUDIES
+    methods: Annotated[tuple[str, ...], filled] | None = None
+    reference: Literal["test", "val"] = "test"
+    truth: bool = True
+    embedding: Annotated[str, _space] = "task"
+    components: Count = COMPONENTS
+    kinds: tuple[Kind, ...] | None = None
+    severities: Mapping[Kind, Annotated[tuple[float, ...], _rising]] = field(default_factory=dict)
+    trials: Count = 5
+    resample: bool = True
+    gamma_of_y: Literal["each", "fixed"] = "each"
+    orders: Count = 999
+    outliers: tuple[Count, ...] = (1, 2, 5)
+    distance: NonNegative = 10.0
+    narrowing: Annotated[float, Bound(0.0, 1.0)] = 1e-3
+    absent: Literal["error", "skip"] = "error"
+    measure: CongruenceMeasure = field(default_factory=CongruenceMeasure)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    network: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, plan: Plan, world: str | None = None) -> Options:
+        """Check those of a plan, or of one of its worlds."""
+        for key in plan.options:
+            check_known(key, NAMES, "option of study 'congruence'")
+        entry = {} if world is None else plan.worlds[world]
+        own = {key: entry[key] for key in entry if key in NAMES}
+        if isinstance(own.get("network"), Mapping) and "network" in plan.options:
+            own["network"] = _over(plan.options["network"], own["network"])
+        given = {**plan.options, **own}
+        if given.get("draws") == "exact":
+            given["draws"] = None
+        training = {key: given.pop(key) for key in TRAINING if key in given}
+        found = from_options(cls, {**given, "training": training}, "option")
+        for label in found.methods or ():
+            check_known(label, plan.methods, "methods")
+        return found
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the results of a trial, as plain values; training is the methods' own."""
+        names = ["reference", "embedding", "measure"]
+        if "monotonicity" in self.studies:
+            names += ["kinds", "severities", "trials", "resample", "gamma_of_y"]
+        names += ["orders"] * ("rejection" in self.studies)
+        if "robustness" in self.studies:
+            names += ["outliers", "distance", "narrowing"]
+        told = plain(self)
+        return {"studies": sorted(self.studies), **{name: told[name] for name in names}}
+
+
+NAMES: Final = (*(n for n in option_names(Options) if n != "training"), *TRAINING)
+"""All options that a plan or a world may set."""
+COVERAGES: Final = (0.9,)
+"""For methods that fix theirs when they are made; such methods give no distribution of y."""
+_ENDS: Final = (0.025, 0.975)
+_HEADED: Final = "head_regressor"
+_PICTURED: Final = "image_network"
+_ASIDE: Final = 0.1
+"""Has no effect but that the best epoch may be kept: the rows set aside are the validation part."""
+_World = tuple[dict[str, Any], dict[str, str]]
+_Chosen = tuple[Method, Mapping[str, Any]]
+"""A method, and the plan's words for it with what the plan says of all heads."""
+
+
+def run_studies(trial: Trial) -> TrialOutput:
+    """Fit the methods of a trial once, and do all its experiments with them."""
+    told = trial.identity
+    task = make_task(told["world"], trial.context["files"])
+    options, seed = Options(**told["options"]), told["seed"]
+    methods = {
+        label: _on(task, make_method(label, entry, COVERAGES), told["world"])
+        for label, entry in trial.context["methods"].items()
+    }
+    fits = fit_all(methods, task, seed)
+    if told["truth"]:
+        fits[TRUTH] = TrueDistribution(task)
+    parts = [model_studies(task, label, fit, options, seed) for label, fit in fits.items()]
+    studies = joined(parts)
+    arrays, facts = packed(studies)
+    return TrialOutput(arrays=arrays, keys={**trial.labels, "seed": seed}, facts=facts)
+
+
+def _on(task: CongruenceTask, method: Method, world: Mapping[str, Any]) -> Method:
+    """Methods for tables see principal components of images."""
+    if not task.images or isinstance(method, ImageNetwork):
+        return method
+    return OnFeatures(method=method, components=world["components"])
+
+
+def fit_all(methods: Mapping[str, Method], task: CongruenceTask, seed: int) -> dict[str, Fitted]:
+    """Fit every method to the training part.
+
+    Heads train as one batch. Networks for images and for heads choose their epoch by the
+    validation part; any other method sees the training part alone.
+    """
+    others = {k: method for k, method in methods.items() if not isinstance(method, ImageNetwork)}
+    found = fit_methods(others, [task], seeds=[seed])[0] if others else {}
+    for label, method in methods.items():
+        if isinstance(method, ImageNetwork):
+            found[label] = image_fit(method, task, label, seed)
+    return {label: found[label] for label in methods}
+
+
+def image_fit(method: ImageNetwork, task: CongruenceTask, label: str, seed: int) -> ImageFit:
+    """Train networks for images, with the validation part as rows set aside."""
+    own = int(child(seed, "congruence fit", label).integers(2**63 - 1))
+    networks = tuple(
+        train_module(
+            task.train.x,
+            task.train.y,
+            head=method.head,
+            backbone=method.backbone,
+            recipe=method.recipe,
+            rng=child(own, "member", member),
+            held=(task.val.x, task.val.y),
+            scaling=method.scaling,
+        )
+        for member in range(method.members)
+    )
+    return ImageFit(networks)
+
+
+def model_studies(
+    task: CongruenceTask, label: str, fit: Fitted, options: Options, seed: int
+) -> CongruenceStudies:
+    """All experiments with one fitted model; what has no answer is left out, with a note."""
+    notes: list[str] = []
+    if options.embedding == "features":
+        task = replace(task, embed=own_features(fit), kernel="auto", bandwidth=None)
+    elif options.embedding != "task":
+        space = encoded(options.embedding, images=task.images)
+        task = replace(task, embed=space, kernel="auto", bandwidth=None)
+        notes.append(f"Inputs are compared by the vectors of {options.embedding}.")
+    models, how = {label: fit}, options.measure
+    kinds = options.kinds
+    if kinds is not None:  # blur is for images alone
+        kinds = tuple(kind for kind in kinds if kind != "blur" or task.images)
+
+    def tried(study: Experiment, do: Callable[[], T]) -> T | None:
+        if study not in options.studies:
+            return None
+        try:
+            return do()
+        except UnanswerableError as error:
+            notes.append(f"{label} has no {study}: {error}")
+            return None
+
+    def spoilt() -> Robustness:
+        judged = answer(fit, task.test, task.embed, model=label)
+        return robustness(
+            judged,
+            outliers=tuple(number for number in options.outliers if number <= judged.n),
+            distance=options.distance,
+            narrowing=options.narrowing or None,
+            counts=task.counts,
+            measure=how.of_task(task),
+            seed=seed,
+        )
+
+    result = tried(
+        "correctness",
+        lambda: compare(
+            {}, [task], measure=how, seeds=[seed], reference=options.reference, fits=[models]
+        ),
+    )
+    withheld = tried(
+        "rejection",
+        lambda: rejection(task, models, measure=how, replicates=options.orders, seed=seed),
+    )
+    trend = tried(
+        "monotonicity",
+        lambda: (
+            None
+            if kinds == ()
+            else monotonicity(
+                task,
+                models,
+                kinds=kinds,
+                severities=options.severities,
+                trials=options.trials,
+                resample=options.resample,
+                output_bandwidth=options.gamma_of_y,
+                measure=how,
+                seed=seed,
+            )
+        ),
+    )
+    known = tried(
+        "diagnosis",
+        lambda: (
+            {}
+            if task.truth is None
+            else diagnosis(task, models, measure=replace(how, draws=None), seed=seed)
+        ),
+    )
+    robust = tried("robustness", spoilt)
+    return CongruenceStudies(
+        task=task.name,
+        units=task.units,
+        counts=task.counts,
+        result=result or CongruenceResult(runs=()),
+        rejections=tuple((withheld or {}).values()),
+        monotonicity=trend,
+        diagnoses=tuple((known or {}).values()),
+        robustness=() if robust is None else (robust,),
+        beliefs=_predicted(label, fit, task, seed),
+        seed=seed,
+        notes=tuple(notes),
+    )
+
+
+def _predicted(
+    label: str, fit: Fitted, task: CongruenceTask, seed: int
+) -> tuple[ModelBeliefs, ...]:
+    """Predictions of the test part; none if the model has failed, or gives no distribution."""
+    try:
+        law = fit.predict(task.test.x).outcome
+    except UnanswerableError:
+        return ()
+    if not isinstance(law, Distribution | Samples):
+        return ()
+    x, y, ends = task.test.x, task.test.y, law.quantile(_ENDS)
+    single = x.ndim < 3 and x.size == len(y)
+    found = ModelBeliefs(
+        model=label,
+        y=y,
+        point=law.point(),
+        lower=ends[:, 0],
+        upper=ends[:, 1],
+        x=np.asarray(x.reshape(-1), dtype=np.float64) if single else None,
+        pit=law.cdf(y),
+        seed=seed,
+    )
+    return (found,)
+
+
+@final
+class CongruenceStudy(Study):
+    """The experiments of Young and others: a trial fits methods once for all of them.
+
+    A world is one of `howsure_studies.congruence.worlds.NAMED` or a set of photographs, with
+    options of its maker, or a ``table`` of one's own with its ``target``; it may set any
+    option of the plan for itself. A method is the name of a head, which stands for a
+    `HeadNetwork` of a table's columns or of principal components of images, or any method of
+    howsure's or one's own. Heads for counts are left out where y counts nothing. Networks for
+    images choose their epoch by the validation part, as heads do.
+
+    Single networks with heads train as one batch, in one trial a world and seed; every other
+    method is a trial of its own. So a head more means that the heads of a world are trained
+    again, and no other method. Labels of methods seed their draws, and are part of a trial's
+    identity. Options of a plan are those of `Options`.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str] = "congruence"
+    version: ClassVar[int] = 1
+    headline: ClassVar[tuple[str, ...]] = (
+        *("mean_cce", "ece", "nll", "mae"),
+        *("rejection_gain_mae", "cce_error_spearman", "cce_steps_up"),
+    )
+
+    def trials(self, plan: Plan) -> tuple[Trial, ...]:
+        """World by world and seed by seed: the truth, heads together, and other methods."""
+        Options.of(plan)
+        if TRUTH in plan.methods:
+            raise InputError(f"a method must not be called {TRUTH!r}, the world's own distribution")
+        found = [
+            trial
+            for label in _present(plan)
+            for seed in plan.seeds
+            for trial in self._of_world(plan, label, seed)
+        ]
+        if not found:
+            raise InputError("a plan must have a method that fits one of its worlds, got none")
+        return tuple(found)
+
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
+        """Fit the methods, and do all studies."""
+        return run_studies(trial)
+
+    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+        """One `CongruenceStudies` of each world and seed, named as the plan does."""
+        groups: dict[tuple[str, int], list[Trial]] = {}
+        for trial in trials:
+            groups.setdefault((trial.labels["world"], trial.identity["seed"]), []).append(trial)
+        results: dict[str, list[CongruenceStudies]] = {}
+        tables: list[pa.Table] = []
+        for (world, seed), parts in groups.items():
+            read = [unpacked(store.arrays(t.address), store.entry(t.address).facts) for t in parts]
+            studies = joined(read, world, (*plan.methods, TRUTH))
+            results.setdefault(world, []).append(studies)
+            for (place, method), records in _by_place(studies, world).items():
+                keys: Mapping[str, str | int] = {"world": place, "method": method, "seed": seed}
+                tables.append(records_table(records, keys))
+        return Combined(table=stacked(tables), results=results)
+
+    def page(
+        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
+    ) -> Document:
+        """See `howsure_studies.congruence.congruence_report`."""
+        from howsure_studies.congruence.page import congruence_report
+
+        return congruence_report(combined.results, facts=facts, command=command)
+
+    def _of_world(self, plan: Plan, label: str, seed: int) -> Iterator[Trial]:
+        options, world = Options.of(plan, label), _world(plan, label, seed)
+        pictured = is_pictured(world[0])
+        _check_encoder(options.embedding, label, pictured=pictured)
+        chosen = {
+            method: made
+            for method, made in _methods(plan, options, images=pictured).items()
+            if is_counted(world[0]) or not _counts(made[0])
+        }
+        batch = {label: made for label, made in chosen.items() if _together(made[0])}
+        groups = [{method: made} for method, made in chosen.items() if method not in batch]
+        known = is_simulated(world[0]) and options.embedding != "features"
+        if known and options.truth and "correctness" in options.studies:
+            plain = Options(
+                studies=("correctness",),
+                reference=options.reference,
+                embedding=options.embedding,
+                measure=options.measure,
+            )
+            yield self._trial(label, world, {}, plain, seed)
+        for group in ([batch] if batch else []) + groups:
+            yield self._trial(label, world, group, options, seed)
+
+    def _trial(
+        self, label: str, world: _World, group: Mapping[str, _Chosen], options: Options, seed: int
+    ) -> Trial:
+        identity, files = world
+        methods = {k: method_identity(made, entry) for k, (made, entry) in group.items()}
+        return self.trial(
+            {
+                "world": identity,
+                "methods": methods,
+                "truth": not group,
+                "options": options.identity(),
+                "seed": seed,
+            },
+            {"world": label, "method": ", ".join(group) or TRUTH},
+            {
+                "files": files,
+                "methods": {k: dict(entry) for k, (_, entry) in group.items()},
+                "source": source_of(identity),
+            },
+        )
+
+
+def _check_encoder(embedding: str, label: str, *, pictured: bool) -> None:
+    """Refuse an encoder that does not take what the inputs of a world are."""
+    if embedding in _OWN:
+        return
+    meant = encoder_named(embedding, "embedding")
+    if isinstance(meant, str) and not pictured:
+        raise InputError(
+            f"embedding {embedding!r} is a model of texts or images, but x of world {label!r} is "
+            "a vector: set embedding='task' for that world"
+        )
+    if isinstance(meant, Transformer) and pictured:
+        raise InputError(
+            f"embedding {embedding!r} must be a callable that takes a list of images for world "
+            f"{label!r}, got an object with a method transform"
+        )
+
+
+def _world(plan: Plan, label: str, seed: int) -> _World:
+    entry = {key: value for key, value in plan.worlds[label].items() if key not in NAMES}
+    components = Options.of(plan, label).components
+    return task_identity(label, entry, plan.folder, seed=seed, components=components)
+
+
+def _methods(plan: Plan, options: Options, *, images: bool) -> dict[str, _Chosen]:
+    """The methods that are meant; heads take what the plan says of all of them."""
+    pictured = None if options.network is None or not images else dict(options.network)
+    found: dict[str, _Chosen] = {}
+    for label, entry in plan.methods.items():
+        if options.methods is not None and label not in options.methods:
+            continue
+        words = dict(entry)
+        if words.get("method") in HEADS:
+            kind = _HEADED if pictured is None else _PICTURED
+            words = {**words, "method": kind, "head": words["method"]}
+        if words.get("method") == _PICTURED:
+            words = {"validation": _ASIDE, **(pictured or {}), **words}
+        if words.get("method") == _HEADED:
+            words = {**options.training, **words}
+        found[label] = (make_method(label, words, COVERAGES), words)
+    return found
+
+
+def _together(method: Method) -> bool:
+    """Whether a method is one network with a head, so that it trains with others as a batch."""
+    return isinstance(method, HeadNetwork) and method.members == 1 and not method.resampled
+
+
+def _counts(method: Method) -> bool:
+    """Whether a method's head is for counts alone."""
+    return isinstance(getattr(method, "head", None), CountHead)
+
+
+def _present(plan: Plan) -> list[str]:
+    """Labels of the worlds whose data are on this machine; all, where none may be absent."""
+    there, lost = [], {}
+    for label in plan.worlds:
+        try:
+            _world(plan, label, plan.seeds[0])
+            there.append(label)
+        except DataNotFoundError as error:
+            if Options.of(plan, label).absent == "error":
+                raise
+            lost[label] = error
+    if not there:
+        raise next(iter(lost.values()))
+    if lost:
+        told = f"left out, as their data are not on this machine: {', '.join(lost)}"
+        warnings.warn(f"{told}; see howsure data get NAME", HowsureWarning, stacklevel=2)
+    return there
+
+
+def _by_place(studies: CongruenceStudies, world: str) -> dict[tuple[str, str], list[Record]]:
+    """Records by world and model; perturbations and spoilt rows stand as worlds of their own."""
+    found: dict[tuple[str, str], list[Record]] = {}
+    for record in studies.records():
+        place, told = world, record.group.rpartition("=")[2]
+        if record.metric == "cce_steps_up":
+            place = f"{world}: {told}"
+        elif "rows_changed" in record.options:
+            place = f"{world}: {record.options['rows_changed']:g} rows, {told}"
+        found.setdefault((place, record.model), []).append(record)
+    return found

@@ -1,0 +1,600 @@
+"""What the congruence study takes its data from: known distributions, and tasks in three parts.
+
+The discrete wave, drawn cells, pictures of blood, rotated digits, published photographs, and
+tables or images of one's own; and which of them a plan's worlds are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from inspect import signature
+from pathlib import Path
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+from howsure.core.convert import Positive, check_whole, checked
+from howsure.core.errors import InputError
+from howsure.core.registry import check_known, unknown
+from howsure.core.rng import child
+from howsure.metrics.congruence import Belief, Mixtures, Normals, Support
+from howsure.predictions import Distribution
+from howsure.predictions.counts import ConwayMaxwellPoisson
+from howsure.predictions.laws import Law, Parameters
+from howsure_studies.engine import (
+    absolute,
+    canonical,
+    check_options,
+    complete_numbers,
+    numbers_hash,
+)
+from howsure_studies.methods.options import made
+from howsure_studies.tasks import Part, Source, find_folder
+from howsure_studies.tasks.images import (
+    BLOOD,
+    DIGITS,
+    image_names,
+    image_task,
+    read_blood,
+    rotated_digits,
+    settled,
+    settled_source,
+)
+
+Embedding = Callable[[npt.NDArray[Any]], FloatArray]
+TAU: Final = 2.0 * np.pi
+PARTS: Final = ("train", "val", "test")
+COMPONENTS: Final = 64
+"""Principal components of images, at most."""
+PHOTOGRAPHS: Final = image_names("congruence")
+_MOST_SIDE: Final = 64
+"""Pixels a side of photographs for principal components; of more, they would fill the memory."""
+_TOP: Final = 30.0
+_TINY: Final = 1e-9
+_CELLS: Final = 4_000_000
+_SIZES: Final = ("train", "val", "test", "side", "broken", "complete")
+_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "aaf": _SIZES,
+    "eva": _SIZES,
+    "fg-net": (*_SIZES, "grey", "persons"),
+    "coco-people": (*_SIZES, "crowds"),
+}
+"""What a plan may say of photographs."""
+_REAL: Final = {"blood": ("bccd", BLOOD), "digits": ("mnist", DIGITS)}
+_TABLE: Final = ("target", "features", "counts", "units", "shares")
+
+
+@final
+class FallingCounts(Law):
+    """Laws of top − K, K a Conway–Maxwell–Poisson count: p(k) ∝ (μᵏ/k!)^ν.
+
+    Parameters of a law: ``mu`` (0 or more), ``nu`` (above 0) and ``top`` (whole).
+    """
+
+    __slots__ = ()
+    name = "falling_counts"
+    discrete = True
+    parameters = ("mu", "nu", "top")
+
+    def check(self, parameters: Parameters) -> None:
+        """Raise `InputError` where a parameter leaves its domain."""
+        if (parameters["top"] != np.floor(parameters["top"])).any():
+            raise InputError(f"top must be whole, got {parameters['top']}")
+        self._law(parameters)
+
+    def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """P(Y ≤ y)."""
+        k, law = self._below(y, parameters)
+        return np.asarray(1.0 - law.cdf(np.ravel(np.ceil(k)) - 1.0).reshape(k.shape))
+
+    def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
+        """Smallest y with P(Y ≤ y) ≥ level."""
+        # y = top − k with k the largest that leaves P(K < k) ≤ 1 − level.
+        law = self._law(parameters)
+        found = law.quantile(1.0 - level)
+        kept = law.cdf(found) <= 1.0 - level
+        return np.asarray(parameters["top"] - found - kept)
+
+    def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """Log probability; −∞ where y cannot be."""
+        k, law = self._below(y, parameters)
+        return np.asarray(law.log_pmf(np.ravel(k)).reshape(k.shape))
+
+    def mean(self, parameters: Parameters) -> FloatArray:
+        """Expected value."""
+        return np.asarray(parameters["top"] - self._law(parameters).mean())
+
+    def sd(self, parameters: Parameters) -> FloatArray:
+        """Standard deviation."""
+        return np.asarray(np.sqrt(self._law(parameters).variance()))
+
+    def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
+        """Draws, shape (n, size)."""
+        return np.asarray(parameters["top"][:, None] - self._law(parameters).sample(rng, size))
+
+    @staticmethod
+    def _law(parameters: Parameters) -> ConwayMaxwellPoisson:
+        mu, nu = np.broadcast_arrays(parameters["mu"], parameters["nu"])
+        return ConwayMaxwellPoisson(np.ravel(mu), np.ravel(nu))
+
+    def _below(
+        self, y: FloatArray, parameters: Parameters
+    ) -> tuple[FloatArray, ConwayMaxwellPoisson]:
+        """What is left to the top, and one law for each number of it."""
+        y, mu, nu, top = np.broadcast_arrays(
+            y, parameters["mu"], parameters["nu"], parameters["top"]
+        )
+        return np.asarray(top - y), self._law({"mu": mu, "nu": nu})
+
+
+def wave_law(x: FloatArray) -> Distribution:
+    """The law of y on the discrete wave: 30 − K, p(k) ∝ (λᵏ/k!)⁵ with λ = 10 sin x + 10."""
+    rate = np.maximum(10.0 * np.sin(np.ravel(x)) + 10.0, _TINY)
+    return Distribution(FallingCounts(), {"mu": rate, "nu": 5.0, "top": _TOP})
+
+
+def draw_wave(seed: int, rows: int) -> tuple[FloatArray, FloatArray, np.random.Generator]:
+    """Inputs uniform on (0, 2π) and outcomes of the discrete wave, and the generator after them."""
+    rng = child(seed, "discrete wave")
+    x = rng.uniform(0.0, TAU, rows)
+    return x, wave_law(x).sample(rng, 1)[:, 0], rng
+
+
+def law_distance(first: Belief, second: Belief, gamma: float) -> FloatArray:
+    """Exact distance of two laws of one y in each row, in the space of a Gaussian kernel.
+
+    ‖μ₁ − μ₂‖ with μ the mean embedding of a law under κ(a, b) = exp(−γ(a − b)²): the quantity
+    that a conditional congruence error estimates, when λ falls to 0 and the reference grows.
+    """
+    checked(gamma, Positive, "gamma")
+    if len(first) != len(second):
+        raise InputError(f"second must have {len(first)} rows, got {len(second)}")
+    one, two = _atoms(first), _atoms(second)
+    mean, spread = (np.concatenate(pair, axis=1) for pair in zip(one[:2], two[:2], strict=True))
+    weight = np.concatenate([one[2], -two[2]], axis=1)
+    squares = np.empty(len(mean))
+    step = max(1, _CELLS // mean.shape[1] ** 2)
+    for start in range(0, len(mean), step):
+        rows = slice(start, start + step)
+        gap = mean[rows, :, None] - mean[rows, None, :]
+        wide = 1.0 + 2.0 * gamma * (spread[rows, :, None] ** 2 + spread[rows, None, :] ** 2)
+        kernel = np.exp(-gamma * gap**2 / wide) / np.sqrt(wide)
+        squares[rows] = np.einsum("ia,iab,ib->i", weight[rows], kernel, weight[rows])
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _atoms(belief: Belief) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means, sds and weights of what each row's law is made of, each of shape (n, a)."""
+    if isinstance(belief, Normals) and belief.outputs == 1:
+        return belief.mean, belief.sd, np.ones_like(belief.mean)
+    if isinstance(belief, Mixtures):
+        return belief.means, belief.sds, belief.weights
+    if isinstance(belief, Support):
+        values = np.broadcast_to(belief.values, belief.probabilities.shape)
+        return values, np.zeros(values.shape), belief.probabilities
+    raise InputError(
+        f"belief must be Normals of one output, Mixtures or Support, got {type(belief).__name__}"
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CongruenceTask:
+    """What is predicted from what, in three parts, and in which space inputs are alike.
+
+    Attributes
+    ----------
+    name : str
+        What reports call it.
+    train, val, test : Part
+        Rows to fit, to choose an epoch or a reference by, and to judge by.
+    embed : callable
+        Inputs of shape (n, …) to embeddings of shape (n, e).
+    counts : bool
+        Whether y counts something.
+    units : str
+        Of y.
+    kernel : str
+        Of embeddings, as in `howsure.metrics.congruence.cce`; ``auto`` is ``polynomial`` for more
+        than 16 columns and ``rbf`` otherwise.
+    bandwidth : str or float, optional
+        Of that kernel; a number is γ.
+    truth : callable, optional
+        The law of y at inputs, where the world is simulated.
+
+    Raises
+    ------
+    InputError
+        If y of a task of counts holds anything else.
+
+    Examples
+    --------
+    >>> task = wave_task(rows=50)
+    >>> len(task.train), len(task.val), len(task.test), task.counts
+    (40, 5, 5, True)
+    """
+
+    name: str
+    train: Part
+    val: Part
+    test: Part
+    embed: Embedding
+    counts: bool = False
+    units: str = "y"
+    kernel: str = "auto"
+    bandwidth: str | float | None = None
+    truth: Callable[[npt.NDArray[Any]], Distribution] | None = None
+
+    def __post_init__(self) -> None:
+        for which in PARTS:
+            y = self.part(which).y
+            if self.counts and ((y < 0) | (y != np.floor(y))).any():
+                raise InputError(f"y of {which} must hold counts (0, 1, 2, …), got others")
+
+    def part(self, which: str) -> Part:
+        """A part by name."""
+        check_known(which, PARTS, "part")
+        found: Part = getattr(self, which)
+        return found
+
+    @property
+    def images(self) -> bool:
+        """Whether inputs are images."""
+        return bool(self.train.x.ndim == 4)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PixelPCA:
+    """Principal components of images (or rows), fitted once."""
+
+    center: FloatArray
+    axes: FloatArray
+
+    @classmethod
+    def of(cls, x: npt.NDArray[Any], components: int = COMPONENTS) -> PixelPCA:
+        """Fit."""
+        check_whole(components, "components")
+        flat = plain_rows(x)
+        if len(flat) < 2:
+            raise InputError(f"x must have at least 2 rows, got {len(flat)}")
+        from sklearn.decomposition import PCA
+
+        most = min(int(components), min(flat.shape))
+        solver = "full" if most >= 0.5 * min(flat.shape) else "randomized"
+        fitted = PCA(most, svd_solver=solver, random_state=0).fit(flat)
+        return cls(np.asarray(fitted.mean_), np.asarray(fitted.components_.T))
+
+    def __call__(self, x: npt.NDArray[Any]) -> FloatArray:
+        """Scores of rows, shape (n, e)."""
+        flat = plain_rows(x)
+        if flat.shape[1] != len(self.center):
+            raise InputError(f"x must hold {len(self.center)} numbers a row, got {flat.shape[1]}")
+        scores: FloatArray = (flat - self.center) @ self.axes
+        return scores
+
+
+def plain_rows(x: npt.NDArray[Any]) -> FloatArray:
+    """Inputs as they are, one row each: the embedding of tables."""
+    array = np.asarray(x)
+    return np.asarray(array.reshape(len(array), -1), dtype=np.float64)
+
+
+def wave_task(seed: int = 0, *, rows: int = 1000) -> CongruenceTask:
+    """The discrete wave: 80 per cent to train on, 10 to choose the epoch by, 10 to judge by.
+
+    Parameters
+    ----------
+    seed : int
+        Fixes the data.
+    rows : int
+        Rows in all, at least 30.
+
+    Raises
+    ------
+    InputError
+        If there are fewer rows.
+
+    Notes
+    -----
+    Of the authors of the double Poisson network; x is one column, and γ of x is 0.5, as in figure
+    2 of Young et al. 2025.
+
+    Examples
+    --------
+    >>> wave_task(rows=100).bandwidth
+    0.5
+    """
+    check_whole(rows, "rows", 30)
+    x, y, rng = draw_wave(seed, rows)
+    order = rng.permutation(rows)
+    parts = _cut(x[:, None], y, order, (int(0.8 * rows), int(0.9 * rows)))
+    return CongruenceTask(
+        name="discrete wave",
+        **parts,
+        embed=plain_rows,
+        counts=True,
+        units="counts",
+        kernel="rbf",
+        bandwidth=0.5,
+        truth=wave_law,
+    )
+
+
+def array_task(
+    name: str,
+    x: npt.NDArray[Any],
+    y: npt.ArrayLike,
+    *,
+    counts: bool = False,
+    units: str = "y",
+    seed: int = 0,
+    embed: Embedding | None = None,
+    shares: tuple[float, float] = (0.7, 0.1),
+) -> CongruenceTask:
+    """A task of rows or images of one's own, split at random."""
+    inputs, rows = np.asarray(x), len(x)
+    cuts = (round(shares[0] * rows), round((shares[0] + shares[1]) * rows))
+    if min(cuts[0], cuts[1] - cuts[0], rows - cuts[1]) < 2:
+        raise InputError(f"shares must leave at least 2 of {rows} rows to each part, got {shares}")
+    target = np.asarray(y, dtype=np.float64)
+    if target.shape != (rows,):
+        raise InputError(f"y must have shape ({rows},), got {target.shape}")
+    parts = _cut(inputs, target, child(seed, "congruence split").permutation(rows), cuts)
+    chosen = embed or _embedding(parts["train"].x)
+    return CongruenceTask(name=name, **parts, embed=chosen, counts=counts, units=units)
+
+
+def image_parts_task(
+    name: str,
+    parts: Mapping[str, Any],
+    *,
+    counts: bool,
+    units: str,
+    components: int = COMPONENTS,
+    most: int | None = None,
+) -> CongruenceTask:
+    """A task of images already split, embedded by principal components of the training part.
+
+    Where images have a side of more than `most` pixels, these are of the means over the smallest
+    squares of pixels that leave no more.
+    """
+    missing = [which for which in PARTS if which not in parts]
+    if missing:
+        raise InputError(f"parts must hold train, val and test, got none called {missing[0]!r}")
+    embed = _components(parts["train"].x, components, most)
+    return CongruenceTask(name=name, **parts, embed=embed, counts=counts, units=units)
+
+
+_SIMULATED: Final[Mapping[str, Any]] = {"recipe": "direct"}
+"""Cells as the simulator draws them: their count is a matter of light, which components hold."""
+
+
+def cells_task(
+    seed: int = 0,
+    *,
+    train: int = 2000,
+    val: int = 500,
+    test: int = 1000,
+    folder: str | None = None,
+    source: Source | None = None,
+    shortcut: bool = True,
+    components: int = COMPONENTS,
+) -> CongruenceTask:
+    """Fluorescent cells, to be counted; see `howsure_studies.tasks.images.image_task`."""
+    sizes = {"train": train, "val": val, "test": test}
+    own: dict[str, Any] = {"folder": folder, "source": source, "shortcut": shortcut}
+    if image_task("cells", **own).source == "drawn":
+        own |= _SIMULATED
+    own |= {"seed": seed, **sizes}
+    return photographs_task("cells", counts=True, components=components, units="cells", **own)
+
+
+def photographs_task(
+    name: str, *, counts: bool, components: int, units: str | None = None, **options: Any
+) -> CongruenceTask:
+    """Images of `howsure_studies.tasks.images.image_task`, its tests one after the other."""
+    images = image_task(name, **options)
+    parts = {which: images.part(which) for which in ("train", "val")} | {"test": images.test}
+    own = images.units if units is None else units
+    return image_parts_task(
+        name, parts, counts=counts, units=own, components=components, most=_MOST_SIDE
+    )
+
+
+def blood_task(
+    folder: str | None = None, *, shrink: int = 5, components: int = COMPONENTS
+) -> CongruenceTask:
+    """Pictures of blood with red cells to be counted; see `read_blood`."""
+    parts = read_blood(folder, shrink=shrink)
+    return image_parts_task("blood", parts, counts=True, units="red cells", components=components)
+
+
+def digits_task(
+    seed: int = 0,
+    *,
+    folder: str | None = None,
+    rows: int | None = None,
+    most: float = 60.0,
+    components: int = COMPONENTS,
+) -> CongruenceTask:
+    """Rotated digits, whose angle is to be predicted; see `rotated_digits`."""
+    parts = rotated_digits(folder, rows=rows, most=most, seed=seed)
+    return image_parts_task("digits", parts, counts=False, units="degrees", components=components)
+
+
+TASKS: Final[Mapping[str, Callable[..., CongruenceTask]]] = {
+    "discrete-wave": wave_task,
+    "cells": cells_task,
+    "digits": digits_task,
+    "blood": blood_task,
+}
+"""Makers of tasks by name; all but ``blood`` take a seed."""
+
+
+def congruence_task(name: str, *, seed: int = 0, **options: Any) -> CongruenceTask:
+    """A task by name, with the options of its maker."""
+    check_known(name, TASKS, "task")
+    given = options if name == "blood" else {"seed": seed, **options}
+    found: CongruenceTask = made(TASKS[name], given, f"task {name!r}")
+    return found
+
+
+def _components(x: npt.NDArray[Any], components: int, most: int | None) -> Embedding:
+    """Principal components of images, fitted when they are first asked for."""
+    longest = max(x.shape[1:3])
+    width = 1 if most is None else -(-longest // most)
+
+    @cache
+    def fitted() -> PixelPCA:
+        return PixelPCA.of(_coarse(x, width), components)
+
+    check_whole(components, "components")
+    return lambda rows: fitted()(_coarse(np.asarray(rows), width))
+
+
+def _coarse(x: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
+    """Means over squares of so many pixels a side; what is left at the far edges is dropped."""
+    if width == 1:
+        return x
+    n, high, wide, channels = x.shape
+    rows, columns = high // width, wide // width
+    cut = x[:, : rows * width, : columns * width]
+    squares = cut.reshape(n, rows, width, columns, width, channels)
+    return np.asarray(squares.mean(axis=(2, 4), dtype=np.float64))
+
+
+def _embedding(x: npt.NDArray[Any]) -> Embedding:
+    if x.ndim > 2:
+        return PixelPCA.of(x)
+    sd = plain_rows(x).std(axis=0, ddof=1)
+    unit = np.where(sd > 0, sd, 1.0)
+    return lambda rows: np.asarray(plain_rows(rows) / unit)
+
+
+def _cut(
+    x: npt.NDArray[Any], y: FloatArray, order: npt.NDArray[np.int64], cuts: Sequence[int]
+) -> dict[str, Any]:
+    """The rows of each part, in a random order."""
+    return {
+        name: Part(x=x[rows], y=y[rows], ids=rows.astype(np.str_))
+        for name, rows in zip(PARTS, np.split(order, list(cuts)), strict=True)
+    }
+
+
+NAMED: Final[Mapping[str, str]] = {"wave": "discrete-wave", **{name: name for name in TASKS}}
+"""Names of tasks by those that plans have for them."""
+
+
+def task_identity(
+    label: str, entry: Mapping[str, Any], folder: Path, *, seed: int, components: int
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What decides a task, and where its files lie."""
+    if ("world" in entry) == ("table" in entry):
+        raise InputError(f"world {label!r} must have one of world and table, got {list(entry)}")
+    if "table" in entry:
+        return _table_identity(label, entry, folder, seed)
+    name = entry["world"]
+    known = (*NAMED, *PHOTOGRAPHS)
+    if name not in known:
+        raise InputError(unknown(str(name), known, f"world {label!r}"))
+    own = {key: value for key, value in entry.items() if key not in ("world", "folder")}
+    files = {}
+    if "folder" in entry:
+        files["folder"] = absolute(folder, entry["folder"])
+    if name in PHOTOGRAPHS:
+        check_options(label, entry, ("world", "folder", *_OPTIONS[name]))
+        image_task(name, seed=seed, folder=files.get("folder"), **own)
+    else:
+        options = set(signature(TASKS[NAMED[name]]).parameters) - {"seed", "components"}
+        check_options(label, entry, ("world", *sorted(options)))
+        if name in _REAL and not files:
+            find_folder(*_REAL[name])
+        if name == "cells":
+            own = settled(
+                image_task(name, folder=files.get("folder"), **own), {**own, **_SIMULATED}
+            )
+    identity = {"task": NAMED.get(name, name), **own}
+    if name != "blood":
+        identity["seed"] = seed
+    if NAMED.get(name) != "discrete-wave":
+        identity["components"] = components
+    return identity, files
+
+
+def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> CongruenceTask:
+    """The task of an identity; the last is remembered, for drawing and components take time."""
+    return _made(canonical(identity), canonical(files))
+
+
+def is_counted(identity: Mapping[str, Any]) -> bool:
+    """Whether y of a task counts something, so that heads for counts fit it."""
+    return bool(identity.get("counts", identity.get("task") not in (None, "digits", "eva")))
+
+
+def is_simulated(identity: Mapping[str, Any]) -> bool:
+    """Whether the law of y is known."""
+    return identity.get("task") == "discrete-wave"
+
+
+def source_of(identity: Mapping[str, Any]) -> str:
+    """Whether a task is drawn or read from its original; of a table of one's own, neither."""
+    if "task" not in identity:
+        return ""
+    if is_simulated(identity):
+        return "drawn"
+    return settled_source(identity["task"], identity)
+
+
+def is_pictured(identity: Mapping[str, Any]) -> bool:
+    """Whether inputs are images."""
+    return "task" in identity and not is_simulated(identity)
+
+
+@lru_cache(maxsize=1)
+def _made(identity_text: str, files_text: str) -> CongruenceTask:
+    identity, files = json.loads(identity_text), json.loads(files_text)
+    if "task" not in identity:
+        return _table_task(identity, Path(files["table"]))
+    own = {key: value for key, value in identity.items() if key != "task"} | files
+    name = identity["task"]
+    if name == "cells":
+        own["source"] = settled_source(name, own)
+    if name in PHOTOGRAPHS:
+        return photographs_task(name, counts=is_counted(identity), **own)
+    return congruence_task(name, **own)
+
+
+def _table_identity(
+    label: str, entry: Mapping[str, Any], folder: Path, seed: int
+) -> tuple[dict[str, Any], dict[str, str]]:
+    check_options(label, entry, ("table", *_TABLE))
+    if "target" not in entry:
+        raise InputError(f"world {label!r} must name its target column, got none")
+    path = Path(absolute(folder, entry["table"]))
+    counts = entry.get("counts", False)
+    if not isinstance(counts, bool):
+        raise InputError(f"counts of world {label!r} must be true or false, got {counts!r}")
+    given = {key: value for key, value in entry.items() if key != "table"} | {"counts": counts}
+    data = numbers_hash(*_columns(path, given))
+    _table_task({**given, "seed": seed, "data": data}, path)
+    return {**given, "seed": seed, "data": data}, {"table": str(path)}
+
+
+def _table_task(identity: Mapping[str, Any], path: Path) -> CongruenceTask:
+    x, y = _columns(path, identity)
+    if numbers_hash(x, y) != identity["data"]:
+        raise InputError(f"table {str(path)!r} has changed since the plan was read: run it again")
+    options = {key: identity[key] for key in ("counts", "units", "seed") if key in identity}
+    if "shares" in identity:
+        options["shares"] = tuple(identity["shares"])
+    return array_task(path.name.partition(".")[0], x, y, **options)
+
+
+def _columns(path: Path, given: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
+    return complete_numbers(path, given["target"], given.get("features"))

@@ -1,0 +1,121 @@
+"""Plans, their trials, resumable runs of them, and the store of what they give."""
+
+from typing import TYPE_CHECKING
+
+from howsure.core.convert import packed, unpacked
+from howsure.core.lazy import exporting
+from howsure_studies.engine.executor import Monitor
+from howsure_studies.engine.plan import Plan, load_plan, plan_names, studies, toml_value
+from howsure_studies.engine.running import RunSummary, Survey, combined, run, survey
+from howsure_studies.engine.store import (
+    FORMAT,
+    DamagedError,
+    OutputError,
+    Status,
+    Store,
+    TrialEntry,
+    TrialError,
+    TrialOutput,
+    address_of,
+    canonical,
+)
+from howsure_studies.engine.study import Combined, Study, Trial, study_of, trials_of
+from howsure_studies.engine.tables import parquet_bytes, records_table, stacked, to_arrow
+from howsure_studies.engine.trials import Outcome, provenance
+
+if TYPE_CHECKING:
+    from howsure_studies.engine.comparison import Comparison as Comparison
+    from howsure_studies.engine.comparison import Spread as Spread
+    from howsure_studies.engine.comparison import columns_of as columns_of
+    from howsure_studies.engine.comparison import crossed_spread as crossed_spread
+    from howsure_studies.engine.comparison import side_by_side as side_by_side
+    from howsure_studies.engine.entries import absolute as absolute
+    from howsure_studies.engine.entries import check_options as check_options
+    from howsure_studies.engine.entries import complete_numbers as complete_numbers
+    from howsure_studies.engine.entries import make_method as make_method
+    from howsure_studies.engine.entries import make_world as make_world
+    from howsure_studies.engine.entries import method_identity as method_identity
+    from howsure_studies.engine.entries import noise_of as noise_of
+    from howsure_studies.engine.entries import numbers_hash as numbers_hash
+    from howsure_studies.engine.entries import table_data as table_data
+    from howsure_studies.engine.entries import world_identity as world_identity
+    from howsure_studies.engine.page import SIDE_BY_SIDE_NOTE as SIDE_BY_SIDE_NOTE
+    from howsure_studies.engine.page import choice_of as choice_of
+    from howsure_studies.engine.page import coverage_of as coverage_of
+    from howsure_studies.engine.page import named as named
+    from howsure_studies.engine.page import overview as overview
+    from howsure_studies.engine.page import side_by_side_grids as side_by_side_grids
+    from howsure_studies.engine.page import study_document as study_document
+
+__all__ = [
+    "FORMAT",
+    "SIDE_BY_SIDE_NOTE",
+    "Combined",
+    "Comparison",
+    "DamagedError",
+    "Monitor",
+    "Outcome",
+    "OutputError",
+    "Plan",
+    "RunSummary",
+    "Spread",
+    "Status",
+    "Store",
+    "Study",
+    "Survey",
+    "Trial",
+    "TrialEntry",
+    "TrialError",
+    "TrialOutput",
+    "absolute",
+    "address_of",
+    "canonical",
+    "check_options",
+    "choice_of",
+    "columns_of",
+    "combined",
+    "complete_numbers",
+    "coverage_of",
+    "crossed_spread",
+    "load_plan",
+    "make_method",
+    "make_world",
+    "method_identity",
+    "named",
+    "noise_of",
+    "numbers_hash",
+    "overview",
+    "packed",
+    "parquet_bytes",
+    "plan_names",
+    "provenance",
+    "records_table",
+    "run",
+    "side_by_side",
+    "side_by_side_grids",
+    "stacked",
+    "studies",
+    "study_document",
+    "study_of",
+    "survey",
+    "table_data",
+    "to_arrow",
+    "toml_value",
+    "trials_of",
+    "unpacked",
+    "world_identity",
+]
+
+_LATE = {
+    "comparison": "Comparison Spread columns_of crossed_spread side_by_side",
+    "entries": (
+        "absolute check_options complete_numbers make_method make_world method_identity noise_of "
+        "numbers_hash table_data world_identity"
+    ),
+    "page": (
+        "SIDE_BY_SIDE_NOTE choice_of coverage_of named overview side_by_side_grids study_document"
+    ),
+}
+"""What loads when it is asked for: it brings methods and reports, which take time."""
+
+__getattr__, _names, _ = exporting(__name__, _LATE)

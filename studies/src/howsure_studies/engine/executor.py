@@ -1,0 +1,278 @@
+"""Who does a run's trials: one interface, and what is the same wherever they are done.
+
+`outcomes` hands out trials when those that they need have ended, waits for what other runs work
+on, and tries a trial again whose worker died. `Here` and `Processes` do them on this machine,
+`howsure_studies.engine.cluster` on others.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Final, final
+
+from howsure.core.children import Child
+from howsure.core.progress import tell
+from howsure_studies.engine.store import Store, TrialError
+from howsure_studies.engine.study import Trial
+from howsure_studies.engine.trials import Call, Outcome, freed, holder, lost, work
+
+_LOOK: Final = 0.5  # seconds between looks at what says nothing
+_PATIENCE: Final = 20  # looks at a dead process whose last words may still be read
+_DEATHS: Final = 3  # of workers at one trial
+KILLED: Final = TrialError(
+    error="WorkerDied",
+    message="every worker that ran this trial was lost, perhaps for want of memory",
+)
+
+_HERE: Final = threading.local()  # of each thread of a cluster's worker
+
+
+class Monitor:
+    """Hears how a run goes; this one does nothing with it."""
+
+    def sources(self, told: str) -> None:
+        """Which worlds are drawn and which are read from originals, where a study tells."""
+
+    def begin(self, trials: int, settled: int) -> None:
+        """So many trials, of which so many need no work."""
+
+    def within(self, stage: str, done: int, total: int) -> None:
+        """Steps of the trial at hand; not heard where several run at once."""
+
+    def ended(self, trial: Trial, outcome: Outcome) -> None:
+        """A trial ended."""
+
+    def waiting(self, trials: int, whom: str) -> None:
+        """Nothing is left but so many trials that another run works on."""
+
+    def killed(self, trials: int) -> None:
+        """A worker died, and so many trials that it had in hand were lost."""
+
+    def workers(self, count: int) -> None:
+        """So many workers of a cluster are there; heard at first, and when it changes."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A trial whose worker died, or was ended because its time was up.
+
+    `again` where others ran beside it, whose fault it may have been.
+    """
+
+    failure: TrialError
+    again: bool = False
+
+
+class Executor(ABC):
+    """Does trials somewhere."""
+
+    @abstractmethod
+    def submit(self, call: Call) -> None:
+        """Take a trial, to be begun when there is room."""
+
+    @abstractmethod
+    def next(self, seconds: float) -> tuple[Call, Outcome | Lost] | None:
+        """A trial that ended; None where none does in about so many seconds."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of all that is not done."""
+
+
+def outcomes(
+    executor: Executor,
+    calls: Mapping[str, Call],
+    store: Store,
+    monitor: Monitor,
+) -> Iterator[Outcome]:
+    """Every trial's outcome, once each; a trial is handed out when those it needs have ended.
+
+    Trials that another run works on are waited for, and done if it leaves them undone. One whose
+    worker died is done again when no other is out, if others ran beside it.
+    """
+    left, out, busy, waited = dict(calls), set[str](), set[str](), False
+    alone, deaths = deque[Call](), Counter[str]()
+    followers = defaultdict[str, list[Call]](list)
+    for call in calls.values():
+        for need in call.trial.needs:
+            followers[need].append(call)
+
+    def send(some: Iterable[Call]) -> None:
+        for call in some:
+            if left.keys().isdisjoint(call.trial.needs):
+                out.add(call.address)
+                executor.submit(call)
+
+    send(calls.values())
+    while left:
+        if not out and alone:
+            send([alone.popleft()])
+        elif not out and not waited:
+            monitor.waiting(len(busy), holder(store, next(iter(busy))))
+            waited = True
+        ended = executor.next(_LOOK)
+        if ended is None:
+            free = next((address for address in busy if not store.in_work(address)), None)
+            if free is None:
+                continue
+            call = calls[free]
+            busy.discard(free)
+            deaths[free] += store.claim_note(free).get("run") == call.run  # it was a worker of ours
+            if deaths[free] < _DEATHS:
+                send([call])
+                continue
+            ended = call, Lost(KILLED)
+        call, result = ended
+        out.discard(call.address)
+        if isinstance(result, Lost):
+            if result.failure.error == KILLED.error:
+                monitor.killed(1)
+            if result.again and not deaths[call.address]:
+                deaths[call.address] += 1
+                freed(call)
+                alone.append(call)
+                continue
+            result = lost(call, result.failure)
+        if result.ending == "busy":
+            busy.add(call.address)
+            continue
+        del left[call.address]
+        yield result
+        send(followers[call.address])
+
+
+@final
+class Here(Executor):
+    """This process: a trial that crashes takes the run with it."""
+
+    def __init__(self) -> None:
+        self._calls = deque[Call]()
+
+    def submit(self, call: Call) -> None:
+        self._calls.append(call)
+
+    def next(self, seconds: float) -> tuple[Call, Outcome | Lost] | None:
+        if not self._calls:
+            time.sleep(seconds)
+            return None
+        call = self._calls.popleft()
+        return call, work(call)
+
+    def close(self) -> None:
+        self._calls.clear()
+
+
+@final
+class Processes(Executor):
+    """Child processes; they start when there is work, and stay until `close`.
+
+    How far a trial is, is heard where there is one process. Of several, each has one thread.
+    """
+
+    def __init__(self, jobs: int = 1, limit: float | None = None) -> None:
+        self._jobs = jobs
+        self._limit = limit
+        self._words: SimpleQueue[tuple[_Child, str, Any]] = SimpleQueue()
+        self._waiting = deque[Call]()
+        self._idle: list[_Child] = []
+        self._at_work: dict[_Child, Call] = {}
+
+    def submit(self, call: Call) -> None:
+        self._waiting.append(call)
+
+    def next(self, seconds: float) -> tuple[Call, Outcome | Lost] | None:
+        while self._waiting and len(self._at_work) < self._jobs:
+            child = self._idle.pop() if self._idle else _Child(self._words, self._jobs > 1)
+            self._at_work[child] = self._waiting.popleft()
+            child.deadline = None
+            child.send(work, self._at_work[child])
+        try:
+            child, kind, word = self._words.get(timeout=seconds)
+        except Empty:
+            return self._overdue()
+        if child not in self._at_work:
+            if kind == "gone" and child in self._idle:
+                child.kill()
+                self._idle.remove(child)
+        elif kind == "gone":
+            return self._dead(child)
+        elif kind == "begun":
+            child.deadline = time.monotonic() + self._limit if self._limit else None
+        elif kind == "step" and self._jobs == 1:
+            tell(*word)
+        elif kind in ("done", "error"):
+            call = self._at_work.pop(child)
+            self._idle.append(child)
+            if kind == "error":
+                raise word
+            return call, word
+        return self._overdue()
+
+    def close(self) -> None:
+        """End all, with whatever they have in hand."""
+        for child in (*self._idle, *self._at_work):
+            child.kill()
+        self._idle.clear()
+        self._at_work.clear()
+
+    def _overdue(self) -> tuple[Call, Lost] | None:
+        """The first trial whose time is up, or whose process died and left its pipe to another."""
+        for child in tuple(self._at_work):
+            if child.deadline is not None and time.monotonic() > child.deadline:
+                child.kill()
+                message = f"it took more than {self._limit:g} s, the trial timeout, and was ended"
+                failure = TrialError(error="TrialTimeout", message=message)
+                return self._at_work.pop(child), Lost(failure)
+            if child.process.poll() is not None:
+                child.kill()  # the rest of its group, so that the end of its words is heard
+                child.dead += 1
+                if child.dead > _PATIENCE:
+                    return self._dead(child)
+        return None
+
+    def _dead(self, child: _Child) -> tuple[Call, Lost]:
+        message = f"the process that ran this trial {child.death()}"
+        failure = TrialError(error=KILLED.error, message=message)
+        return self._at_work.pop(child), Lost(failure, again=self._jobs > 1)
+
+
+@final
+class _Child(Child):
+    """A process of which the run hears by a queue."""
+
+    def __init__(self, words: SimpleQueue[Any], one_thread: bool) -> None:
+        super().__init__(one_thread)
+        self.deadline: float | None = None
+        self.dead = 0  # looks at which it was dead
+        threading.Thread(target=self._listen, args=(words,), daemon=True).start()
+
+    def _listen(self, words: SimpleQueue[Any]) -> None:
+        """Pass on what it says, until it says no more."""
+        try:
+            while True:
+                words.put((self, *self.word()))
+        except Exception:  # noqa: BLE001 - cut off in a word, or something else wrote there
+            words.put((self, "gone", None))
+        self.hung_up()
+
+
+def in_time(call: Call, limit: float) -> Outcome:
+    """A trial in a child of this thread, which is ended when the time is up, else kept for more."""
+    last, processes = getattr(_HERE, "processes", (None, None))
+    if processes is None or last != limit:
+        if processes is not None:
+            processes.close()
+        processes = Processes(limit=limit)
+        _HERE.processes = limit, processes
+    processes.submit(call)
+    while (ended := processes.next(_LOOK)) is None:
+        pass
+    result = ended[1]
+    return lost(call, result.failure) if isinstance(result, Lost) else result

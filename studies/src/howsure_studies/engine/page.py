@@ -1,0 +1,218 @@
+"""What the pages of studies have in common, and the page of one that has none of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from howsure._version import __version__
+from howsure.core import formats
+from howsure.core.arrays import check_fraction
+from howsure.core.errors import InputError
+from howsure.core.records import Table
+from howsure.figures import Figure
+from howsure.report.document import (
+    TONES,
+    Cell,
+    Choice,
+    Column,
+    Document,
+    Grid,
+    Option,
+    Rows,
+    Section,
+    Tone,
+    VerdictLine,
+)
+from howsure.report.grids import number_cell
+from howsure_studies.engine.comparison import Comparison, side_by_side
+from howsure_studies.engine.tables import records_of
+
+FIRST_CHOICE: Final = 0.9
+"""The nominal coverage that sentences speak of, where no other is asked for."""
+SIDE_BY_SIDE_NOTE: Final = (
+    "Value ± standard error. *: the best, and what differs from it by less than 1.96 standard "
+    "errors."
+)
+_SIDE_BY_SIDE: Final = 5
+"""The most methods that stand side by side."""
+MOST_TASKS: Final = 3
+"""The most tasks that the first screen shows one by one."""
+
+
+def study_document(
+    *,
+    headline: VerdictLine | None,
+    opening: Section,
+    sections: Iterable[Section],
+    facts: Mapping[str, str],
+    **rest: Any,
+) -> Document:
+    """The document of a study; sentences of a section are told with its title."""
+    first = () if headline is None else (headline,)
+    shown = _apart(sections)
+    told = (
+        replace(line, question=f"{part.title}, {line.question}")
+        for part in shown
+        for line in part.lines
+    )
+    return Document(
+        opening=replace(opening, lines=(*first, *opening.lines)),
+        sections=shown,
+        lines=(*first, *opening.lines, *told),
+        facts={**facts, "howsure": __version__},
+        **rest,
+    )
+
+
+def coverage_of(levels: Iterable[float], asked: float | None) -> float:
+    """The nominal coverage that is asked for, else the highest up to `FIRST_CHOICE`."""
+    known = sorted(set(levels))
+    if asked is None:
+        return max((c for c in known if c <= FIRST_CHOICE + 1e-9), default=known[0])
+    level = check_fraction(asked, "coverage")
+    near = min(known, key=lambda c: abs(c - level))
+    if abs(near - level) > 1e-9:
+        told = ", ".join(f"{c:g}" for c in known)
+        raise InputError(f"coverage must be one that was studied ({told}), got {level:g}")
+    return near
+
+
+def choice_of(label: str, options: Iterable[tuple[str, Figure | None]]) -> tuple[Choice, ...]:
+    """A choice of the figures that there are; none where there is no figure."""
+    held = tuple(Option(label=name, figures=(figure,)) for name, figure in options if figure)
+    return (Choice(label=label, options=held),) if held else ()
+
+
+def overview(
+    title: str,
+    rows: Mapping[str, Mapping[str, Cell]],
+    states: Mapping[Tone, str],
+    *notes: str,
+) -> Grid:
+    """A row a method: its state on each of a few tasks, else on how many it has each state."""
+    tasks = dict.fromkeys(task for cells in rows.values() for task in cells)
+    tones = [cell.tone for cells in rows.values() for cell in cells.values()]
+    told = [(tone, words) for tone, words in states.items() if tone in tones]
+    shown = []
+    for name, cells in rows.items():
+        own = [cell.tone for cell in cells.values()]
+        counts = [own.count(tone) for tone, _ in told]
+        found = [cells.get(task, Cell(text=formats.MISSING)) for task in tasks]
+        if len(tasks) > MOST_TASKS:
+            found = [Cell(text=f"{count} of {len(own)}", key=str(count)) for count in counts]
+        shown.append((Cell(text=name), *found))
+    titles = list(tasks)
+    marks = "; ".join(f"{TONES[tone][0]} {words.lower()}" for tone, words in told)
+    if len(tasks) > MOST_TASKS:
+        titles, marks = [words for _, words in told], ""
+    return Grid(
+        title=title,
+        columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
+        parts=(Rows(rows=tuple(shown)),),
+        notes=(*notes, *([f"{marks}."] if marks else [])),
+    )
+
+
+def named(names: Sequence[str], noun: str) -> str:
+    """The only name, or how many there are."""
+    return names[0] if len(names) == 1 else formats.counted(len(names), noun)
+
+
+def _apart(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """The sections, with numbers where two would have one anchor, or one would have none."""
+    seen = {Section(title="").anchor}
+    shown = []
+    for place, section in enumerate(sections, 1):
+        if section.anchor in seen:
+            section = replace(section, label=f"{section.title} {place}")
+        seen.add(section.anchor)
+        shown.append(section)
+    return tuple(shown)
+
+
+def side_by_side_page(
+    table: pa.Table,
+    metrics: Sequence[str],
+    *,
+    title: str,
+    facts: Mapping[str, str],
+    command: str = "",
+) -> Document:
+    """The numbers of a plan, methods side by side: a section a world."""
+    worlds, methods = (table[name].unique().to_pylist() for name in ("world", "method"))
+    grids = side_by_side_grids(table, tuple(metrics))
+    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+    return study_document(
+        title=f"{title}: {named(methods, 'method')} on {named(worlds, 'world')}",
+        headline=VerdictLine(text="This study gives numbers, and no verdict on them."),
+        opening=Section(title=""),
+        sections=[
+            Section(title=grid.title, grids=(replace(grid, title="Methods side by side"),))
+            for grid in grids
+        ],
+        records=records_of(table),
+        tables=(Table(name="results", columns=columns, notes=SIDE_BY_SIDE_NOTE),),
+        facts={"Worlds": ", ".join(worlds), "Methods": ", ".join(methods), **facts},
+        command=command,
+    )
+
+
+def side_by_side_grids(table: pa.Table, metrics: Sequence[str]) -> list[Grid]:
+    """A table a world: methods side by side, or one below the other where they are many."""
+    grids = []
+    found = side_by_side(table, metrics)
+    for world in dict.fromkeys(row.world for row in found):
+        rows = [row for row in found if row.world == world]
+        methods = list(dict.fromkeys(name for row in rows for name in row.cells))
+        made = _below(rows, methods) if len(methods) > _SIDE_BY_SIDE else _beside(rows, methods)
+        grids.append(replace(made, title=world))
+    return grids
+
+
+def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
+    """A row a measure; what is perfect stands there where it is known of one."""
+    known = any(not math.isnan(row.target) for row in rows)
+    shown = tuple(
+        (
+            Cell(text=row.metric, small=_at(row)),
+            *(_cell(row, name) for name in methods),
+            *((number_cell(row.target),) if known else ()),
+        )
+        for row in rows
+    )
+    titles = (*methods, *(("perfect",) if known else ()))
+    columns = (Column(title="Measure"), *(Column(title=title, numeric=True) for title in titles))
+    return Grid(title="", columns=columns, parts=(Rows(rows=shown),))
+
+
+def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
+    """A row a method."""
+    several = len({row.coverage for row in rows}) > 1
+    columns = [Column(title="Method")]
+    for row in rows:
+        title = f"{row.metric.replace('_', ' ')} {_at(row) if several else ''}"
+        columns.append(Column(title=title.strip(), numeric=True))
+    shown = [(Cell(text=name), *(_cell(row, name) for row in rows)) for name in methods]
+    if any(not math.isnan(row.target) for row in rows):
+        shown.append((Cell(text="perfect"), *(number_cell(row.target) for row in rows)))
+    return Grid(title="", columns=tuple(columns), parts=(Rows(rows=tuple(shown)),))
+
+
+def _at(row: Comparison) -> str:
+    return "" if math.isnan(row.coverage) else f"at {formats.level(row.coverage)}"
+
+
+def _cell(row: Comparison, name: str) -> Cell:
+    """A number with its error; marked where it is among the best."""
+    if name not in row.cells or math.isnan(row.cells[name].value):
+        return Cell(text=formats.MISSING)
+    found = row.cells[name]
+    value, error = formats.estimate(found.value, found.standard_error)
+    best = name in row.best and len(row.cells) > 1
+    small = (f"± {error}" if error else "", "*" if best else "")
+    return Cell(text=value, small=" ".join(filter(None, small)))

@@ -1,0 +1,246 @@
+"""A study: its trials, how one is run, how they are put together, and the page of them.
+
+Studies are known by name: those of howsure in `howsure_studies.engine.studies`, those of another
+package by an entry point in the group ``howsure.studies``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import pyarrow as pa
+
+from howsure.core.errors import InputError, UnanswerableError
+from howsure_studies.engine.plan import Plan, studies
+from howsure_studies.engine.store import FORMAT, Store, TrialOutput, address_of
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One piece of work of a plan.
+
+    Attributes
+    ----------
+    study : str
+        Name of the study.
+    identity : mapping
+        Everything that decides the outcome, as plain values; see `Study.trial`.
+    labels : mapping of str to str
+        What the plan calls its parts (``world``, ``method``, or what else the trial is of). They
+        decide nothing.
+    context : mapping
+        What is needed to run it and decides nothing beyond the identity: paths of data whose
+        content's hash the identity has, the plan's own words.
+    needs : tuple of str
+        Addresses of the trials of the same plan whose results this one reads from the store. It
+        runs when they have ended, and fails if one of them did.
+
+    Examples
+    --------
+    >>> labels = {"world": "cells", "network": "gaussian 3"}
+    >>> Trial(study="mine", identity={"seed": 3}, labels=labels).title
+    'network gaussian 3 on cells'
+    """
+
+    study: str
+    identity: Mapping[str, Any]
+    labels: Mapping[str, str]
+    context: Mapping[str, Any] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is, in words: its method and other labels, then its world."""
+        labels = {key: text for key, text in self.labels.items() if key != "world"}
+        what = ", ".join(t if key == "method" else f"{key} {t}" for key, t in labels.items())
+        world = self.labels.get("world", "")
+        return " on ".join(part for part in (what, world) if part)
+
+    @property
+    def address(self) -> str:
+        """The hash of the identity, under which results are kept."""
+        return address_of(self.identity)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Combined:
+    """Trials of a plan put together.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        One row a number: columns ``world``, ``method``, ``seed``, then those of
+        `howsure_studies.engine.records_table`.
+    results : mapping of str to sequence
+        By world label: what the study's page is drawn from.
+    facts : mapping of str to str
+        Which worlds were drawn and which were read from originals, where trials tell; and where
+        results come from that were not run here.
+    """
+
+    table: pa.Table
+    results: Mapping[str, Sequence[Any]]
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+class Study(ABC):
+    """An experiment. Subclasses are final and need no arguments.
+
+    Plans in the folder ``plans`` beside the module are known by their names.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    version : int
+        Raised when a trial of the same identity would give something else.
+    headline : tuple of str
+        The measures that are shown unless others are asked for.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str]
+    version: ClassVar[int]
+    headline: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def trials(self, plan: Plan) -> tuple[Trial, ...]:
+        """All trials of a plan, in the order in which they are run, as far as needs allow.
+
+        Raises
+        ------
+        InputError
+            If a name or an option is not known, or breaks its rule.
+        """
+
+    @abstractmethod
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
+        """Run one trial, in whatever process; what it raises is kept as the trial's failure.
+
+        How far it is, it says by `howsure.core.progress.tell`.
+
+        Parameters
+        ----------
+        trial : Trial
+            One of `trials`.
+        store : Store, optional
+            Where to read what the trial needs; every run gives it.
+
+        Returns
+        -------
+        TrialOutput
+        """
+
+    @abstractmethod
+    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+        """Put together the trials of a plan that are done and whole in the store."""
+
+    def compacted(self, results: Sequence[Any]) -> pa.Table:
+        """Results of one method on one world under one seed, small enough to ship with a plan."""
+        raise UnanswerableError(f"results of study {self.name!r} do not ship")
+
+    def restored(self, plan: Plan, key: tuple[str, str, int], table: pa.Table) -> Combined:
+        """What `compacted` made a table of, as of this world, method and seed of a plan."""
+        raise UnanswerableError(f"results of study {self.name!r} do not ship")
+
+    def page(
+        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
+    ) -> Document:
+        """The page of what `combine` gave: here, methods side by side on every world.
+
+        Parameters
+        ----------
+        combined : Combined
+            What was found.
+        facts : mapping of str to str, optional
+            What else is known.
+        command : str
+            What makes the page again.
+        """
+        from howsure_studies.engine.page import side_by_side_page
+
+        return side_by_side_page(
+            combined.table, self.headline, title=self.name, facts=facts or {}, command=command
+        )
+
+    def trial(
+        self,
+        identity: Mapping[str, Any],
+        labels: Mapping[str, str],
+        context: Mapping[str, Any] | None = None,
+        needs: Sequence[str] = (),
+    ) -> Trial:
+        """A trial whose identity also holds the study's name and version and the store's form.
+
+        The addresses that it needs are part of the identity too, so that it changes its address
+        where one of them does.
+        """
+        frame = {"format": FORMAT, "protocol": self.name, "version": self.version}
+        read = {"needs": list(needs)} if needs else {}
+        return Trial(
+            study=self.name,
+            identity={**frame, **read, **identity},
+            labels=labels,
+            context=context or {},
+            needs=tuple(needs),
+        )
+
+
+def study_of(name: str) -> Study:
+    """The study of a name.
+
+    Raises
+    ------
+    InputError
+        If there is no such study; the message names the near ones.
+
+    Examples
+    --------
+    >>> study_of("pointwise").name
+    'pointwise'
+    """
+    study = studies.get(name)()
+    if not isinstance(study, Study):
+        raise InputError(f"study {name!r} must be a Study, got {type(study).__name__}")
+    return study
+
+
+def sources_of(trials: Iterable[Trial]) -> str:
+    """In a line, which worlds are drawn and which are read from originals, as trials tell.
+
+    A trial tells it by ``source`` in its context: ``drawn``, ``original``, or nothing where its
+    world is a table of one's own.
+
+    Examples
+    --------
+    >>> drawn = Trial(study="s", identity={}, labels={"world": "a"}, context={"source": "drawn"})
+    >>> read = Trial(study="s", identity={}, labels={"world": "b"}, context={"source": "original"})
+    >>> sources_of([drawn, read, read])
+    'drawn: a; read from originals: b'
+    """
+    told = {trial.labels.get("world", ""): trial.context.get("source") for trial in trials}
+    parts = []
+    for source, words in (("drawn", "drawn"), ("original", "read from originals")):
+        worlds = [world for world, own in told.items() if own == source]
+        parts += [f"{words}: {', '.join(worlds)}"] if worlds else []
+    return "; ".join(parts)
+
+
+def trials_of(plan: Plan) -> tuple[Trial, ...]:
+    """All trials of a plan; two labels of one thing give trials of one address.
+
+    Examples
+    --------
+    >>> from howsure_studies.engine import load_plan
+    >>> len(trials_of(load_plan("smoke", ["simulations=4", "block=2"])))
+    8
+    """
+    return study_of(plan.study).trials(plan)

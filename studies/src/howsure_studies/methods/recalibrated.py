@@ -1,0 +1,220 @@
+"""Any method, its predictions recalibrated on rows held out from its training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast, final, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.core.convert import Coverages, Fraction, check_fields
+from howsure.core.errors import InputError
+from howsure.predictions import EvalSet, Prediction
+from howsure.recalibration.base import Method as Recalibration
+from howsure.recalibration.base import Recalibrator
+from howsure.recalibration.dispatch import INTERVAL_METHODS, METHODS, Options
+from howsure.recalibration.levels import levels_with
+from howsure_studies.methods.interface import (
+    COVERAGES,
+    Beliefs,
+    Fitted,
+    Method,
+    checked_rows,
+    held_out,
+)
+from howsure_studies.methods.regressors import as_method
+
+By = Literal[
+    "isotonic",
+    "crude",
+    "scale",
+    "conformal",
+    "shift",
+    "shift_scale",
+    "multiply",
+    "widths",
+    "isotonic_variance",
+    "shape",
+    "cqr",
+    "asymmetric",
+    "ucc",
+]
+
+_TABLES: Final = ("isotonic", "crude")
+_KEEPING: Final = (
+    "scale",
+    "conformal",
+    "shift",
+    "shift_scale",
+    "multiply",
+    "widths",
+    "isotonic_variance",
+)
+_WORDS: Final = {
+    "isotonic": "by its PIT",
+    "crude": "by its z-scores",
+    "scale": "scaled",
+    "conformal": "by conformal quantiles",
+    "shift": "shifted",
+    "shift_scale": "shifted and scaled",
+    "multiply": "multiplied",
+    "widths": "by a power of its widths",
+    "isotonic_variance": "by isotonic variance",
+    "shape": "by its shape",
+    "cqr": "by conformal offsets",
+    "asymmetric": "by conformal offsets of each end",
+    "ucc": "by conformal factors",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalibratedMethod(Method):
+    """Any method, trained on one part of the rows and recalibrated on the other.
+
+    Parameters
+    ----------
+    method : Method or scikit-learn regressor
+        What is recalibrated; a regressor is wrapped by `as_method`.
+    by : {"isotonic", "crude", "scale", "conformal", "shift", "shift_scale", "multiply", \
+"widths", "isotonic_variance", "shape", "cqr", "asymmetric", "ucc"}
+        ``isotonic`` and ``crude``: laws and samples become quantiles, by their PIT or by their
+        z-scores. ``scale``: sds of laws and scatter of samples times one factor. ``conformal``:
+        each quantile moves by its own constant. ``shift``, ``shift_scale``, ``multiply``,
+        ``widths``, ``isotonic_variance``, ``shape``: as `Shift`, `ShiftScale`, `Multiply`,
+        `Widths`, `IsotonicVariance` and `Shape` of this package. ``cqr``, ``asymmetric``,
+        ``ucc``: central intervals of any kind, moved by one offset, by one for each end, or
+        stretched by the k of the uncertainty characteristics curve.
+    calibration : int or float
+        Rows, or the share of rows, held out to learn from.
+    coverages : tuple of float
+        Coverages of its intervals, where the method fixes them: of tables of quantiles and of
+        conformal intervals. Ways that keep the kind keep those of the method within. Quantiles
+        come at the 23 levels of the forecast hubs too.
+    rank, delta, too_few
+        As in `howsure.recalibration.recalibrate`.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule, or the method within cannot answer a coverage.
+
+    Notes
+    -----
+    `Conformalized` does what ``cqr`` and ``ucc`` do, and can let thresholds depend on x. The
+    mean of y that is told stays as it is.
+
+    Examples
+    --------
+    >>> from howsure_studies.methods.linear import LinearT
+    >>> RecalibratedMethod(method=LinearT()).name
+    'linear t, recalibrated by its PIT'
+    """
+
+    method: Method | Any
+    by: By = "isotonic"
+    calibration: float = 0.3
+    coverages: Coverages = COVERAGES
+    rank: RankRule = "conformal"
+    delta: Fraction = DELTA
+    too_few: TooFew = "infinite"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "method", as_method(self.method, self.coverages))
+        fixed = self.method.fixed_coverages
+        missing = [] if fixed is None else [c for c in self.coverages if c not in fixed]
+        if missing and self.by in (*INTERVAL_METHODS, "shape"):
+            raise InputError(
+                f"coverages must be among those of {self.method.name} "
+                f"({', '.join(f'{c:g}' for c in fixed or ())}), got {missing[0]:g}"
+            )
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"{self.method.name}, recalibrated {_WORDS[self.by]}"
+
+    @property
+    def fixed_coverages(self) -> tuple[float, ...] | None:
+        """The only coverages that it can answer; None where it answers any."""
+        if self.by in _KEEPING:
+            return cast("tuple[float, ...] | None", self.method.fixed_coverages)
+        return self.coverages
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> RecalibratedFit:
+        """Train on one part of the rows, and recalibrate on the other.
+
+        Raises
+        ------
+        InputError
+            If a value is not finite, there are too few rows, or what the method predicts cannot
+            be recalibrated in this way; the message names the ways that can.
+        UnanswerableError
+            If a law has no mean or sd where one is needed.
+        """
+        inputs, targets = checked_rows(x, y, least=4)
+        held = held_out(rng, len(targets), self.calibration, "calibration")
+        inner = self.method.fit(inputs[~held], targets[~held], rng)
+        known = EvalSet.checked(targets[held], inner.predict(inputs[held]).outcome)
+        recalibrator = self._recalibration(known.beliefs[0]).fit(known)
+        fitted = RecalibratedFit(inner, recalibrator)
+        if self.by in _TABLES:
+            self._check_reach(recalibrator, int(held.sum()))
+        return fitted
+
+    def _recalibration(self, prediction: Prediction) -> Recalibration:
+        """The recalibration of predictions of this kind."""
+        kind = prediction.kind
+        known = METHODS.get(kind, {})
+        if self.by not in known:
+            raise InputError(
+                f"by must suit what {self.method.name} gives, {kind} "
+                f"({', '.join(name for name in known if name in get_args(By)) or 'none does'}), "
+                f"got {self.by!r}"
+            )
+        return known[self.by](
+            Options(
+                coverages=self.coverages,
+                too_few=self.too_few,
+                rank=self.rank,
+                delta=self.delta,
+                levels=levels_with(self.coverages),
+            )
+        )
+
+    def _check_reach(self, recalibrator: Recalibrator, rows: int) -> None:
+        """Raise `InputError` where quantiles do not reach the widest interval."""
+        levels = [learnt.nominal for learnt in recalibrator.parameters]
+        tail = max(float(np.nanmin(levels)), 1.0 - float(np.nanmax(levels)))
+        widest = self.coverages[-1]
+        if 1.0 - 2.0 * tail < widest - 1e-9:
+            raise InputError(
+                f"calibration must reach intervals at coverage {widest:g}, got {rows} rows that "
+                f"reach {1.0 - 2.0 * tail:g} ({' '.join(recalibrator.notes)})"
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RecalibratedFit(Fitted):
+    """A trained method, and what its held-out rows taught.
+
+    Attributes
+    ----------
+    method : Fitted
+        The trained method.
+    recalibrator : Recalibrator
+        What mends its predictions; `parameters` holds what was learnt, `guarantee` what holds.
+    """
+
+    method: Fitted
+    recalibrator: Recalibrator
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """Predictions at the rows of x, recalibrated."""
+        given = self.method.predict(x)
+        rows = EvalSet.checked(np.zeros(given.outcome.n), given.outcome)  # no y is read
+        return Beliefs(self.recalibrator.transform(rows)[0], given.mean)

@@ -1,0 +1,444 @@
+"""Methods around what a user has: scikit-learn's regressors, by what they predict, own classes."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import typing
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.convert import checked_coverages
+from howsure.core.errors import InputError, within
+from howsure.inputs.models import located, predict_options, quantile_parameter, told_normals
+from howsure.predictions import Intervals, Prediction
+from howsure_studies.methods.conformal.inductive import SplitConformal
+from howsure_studies.methods.interface import (
+    COVERAGES,
+    Beliefs,
+    Fitted,
+    Method,
+    checked_rows,
+    seeded_clone,
+    trained,
+)
+from howsure_studies.methods.quantile_regression import PredictedQuantiles, QuantileRegression
+
+__all__ = ["GaussianProcess", "OwnMethod", "PredictedSd", "SplitConformal", "as_method"]
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GaussianProcess(Method):
+    """A Gaussian process: constant × RBF + white noise, fitted by scikit-learn.
+
+    Columns of x and y are standardised; the kernel's parameters maximise the likelihood. The mean
+    is the process without its noise.
+
+    Parameters
+    ----------
+    separate_lengths : bool
+        Whether each column of x has its own length scale.
+    restarts : int
+        Further starts of the optimiser.
+
+    Notes
+    -----
+    Source: Rasmussen and Williams 2006, Algorithm 2.1. Cost grows as n³: a few thousand rows.
+
+    Examples
+    --------
+    >>> x = np.linspace(0.0, 1.0, 15)[:, None]
+    >>> y = np.sin(6 * x[:, 0]) + 0.1 * (-1.0) ** np.arange(15)
+    >>> beliefs = GaussianProcess().fit(x, y, np.random.default_rng(0)).predict(x)
+    >>> bool((beliefs.mean.sd() < beliefs.outcome.sd()).all())
+    True
+    """
+
+    separate_lengths: bool = False
+    restarts: int = 0
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return "Gaussian process"
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Process:
+        """Maximise the likelihood of the kernel's parameters."""
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+        inputs, targets = checked_rows(x, y, least=3)
+        center, unit = inputs.mean(axis=0), inputs.std(axis=0)
+        unit = np.where(unit > 0, unit, 1.0)
+        lengths = np.ones(inputs.shape[1]) if self.separate_lengths else 1.0
+        kernel = ConstantKernel(1.0, (1e-3, 1e3)) * RBF(lengths, (1e-2, 1e3))
+        model = GaussianProcessRegressor(
+            kernel + WhiteKernel(0.1, (1e-8, 1e2)),
+            normalize_y=True,
+            n_restarts_optimizer=self.restarts,
+            random_state=int(rng.integers(2**31 - 1)),
+        )
+        return _Process(center, unit, model.fit((inputs - center) / unit, targets))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Process(Fitted):
+    center: FloatArray
+    unit: FloatArray
+    model: Any
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """Normal laws of a new y and of the noiseless process at each row of x."""
+        inputs = as_matrix(x, "x", columns=len(self.center))
+        mean, sd = self.model.predict((inputs - self.center) / self.unit, return_std=True)
+        scale = float(np.ravel(self.model._y_train_std)[0])
+        noise = float(self.model.kernel_.k2.noise_level) * scale**2
+        own = np.maximum(np.square(sd) - noise, 0.0)
+        return Beliefs(
+            outcome=located("norm", mean, np.sqrt(own + noise)),
+            mean=located("norm", mean, np.sqrt(own)),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PredictedSd(Method):
+    """Any regressor whose ``predict(x, return_std=True)`` gives a mean and an sd: normal laws.
+
+    The sd is taken as that of a new y.
+    """
+
+    regressor: Any
+
+    def __post_init__(self) -> None:
+        if "return_std" not in predict_options(self.regressor):
+            raise InputError(
+                "regressor must have predict(x, return_std=True), "
+                f"got {type(self.regressor).__name__}"
+            )
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return type(self.regressor).__name__
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Spread:
+        """Fit a copy of the regressor."""
+        inputs, targets = checked_rows(x, y, least=2)
+        return _Spread(trained(self.regressor, inputs, targets, rng))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spread(Fitted):
+    model: Any
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """Normal laws of a new y at each row of x."""
+        inputs = as_matrix(x, "x")
+        made = self.model.predict(inputs, return_std=True)
+        return Beliefs(told_normals(made, len(inputs), "the regressor's "))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OwnMethod(Method):
+    """Any object with ``fit(x, y, rng)`` and ``predict(x)``; `as_method` makes it where needed.
+
+    Every fit works on a fresh copy, so that trials share no state.
+
+    Parameters
+    ----------
+    own : object
+        ``fit`` returns what is fitted: itself, another object with ``predict``, or None for
+        itself. ``predict`` returns `Beliefs`, a `Prediction`, or what `howsure.assess` takes with
+        uncertainty: ``(lower, upper)``, an array of intervals, quantiles by level, samples.
+    coverages : tuple of float, optional
+        Nominal coverages of bare intervals. The object's own attribute ``coverages`` or
+        ``coverage`` goes before.
+
+    Raises
+    ------
+    InputError
+        If it lacks ``predict``, or ``fit`` takes no ``rng``.
+
+    Examples
+    --------
+    >>> class Spread:
+    ...     def fit(self, x, y, rng):
+    ...         self.ends = np.quantile(y, [0.05, 0.95])
+    ...         return self
+    ...
+    ...     def predict(self, x):
+    ...         return np.full(len(x), self.ends[0]), np.full(len(x), self.ends[1])
+    >>> from howsure_studies.methods.regressors import as_method
+    >>> method = as_method(Spread, coverages=(0.9,))
+    >>> method.name
+    'Spread'
+    >>> y = np.arange(101.0)
+    >>> fitted = method.fit(y[:, None], y, np.random.default_rng(0))
+    >>> fitted.predict([[0.0]]).outcome.interval(0.9)
+    (array([5.]), array([95.]))
+    """
+
+    own: Any
+    coverages: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not takes_rng(self.own) or not callable(getattr(self.own, "predict", None)):
+            raise InputError(
+                f"method must have fit(x, y, rng) and predict(x), got {type(self.own).__name__}"
+            )
+        told = getattr(self.own, "coverages", getattr(self.own, "coverage", None))
+        said = None if told is None or callable(told) else tuple(np.ravel(told).tolist())
+        chosen = said or self.coverages
+        if chosen is not None:
+            object.__setattr__(self, "coverages", checked_coverages(tuple(chosen)))
+
+    @property
+    def name(self) -> str:
+        """What reports call it: its attribute ``name`` where that is text, else its class."""
+        told = getattr(self.own, "name", None)
+        return told if isinstance(told, str) and told else type(self.own).__name__
+
+    @property
+    def fixed_coverages(self) -> tuple[float, ...] | None:
+        """Coverages that it says, or was told; None where neither."""
+        return self.coverages
+
+    def at(self, coverages: tuple[float, ...] | None) -> OwnMethod:
+        """The same method, its bare intervals of these coverages where nothing else is said."""
+        if coverages is None or self.coverages is not None:
+            return self
+        return replace(self, coverages=coverages)
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> FittedOwn:
+        """Fit a copy of the object."""
+        fresh = _copied(self.own, self.name, rng)
+        inputs = np.asarray(x)
+        targets = as_vector(y, "y", length=len(inputs))
+        if "rng" in _arguments(fresh):
+            found = fresh.fit(inputs, targets, rng=rng)
+        else:
+            found = fresh.fit(inputs, targets, rng)
+        fitted = fresh if found is None else found
+        if not callable(getattr(fitted, "predict", None)):
+            raise InputError(
+                f"{self.name}.fit must return itself, or what has predict(x), "
+                f"got {type(fitted).__name__}"
+            )
+        return FittedOwn(fitted, self.name, self.coverages)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedOwn(Fitted):
+    """What an own method has fitted; its ``features``, ``score`` and ``notes`` are seen too."""
+
+    model: Any
+    name: str
+    coverages: tuple[float, ...] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("features", "score", "notes"):
+            return getattr(self.model, name)
+        raise AttributeError(name)
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """What is believed at the rows of x; a message of what does not serve names the class."""
+        inputs = np.asarray(x)
+        with within(f"{self.name}.predict(x)"):
+            value = self.model.predict(inputs)
+        if not isinstance(value, Beliefs):
+            return Beliefs(self._read(value, len(inputs)))
+        for part in (value.outcome, value.mean):
+            if part is not None:
+                self._check(part, len(inputs))
+        return value
+
+    def _read(self, value: Any, n: int) -> Prediction:
+        coverage: Any = None
+        if self.coverages is not None:
+            coverage = self.coverages if len(self.coverages) > 1 else self.coverages[0]
+        if value is None:
+            raise InputError(f"{self.name}.predict(x) must return a prediction, got None")
+        try:
+            found = value if isinstance(value, Prediction) else _only(value, n, coverage)
+        except InputError as error:
+            hint = (
+                "; the class may state its coverage, by coverage = 0.9" if coverage is None else ""
+            )
+            raise InputError(f"{self.name}.predict(x): {error}{hint}") from error
+        if found is None:
+            raise InputError(
+                f"{self.name}.predict(x) must return a prediction with uncertainty, such as "
+                "(lower, upper), got a point forecast alone"
+            )
+        if isinstance(found, Intervals) and not found.coverages:
+            if coverage is None or found.lower.shape[1] != np.size(coverage):
+                raise InputError(
+                    f"{self.name}.predict(x) gives intervals of unknown coverage: the "
+                    "class may state it, by coverage = 0.9, or the run"
+                )
+            found = Intervals(found.lower, found.upper, coverage)
+        self._check(found, n)
+        return found
+
+    def _check(self, prediction: Prediction, n: int) -> None:
+        if not isinstance(prediction, Prediction):
+            raise InputError(
+                f"{self.name}.predict(x): Beliefs must hold predictions, "
+                f"got {type(prediction).__name__}"
+            )
+        if prediction.n != n:
+            raise InputError(
+                f"{self.name}.predict(x) must have a row for each of the {n} of x, "
+                f"got {prediction.n}"
+            )
+
+
+def takes_rng(thing: Any) -> bool:
+    """Whether ``fit`` takes a third argument ``rng``, or one without a default."""
+    names = _arguments(thing)
+    if "rng" in names:
+        return True
+    needed = [a for a in names.values() if a.default is a.empty and a.kind in _BY_PLACE]
+    return len(needed) == 3
+
+
+def _arguments(thing: Any) -> dict[str, inspect.Parameter]:
+    try:
+        found = list(inspect.signature(thing.fit).parameters.items())
+    except (AttributeError, TypeError, ValueError):
+        return {}
+    return dict(found[1:] if isinstance(thing, type) else found)
+
+
+def _copied(thing: Any, name: str, rng: np.random.Generator) -> Any:
+    """A copy, unfitted where it is an estimator; random states are drawn."""
+    try:
+        return seeded_clone(thing, rng) if hasattr(thing, "get_params") else copy.deepcopy(thing)
+    except (TypeError, RuntimeError, ValueError) as error:
+        raise InputError(f"{name} must be one that can be copied for every fit: {error}") from error
+
+
+def _only(value: Any, n: int, coverage: Any) -> Prediction | None:
+    """The one prediction of what was given; None for a point forecast alone."""
+    from howsure.inputs.given import read_given
+
+    models = read_given(value, n=n, coverage=coverage)
+    if len(models) != 1:
+        raise InputError(f"one model was wanted, got {', '.join(models)}")
+    (given,) = models.values()
+    found = given.predictions
+    if len(found) > 1:
+        raise InputError(f"one prediction was wanted, got {len(found)}")
+    return found[0] if found else None
+
+
+def as_method(thing: Any, coverages: tuple[float, ...] | None = None) -> Method:
+    """A method from what a user has: a method, an own class, or a regressor, by what it predicts.
+
+    Parameters
+    ----------
+    thing : Method, object with fit and predict, or what makes one
+        A method passes through, and so does a regressor's attribute ``method`` where it is one,
+        as that of `howsure_studies.methods.deep.HeadRegressor`. A class is made without arguments,
+        and so is a function called that is annotated to return one. What has ``fit(x, y, rng)`` and
+        ``predict(x)`` is a method of its own, see `OwnMethod`. Another
+        regressor is wrapped by what it offers, in this order: ``predict(x, return_std=True)`` in
+        `PredictedSd`, ``predict(x, quantiles=levels)`` in `PredictedQuantiles`, a parameter
+        ``quantile`` (under the loss ``quantile``, where it has a choice) in
+        `QuantileRegression`, and a point forecast alone in `SplitConformal`.
+    coverages : tuple of float, optional
+        The coverages of methods that fix them; `COVERAGES` if omitted. An own method that says
+        none is told them, as its bare intervals may need.
+
+    Returns
+    -------
+    Method
+
+    Raises
+    ------
+    InputError
+        If it is none of them, or a class or function needs arguments.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import ARDRegression, LinearRegression, QuantileRegressor
+    >>> [as_method(model()).name for model in (ARDRegression, QuantileRegressor, LinearRegression)]
+    ['ARDRegression', 'quantile regression (QuantileRegressor)',
+     'split conformal (LinearRegression)']
+    """
+    if isinstance(thing, OwnMethod):
+        return thing.at(coverages)
+    if isinstance(thing, Method):
+        return thing
+    if isinstance(thing, type) or inspect.isfunction(thing):
+        return as_method(_called(thing), coverages)
+    if not (hasattr(thing, "fit") and hasattr(thing, "predict")):
+        raise InputError(
+            "method must be a method, or an object with fit and predict, "
+            f"got {type(thing).__name__}"
+        )
+    if takes_rng(thing):
+        return OwnMethod(thing, coverages)
+    own = getattr(thing, "method", None)
+    if isinstance(own, Method):
+        return own
+    wanted = COVERAGES if coverages is None else coverages
+    options = predict_options(thing)
+    if "return_std" in options:
+        return PredictedSd(thing)
+    if "quantiles" in options:
+        return PredictedQuantiles(thing, wanted)
+    parameter = quantile_parameter(thing)
+    if parameter is not None:
+        return QuantileRegression(thing, parameter, wanted)
+    return SplitConformal(thing, coverages=wanted)
+
+
+def is_own(thing: Any) -> bool:
+    """Whether it is a class with ``fit(x, y, rng)``, its instance, or a function making one."""
+    if isinstance(thing, Method):
+        return False
+    return takes_rng(thing) or (inspect.isfunction(thing) and makes_method(thing))
+
+
+def makes_method(maker: Any) -> bool:
+    """Whether a class can be fitted, or a function is annotated to return what can."""
+    if not inspect.isclass(maker):
+        try:
+            maker = typing.get_type_hints(maker).get("return")
+        except (AttributeError, NameError, TypeError):
+            return False
+    return inspect.isclass(maker) and hasattr(maker, "fit")
+
+
+def _called(maker: Any) -> Any:
+    """What a class or a function makes without arguments."""
+    what = f"{'class' if isinstance(maker, type) else 'function'} {maker.__name__}"
+    if not makes_method(maker):
+        raise InputError(
+            "method must have fit and predict, or be a class with them or a function that is "
+            f"annotated to return one, got the {what}: it was not called"
+        )
+    needed = [
+        key
+        for key, one in inspect.signature(maker).parameters.items()
+        if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+    ]
+    if needed:
+        raise InputError(
+            f"method must be an instance where options are needed ({', '.join(needed)}), "
+            f"got the {what}"
+        )
+    return maker()

@@ -1,0 +1,578 @@
+"""`howsure simulate`: the study with flags, of any method in any world or table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from howsure._version import __version__
+from howsure.cli.entry import Interrupted
+from howsure.cli.options import Outputs, Seed, share
+from howsure.core.errors import InputError, UnanswerableError
+
+if TYPE_CHECKING:
+    from howsure.cli.terminal import Console
+    from howsure.report.document import Document
+    from howsure_studies.engine import Plan, Store, Trial
+    from howsure_studies.pointwise.repeated import SplitsBesideTruth
+    from howsure_studies.pointwise.simulation import PointwiseResult, Precision
+
+app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+
+_TOY: Final = "toy_"
+_LEAST_CUT: Final = 10
+Way = Literal["simulated", "splits", "cut"]
+"""How a table is used: y simulated at its x, divided at random again and again, or cut once."""
+_RESIDUALS: Final = {"out-of-bag": "out_of_bag", "in-sample": "in_sample"}
+
+
+@app.command(
+    name="simulate",
+    epilog="Example: howsure simulate heteroscedastic --method naive_bootstrap -o pointwise.html",
+)
+def simulate(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORLD|TABLE",
+            help="A simulated world or a UCI table by name, or a table of your own.",
+        ),
+    ],
+    method: Annotated[
+        list[str],
+        typer.Option(
+            "--method",
+            metavar="NAME[:OPTION=VALUE,…]",
+            help="A method by name, or module:attribute of a method or regressor. Repeatable.",
+        ),
+    ] = [],  # noqa: B006
+    output: Outputs = [],  # noqa: B006
+    target: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of y in the table.")
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns of x in the table; all if omitted.")
+    ] = None,
+    coverage: Annotated[
+        list[float], typer.Option(callback=share, help="Nominal coverage, such as 0.9. Repeatable.")
+    ] = [],  # noqa: B006
+    splits: Annotated[
+        bool,
+        typer.Option(
+            "--splits",
+            help="Divide a table at random, nine tenths for training, as most papers do; simulated "
+            "coverage of the same table stands beside.",
+        ),
+    ] = False,
+    cut: Annotated[
+        bool,
+        typer.Option(
+            "--cut",
+            help="Cut a huge table in a test set and disjoint training sets; nothing is simulated.",
+        ),
+    ] = False,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Greatest number of training sets to draw: 100 by default, 20 with --splits.",
+        ),
+    ] = None,
+    until_se: Annotated[
+        float | None,
+        typer.Option(help="Stop early once the Monte-Carlo standard error is this small."),
+    ] = None,
+    of: Annotated[
+        Literal["picf", "cicf", "brier"],
+        typer.Option(help="With --until-se: the quantity whose standard error counts."),
+    ] = "picf",
+    noise: Annotated[
+        str | None,
+        typer.Option(help="Noise distribution, such as normal, student_t3, gamma or laplace."),
+    ] = None,
+    residuals: Annotated[
+        Literal["out-of-bag", "in-sample"],
+        typer.Option(help="With a table: the residuals that its noise is fitted to."),
+    ] = "out-of-bag",
+    train_rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows in each training set.")
+    ] = None,
+    test_rows: Annotated[int | None, typer.Option(min=1, help="Number of test points.")] = None,
+    covariates: Annotated[
+        Literal["random", "fixed"],
+        typer.Option(help="Draw x anew in each trial (random), or once (fixed)."),
+    ] = "random",
+    missing: Annotated[
+        Literal["error", "drop"],
+        typer.Option(help="Rows with missing values: stop with an error, or drop them."),
+    ] = "error",
+    encoding: Annotated[str | None, typer.Option(help="Text encoding of the table.")] = None,
+    decimal: Annotated[Literal[".", ","], typer.Option(help="Decimal mark of text tables.")] = ".",
+    seed: Seed = 0,
+    jobs: Annotated[
+        int,
+        typer.Option(help="Processes that run trials; -1: one per core; 0: none but this."),
+    ] = 0,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Keep trials in this folder or URL, for more of them later and other commands.",
+        ),
+    ] = None,
+) -> None:
+    """Measure a method's coverage at every point of a world; exit 1 if all trials failed.
+
+    What is done of an interrupted run is kept, and the same command goes on from there.
+    """
+    from howsure.cli.progress import Stages
+    from howsure.cli.terminal import Console, escape, say
+    from howsure.core.files import check_outputs
+    from howsure.report.document import form_of
+    from howsure_studies.engine import Plan, Store
+    from howsure_studies.methods.catalogue import methods
+    from howsure_studies.pointwise.page import pointwise_report
+    from howsure_studies.pointwise.simulation import Precision
+    from howsure_studies.tasks.worlds import noise_named
+
+    for path in output:
+        form_of(path)
+    if not method:
+        raise InputError(
+            f"--method must name at least one method, got none: one of {', '.join(methods())}, or "
+            "module:attribute"
+        )
+    check_outputs(output, [Path(source)])
+    if noise is not None:
+        noise_named(noise)
+    stop = None if until_se is None else Precision(standard_error=until_se, of=of)
+    way: Way = "splits" if splits else "cut" if cut else "simulated"
+    _check_way(
+        way,
+        {
+            "--cut": splits and cut,
+            "--until-se": until_se is not None,
+            "--noise": noise is not None,
+            "--residuals": residuals != "out-of-bag",
+            "--train-rows": train_rows is not None,
+            "--test-rows": test_rows is not None,
+            "--covariates": covariates != "random",
+        },
+    )
+    count = trials or (20 if splits else 100)
+    tested = method_entries(method, coverage)
+    reading = {
+        "features": [name.strip() for name in (features or "").split(",") if name.strip()],
+        "missing": missing,
+        "encoding": encoding,
+        "decimal": decimal,
+    }
+    world, entry, names, facts = world_entry(
+        source, target, noise=noise, residuals=residuals, seed=seed, reading=reading, way=way
+    )
+    if cut and train_rows is None:
+        entry["rows"] = _rows_of_cut(entry, count, test_rows)
+    drawn = {"n_train": train_rows, "n_test": test_rows, "covariates": covariates}
+    plan = Plan(
+        name="simulate",
+        study="splits" if splits else "pointwise",
+        worlds={world: entry},
+        methods=tested,
+        seeds=(seed,),
+        options={
+            "coverages": coverage or ([0.9] if splits else "own"),
+            "simulations": count,
+            **({"splits": count} if splits else drawn),
+        },
+    )
+    place = str(_own_place(plan)) if store is None else store
+    try:
+        with Stages() as stages:
+            told: dict[str, Any] = {
+                "facts": facts,
+                "command": shlex.join(["howsure", *sys.argv[1:]]),
+            }
+            results: Sequence[PointwiseResult] = ()
+            ran: Mapping[str, Sequence[SplitsBesideTruth]] = {}
+            if splits:
+                from howsure_studies.pointwise.splits_page import splits_report
+
+                ran = combined_splits(plan, Store(place), jobs=jobs, tell=stages)
+                report = splits_report(ran, **told)
+                done = any(one.splits.done for held in ran.values() for one in held)
+            else:
+                results = simulated(plan, Store(place), stop=stop, jobs=jobs, tell=stages)
+                named = {world: names} if names else None
+                report = pointwise_report({world: results}, names=named, **told)
+                done = any(result.trials for result in results)
+            stages("writing the report", 0, 0)
+            for path in output:
+                report.save(path)
+    except KeyboardInterrupt:
+        lasting = store is not None or place == str(_cached_place(plan))
+        more = "" if lasting else f", with --store {shlex.quote(place)},"
+        raise Interrupted(
+            f"interrupted: finished trials are kept in {place}; the same command{more} continues "
+            "from here"
+        ) from None
+    except InputError:
+        if store is None:
+            shutil.rmtree(place, ignore_errors=True)
+        raise
+    console = Console()
+    _print_report(console, report, results)
+    for path in output:
+        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+    if store is None:
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        console.print(f"trials kept in: {escape(store)}", highlight=False, soft_wrap=True)
+    for one in (one for held in ran.values() for one in held if one.splits.failures):
+        first = one.splits.failures[0]
+        words = f"{one.splits.method}: {len(one.splits.failures)} splits failed; first: "
+        say(f"howsure: {words}{first.error}: {first.message}", error=True)
+    if not done:
+        for result in results:
+            words = f"all {len(result.failures)} trials failed; {_first_failure(result)}"
+            say(f"howsure: {result.method}: {words}", error=True)
+        raise typer.Exit(1)
+
+
+def method_entries(specs: Sequence[str], coverages: Sequence[float]) -> dict[str, dict[str, Any]]:
+    """Entries of a plan for what ``--method`` gives, by the methods' names where these differ."""
+    from howsure_studies.engine import make_method
+
+    entries, named = {}, []
+    for spec in dict.fromkeys(specs):
+        name, options = parse_method(spec)
+        if "method" in options:
+            options["inner"] = options.pop("method")
+        entries[spec] = {"method": name, **options}
+        named.append(make_method(spec, entries[spec], tuple(coverages) or None).name)
+    revision = _revision()
+    found = {}
+    for spec, name in zip(entries, named, strict=True):
+        paths = ":" in json.dumps(entries[spec], separators=(",", "="))
+        own = {"revision": revision} if paths else {}
+        found[name if named.count(name) == 1 else spec] = {**entries[spec], **own}
+    return found
+
+
+def parse_method(spec: str) -> tuple[str, dict[str, Any]]:
+    """Name and options of a method: ``NAME`` or ``MODULE:ATTRIBUTE``, then ``:OPTION=VALUE,…``."""
+    name, _, tail = spec.partition(":")
+    while tail and "=" not in tail.partition(":")[0]:
+        part, _, tail = tail.partition(":")
+        name += f":{part}"
+    options: dict[str, Any] = {}
+    for pair in _cut(tail):
+        key, sign, value = pair.partition("=")
+        if not key or not sign:
+            raise InputError(f"--method must look like NAME:OPTION=VALUE,…, got {spec!r}")
+        whole, dot, inner = key.partition(".")
+        if not dot:
+            options[key] = _value(value)
+            continue
+        outer = options.setdefault(whole, {})
+        if not isinstance(outer, dict):
+            outer = options[whole] = {"name": outer}
+        outer[inner] = _value(value)
+    if not name:
+        raise InputError(f"--method must name a method, got {spec!r}")
+    return name, options
+
+
+def _cut(text: str) -> list[str]:
+    """Parts between commas that stand outside brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "[{(") - (char in "]})")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts if text else []
+
+
+def _value(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return found if not isinstance(found, Mapping) else text
+
+
+def _revision() -> str:
+    """A hash of all code that is loaded and neither installed nor howsure's: the user's own."""
+    paths = sysconfig.get_paths()
+    installed = tuple(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    files = {
+        str(getattr(module, "__file__", None) or "")
+        for name, module in tuple(sys.modules.items())
+        if name.partition(".")[0] != "howsure"
+    }
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        if file.endswith(".py") and not file.startswith(installed) and Path(file).is_file():
+            digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def world_entry(
+    source: str,
+    target: str | None,
+    *,
+    noise: str | None,
+    residuals: str,
+    seed: int,
+    reading: Mapping[str, Any],
+    way: Way = "simulated",
+) -> tuple[str, dict[str, Any], tuple[str, ...], dict[str, str]]:
+    """A world's name, its entry in a plan, names of its columns of x, and what else to state."""
+    from howsure_studies.tasks import read_learning_table, uci, uci_names
+    from howsure_studies.tasks.worlds import world_named
+
+    is_uci = source in uci_names() and not Path(source).exists()
+    name = source if is_uci else _world_name(source)
+    if name is not None:
+        if way != "simulated" and not is_uci:
+            raise InputError(f"--{way} is for a table, but {name} is a world of howsure's")
+        for flag, given in (("--target", target), ("--features", reading["features"])):
+            if given:
+                kind = "UCI table known by name" if is_uci else "world of howsure's"
+                raise InputError(f"{flag} is for a table, but {name} is a {kind}")
+    if name is not None and not is_uci:
+        named = {"world": name} if noise is None else {"world": name, "noise": noise}
+        return name, named, (), {"World": world_named(name, noise).description}
+    forest = {"residuals": _RESIDUALS[residuals], "noise": noise or "normal", "seed": seed}
+    own = {"source": "cut"} if way == "cut" else forest
+    if is_uci:
+        given = uci(source)
+        facts = {"Source": f"UCI table {source}, {len(given.y):,} rows"}
+        return source, {"uci": source, **own}, given.columns, facts | _told(way, noise, residuals)
+    if target is None:
+        raise InputError("--target must name the table's column of y, got none")
+    path = Path(source)
+    table = read_learning_table(path, target, flag="--", **reading)
+    entry = {"table": str(path.absolute()), "target": target, **reading, **own}
+    facts = {"Source": f"{path.name}, {len(table.y):,} rows", **_told(way, noise, residuals)}
+    if table.notes:
+        facts["Reading"] = "; ".join(table.notes)
+    return path.name.partition(".")[0] or path.name, entry, table.names, facts
+
+
+def _told(way: Way, noise: str | None, residuals: str) -> dict[str, str]:
+    """What a page states of how a table is used."""
+    from howsure_studies.tasks.worlds import noise_named
+
+    if way == "cut":
+        return {"World": "the table cut in a test set and disjoint training sets; y as it is"}
+    simulated = "the table's own x; y simulated from two random forests fitted to it"
+    beside = "random splits of the table; beside them, " if way == "splits" else ""
+    law = f"{noise_named(noise or 'normal').name}, from {residuals} residuals"
+    return {"World": f"{beside}{simulated}", "Noise": law}
+
+
+def _check_way(way: Way, given: Mapping[str, bool]) -> None:
+    """Refuse flags that the way in which a table is used has no part for."""
+    refused = {
+        "simulated": (),
+        "splits": ("--cut", "--until-se", "--train-rows", "--test-rows", "--covariates"),
+        "cut": ("--until-se", "--noise", "--residuals", "--covariates"),
+    }
+    for flag in refused[way]:
+        if given[flag]:
+            raise InputError(f"{flag} must be left out with --{way}")
+
+
+def _rows_of_cut(entry: Mapping[str, Any], trials: int, test_rows: int | None) -> int:
+    """Rows of each set, so that a test set and so many training sets take the whole table."""
+    from howsure_studies.engine import table_data, world_identity
+
+    rows = len(table_data(*world_identity("cut", entry, Path())).y)
+    share = rows // (trials + 1) if test_rows is None else max(rows - test_rows, 0) // trials
+    if share < _LEAST_CUT:
+        needed = _LEAST_CUT * trials + (test_rows or _LEAST_CUT)
+        raise InputError(
+            f"--cut must leave {_LEAST_CUT} rows or more in each of {trials:,} training sets, for "
+            f"which a table needs {needed:,} rows, got {rows:,}; with fewer --trials it needs fewer"
+        )
+    return share
+
+
+def _world_name(source: str) -> str | None:
+    """A world's name, with or without ``toy_``; None for a table."""
+    from howsure.core.registry import unknown
+    from howsure_studies.tasks import uci_names
+    from howsure_studies.tasks.worlds import worlds
+
+    for name in (source, f"{_TOY}{source}"):
+        if name in worlds():
+            return name
+    if not Path(source).suffix and not Path(source).exists():
+        known = [*(name.removeprefix(_TOY) for name in worlds()), *uci_names()]
+        raise InputError(unknown(source, known, "world (or a table with its ending)"))
+    return None
+
+
+def _cached_place(plan: Plan) -> Path:
+    """A folder of the user's cache, the same for the same command."""
+    from howsure_studies.engine import address_of
+    from howsure_studies.tasks import cache_folder
+
+    options = {name: plan.options[name] for name in plan.options if name != "simulations"}
+    run = [__version__, plan.worlds, plan.methods, list(plan.seeds), options]
+    return cache_folder() / "simulate" / address_of({"run": run})[:16]
+
+
+def _own_place(plan: Plan) -> Path:
+    """Where trials are kept until the command ends: a new folder where the cache is closed."""
+    place = _cached_place(plan)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="howsure-simulate-"))
+    return place
+
+
+def simulated(
+    plan: Plan,
+    store: Store,
+    *,
+    stop: Precision | None = None,
+    jobs: int = 0,
+    tell: Callable[[str, int, int], None] = lambda *_: None,
+) -> list[PointwiseResult]:
+    """The result of each method of a plan of one world; where it shall stop early, one by one."""
+    if stop is None:
+        return _run(plan, store, jobs, tell)
+    return [
+        _run_until(replace(plan, methods={label: entry}), store, stop, jobs, tell)
+        for label, entry in plan.methods.items()
+    ]
+
+
+def _run_until(
+    plan: Plan,
+    store: Store,
+    stop: Precision,
+    jobs: int,
+    tell: Callable[[str, int, int], None],
+) -> PointwiseResult:
+    """A method's result with as many simulations as it takes; those done before are read."""
+    from howsure_studies.engine import trials_of
+
+    most = plan.options["simulations"]
+    size = trials_of(plan)[0].identity["trials"]
+    workers = (os.cpu_count() or 1) if jobs < 0 else max(jobs, 1)
+    looked, count = 0, -(-stop.least // size) * size
+    while True:
+        count = min(count, most)
+        part = replace(plan, options={**plan.options, "simulations": count})
+        (found,) = _run(part, store, jobs, tell)
+        result = replace(found, trials_planned=most)
+        met = stop.first_met(result, after=looked)
+        if met is not None:
+            return met
+        if count == most:
+            return stop.not_met(result)
+        looked = count
+        # processes take time to start, so they get more to do each time
+        count += max(workers, count // size // 2 if jobs else 1) * size
+
+
+def _run(
+    plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
+) -> list[PointwiseResult]:
+    from howsure_studies.pointwise.study import results_of
+
+    return list(results_of(plan, _ran(plan, store, jobs, tell), store).values())
+
+
+def combined_splits(
+    plan: Plan,
+    store: Store,
+    *,
+    jobs: int = 0,
+    tell: Callable[[str, int, int], None] = lambda *_: None,
+) -> Mapping[str, Sequence[SplitsBesideTruth]]:
+    """The results of a plan of splits, by table."""
+    from howsure_studies.pointwise.repeated import SplitsStudy
+
+    return SplitsStudy().combine(plan, _ran(plan, store, jobs, tell), store).results
+
+
+def _ran(
+    plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
+) -> tuple[Trial, ...]:
+    """The trials of a plan, run; input that a trial refuses is refused here."""
+    from howsure_studies.engine import Monitor, Outcome, run, trials_of
+
+    def size(trial: Trial) -> int:
+        found: int = trial.identity.get("trials") or trial.identity["options"]["splits"]
+        return found
+
+    trials = trials_of(plan)
+    total = sum(map(size, trials))
+    what = "simulations" if plan.study == "pointwise" else "splits and simulations"
+
+    class Shown(Monitor):
+        done = 0
+
+        def begin(self, trials: int, settled: int) -> None:
+            self.done = total * settled // trials
+
+        def within(self, stage: str, done: int, of: int) -> None:
+            if stage in ("trials", "splits"):
+                tell(what, self.done + done, total)
+
+        def ended(self, trial: Trial, outcome: Outcome) -> None:
+            self.done += size(trial)
+            tell(what, self.done, total)
+
+    tell(what, 0, total)
+    run(plan, store, jobs=jobs, monitor=Shown())
+    for entry in store.entries([trial.address for trial in trials]).values():
+        if entry.failure is not None and entry.failure.error == InputError.__name__:
+            raise InputError(entry.failure.message)
+    return trials
+
+
+def _print_report(console: Console, document: Document, results: Sequence[PointwiseResult]) -> None:
+    """The main message, then what was found of each method, and the numbers that decide."""
+    from howsure.cli.show import show_grid, show_lines, show_note
+    from howsure.cli.terminal import escape
+
+    console.print()
+    show_lines(console, document.opening.lines)
+    for section in document.sections:
+        show_lines(console, section.lines, asked=True)
+    for section in document.sections:
+        for grid in section.grids[:1]:
+            show_grid(console, replace(grid, title=f"{section.title}: {grid.title.lower()}"))
+    for result in results:
+        if result.failures:
+            words = f"{result.method}: {len(result.failures)} trials failed"
+            told = f"{words}; {_first_failure(result)}"
+            console.print(escape(told), style="red", highlight=False)
+        if "standard error" in result.stop:
+            console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
+    show_note(console, "-o report.html or report.md shows all.")
+
+
+def _first_failure(result: PointwiseResult) -> str:
+    first = result.failures[0]
+    hint = " (--coverage asks for others)" if first.error == UnanswerableError.__name__ else ""
+    return f"first in {first.stage}: {first.error}: {first.message}{hint}"

@@ -1,0 +1,265 @@
+"""The study of repeated splits: usual numbers of a table, beside coverage where truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
+from howsure.core.convert import (
+    Checked,
+    Count,
+    Coverages,
+    Fraction,
+    Natural,
+    packed,
+    plain,
+    unpacked,
+)
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.records import Record
+from howsure_studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    Study,
+    Trial,
+    TrialError,
+    TrialOutput,
+    make_method,
+    method_identity,
+    records_table,
+    stacked,
+    table_data,
+    world_identity,
+)
+from howsure_studies.pointwise.measures import records
+from howsure_studies.pointwise.simulation import PointwiseResult, answered
+from howsure_studies.pointwise.splits import (
+    PUBLISHED,
+    SplitFailure,
+    SplitsResult,
+    over_splits,
+    published_splits,
+)
+from howsure_studies.pointwise.study import PointwiseStudy, results_of
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
+
+_PUBLISHED_SHARE: Final = 0.1
+"""Share of test rows in the published splits."""
+METRICS: Final = ("rmse", "log_score", "empirical_coverage", "mean_width", "interval_score")
+"""What is measured on each split."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitsBesideTruth:
+    """One method on the splits of a table, and in the world that was made of that table.
+
+    Attributes
+    ----------
+    splits : SplitsResult
+        The usual procedure.
+    simulated : PointwiseResult, optional
+        The same method, with as many rows, where y is simulated and its distribution is known.
+        None where no simulation was asked for, or none is done.
+    published : mapping of str to ndarray of float, shape (splits,)
+        MC dropout on these splits as `howsure_studies.tasks.uci` gives it; empty where nothing
+        was published.
+    """
+
+    splits: SplitsResult
+    simulated: PointwiseResult | None = None
+    published: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    __repr__ = brief_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options(Checked):
+    """Options of a plan, with their defaults."""
+
+    coverages: Coverages = (0.9,)
+    splits: Count = 20
+    share: Fraction = _PUBLISHED_SHARE
+    simulations: Natural = 20
+
+    def simulation(self, plan: Plan, world: str, rows: int) -> Plan:
+        """The plan of simulations in a table's world, with as many rows as a split has."""
+        train, test = published_splits(rows, 1, share=self.share)[0]
+        return replace(
+            plan,
+            study=PointwiseStudy.name,
+            worlds={world: plan.worlds[world]},
+            options={
+                "coverages": list(self.coverages),
+                "simulations": self.simulations,
+                "n_train": len(train),
+                "n_test": len(test),
+            },
+        )
+
+
+@final
+class SplitsStudy(Study):
+    """Repeated splits of real tables, beside simulations of worlds made of them.
+
+    Worlds of a plan are tables (``uci`` or ``table``); options are ``coverages``, ``splits`` (20),
+    ``share`` of test rows (0.1) and ``simulations`` (20; 0 leaves them out), which are trials of
+    `PointwiseStudy` with as many rows for training and for testing as a split has.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str] = "splits"
+    version: ClassVar[int] = 1
+    headline: ClassVar[tuple[str, ...]] = (
+        *("rmse", "log_score", "empirical_coverage", "mean_width"),
+        *("picf_mean", "picf_brier_corrected", "picf_points_off"),
+    )
+
+    def trials(self, plan: Plan) -> tuple[Trial, ...]:
+        """Every table, method and seed: all splits in one trial, then the simulations."""
+        options = plan.read(_Options)
+        for label, words in plan.methods.items():
+            if "n_train" in words:
+                raise InputError(f"method {label!r} must leave out n_train: splits decide the rows")
+        return tuple(
+            trial for world in plan.worlds for trial in self._of_table(plan, options, world)
+        )
+
+    def _of_table(self, plan: Plan, options: _Options, world: str) -> Iterator[Trial]:
+        entry = plan.worlds[world]
+        if "world" in entry or entry.get("source", "forest") != "forest":
+            raise InputError(f"world {world!r} must be a table to be split, got {dict(entry)}")
+        identity, files = world_identity(world, entry, plan.folder)
+        data = {"data": identity["data"]}
+        rows = len(table_data(data, files).y)
+        for label, words in plan.methods.items():
+            method = make_method(label, words, options.coverages)
+            chosen = {
+                "coverages": plain(answered(method, options.coverages)),
+                "splits": options.splits,
+                "share": options.share,
+            }
+            common = {
+                "world": data,
+                "method": method_identity(method, words),
+                "options": chosen,
+            }
+            labels = {"world": world, "method": label}
+            context = {"files": files, "method": words}
+            for seed in plan.seeds:
+                yield self.trial({**common, "seed": seed}, labels, context)
+        if options.simulations:
+            yield from PointwiseStudy().trials(options.simulation(plan, world, rows))
+
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
+        """Run all splits of a table; it fails where every one does."""
+        options, files = trial.identity["options"], trial.context["files"]
+        coverages = tuple(options["coverages"])
+        data = table_data(trial.identity["world"], files)
+        result = over_splits(
+            data.x,
+            data.y,
+            make_method(trial.labels["method"], trial.context["method"], coverages),
+            splits=published_splits(len(data.y), options["splits"], share=options["share"]),
+            coverages=coverages,
+            metrics=METRICS,
+            table=trial.labels["world"],
+            seed=trial.identity["seed"],
+        )
+        if not result.done:
+            first = result.failures[0]
+            error = UnanswerableError(
+                f"all {len(result.failures)} splits failed; the first: {first.error}: "
+                f"{first.message}"
+            )
+            error.add_note(first.trace)
+            raise error
+        published = _published(files, options)
+        arrays, facts = packed(SplitsBesideTruth(splits=result, published=published))
+        return TrialOutput(arrays=arrays, facts=facts, failed_parts=len(result.failures))
+
+    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+        """One `SplitsBesideTruth` of each table, method and seed whose splits are done."""
+        options = plan.read(_Options)
+        simulations = [trial for trial in trials if trial.study == PointwiseStudy.name]
+        known = replace(plan, options={"simulations": max(options.simulations, 1)})
+        simulated = results_of(known, simulations, store)
+        results: dict[str, list[SplitsBesideTruth]] = {}
+        tables = []
+        for trial in trials:
+            if trial.study != self.name:
+                continue
+            world, method, seed = *trial.labels.values(), trial.identity["seed"]
+            beside = simulated.get((world, method, seed))
+            shown = f"{method}, seed {seed}" if len(plan.seeds) > 1 else method
+            found = _read(trial, store)
+            found = replace(
+                found,
+                splits=replace(found.splits, table=world, method=shown),
+                simulated=None if beside is None else replace(beside, method=shown),
+            )
+            keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
+            tables.append(records_table(_records(found), keys))
+            results.setdefault(world, []).append(found)
+        if not results:
+            raise UnanswerableError(f"no splits of plan {plan.name!r} are done yet")
+        return Combined(table=stacked(tables), results=results)
+
+    def page(
+        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
+    ) -> Document:
+        """See `howsure_studies.pointwise.splits_report`."""
+        from howsure_studies.pointwise.splits_page import splits_report
+
+        return splits_report(combined.results, facts=facts, command=command)
+
+
+def _published(files: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, FloatArray]:
+    """Published MC dropout by split, where these are the published splits of a table."""
+    if "uci" not in files or options["share"] != _PUBLISHED_SHARE:
+        return {}
+    from howsure_studies.tasks import uci
+
+    held = uci(files["uci"]).reference
+    return {name: held[name] for name in PUBLISHED.values() if name in held}
+
+
+def _read(trial: Trial, store: Store) -> SplitsBesideTruth:
+    """What a store keeps of a trial."""
+    entry = store.entry(trial.address)
+    if entry.failure is None:
+        return unpacked(SplitsBesideTruth, store.arrays(trial.address), entry.facts)
+    return SplitsBesideTruth(splits=_all_failed(trial, entry.failure))
+
+
+def _all_failed(trial: Trial, error: TrialError) -> SplitsResult:
+    share, count = trial.identity["options"]["share"], trial.identity["options"]["splits"]
+    return SplitsResult(
+        table=trial.labels["world"],
+        method=trial.labels["method"],
+        seed=trial.identity["seed"],
+        test_share=share / (1.0 - share),
+        done=(),
+        by_split=(),
+        seconds=np.zeros(0),
+        failures=tuple(
+            SplitFailure(split=k, error=error.error, message=error.message, trace=error.trace)
+            for k in range(count)
+        ),
+        warnings={},
+    )
+
+
+def _records(found: SplitsBesideTruth) -> tuple[Record, ...]:
+    """Numbers over the splits, and those of the simulations that no split can give."""
+    simulated = () if found.simulated is None else records(found.simulated)
+    told = found.splits.records()
+    return (*told, *(one for one in simulated if one.metric.startswith("picf_")))

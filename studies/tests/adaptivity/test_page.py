@@ -1,0 +1,429 @@
+"""The page on adaptivity: its sentences, its numbers, its figures, what was published."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from extras import needs
+from howsure.core.errors import InputError
+from howsure.core.records import Curve
+from howsure.figures import Figure, Mark, figures_of, plot, to_vega
+from howsure.metrics.adaptivity import noise_floor
+from howsure.report.document import Document, Section
+from howsure_studies.adaptivity import (
+    INTERVAL_MEASURES,
+    INTERVAL_METHODS,
+    LABEL_MEASURES,
+    LABEL_METHODS,
+    VALIDATED,
+    MeasureValidation,
+    MethodComparison,
+    MethodValidation,
+    adaptivity_report,
+    average_table,
+    methods_figure,
+    published,
+    sensitivity_figure,
+)
+from report.words import check_words
+
+HOSTILE = "</script><script>window.pwned=1</script>"
+TABLES = Path(__file__).parent / "published"
+
+
+def comparison(coverage: float, *, labels: bool = True, task: str = "toy") -> MethodComparison:
+    rng = np.random.default_rng(0)
+    methods = LABEL_METHODS if labels else INTERVAL_METHODS
+    measures = LABEL_MEASURES if labels else INTERVAL_MEASURES
+    values = rng.uniform(0.2, 0.3, (12, len(methods), len(measures)))
+    values[:, -1, 0] = rng.uniform(0.02, 0.05, 12)
+    values[:, 0, 1] = np.nan
+    return MethodComparison(
+        task=task,
+        methods=methods,
+        measures=measures,
+        values=values,
+        coverage=coverage,
+        calibration_rows=600,
+        test_rows=1000,
+        bins=20,
+        seed=0,
+        ease="noise 0.5",
+        about={"Accuracy": "91.0 %"},
+        reasons={(methods[0], "t_ss"): f"all cells agree {HOSTILE}"},
+        units="labels" if labels else "y",
+    )
+
+
+@pytest.fixture(scope="module")
+def page() -> Document:
+    results = {
+        "toy": [comparison(0.8), comparison(0.9)],
+        f"widths {HOSTILE}": [comparison(0.8, labels=False), comparison(0.9, labels=False)],
+    }
+    return adaptivity_report(results, command="howsure bench report x")
+
+
+def section(page: Document, title: str) -> Section:
+    (found,) = (part for part in page.sections if part.title == title)
+    return found
+
+
+def test_the_title_and_the_headline_say_what_was_studied_and_found(page: Document) -> None:
+    assert page.title.startswith("Do prediction methods cover easy and hard inputs alike? 12 met")
+    assert page.headline is not None
+    assert page.headline.text.startswith("2 of 12 tests of a method on 2 tasks show no significant")
+    assert page.headline.tone == "undecided"
+    alone = adaptivity_report({"toy": [comparison(0.9)]})
+    assert alone.title == "Do prediction methods cover easy and hard inputs alike? 6 methods on toy"
+    assert alone.headline is not None
+    assert "1 of 6 methods on toy shows" in alone.headline.text
+    assert "at nominal 90 %: O-SAPS." in alone.headline.text
+    check_words(alone)
+
+
+def test_sentences_judge_by_the_floor(page: Document) -> None:
+    lines = {line.question: line for line in section(page, "toy").lines}
+    fair, gap = lines["No significant gap"], lines["Significant coverage gap"]
+    assert (fair.tone, gap.tone) == ("undecided", "bad")
+    medians = np.median(comparison(0.9).values[:, :, 0], axis=0)
+    floor = comparison(0.9).floor
+    assert fair.text.startswith(f"T-CV is {medians[5]:.3f} (O-SAPS).")
+    assert f"T-CV is {medians[:5].min():.3f} (" in gap.text
+    assert f"to {medians[:5].max():.3f} (" in gap.text
+    assert f"{floor.median:.3f}, 95 % of the time below {floor.upper:.3f}" in gap.text
+    assert "T-SS of LAC is not known: all cells agree" in lines["Not known"].text
+
+
+def test_the_first_screen_compares_methods_and_tasks(page: Document) -> None:
+    (grid,) = page.opening.grids
+    assert [column.title for column in grid.columns] == ["Method", "toy", f"widths {HOSTILE}"]
+    rows = {row[0].text: row for row in grid.parts[0].rows}
+    assert rows["O-SAPS"][1].tone == "undecided"
+    assert rows["APS"][1].tone == "bad"
+    assert float(rows["APS"][1].key) == np.median(comparison(0.9).values[:, 1, 0])
+    assert rows["APS"][2].text == "–"
+    (figure,) = page.opening.choices[0].options[0].figures
+    assert [layer.series for layer in figure.layers] == [
+        *("chance alone, at most", "toy", f"widths {HOSTILE}")
+    ]
+    many = adaptivity_report({f"task {k}": [comparison(0.9, task=f"t{k}")] for k in range(4)})
+    (grid,) = many.opening.grids
+    assert [column.title for column in grid.columns] == ["Method", "Gap", "No gap shown"]
+    assert [cell.text for cell in grid.parts[0].rows[5]] == ["O-SAPS", "0 of 4", "4 of 4"]
+
+
+def test_tables_hold_medians_and_shared_ranks(page: Document) -> None:
+    toy = section(page, "toy")
+    (medians,) = toy.grids
+    assert [part.title for part in medians.parts] == ["Nominal 80 %", "Nominal 90 %"]
+    row = medians.parts[1].rows[5]
+    assert row[0].text == "O-SAPS"
+    assert float(row[1].key) == np.median(comparison(0.9).values[:, 5, 0])
+    assert row[1].small == "rank 1"
+    assert [column.title for column in medians.columns][5:7] == ["Rank-CV", "Rank-SS"]
+    assert (toy.facts["Ease"], toy.facts["Accuracy"]) == ("noise 0.5", "91.0 %")
+
+
+def test_averages_stand_beside_the_published() -> None:
+    tasks = [comparison(0.9, task="a"), comparison(0.9, task="b")]
+    tasks[1] = replace(tasks[1], values=tasks[1].values + 0.25)
+    surrogate = replace(comparison(0.9), ease="surrogate, noise 1")
+    page = adaptivity_report({"a": [tasks[0]], "b": [tasks[1]], "c": [surrogate]})
+    titles = [part.title for part in page.sections]
+    beside = "Label sets beside the published"
+    assert titles == [beside, "Label sets by surrogate ease beside the published", *"abc"]
+    (grid,) = section(page, beside).grids
+    (part,) = grid.parts
+    assert part.title == "Nominal 90 %, 2 tasks"
+    columns = {column.title: k for k, column in enumerate(grid.columns)}
+    table = average_table(tasks).columns
+    for title, name in (("T-CV", "t_cv"), ("T-CV rank", "t_cv_rank"), ("Deficit", "set_deficit")):
+        for row, value in zip(part.rows, table[name], strict=True):
+            assert float(row[columns[title]].key) == value
+            known = published("labels", name)[0.9][row[0].text]
+            assert row[columns[title]].small == f"published {known:g}"
+    assert part.rows[0][columns["SSCV"]].small == ""
+    check_words(page)
+
+
+def test_sentences_say_what_of_the_published_pattern_is_there() -> None:
+    known = [published("labels", measure)[0.9] for measure in ("t_cv", "t_ss")]
+    values = np.zeros((3, 6, len(LABEL_MEASURES)))
+    values[:, :, :2] = np.array([[numbers[name] for name in LABEL_METHODS] for numbers in known]).T
+    toy = replace(comparison(0.9), values=values)
+
+    def lines(result: MethodComparison) -> list[str]:
+        return [line.text for line in adaptivity_report({"toy": [result]}).sections[0].lines]
+
+    by_cv, by_ss, why = lines(toy)
+    assert by_cv == (
+        "By T-CV, O-SAPS is best and LAC worst; as published. 15 of 15 pairs of methods stand in "
+        "the published order."
+    )
+    assert by_ss.startswith("By T-SS, O-LAC is best and LAC worst; as published. 15 of 15")
+    floor = noise_floor([400] * 50, 0.9).median
+    assert f"T-CV of {toy.floor.median:.3f} here, {floor:.3f} there." in why
+    swapped = values.copy()
+    swapped[:, 5, 0] = 0.5  # O-SAPS is the worst
+    by_cv, *_ = lines(replace(toy, values=swapped))
+    assert "O-LAC is best and O-SAPS worst; published: O-SAPS and LAC. 10 of 15" in by_cv
+    missing = values.copy()
+    missing[:, 1:5, 1] = np.nan
+    assert len(lines(replace(toy, values=missing))) == 2  # two methods show no pattern
+
+
+def test_a_method_without_an_answer_on_some_tasks_is_no_best() -> None:
+    whole, some = comparison(0.8, labels=False, task="a"), comparison(0.8, labels=False, task="b")
+    values = whole.values.copy()
+    values[:, 0, 1] = 0.99  # CP has a T-SS on one of the two tasks
+    page = adaptivity_report({"a": [replace(whole, values=values)], "b": [some]})
+    first = page.sections[0]
+    assert "CP is best" not in "".join(line.text for line in first.lines)
+    cell = first.grids[0].parts[0].rows[0][3]
+    assert (cell.text, cell.small) == ("0.99", "of 1 of 2 tasks; published 0.94")
+    assert "Width" not in [column.title for column in first.grids[0].columns]
+    clipped = replace(some, about={"Clipped to": "0 to 1"})
+    apart = adaptivity_report({"a": [whole], "b": [clipped]})
+    titles = [part.title for part in apart.sections]
+    assert titles[:2] == [
+        "Intervals beside the published",
+        "Intervals, clipped, beside the published",
+    ]
+
+
+def test_what_was_never_published_stands_alone(page: Document) -> None:
+    grid = section(page, "Intervals beside the published").grids[0]
+    assert [row[1].small != "" for part in grid.parts for row in part.rows] == 6 * [True] + 6 * [
+        False
+    ]
+    none = adaptivity_report({"t": [comparison(0.5)]})
+    assert [part.title for part in none.sections] == ["t"]
+    both = adaptivity_report({"t": [comparison(0.5)], "u": [comparison(0.5)]})
+    assert both.sections[0].title == "Label sets: averages over tasks"
+    assert both.sections[0].lines == ()
+
+
+def test_figures_show_ours_alone(page: Document) -> None:
+    toy = section(page, "toy")
+    gap, size, by_cv, by_ss = (choice.options[0].figures[0] for choice in toy.choices)
+    assert [layer.series for layer in gap.layers] == ["chance alone", "toy"]
+    assert [layer.series for layer in size.layers] == ["chance alone", "toy"]
+    assert size.layers[0].x.tolist() == [comparison(0.9).slope_floor]
+    assert len(size.layers[1].x) == 5  # LAC has none
+    assert by_cv.title == "Critical-difference diagram, by T-CV"
+    assert by_ss.title.endswith("by T-SS")
+    check_words(replace(page, title="A title", glossary=()))
+
+
+def check(task: str, method: str, rho: list[float]) -> MethodValidation:
+    values = np.random.default_rng(1).normal(size=(8, 5))
+    return MethodValidation(
+        task=task,
+        method=method,
+        coverage=0.9,
+        bins=20,
+        found=MeasureValidation(
+            measures=VALIDATED,
+            values=values,
+            rate=np.linspace(0.4, 0.6, 8),
+            rho=np.array(rho),
+            p_value=np.full(5, 0.01),
+            rows=300,
+            subset=100,
+            pairs=4000,
+        ),
+        ways=("noise 0.5", "contrast 0.5"),
+        t_cv=np.array([0.1, 0.2]),
+        t_ss=np.array([0.9, 0.8]),
+    )
+
+
+def test_validations_have_sections_of_their_own() -> None:
+    checks = [
+        check("toy", "LAC", [-0.8, 0.1, 0.2, np.nan, 0.9]),
+        check("toy", "APS", [-0.9, 0.3, 0.2, 0.1, 0.8]),
+    ]
+    page = adaptivity_report({"toy": [comparison(0.9), *checks]})
+    measures = section(page, "Which measure follows Property 1?")
+    counts, correlations = measures.grids
+    assert [row[0].text for row in counts.parts[0].rows][:2] == ["Deficit", "T-SS"]
+    row = counts.parts[0].rows[1]
+    assert [cell.text for cell in row[1:3]] == ["1", "1"]
+    assert [cell.small for cell in row[1:3]] == ["published 24", "published 12"]
+    assert (row[-1].text, row[-1].small) == ("1.5", "published 1.33")
+    assert measures.lines[0].text.startswith("Deficit follows Property 1 most closely, T-SS next")
+    assert [row[1].text for row in correlations.parts[0].rows] == ["LAC", "APS"]
+    assert float(correlations.parts[0].rows[0][6].key) == 0.9
+    ways = section(page, "Does the way of disturbing matter?")
+    figure = ways.choices[0].options[0].figures[0]
+    assert [layer.series for layer in figure.layers] == ["LAC", "APS"]
+    assert figure.layers[0].x.tolist() == [0.1, 0.2]
+    check_words(page)
+
+
+def test_a_page_opens_on_the_coverage_that_it_speaks_of() -> None:
+    levels = (0.5, 0.8, 0.9, 0.95)
+    results = {"toy": [comparison(level) for level in levels]}
+    for coverage, order in ((None, (90, 50, 80, 95)), (0.8, (80, 50, 90, 95))):
+        found = adaptivity_report(results, coverage=coverage)
+        labels = [f"Nominal {level} %" for level in order]
+        for choice in section(found, "toy").choices:
+            assert [option.label for option in choice.options] == labels
+        page = found.to_html()
+        chosen = re.findall(r'<input type="radio"[^>]* checked><span>([^<]+)', page)
+        assert chosen == [labels[0]] * 4
+        tables = [part.title for part in section(found, "toy").grids[0].parts]
+        assert tables == [f"Nominal {100 * level:g} %" for level in levels]
+        assert found.facts["Nominal coverage shown"] == labels[0].removeprefix("Nominal ")
+
+
+def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
+    held = json.loads(page.to_json())
+    count = 2 * 6 * (len(LABEL_MEASURES) + len(INTERVAL_MEASURES))
+    assert len(held["records"]) == count == len(page.records)
+    assert len(list(csv.reader(page.to_csv().splitlines()))) == count + 1
+    text = page.to_markdown()
+    assert "## toy" in text
+    assert "**Nominal 90 %**" in text
+    html = page.to_html()
+    assert HOSTILE not in html
+    assert "window.pwned=1" in html  # escaped, in words
+    assert "Nominal 80 %" in html
+    for ending in ("html", "md", "json", "csv"):
+        page.save(tmp_path / f"report.{ending}")
+
+
+def test_the_published_are_averages_of_the_tables() -> None:
+    """The page's figures against the tables read off the paper."""
+
+    def rows(name: str) -> list[dict[str, str]]:
+        with (TABLES / f"adaptivity_{name}.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    names = {
+        **{"coverage": "empirical_coverage", "size": "set_size"},
+        **{"deficit": "set_deficit", "excess": "set_excess"},
+    }
+    labels = [r for r in rows("labels") if r["table"] in "2456" and "average" not in r["model"]]
+    for row in rows("labels"):
+        if row["table"] in "25" and row["model"] == "average rank":
+            held = published("labels", f"{row['measure']}_rank")[float(row["coverage"])]
+            assert held == {name: float(row[name]) for name in LABEL_METHODS}
+    sizes = {"labels": "set_size", "y": "width"}
+    for kind, units, methods in (
+        (labels, "labels", LABEL_METHODS),
+        (rows("intervals"), "y", INTERVAL_METHODS),
+    ):
+        own = ("set_deficit", "set_excess") if units == "labels" else ()
+        for measure in ("t_cv", "t_ss", "empirical_coverage", sizes[units], *own):
+            held = published(units, measure)
+            assert len(held) == (4 if units == "labels" else 3)
+            for coverage, numbers in held.items():
+                assert tuple(numbers) == methods
+                table = [
+                    [float(row[m]) for m in methods]
+                    for row in kind
+                    if float(row["coverage"]) == coverage
+                    and names.get(row["measure"], row["measure"]) == measure
+                ]
+                assert len(table) in (4, 9)
+                np.testing.assert_allclose(
+                    [*numbers.values()], np.mean(table, axis=0), atol=0.00051
+                )
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: adaptivity_report({}), "at least one comparison"),
+        (lambda: adaptivity_report({"a": []}), "at least one comparison"),
+        (lambda: adaptivity_report({"a": [comparison(0.9)]}, coverage=0.7), "was studied"),
+        (lambda: adaptivity_report({"a": [comparison(0.9)]}).save("x.pdf"), "path must end"),
+    ],
+)
+def test_bad_input_is_named(call, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+def curve(name: str, model: str, shift: float = 0.0) -> Curve:
+    x = np.array([0.125, 0.375, 0.625, 0.875])
+    return Curve(
+        name=name,
+        x=x,
+        y=0.9 + shift * x,
+        lower=np.full(4, 0.85),
+        upper=np.full(4, 0.95),
+        reference=np.full(4, 0.9),
+        x_label="share of rows",
+        y_label="coverage",
+        band="95% band",
+        model=model,
+        hover={"Rows": np.full(4, 10.0)},
+    )
+
+
+def figures() -> list[Figure]:
+    pair = [curve("coverage_by_ease", "A"), curve("coverage_by_ease", "B", 0.1)]
+    bare = {"lower": None, "upper": None, "reference": None}
+    sizes = [replace(curve("size_by_difficulty", m, s), **bare) for m, s in (("A", 0), ("B", 0.2))]
+    return [
+        *figures_of(pair),
+        *figures_of(sizes),
+        methods_figure(
+            {"digits": {"LAC": 0.3, "APS": np.nan}, "photos": {"LAC": 0.4, "APS": 0.1}},
+            "t_cv",
+            rules={"perfect": 0.04, "none": np.nan},
+        ),
+        sensitivity_figure(
+            ["noise", "contrast"], {"LAC": np.array([0.5, np.nan])}, "t_ss", title="type"
+        ),
+    ]
+
+
+@pytest.mark.parametrize("figure", figures(), ids=lambda f: f.name)
+def test_every_renderer_draws_them(figure: Figure) -> None:
+    needs("matplotlib")
+    from matplotlib import pyplot
+
+    assert to_vega(figure)
+    axes = plot(figure)
+    assert axes.get_xlabel() == figure.x.title
+    pyplot.close("all")
+
+
+def test_layers_hold_what_was_given() -> None:
+    by_ease, by_size, methods, ways = figures()
+    lines = [layer for layer in by_ease.layers if layer.mark is Mark.LINE]
+    assert [layer.series for layer in lines] == ["nominal", "A", "B"]
+    np.testing.assert_allclose(lines[2].y, 0.9 + 0.1 * lines[2].x)
+    (band,) = (layer for layer in by_ease.layers if layer.mark is Mark.BAND)
+    assert (band.series, band.lower.tolist()) == ("95% band", [0.85] * 4)
+    assert {layer.mark for layer in by_size.layers} == {Mark.POINTS}
+    assert [layer.series for layer in by_size.layers] == ["A", "B"]
+    rule, digits, photos = methods.layers
+    assert rule.x.tolist() == [0.04]
+    assert (digits.x.tolist(), digits.labels) == ([0.3], ("LAC",))
+    assert (photos.x.tolist(), photos.y.tolist()) == ([0.4, 0.1], [0.0, 1.0])
+    assert ways.layers[0].labels == ("noise",)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: methods_figure({}, "t_cv"), "0 series"),
+        (lambda: methods_figure({"a": {"b": 1.0}}, "nothing"), "measure be one of"),
+        (lambda: sensitivity_figure(["a"], {"b": np.ones(2)}, "t_ss", title="t"), "must be 1"),
+    ],
+)
+def test_bad_figures_are_named(call, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        call()

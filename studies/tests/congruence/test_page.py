@@ -1,0 +1,479 @@
+"""The page on congruence: its words, its numbers, what was published, what may be missing."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from howsure.core.errors import InputError
+from howsure.report.document import Document
+from howsure_studies.congruence import (
+    TRUTH,
+    CongruenceResult,
+    CongruenceRun,
+    CongruenceStudies,
+    congruence_report,
+    published_numbers,
+)
+from howsure_studies.congruence.result import (
+    Diagnosis,
+    ModelBeliefs,
+    Monotonicity,
+    MonotonicityResult,
+    Rejection,
+    Robustness,
+    welch,
+)
+from howsure_studies.congruence.sentences import blind_spots, findings, worst_stretch
+from report.words import check_words, figures
+
+HOSTILE = "</script><script>window.pwned=1</script>"
+ROWS = 40
+LEVELS: dict[str, dict[str, float]] = {
+    "poisson": {"cce": 0.12, "cce_null": 0.06, "ece": 0.13, "ece_exact": 0.14, "nll": 2.46},
+    "double_poisson": {"cce": 0.03, "cce_null": 0.025, "ece": 0.2, "ece_exact": 0.03, "nll": 1.5},
+    TRUTH: {"cce": 0.02, "cce_null": 0.02, "ece": 0.21, "ece_exact": 0.03, "nll": 1.4},
+}
+
+
+def run(
+    model: str, seed: int = 0, *, task: str = "discrete wave", **values: float
+) -> CongruenceRun:
+    """CCE is higher in the second half of the rows; spreads are 0.01 over samples."""
+    given = {**LEVELS.get(model, LEVELS["poisson"]), "mae": 1.0, **values}
+    given = {"nll_unnormalised": given["nll"] - 0.05, **given}
+    shape = np.where(np.arange(ROWS) < ROWS // 2, 0.5, 1.5)
+    cce = given["cce"]
+    spread = np.array([-0.01, 0.01]) / math.sqrt(2.0)
+    return CongruenceRun(
+        task=task,
+        model=model,
+        seed=seed,
+        n=ROWS,
+        values=given,
+        repeats=cce + 0.3 * spread,
+        bootstraps={
+            "cce": (cce + 0.004 + spread)[:, None],
+            **{name: given[name] + spread for name in ("ece", "nll", "mae")},
+        },
+        rows={"cce": cce * shape, "cce_sd": np.full(ROWS, 0.01), "nll": shape, "error": shape},
+    )
+
+
+def failed(model: str, reason: str) -> CongruenceRun:
+    reasons = dict.fromkeys(("cce", "ece", "ece_exact", "nll", "mae"), reason)
+    return replace(
+        run(model), values={}, repeats=np.empty(0), bootstraps={}, rows={}, reasons=reasons
+    )
+
+
+def rejected(model: str, *, helps: bool) -> Rejection:
+    loss = np.arange(ROWS, dtype=np.float64)
+    scores = loss if helps else -loss
+    losses = {"mae": loss, "nll": loss}
+    return Rejection(
+        task="discrete wave",
+        model=model,
+        scores=scores,
+        losses=losses,
+        p_values=dict.fromkeys(losses, 0.001 if helps else 1.0),
+    )
+
+
+def trend(model: str, kind: str, sign: float, trials: int = 3) -> Monotonicity:
+    levels = np.arange(6.0)
+    table = 0.1 + 0.01 * np.arange(trials)[:, None] + 0.05 * sign * levels
+    values = {"cce": table, "ece": -table, "nll": np.full((trials, 6), np.nan)}
+    return Monotonicity(
+        task="discrete wave", model=model, kind=kind, severities=levels, values=values
+    )
+
+
+def spoilt(model: str) -> Robustness:
+    values = {"nll": [2.0, 3.0, 2.5], "ece": [0.1, 0.1, 0.2], "cce": [0.1, 0.11, 0.09]}
+    return Robustness(
+        model=model,
+        settings=("as they are", "outliers at 10 sd", "one sd × 0.001"),
+        spoilt=np.array([0, 2, 1]),
+        values={name: np.array(held) for name, held in values.items()},
+        n=ROWS,
+    )
+
+
+def studies(
+    seed: int = 0,
+    *,
+    task: str = "discrete wave",
+    more: tuple[CongruenceRun, ...] = (),
+    **parts: Any,
+) -> CongruenceStudies:
+    x = np.arange(ROWS, dtype=np.float64)
+    models = [name for name in LEVELS if name != TRUTH]
+    whole: dict[str, Any] = {
+        "rejections": tuple(rejected(name, helps=name == "poisson") for name in models),
+        "monotonicity": MonotonicityResult(
+            curves=(trend("poisson", "mixup", 1.0), trend("double_poisson", "mixup", -1.0))
+        ),
+        "diagnoses": tuple(
+            Diagnosis(
+                task="discrete wave",
+                model=name,
+                x=x[:, None],
+                cce=x,
+                error=x**2,
+                nll=np.full(ROWS, np.nan),
+            )
+            for name in models
+        ),
+        "robustness": tuple(spoilt(name) for name in models),
+        "beliefs": tuple(
+            ModelBeliefs(
+                model=name,
+                y=x,
+                point=x,
+                lower=x - 1,
+                upper=x + 1,
+                x=x,
+                pit=(np.arange(ROWS) + 0.5) / ROWS if name == "poisson" else None,
+                seed=seed,
+            )
+            for name in LEVELS
+        ),
+    }
+    return CongruenceStudies(
+        task=task,
+        units="counts",
+        counts=True,
+        result=CongruenceResult(
+            runs=(*(run(name, seed, task=task) for name in LEVELS), *more), options={"draws": 5.0}
+        ),
+        seed=seed,
+        **{**whole, **parts},
+    )
+
+
+@pytest.fixture(scope="module")
+def page() -> Document:
+    return congruence_report({"wave": [studies()]}, title="A title", command="howsure x")
+
+
+def line(page: Document, question: str, part: int = 0) -> Any:
+    return {one.question: one for one in page.sections[part].lines}[question]
+
+
+def grid(page: Document, title: str, part: int = 0) -> Any:
+    return {one.title: one for one in page.sections[part].grids}[title]
+
+
+def test_the_headline_says_who_is_wrong_and_what_ece_sees(page: Document) -> None:
+    assert page.headline is not None
+    assert page.headline.text == (
+        "CCE finds 1 of 2 models on wave significantly misspecified at some x. The worst is "
+        "poisson: its CCE is 2 times that of a correctly specified model. ECE ranks it behind "
+        "every accepted model only if spread over the cells of counts."
+    )
+    assert page.headline.tone == "info"
+    two = congruence_report({"wave": [studies()], "again": [studies()]})
+    assert two.title == "Are predictive distributions correct at every x? 2 models on 2 tasks"
+    assert two.headline is not None
+    assert two.headline.text == (
+        "CCE finds 2 of 4 tests of a model on 2 tasks significantly misspecified at some x. The "
+        "worst is poisson on wave: its CCE is 2 times that of a correctly specified model. ECE "
+        "ranks 2 of these 2 behind every accepted model if spread over the cells of counts, none "
+        "by P(Y ≤ y) alone."
+    )
+    check_words(two)
+
+
+def test_the_first_screen_judges_every_model_on_every_task(page: Document) -> None:
+    (grid,) = page.opening.grids
+    (first, second) = grid.parts[0].rows
+    assert [cell.text for cell in first] == ["poisson", "2.00"]
+    assert (first[1].tone, second[1].tone) == ("bad", "undecided")
+    (figure,) = page.opening.choices[0].options[0].figures
+    assert [layer.series for layer in figure.layers] == [
+        *["CCE, ± sd over bootstrap samples"] * 2,
+        "a correctly specified model",
+    ]
+
+
+def test_sentences_say_what_is_wrong_and_where(page: Document) -> None:
+    wrong = line(page, "poisson")
+    assert wrong.tone == "bad"
+    # The last fifth of 40 rows by x, 1.5 times the mean.
+    assert wrong.text == (
+        "CCE is 0.120, significantly more: 2 times that of a correctly specified model (0.060). "
+        "It is largest for x from 20 to 24 (0.180)."
+    )
+    assert line(page, "double_poisson").tone == "undecided"
+    assert line(page, "double_poisson").text.endswith("The difference is not significant.")
+    assert "ECE of 0.210 (0.030 spread over cells)" in line(page, TRUTH).text
+    assert line(page, "ECE, cells").tone == "good"
+    plain = line(page, "Plain ECE")
+    assert plain.tone == "bad"
+    assert "poisson: 0.130 for poisson, 0.210 for the true distribution" in plain.text
+    assert "in 1 of 2 curves" in line(page, "Perturbed data").text
+    assert (
+        "ECE in 1. CCE does not for double_poisson under mixup."
+        in line(page, "Perturbed data").text
+    )
+    assert "lowers the MAE in 1 of 2 and the NLL" in line(page, "Rejection").text
+    assert "true error: 1.00" in line(page, "Diagnosis").text
+    assert "NLL" not in line(page, "Diagnosis").text
+    assert line(page, "Outliers").text == (
+        "2 outlying rows change NLL by +50 %, ECE by +0 % and CCE by +10 %."
+    )
+
+
+def test_tables_hold_the_numbers(page: Document) -> None:
+    first = grid(page, "Models").parts[0].rows[0]
+    assert [cell.text for cell in first] == [
+        *("poisson", "1.000", "0.120", "0.060", "2.00", "0.130", "0.140", "2.460")
+    ]
+    assert first[2].small == "± 0.003 / 0.010"
+    assert float(first[4].key) == 2.0
+    trends = grid(page, "Perturbed data").parts[0]
+    assert trends.title == "Mixup: 1, 2, 3, 4, 5"
+    assert [row[3].text for row in trends.rows] == ["5 of 5", "0 of 5"]
+    gains = grid(page, "Rejection").parts[0].rows
+    assert (gains[0][4].text, gains[0][5].text) == ("1", "0.0010")
+    # Means of 0..39, of 0..31 and of 0..19.
+    assert [cell.text for cell in gains[0][1:4]] == ["19.500", "15.500", "9.500"]
+    assert gains[1][2].text == "23.500"
+    assert [c.text for c in grid(page, "Diagnosis without labels").parts[0].rows[0]][1] == "1"
+    outliers = grid(page, "Outliers").parts
+    assert [part.title for part in outliers] == [
+        *("Outliers at 10 sd, 2 rows", "One sd × 0.001, 1 row")
+    ]
+    assert [cell.text for cell in outliers[0].rows[0]] == [
+        "poisson",
+        "+50.0 %",
+        "+0.0 %",
+        "+10.0 %",
+    ]
+
+
+def test_the_published_stand_beside_ours(page: Document) -> None:
+    (first, second) = grid(page, "Beside the published").parts[0].rows
+    assert [cell.text for cell in first] == [
+        *("poisson", "0.124", "0.120", "0.130", "0.135", "2.410", "2.461")
+    ]
+    assert second[0].small == "NLL: without its constant"
+    held = congruence_report({"fg_net": [studies(task="faces")], "other": [studies(task="cells")]})
+    shown = grid(held, "Beside the published").parts[0].rows[0]
+    for place, measure in ((2, "mae"), (4, "cce"), (6, "ece"), (8, "nll")):
+        (known,) = published_numbers("table 2", task="FG-Net", model="poisson", measure=measure)
+        assert float(shown[place].key) == known.value
+    titles = [one.title for one in held.sections[1].grids]
+    assert "Beside the published" not in titles
+    (table,) = (table for table in held.tables if table.name == "congruence_published")
+    assert set(table.columns["task"].tolist()) == {"fg_net"}
+
+
+def test_reliability_stands_beside_the_papers(page: Document) -> None:
+    ours = [0.01 / (LEVELS[m]["cce"] + 0.004) for m in ("poisson", "double_poisson")]
+    theirs = [0.01 / LEVELS[m]["ece"] for m in ("poisson", "double_poisson")]
+    test = welch(ours, theirs)
+    rows = grid(page, "Coefficients of variation", part=1).parts[0].rows
+    assert float(rows[0][5].key) == pytest.approx(test.two_sided)
+    assert float(rows[0][6].key) == pytest.approx(test.greater)
+    assert [cell.text for cell in rows[1][3:]] == ["25", "−0.897", "0.3766", "0.8117"]
+    assert "0.377 and 0.812" in line(page, "Published", part=1).text
+
+
+def test_figures_show_every_study(page: Document) -> None:
+    names = [choice.options[0].figures[0].name for choice in page.sections[0].choices]
+    assert names == [
+        *("congruence_cce", "congruence_law", "congruence_calibration"),
+        *("congruence_models_ece", "congruence_cce_by_severity", "congruence_ece_by_severity"),
+        *("rejection_mae", "rejection_nll", "congruence_diagnosis"),
+    ]
+    labels = [[option.label for option in choice.options] for choice in page.sections[0].choices]
+    assert labels[0] == ["all models", *LEVELS]
+    assert labels[1] == [*LEVELS]
+    assert labels[4] == labels[5] == ["mixup"]
+    assert labels[6] == labels[7] == ["poisson", "double_poisson"]
+    assert labels[8] == ["all models", "poisson", "double_poisson"]
+    ece = page.sections[0].choices[3].options[0].figures[0]
+    assert [layer.series for layer in ece.layers] == ["spread over cells", "by P(Y ≤ y)"]
+    assert len(page.sections[1].choices) == 1
+
+
+def test_seeds_are_put_together() -> None:
+    second = replace(
+        studies(1),
+        result=CongruenceResult(runs=(run("poisson", 1, cce=0.2), run(TRUTH, 1))),
+        beliefs=(),
+    )
+    page = congruence_report({"wave": [studies(0), second]})
+    first = grid(page, "Models").parts[0].rows[0]
+    assert first[2].text == "0.160"
+    assert "over 6 trials" in grid(page, "Perturbed data").notes[0]
+    beside = grid(page, "Beside the published").parts[0].rows[0]
+    assert beside[1].small == f"± {0.08 / math.sqrt(2.0):.3f}"
+    seeds = [r.options["seed"] for r in page.records if r.metric == "rejection_gain_mae"]
+    assert seeds == [0.0, 0.0, 1.0, 1.0]
+    tasks = page.sections[1].choices[0].options[0].figures[0].y.categories
+    assert tasks[0] == "wave, seed 0, poisson"
+    figure = next(f for f in figures(page) if f.name == "rejection_mae")
+    assert figure.notes == ("Of 2 sets of data, the first that has it.",)
+
+
+def test_a_right_model_may_be_unknown() -> None:
+    def shown(*runs: CongruenceRun) -> Document:
+        bare = CongruenceStudies(
+            task="t", units="y", counts=False, result=CongruenceResult(runs=runs)
+        )
+        return congruence_report({"t": [bare]})
+
+    nan = math.nan
+    stated = shown(run("poisson", cce_null=nan), run(TRUTH, cce_null=nan))
+    assert "6 times that of the true distribution (0.020)" in line(stated, "poisson").text
+    alone = replace(run("poisson", cce_null=nan), reasons={"cce_null": "none were asked for"})
+    other = shown(alone)
+    assert line(other, "poisson").text == (
+        "CCE is 0.120. That of a correctly specified model is not known, so no model can be "
+        "judged by it."
+    )
+    told = "poisson, no CCE of a correctly specified model: none were asked for."
+    assert told in grid(other, "Models").notes
+    assert line(other, "poisson").tone == "info"
+    assert other.headline is not None
+    assert "No model can be judged" in other.headline.text
+    two = shown(run("poisson", cce_null=nan), run("gaussian", cce_null=nan, cce=0.1))
+    assert "CCE is 0.100 (gaussian) to 0.120 (poisson)." in line(two, "Models").text
+    assert line(two, "ECE beside CCE").text.startswith("CCE is least for gaussian")
+    still = shown(replace(run("poisson"), bootstraps={}, repeats=np.array([0.12])))
+    assert line(still, "poisson").text.endswith("Its variation is not known.")
+    assert len(still.sections) == 1  # no reliability
+    assert len(other.sections) == 2
+    assert "at least two pairs" in line(other, "Here", part=1).text
+
+
+def test_models_without_an_answer_say_why() -> None:
+    bare = CongruenceStudies(
+        task="t",
+        units="y",
+        counts=False,
+        result=CongruenceResult(runs=(failed("lost", f"it diverged {HOSTILE}"),)),
+        notes=("a note",),
+    )
+    page = congruence_report({"t": [bare]})
+    assert page.headline is None
+    assert line(page, "lost").text == f"Not known: it diverged {HOSTILE}."
+    assert [c.text for c in grid(page, "Models").parts[0].rows[0]] == ["lost", *["–"] * 7]
+    notes = grid(page, "Models").notes
+    assert sum("it diverged" in note for note in notes) == 1
+    assert "a note" in notes
+    assert HOSTILE not in page.to_html()
+    nothing = replace(bare, result=CongruenceResult(runs=()))
+    assert "Nothing could be judged" in congruence_report({"t": [nothing]}).to_html()
+    beside = replace(
+        studies(more=(failed("lost", "it diverged"),)),
+        rejections=(),
+        monotonicity=None,
+        diagnoses=(),
+        robustness=(),
+        beliefs=(),
+    )
+    held = congruence_report({"wave": [beside]})
+    assert [one.title for one in held.sections[0].grids] == ["Models", "Beside the published"]
+    assert held.headline is not None
+    assert held.headline.text.startswith("CCE finds 1 of 2 models on wave")
+    assert "For four rows in five it lies between 0.060 and 0.180" in line(held, "poisson").text
+
+
+def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
+    held = json.loads(page.to_json())
+    assert len(held["records"]) == len(page.records)
+    metrics = {record["metric"] for record in held["records"]}
+    assert {"mean_cce", "ece_exact", "cce_steps_up", "rejection_gain_nll"} <= metrics
+    assert {"cce_error_spearman", "nll_relative_change", "cce_variation"} <= metrics
+    assert {table["name"] for table in held["tables"]} == {
+        *("congruence_models", "congruence_monotonicity", "congruence_robustness"),
+        *("congruence_diagnosis", "congruence_reliability", "congruence_published"),
+    }
+    assert {curve["name"] for curve in held["curves"]} == {
+        *("congruence_cce", "rejection_mae", "rejection_nll")
+    }
+    assert len(list(csv.reader(page.to_csv().splitlines()))) == len(page.records) + 1
+    text = page.to_markdown()
+    assert "## wave" in text
+    assert "| poisson | 1.000 | 0.120 " in text
+    for ending in ("html", "md", "json", "csv"):
+        page.save(tmp_path / f"report.{ending}")
+
+
+def test_text_from_outside_is_shown_and_never_run() -> None:
+    def named(one: Any) -> Any:
+        return replace(one, model=f"{one.model} {HOSTILE}")
+
+    base = studies()
+    assert base.monotonicity is not None
+    spread = replace(
+        base,
+        task=HOSTILE,
+        units=HOSTILE,
+        notes=(HOSTILE,),
+        result=CongruenceResult(runs=tuple(map(named, base.result.runs))),
+        rejections=tuple(map(named, base.rejections)),
+        monotonicity=MonotonicityResult(
+            curves=tuple(replace(named(one), kind=HOSTILE) for one in base.monotonicity.curves)
+        ),
+        diagnoses=tuple(map(named, base.diagnoses)),
+        robustness=tuple(map(named, base.robustness)),
+        beliefs=tuple(map(named, base.beliefs)),
+    )
+    page = congruence_report({HOSTILE: [spread]}, title=HOSTILE, facts={HOSTILE: HOSTILE})
+    html = page.to_html()
+    assert HOSTILE not in html
+    assert "window.pwned=1" in html  # escaped, in words
+    assert "<script>window" not in page.to_markdown()
+
+
+def test_blind_spots_are_pairs_that_ece_puts_the_wrong_way_round() -> None:
+    found = findings("w", [run("poisson"), run("double_poisson"), run(TRUTH)])
+    assert [one.model for one in found] == ["poisson", "double_poisson", TRUTH]
+    assert blind_spots(found, "ece_exact") == []
+    pairs = [(bad.model, good.model) for bad, good in blind_spots(found, "ece")]
+    assert pairs == [("poisson", TRUTH), ("poisson", "double_poisson")]
+
+
+@pytest.mark.parametrize(("away", "verdict"), [(0.019, "accepted"), (0.021, "wrong")])
+def test_wrong_is_beyond_two_standard_errors(away: float, verdict: str) -> None:
+    """The spread over bootstrap samples is 0.01; of four sets of data, half of that."""
+    (one,) = findings("w", [run("poisson", cce=0.06 + away)])
+    assert one.verdict == verdict
+    four = [run("poisson", seed, cce=0.06 + away / 2) for seed in range(4)]
+    assert findings("w", four)[0].verdict == verdict
+
+
+def test_the_worst_stretch_is_that_of_the_largest_mean() -> None:
+    rng = np.random.default_rng(0)
+    x, cce = rng.uniform(0, 1, 80), rng.uniform(0, 1, 80)
+    low, high, mean = worst_stretch(x, cce)
+    inside = (x >= low) & (x <= high)
+    assert inside.sum() == 10
+    assert mean == pytest.approx(cce[inside].mean())
+    order = np.argsort(x)
+    assert mean == pytest.approx(cce[order].reshape(8, 10).mean(axis=1).max())
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: congruence_report({}), "at least one set of studies"),
+        (lambda: congruence_report({"a": []}), "at least one set of studies"),
+        (lambda: congruence_report({"a": [studies()]}).save("x.pdf"), "path must end"),
+    ],
+)
+def test_bad_input_is_named(call, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        call()

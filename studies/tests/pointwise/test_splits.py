@@ -1,0 +1,231 @@
+"""Repeated splits: the published ones, means and errors by hand, methods that misbehave."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LinearRegression
+
+from howsure.core.errors import InputError
+from howsure.core.progress import listening
+from howsure.inputs.models import located
+from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.linear import LinearT
+from howsure_studies.methods.regressors import SplitConformal
+from howsure_studies.pointwise import (
+    against_published,
+    over_splits,
+    published_splits,
+    splits_table,
+)
+from howsure_studies.tasks import uci, uci_names
+
+
+class Steady(Method, Fitted):
+    """Says the training mean ± 1, and fails or warns on the splits named."""
+
+    def __init__(self, fails: tuple[int, ...] = (), warns: tuple[int, ...] = ()) -> None:
+        self.fails, self.warns, self.count = fails, warns, -1
+
+    @property
+    def name(self) -> str:
+        return "steady"
+
+    def fit(self, x: Any, y: Any, rng: np.random.Generator) -> Fitted:
+        self.count += 1
+        if self.count in self.fails:
+            raise ZeroDivisionError("no fit")
+        if self.count in self.warns:
+            warnings.warn("careful", stacklevel=2)
+        self.mean = float(np.mean(y))
+        return self
+
+    def predict(self, x: Any) -> Beliefs:
+        return Beliefs(located("norm", np.full(len(x), self.mean), np.ones(len(x))))
+
+
+def some(rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=(rows, 2))
+    return x, x @ [1.0, -2.0] + 0.3 * rng.normal(size=rows)
+
+
+@pytest.mark.parametrize("name", uci_names())
+def test_splits_are_those_that_were_published(name: str, data_dir: Callable[[str], Path]) -> None:
+    data_dir(f"uci_{name}")
+    table = uci(name)
+    made = published_splits(len(table.y), len(table.splits))
+    for ours, theirs in zip(made, table.splits, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_splits_leave_the_global_generator_alone() -> None:
+    state = np.random.get_state
+    before = state()[1].tolist()
+    published_splits(50)
+    assert state()[1].tolist() == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "count", "share", "words"),
+    [(1, 20, 0.1, "rows"), (50, 0, 0.1, "count"), (50, 20, 1.0, "share"), (4, 1, 0.1, "share")],
+)
+def test_splits_that_cannot_be_are_refused(rows: int, count: int, share: float, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        published_splits(rows, count, share=share)
+
+
+def test_error_and_likelihood_are_those_by_hand() -> None:
+    x, y = some()
+    cuts = published_splits(len(y), 4)
+    result = over_splits(x, y, Steady(), splits=cuts, metrics=["rmse", "log_score"])
+    rmse = [math.sqrt(np.mean((y[test] - y[train].mean()) ** 2)) for train, test in cuts]
+    score = [-stats.norm.logpdf(y[test], y[train].mean(), 1.0).mean() for train, test in cuts]
+    np.testing.assert_allclose(result.values("rmse"), rmse)
+    np.testing.assert_allclose(result.values("log_score"), score)
+    assert result.done == (0, 1, 2, 3)
+    assert result.seconds.shape == (4,)
+
+
+def test_the_line_is_the_line_of_scikit_learn() -> None:
+    x, y = some()
+    cuts = published_splits(len(y), 3)
+    result = over_splits(x, y, LinearT(), splits=cuts, metrics=["rmse", "empirical_coverage"])
+    for value, (train, test) in zip(result.values("rmse"), cuts, strict=True):
+        point = LinearRegression().fit(x[train], y[train]).predict(x[test])
+        assert value == pytest.approx(math.sqrt(np.mean((y[test] - point) ** 2)))
+
+
+def test_the_error_of_the_mean_knows_that_splits_overlap() -> None:
+    x, y = some()
+    result = over_splits(x, y, Steady(), metrics=["rmse"])
+    values = result.values("rmse")
+    assert len(values) == 20
+    record = result.record("rmse")
+    sd = values.std(ddof=1)
+    assert record.value == pytest.approx(values.mean())
+    assert record.options["published_error"] == pytest.approx(sd / math.sqrt(20))
+    assert record.standard_error == pytest.approx(sd * math.sqrt(1 / 20 + 6 / 54))
+    reach = stats.t.ppf(0.975, 19) * record.standard_error
+    assert (record.lower, record.upper) == pytest.approx(
+        (values.mean() - reach, values.mean() + reach)
+    )
+    assert record.n == 20
+    assert record.units == "y"
+
+
+def test_the_corrected_error_is_nearer_the_truth() -> None:
+    """Over tables drawn anew: the sd of the mean over splits, and what each error claims."""
+    rng = np.random.default_rng(0)
+    cuts = published_splits(40, 10)
+    means, plain, corrected = [], [], []
+    for _ in range(200):
+        y = rng.normal(size=40)
+        record = over_splits(np.zeros((40, 1)), y, Steady(), splits=cuts, metrics=["mae"])
+        found = record.record("mae")
+        means.append(found.value)
+        plain.append(found.options["published_error"])
+        corrected.append(found.standard_error)
+    truth = np.std(means, ddof=1)
+    assert abs(np.mean(corrected) - truth) < abs(np.mean(plain) - truth)
+    assert np.mean(plain) < 0.8 * truth
+
+
+def test_everything_of_the_catalogue_is_measured() -> None:
+    x, y = some()
+    result = over_splits(x, y, LinearT(), splits=published_splits(60, 3), coverages=(0.8, 0.9))
+    named = {record.metric for record in result.records()}
+    assert {"rmse", "mae", "log_score", "crps", "empirical_coverage", "interval_score"} <= named
+    at = [r.coverage for r in result.records() if r.metric == "empirical_coverage"]
+    assert at == [0.8, 0.9]
+    assert (
+        result.record("empirical_coverage", 0.9).value
+        == result.values("empirical_coverage", 0.9).mean()
+    )
+    conformal = over_splits(
+        x, y, SplitConformal(LinearRegression()), splits=published_splits(60, 3), coverages=(0.9,)
+    )
+    lost = conformal.record("log_score")
+    assert math.isnan(lost.value)
+    assert lost.reason
+
+
+def test_bad_splits_are_kept_apart() -> None:
+    x, y = some()
+    result = over_splits(
+        x, y, Steady(fails=(1,), warns=(2, 3)), splits=published_splits(60, 5), metrics=["rmse"]
+    )
+    assert result.done == (0, 2, 3, 4)
+    assert result.record("rmse").n == 4
+    (failure,) = result.failures
+    assert (failure.split, failure.error, failure.message) == (1, "ZeroDivisionError", "no fit")
+    assert "no fit" in failure.trace
+    assert result.warnings == {"UserWarning: careful": 2}
+
+
+def test_no_split_leaves_a_reason() -> None:
+    x, y = some()
+    result = over_splits(x, y, Steady(fails=(0, 1)), splits=published_splits(60, 2))
+    assert result.records() == ()
+    assert len(splits_table([result])) == 0
+    with pytest.raises(InputError, match="no split succeeded; the first failed: Zero"):
+        result.values("rmse")
+
+
+@pytest.mark.parametrize(
+    "splits",
+    [
+        [],
+        [([0, 1], [1, 2])],
+        [([0, 1], [99])],
+        [([0, 1], [-1])],
+        [([0, 1], [])],
+        [([0.5, 1.0], [2.0])],
+    ],
+)
+def test_row_numbers_that_cannot_be_are_refused(splits: Any) -> None:
+    x, y = some(10)
+    with pytest.raises(InputError, match="splits must hold"):
+        over_splits(x, y, Steady(), splits=splits)
+
+
+def test_a_run_reports_its_progress() -> None:
+    x, y = some()
+    steps: list[tuple[str, int, int]] = []
+    with listening(lambda *step: steps.append(step)):
+        over_splits(x, y, Steady(), splits=published_splits(60, 2), metrics=["rmse"])
+    assert steps == [("splits", 0, 2), ("splits", 1, 2), ("splits", 2, 2)]
+
+
+def test_methods_stand_beside_the_published_numbers(data_dir: Callable[[str], Path]) -> None:
+    """Published MC dropout on Boston: 2.90 and −2.40; a line is worse by 1.7 and 0.56."""
+    data_dir("uci_boston")
+    table = uci("boston")
+    result = over_splits(
+        table.x,
+        table.y,
+        LinearT(),
+        splits=table.splits,
+        metrics=["rmse", "log_score"],
+        table="boston",
+    )
+    held = against_published([result], table.reference).columns
+    assert held["metric"].tolist() == ["rmse", "log_score"]
+    assert held["published"] == pytest.approx([2.90, 2.40], abs=0.005)
+    assert held["mean"] == pytest.approx([4.59, 2.96], abs=0.01)
+    differences = result.values("rmse") - table.reference["test_MC_rmse"]
+    assert held["difference"][0] == pytest.approx(differences.mean())
+    expected = differences.std(ddof=1) * math.sqrt(1 / 20 + 51 / 455)
+    assert held["standard_error"][0] == pytest.approx(expected)
+    summary = splits_table([result]).columns
+    assert summary["metric"].tolist() == ["rmse", "log_score"]
+    assert summary["mean"].tolist() == held["mean"].tolist()
+    with pytest.raises(InputError, match="published must hold 20 splits, got 3"):
+        against_published([result], {k: v[:3] for k, v in table.reference.items()})
