@@ -7,10 +7,11 @@ THREADS = 1
 PYTEST = OPENBLAS_NUM_THREADS=$(THREADS) OMP_NUM_THREADS=$(THREADS) $(1)/bin/python -m pytest -n 2
 LANES = +@MAKE="$(MAKE)" $(PYTHON) tests/lanes.py
 
-# The table wing lies in these folders; tests of studies among them are left out by name.
-TABLES := $(addprefix tests/,core golden inputs predictions report)
-NUMBERS := $(addprefix tests/,figures laws methods metrics stats)
-STUDIES := --ignore=tests/methods/deep --ignore=tests/studies
+# The table wing of howsure lies in these folders.
+TABLES := $(addprefix tests/,conformal core golden inputs predictions recalibration report)
+NUMBERS := $(addprefix tests/,figures laws metrics stats)
+JUDGE := src tests
+STUDIES := studies
 
 # Kernels of linear algebra, and NumPy without AVX-512, then without AVX2.
 AVX512 := X86_V4,AVX512_ICL,AVX512_SPR
@@ -18,7 +19,7 @@ PROCESSORS := $(addprefix OPENBLAS_CORETYPE=,Haswell SkylakeX Zen) \
 	$(addprefix NPY_DISABLE_CPU_FEATURES=,$(AVX512) X86_V3,$(AVX512))
 QUICK = -m "not slow and not rate"
 
-.PHONY: demo test test-full test-quick test-fast test-bare rates processors lint docs \
+.PHONY: demo test test-judge test-studies test-quick test-fast test-bare rates processors lint docs \
 	benchmark mutate clean
 
 demo: .venv/.report
@@ -26,11 +27,12 @@ demo: .venv/.report
 
 # All lanes, one after the other; a red one keeps no other from running.
 test:
-	$(LANES) lint docs test-bare test-full
+	$(LANES) lint docs test-bare test-judge test-studies
 
-# After `make docs`, for the site is read.
-test-full: .venv/.dev
-	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}site $(call PYTEST,.venv) -m "not rate" --pace 12
+# Each house has its lane. After `make docs`, for the site is read.
+test-judge test-studies: .venv/.dev
+	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}site $(call PYTEST,.venv) \
+		-m "not rate" --pace 12 $(if $(filter test-judge,$@),$(JUDGE),$(STUDIES))
 
 # What is too dear for every day.
 rates: .venv/.dev
@@ -45,11 +47,11 @@ test-quick: .venv/.dev
 
 # For the hand: tables alone, without torch, a browser, studies or what is slow.
 test-fast: .venv/.dev
-	HOWSURE_WITHOUT=torch $(call PYTEST,.venv) $(QUICK) $(STUDIES) $(TABLES) $(NUMBERS)
+	HOWSURE_WITHOUT=torch $(call PYTEST,.venv) $(QUICK) $(TABLES) $(NUMBERS)
 
 # Where no optional library is installed, tables are served all the same.
 test-bare: .venv-bare/.made
-	HOWSURE_REQUIRE=bare $(call PYTEST,.venv-bare) $(QUICK) $(STUDIES) $(TABLES)
+	HOWSURE_REQUIRE=bare $(call PYTEST,.venv-bare) $(QUICK) $(TABLES)
 
 # The site: docs/_build/html/index.html. Warnings, such as links that lead nowhere, are errors.
 docs: .venv/.dev

@@ -122,7 +122,10 @@ def _named(
     module = inliner.document.settings.env.ref_context.get("py:module", "howsure")
     homes = make_api.homes()
     for name in (text, f"{module}.{text}", f"howsure.{text}"):
-        head = next((each for each in (name, name.rpartition(".")[0]) if each in homes), None)
+        owner = name.rpartition(".")[0]
+        if ".report." in homes.get(owner, ""):  # a verb, which has no members
+            owner = ""
+        head = next((each for each in (name, owner) if each in homes), None)
         if head is not None:
             target = homes[head] + name.removeprefix(head)
             return PyXRefRole()("py:obj", raw, f"{text} <{target}>", line, inliner, {}, [])

@@ -186,8 +186,15 @@ def _home(topic: Topic, name: str) -> str:
     raise KeyError(topic.package)
 
 
+def _place(topic: Topic, name: str) -> str:
+    """Where a name is described, in full; a package that can be called is a verb."""
+    if inspect.ismodule(getattr(importlib.import_module(topic.package), name)):
+        return f"{topic.package}.report.{name}.{name}"
+    return f"{_home(topic, name)}.{name}"
+
+
 def _documented(value: Any) -> bool:
-    return inspect.isroutine(value) or inspect.isclass(value)
+    return inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
 
 
 def page(topic: Topic) -> str:
@@ -198,14 +205,15 @@ def page(topic: Topic) -> str:
     rows += [f"```python\nfrom {topic.package} import {names[0]}\n```", ""]
     rows += ["| name | what it is |", "|---|---|"]
     for name in names:
-        home = _home(topic, name)
-        rows.append(f"| {{py:obj}}`{name} <{home}.{name}>` | {_line(package, name)} |")
+        rows.append(f"| {{py:obj}}`{name} <{_place(topic, name)}>` | {_line(package, name)} |")
     rows += ["", "```{eval-rst}", f".. currentmodule:: {topic.package}", ""]
     for name in names:
         value = getattr(package, name)
         if _home(topic, name) != topic.package:
             continue
-        if inspect.isclass(value):
+        if inspect.ismodule(value):
+            rows += [f".. autofunction:: {_place(topic, name)}", ""]
+        elif inspect.isclass(value):
             rows += [f".. autoclass:: {name}", "   :members:", ""]
         elif inspect.isroutine(value):
             rows += [f".. autofunction:: {name}", ""]
@@ -218,7 +226,7 @@ def page(topic: Topic) -> str:
 def homes() -> dict[str, str]:
     """Each exported name in full, and in full where it is described."""
     return {
-        f"{topic.package}.{name}": f"{_home(topic, name)}.{name}"
+        f"{topic.package}.{name}": _place(topic, name)
         for topic in TOPICS.values()
         for name in names_of(topic)
     }

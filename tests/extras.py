@@ -45,14 +45,20 @@ def absent(what: str, reason: str) -> None:
 
 @cache
 def libraries() -> dict[str, tuple[str, ...]]:
-    """Each extra's libraries by the name that is imported, those of other extras included."""
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        extras: dict[str, list[str]] = tomllib.load(file)["project"]["optional-dependencies"]
+    """Each extra's libraries by the name that is imported, those of other extras included.
+
+    Those of the studies come too, but for what both houses call alike.
+    """
+    extras: dict[str, list[str]] = {}
+    for folder in (ROOT / "studies", ROOT):
+        with (folder / "pyproject.toml").open("rb") as file:
+            extras |= tomllib.load(file)["project"]["optional-dependencies"]
+    extras["dev"] = [*extras["dev"], "howsure-studies[vision]"]
 
     def brought(extra: str) -> tuple[str, ...]:
         found: list[str] = []
         for requirement in extras[extra]:
-            inner = re.fullmatch(r"howsure\[(.*)\]", requirement)
+            inner = re.fullmatch(r"howsure(?:-studies)?\[(.*)\]", requirement)
             if inner:
                 found += [name for one in inner[1].split(",") for name in brought(one)]
             else:

@@ -12,10 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MADE = (".venv/.made", ".venv/.dev", ".venv-bare/.made")
 NUMPYS = "NPY_DISABLE_CPU_FEATURES"
-LANES = ["ruff check", "ruff format", "mypy", "sphinx", "bare", "full"]
+LANES = ["ruff check", "ruff format", "mypy", "sphinx", "bare", "judge", "studies"]
 TOOL = """#!/bin/sh
 case "$0 $*" in
-    *-m\\ pytest*) tool=$(case "$0" in *bare*) echo bare;; *) echo full;; esac);;
+    *bare*-m\\ pytest*) tool=bare;;
+    *-m\\ pytest*\\ studies) tool=studies;;
+    *-m\\ pytest*) tool=judge;;
     *-m\\ sphinx*) tool=sphinx;;
     *) tool=$(basename "$0")${1:+ $1};;
 esac
@@ -34,7 +36,13 @@ esac
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The Makefile in a folder where all is set up, and tools write down that they were run."""
-    for name in ("Makefile", "tests/lanes.py", "pyproject.toml", "constraints.txt"):
+    for name in (
+        "Makefile",
+        "tests/lanes.py",
+        "pyproject.toml",
+        "studies/pyproject.toml",
+        "constraints.txt",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / name)
     for name in MADE:
@@ -80,7 +88,7 @@ def test_a_red_lane_keeps_no_other_from_running(folder: Path, jobs: str) -> None
     status, shown = make(folder, jobs, "test", red="sphinx bare")
     assert (status, tools(folder)) == (2, LANES)
     assert shown.count("== 1 failed in 0.01s ==") == 2
-    assert shown.count("== 3 passed in 0.01s ==") == 4
+    assert shown.count("== 3 passed in 0.01s ==") == 5
     listed = shown[shown.index("\nRed: ") :]
     assert listed.startswith(
         "\nRed: docs\n  FAILED tests/x.py::test_sphinx - assert 0\n"
@@ -104,7 +112,7 @@ def test_a_lane_is_run_alone(folder: Path, target: str, ran: list[str]) -> None:
 
 
 def test_the_lane_of_processors_runs_what_is_not_slow_on_each(folder: Path) -> None:
-    status, shown = make(folder, "processors", red="full")
+    status, shown = make(folder, "processors", red="judge")
     settings = [line.split("|") for line in (folder / "settings").read_text().splitlines()]
     without = "X86_V4,AVX512_ICL,AVX512_SPR"
     assert [each[:3] for each in settings] == [

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "howsure"
+ROOT = Path(__file__).parents[2]
+SOURCE, STUDIES = ROOT / "src" / "howsure", ROOT / "studies" / "src" / "howsure_studies"
 FLOORS = {
     "core": 0,
     "stats": 1,
     "predictions": 1,
     "metrics": 2,
     "inputs": 2,
-    "methods": 3,
+    "conformal": 3,
     "recalibration": 4,
     "figures": 4,
     "verdict": 5,
     "streaming": 6,
     "report": 7,
     "cli": 8,
-    "studies": 9,
 }
-ENGINE = {"tasks": 0, "engine": 1, "cli": 2}
-"""The floors of the studies' wing; each study stands on the first two, alone."""
+WING = {"methods": 0, "tasks": 1, "engine": 2, "cli": 3}
+"""The floors of the second house; each study stands on the first three, alone."""
 OPTIONAL = {
     "PIL",
     "altair",
@@ -49,6 +53,7 @@ BESIDE_TOPICS = {
     *("assess", "laws", "exhibits"),
 }
 FILES = sorted(SOURCE.rglob("*.py"))
+BOTH = [*FILES, *sorted(STUDIES.rglob("*.py"))]
 
 
 def imports(path: Path, *, top_only: bool) -> set[str]:
@@ -100,19 +105,21 @@ def test_a_room_imports_lower_floors_only(path: Path) -> None:
 
 def studies_imported(path: Path) -> set[str]:
     parts = (name.split(".") for name in imports(path, top_only=False))
-    return {part[2] for part in parts if part[:2] == ["howsure", "studies"] and len(part) > 2}
+    return {part[1] for part in parts if part[0] == "howsure_studies" and len(part) > 1}
 
 
-WING = sorted((SOURCE / "studies").rglob("*.py"))
-
-
-@pytest.mark.parametrize("path", WING, ids=lambda p: str(p.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", BOTH[len(FILES) :], ids=lambda p: str(p.relative_to(STUDIES)))
 def test_a_study_stands_alone(path: Path) -> None:
-    """The engine knows no study, tasks know no engine, and no study knows another."""
-    home = path.relative_to(SOURCE / "studies").parts[0].removesuffix(".py")
-    allowed = {name for name, floor in ENGINE.items() if floor <= ENGINE.get(home, 1)}
-    rooms = {p.name for p in (SOURCE / "studies").iterdir() if p.is_dir()}
+    """Methods know no task, tasks no engine, the engine no study, and no study another."""
+    home = path.relative_to(STUDIES).parts[0].removesuffix(".py")
+    allowed = {name for name, floor in WING.items() if floor <= WING.get(home, 2)}
+    rooms = {p.name for p in STUDIES.iterdir() if p.is_dir()}
     assert studies_imported(path) & rooms <= {home, *allowed}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_the_judge_knows_no_study(path: Path) -> None:
+    assert not studies_imported(path)
 
 
 def test_every_room_has_a_floor() -> None:
@@ -120,7 +127,7 @@ def test_every_room_has_a_floor() -> None:
     assert rooms <= set(FLOORS)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", BOTH, ids=lambda p: str(p.relative_to(ROOT)))
 def test_optional_libraries_are_not_imported_at_the_top(path: Path) -> None:
     heads = {name.partition(".")[0] for name in imports(path, top_only=True)}
     assert not heads & OPTIONAL
@@ -138,7 +145,7 @@ def test_formulas_are_usable_alone() -> None:
 
 def test_modules_have_no_cycles() -> None:
     graph: dict[str, set[str]] = {}
-    modules = {_module(path): path for path in FILES}
+    modules = {_module(path): path for path in BOTH}
     for name, path in modules.items():
         graph[name] = {m for m in imports(path, top_only=True) if m in modules and m != name}
     state: dict[str, int] = {}
@@ -158,8 +165,36 @@ def test_modules_have_no_cycles() -> None:
 
 
 def _module(path: Path) -> str:
-    parts = ("howsure", *path.relative_to(SOURCE).with_suffix("").parts)
+    top = SOURCE if path.is_relative_to(SOURCE) else STUDIES
+    parts = path.relative_to(top.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize(
+    "code", ["import howsure", "import howsure.report.assess, howsure.verdict"]
+)
+def test_tables_need_neither_studies_nor_tensors_nor_pictures(code: str) -> None:
+    """Not even where all is installed."""
+    heavy = ("howsure_studies", "torch", "PIL", "dask", "matplotlib")
+    code = f"import sys; {code}; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "old", ["howsure.methods", "howsure.methods.deep", "howsure.studies.shift"]
+)
+def test_old_import_paths_name_the_new(old: str) -> None:
+    with pytest.raises(ImportError, match=r"moved.* howsure_studies.*pip install"):
+        importlib.import_module(old)
+
+
+def test_both_houses_have_one_version() -> None:
+    told = [
+        re.search(r'__version__ = "(.*)"', (house / "_version.py").read_text())[1]  # type: ignore[index]
+        for house in (SOURCE, STUDIES)
+    ]
+    assert told[0] == told[1]
 
 
 def test_the_check_sees_a_breach(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
-from howsure_studies.methods.catalogue import method_named
 
 N = 500
 MEAN = child(0, "brief").normal(size=N)
@@ -120,14 +119,3 @@ def test_no_public_result_is_more_than_a_few_lines() -> None:
 def test_frames_are_told_by_shape() -> None:
     pd = needs("pandas")
     assert brief(pd.DataFrame({"a": range(9)})) == "DataFrame of shape (9, 1)"
-
-
-@pytest.mark.parametrize("name", ["quantile_forest", "cv_plus", "local_conformal", "recalibrated"])
-def test_no_fitted_method_is_more_than_a_few_lines(name: str) -> None:
-    rng = child(0, "fitted")
-    x = rng.normal(size=(200, 2))
-    fitted = method_named(name).fit(x, x[:, 0] + rng.normal(size=200), rng)
-    for value in (fitted, fitted.predict(x)):
-        assert repr(value).startswith(f"{type(value).__name__}(")
-        assert repr(value).count("\n") <= 12
-        assert len(repr(value)) < 900

@@ -19,9 +19,13 @@ from pyarrow import csv
 from typer.testing import CliRunner
 
 from extras import ROOT, libraries, needs
+from howsure.cli import main
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, MissingDependencyError
 from howsure.core.optional import installs, require
+from howsure.core.registry import Registry
+
+BOTH = [path for top in ("src", "studies/src") for path in (ROOT / top).rglob("*.py")]
 
 
 def test_a_missing_library_names_its_extra() -> None:
@@ -82,23 +86,40 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def names_the_extra(command: str, extra: str) -> bool:
+    """Whether an error tells the line that installs it."""
+    told = CliRunner().invoke(app, command.split())
+    assert told.exception is None or isinstance(told.exception, HowsureError | SystemExit)
+    return f'pip install "{extra}"' in " ".join(f"{told.output} {told.exception}".split())
+
+
 @pytest.mark.parametrize(
     ("command", "extra"),
     [
         ("characteristic t.csv --bootstrap 0 --plot c.png", "plots"),
-        ("simulate linear --method deep_ensemble --trials 2", "deep"),
         ("assess t.csv --encode text=transformers:folder", "text"),
-        ("bench run smoke --store memory://results", "cluster"),
-        ("bench run smoke --store results --scheduler tcp://localhost:1", "cluster"),
     ],
 )
 def test_a_command_without_its_library_says_which_extra_to_install(
     bare: Path, command: str, extra: str
 ) -> None:
-    told = CliRunner().invoke(app, command.split())
-    assert told.exception is None or isinstance(told.exception, HowsureError | SystemExit)
-    words = " ".join(f"{told.output} {told.exception}".split())
-    assert f'pip install "howsure[{extra}]"' in words
+    assert names_the_extra(command, f"howsure[{extra}]")
+
+
+@pytest.mark.parametrize("command", ["bench", "data", "simulate"])
+def test_commands_of_the_studies_name_what_brings_them(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(main, "_BROUGHT", Registry("command", "howsure.no_such_group"))
+    told = CliRunner().invoke(app, [command, "--help"])
+    assert isinstance(told.exception, HowsureError)
+    assert str(told.exception) == (
+        f"{command} is a command of howsure-studies, which is not installed: run pip install "
+        '"howsure[studies]", or in a checkout pip install -e . -e ./studies'
+    )
+    shown = CliRunner().invoke(app, ["--help"]).output
+    assert "bench, data and simulate come with howsure-studies" in " ".join(shown.split())
+    assert CliRunner().invoke(app, ["benhc"]).exit_code == 2
 
 
 def test_a_table_is_assessed_without_any(bare: Path) -> None:
@@ -118,8 +139,11 @@ def test_every_module_is_imported_without_any() -> None:
                     raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         sys.meta_path.insert(0, Blocked())
         import howsure
-        for one in pkgutil.walk_packages(howsure.__path__, "howsure."):
-            importlib.import_module(one.name)
+        import howsure_studies
+        for top in (howsure, howsure_studies):
+            for one in pkgutil.walk_packages(top.__path__, f"{top.__name__}."):
+                if one.name not in ("howsure.methods", "howsure.studies"):
+                    importlib.import_module(one.name)
     """
     command = [sys.executable, "-c", code, *libraries()["all"]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -129,8 +153,8 @@ def test_every_module_is_imported_without_any() -> None:
 def test_every_extra_that_an_error_names_brings_the_library() -> None:
     asked = [
         (path, *found)
-        for path in (ROOT / "src").rglob("*.py")
-        for found in re.findall(r'require\("([\w.]+)", extra="(\w+)"\)', path.read_text("utf-8"))
+        for path in BOTH
+        for found in re.findall(r'require\("([\w.]+)", extra="(\w+)"[,)]', path.read_text("utf-8"))
         if path.name != "optional.py"
     ]
     assert len(asked) > 40
@@ -142,7 +166,7 @@ def test_every_extra_that_an_error_names_brings_the_library() -> None:
 
 
 def test_the_extra_of_all_brings_what_the_package_imports_and_nothing_else() -> None:
-    source = "\n".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    source = "\n".join(path.read_text("utf-8") for path in BOTH)
     for name in libraries()["all"]:
         uses = rf'^ *(?:import|from) {name}\b|(?:require|import_module)\("{name}[."]'
         assert re.search(uses, source, flags=re.MULTILINE), name
@@ -152,9 +176,9 @@ def test_the_extra_of_all_brings_what_the_package_imports_and_nothing_else() -> 
         if extra not in ("all", "dev", "docs")
         for name in libraries()[extra]
     }
-    assert apart - set(libraries()["all"]) == {
-        "numpyro"
-    }  # of one method of one study, with 350 MB of jax
+    readers = set(libraries()["vision"]) - {"PIL"}  # of image sets
+    jax = {"numpyro"}  # of one method of one study, with 350 MB
+    assert apart - set(libraries()["all"]) == {"howsure_studies", *jax, *readers}
 
 
 def test_tests_ask_for_libraries_in_one_way() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.registry import PluginError, Registry, imported, unknown
-from howsure_studies.tasks.worlds import world_named
 
 
 @pytest.fixture
@@ -88,24 +87,6 @@ def test_two_packages_may_not_claim_one_name(package: Any) -> None:
 def test_near_names_are_told() -> None:
     assert unknown("FRIEDMAN", ["friedman1", "linear"], "world").endswith("near: friedman1")
     assert "near" not in unknown("zzz", ["friedman1"], "world")
-
-
-def test_worlds_come_from_other_packages(package: Any) -> None:
-    text = (
-        "from howsure_studies.tasks.worlds import world_named\n"
-        "made = world_named('linear', 'laplace')\n"
-        "def maker():\n    return made\n"
-        "def other():\n    return 3\n"
-    )
-    points = "[howsure.worlds]\nready = brings:made\nmade = brings:maker\nwrong = brings:other\n"
-    package("bringer", {"brings": text}, points)
-    assert world_named("ready") is world_named("made")
-    with pytest.raises(InputError, match="'wrong' must be a World, got int"):
-        world_named("wrong")
-    with pytest.raises(InputError, match="near: ready"):
-        world_named("redy")
-    with pytest.raises(InputError, match="world must be one of"):
-        world_named(["linear"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

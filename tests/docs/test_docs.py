@@ -125,7 +125,7 @@ def test_the_first_command_works_in_a_checkout(page: str) -> None:
 
 def test_files_named_in_the_errata_exist() -> None:
     text = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
-    for name in re.findall(r"`(tests/[^`:]+)", text):
+    for name in re.findall(r"`((?:studies/)?tests/[^`:]+)", text):
         assert (ROOT / name).exists(), name
 
 

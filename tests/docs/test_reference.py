@@ -51,16 +51,11 @@ def test_the_reference_of_the_api_holds_every_exported_name() -> None:
 
 def test_every_room_that_exports_names_has_a_page() -> None:
     pages = {topic.package for topic in maker("make_api").TOPICS.values()}
-    studies = [f"studies.{path.parent.name}" for path in _rooms("studies")]
-    for room in [*dir(howsure), *studies]:
-        name = f"howsure.{room}"
-        if (ROOT / "src" / "howsure" / room.replace(".", "/")).is_dir():
-            exported = getattr(importlib.import_module(name), "__all__", ())
-            assert not exported or name in pages, name
-
-
-def _rooms(of: str) -> list[Path]:
-    return sorted((ROOT / "src" / "howsure" / of).glob("*/__init__.py"))
+    studies = (ROOT / "studies" / "src" / "howsure_studies").glob("*/__init__.py")
+    rooms = [f"howsure.{room}" for room in dir(howsure) if (ROOT / "src/howsure" / room).is_dir()]
+    for name in [*rooms, *(f"howsure_studies.{path.parent.name}" for path in studies)]:
+        exported = getattr(importlib.import_module(name), "__all__", ())
+        assert not exported or name in pages, name
 
 
 # Formats
@@ -138,8 +133,8 @@ def figures() -> set[str]:
     )
     tables = set(re.findall(r'\btable\.name [!=]= "(\w+)"', source))
     functions = set()
-    for package in ("figures", *(f"studies.{study}" for study in STUDIES)):
-        module = importlib.import_module(f"howsure.{package}")
+    for package in ("howsure.figures", *(f"howsure_studies.{study}" for study in STUDIES)):
+        module = importlib.import_module(package)
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isfunction(value):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.inputs import assign_roles, load, write_table
+from howsure.inputs import assign_roles, load
 from howsure.inputs.columns import guessed_law
-from howsure.predictions import Distribution, EvalSet, Quantiles, mixture
+from howsure.predictions import Distribution, EvalSet
 from howsure.predictions.columns import to_columns
-from howsure_studies.methods.deep.heads import HEADS, head_named
 
 PARTS = {
     "w1": [0.3, 0.5, 1.0],
@@ -23,42 +21,6 @@ PARTS = {
     "mean2": [3.0, 4.0, 5.0],
     "sd2": [0.2, 2.0, 1.0],
 }
-
-
-def stated(name: str, members: int) -> Any:
-    """What a head's network, or several together, would say of 6 rows."""
-    head = head_named(name)
-    rng = np.random.default_rng(len(name))
-    outputs = rng.normal(size=(members, head.outputs, 6))
-    beliefs = [head.belief(part, 0.0, 1.0) for part in outputs]
-    return beliefs[0] if members == 1 else mixture(beliefs)
-
-
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-@pytest.mark.parametrize(
-    ("name", "members"),
-    [(name, members) for name in HEADS for members in (1, 2) if (name, members) != ("quantile", 2)],
-)
-def test_what_every_head_states_comes_back(
-    name: str, members: int, ending: str, tmp_path: Path
-) -> None:
-    """From a file, by the names of its columns alone."""
-    belief = stated(name, members)
-    y = np.arange(6.0)
-    write_table(to_columns(EvalSet.checked(y, belief)), tmp_path / f"table{ending}")
-    loaded = load(tmp_path / f"table{ending}")
-    (again,) = loaded.evalsets[0].beliefs
-    assert type(again) is type(belief)
-    levels = [0.05, 0.5, 0.95]
-    np.testing.assert_array_equal(again.quantile(levels), belief.quantile(levels))
-    assert "ignored" not in {use.role for use in loaded.explanation}
-    if isinstance(belief, Quantiles):
-        np.testing.assert_array_equal(again.values, belief.values)
-        return
-    assert again.law.name == belief.law.name
-    for parameter, values in belief.parameters.items():
-        np.testing.assert_array_equal(again.parameters[parameter], values)
-    np.testing.assert_array_equal(again.log_density(y), belief.log_density(y))
 
 
 @pytest.mark.parametrize("law", ["gamma", "nbinom", "skewnorm", "conway_maxwell_poisson"])

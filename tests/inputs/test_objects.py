@@ -539,10 +539,9 @@ def test_tabpfn_full_output_holds_nine_quantiles() -> None:
 
 
 def test_what_a_method_of_howsure_predicts_is_its_outcome() -> None:
-    from howsure_studies.methods.interface import Beliefs
-
+    predicted = needs("howsure_studies.methods.interface").Beliefs
     outcome = Distribution.normal(np.zeros(N), np.ones(N))
-    assert read(Beliefs(outcome, mean=outcome)).predictions == (outcome,)
+    assert read(predicted(outcome, mean=outcome)).predictions == (outcome,)
 
 
 def test_a_lazy_frame_is_left_to_others_without_a_look_at_its_columns() -> None:

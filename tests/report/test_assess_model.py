@@ -29,7 +29,6 @@ from howsure.core.errors import InputError
 from howsure.inputs.given import Given
 from howsure.predictions import Distribution, Intervals, Quantiles
 from howsure.report import model as module
-from howsure_studies.methods.regressors import SplitConformal
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -150,7 +149,8 @@ def test_text_in_a_frame_is_an_input_as_any(seen: dict[str, Any]) -> None:
 
 
 def test_howsures_own(seen: dict[str, Any]) -> None:
-    model = SplitConformal(LinearRegression()).fit(X[FIT], Y[FIT], np.random.default_rng(0))
+    split = needs("howsure_studies.methods").SplitConformal(LinearRegression())
+    model = split.fit(X[FIT], Y[FIT], np.random.default_rng(0))
     found = intervals(said(seen, model))
     wanted = model.predict(X[NEW]).outcome
     np.testing.assert_array_equal(found.interval(0.9), wanted.interval(0.9))
@@ -522,7 +522,8 @@ def test_an_unfitted_model_is_named() -> None:
     assert refused(LinearRegression) == (
         "model must be a fitted model, got the class LinearRegression"
     )
-    assert "give model.fit(x, y, rng)" in refused(SplitConformal(LinearRegression()))
+    unfitted = needs("howsure_studies.methods").SplitConformal(LinearRegression())
+    assert "give model.fit(x, y, rng)" in refused(unfitted)
 
 
 def test_an_unfitted_model_of_a_library_is_named() -> None:

@@ -27,6 +27,8 @@ from howsure.cli.options import (
 )
 from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
+from howsure.core.formats import listed
+from howsure.core.optional import installs
 from howsure.core.registry import PluginError, Registry
 
 
@@ -43,6 +45,8 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in _BROUGHT.names():
             return typer.main.get_command(_BROUGHT.get(cmd_name))
+        if cmd_name in _OF_STUDIES:
+            raise InputError(f"{cmd_name} is a command of howsure-studies, {_ABSENT}")
         return super().get_command(ctx, cmd_name)
 
     def main(self, *args: Any, **extra: Any) -> Any:
@@ -52,9 +56,16 @@ class _Commands(TyperGroup):
     def format_help(self, *args: Any) -> None:
         self.rich_markup_mode = "rich"
         super().format_help(*args)
+        if not set(_OF_STUDIES) & set(_BROUGHT.names()):
+            say(f"{listed(_OF_STUDIES)} come with howsure-studies, {_ABSENT}")
 
 
 _BROUGHT: Final = Registry("command", "howsure.commands")
+_OF_STUDIES: Final = ("bench", "data", "simulate")
+_ABSENT: Final = (
+    f"which is not installed: run {installs('studies')}, or in a checkout "
+    "pip install -e . -e ./studies"
+)
 
 
 def _loads(name: str) -> bool:

@@ -23,7 +23,7 @@ from howsure_studies.engine import (
     stacked,
 )
 
-ENTRY = "[howsure_studies]\nchain = studies.engine.chain:ChainStudy\n"
+ENTRY = "[howsure.studies]\nchain = engine.chain:ChainStudy\n"
 META = "Metadata-Version: 2.1\nName: howsure-chain\nVersion: 0\n"
 
 

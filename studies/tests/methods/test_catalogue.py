@@ -23,7 +23,7 @@ from howsure_studies.methods.conformal.inductive import SplitConformal
 from howsure_studies.methods.conformal.quantile import Conformalized
 from howsure_studies.methods.interface import Method
 from howsure_studies.methods.linear import LinearT
-from howsure_studies.methods.options import attribute, path_of
+from howsure_studies.methods.options import attribute, path_of, written
 from howsure_studies.methods.quantile_forest import QuantileForest
 from howsure_studies.methods.regressors import PredictedSd
 
@@ -268,15 +268,40 @@ def test_pipelines_are_written_down_and_made_again() -> None:
 def test_a_class_that_moved_is_written_as_before_and_read_by_both_paths(
     now: str, then: str
 ) -> None:
-    here, before = f"howsure_studies.methods.{now}", f"howsure_studies.methods.{then}"
+    here, before = f"howsure_studies.methods.{now}", f"howsure.methods.{then}"
     assert attribute(here, "class") is attribute(before, "class")
     assert path_of(attribute(here, "class"), "class") == before
+
+
+@pytest.mark.parametrize(
+    ("now", "then"),
+    [
+        ("howsure_studies.methods.linear:LinearT", "howsure.methods.linear:LinearT"),
+        ("howsure_studies.shift.baselines:Constant", "howsure.studies.shift.baselines:Constant"),
+        ("howsure.conformal.adapting:Binned", "howsure.methods.conformal.adapting:Binned"),
+        ("howsure.conformal:Marginal", "howsure.methods.conformal:Marginal"),
+        (
+            "howsure_studies.methods.conformal.cross:CVPlus",
+            "howsure.methods.conformal.cross:CVPlus",
+        ),
+        (
+            "howsure_studies.methods.recalibrated:RecalibratedMethod",
+            "howsure.recalibration.wrapper:RecalibratedMethod",
+        ),
+        ("howsure.recalibration.shape:Shape", "howsure.recalibration.shape:Shape"),
+        ("howsure_studies_of_mine:Method", "howsure_studies_of_mine:Method"),
+    ],
+)
+def test_targets_are_written_as_version_0_2_wrote_them(now: str, then: str) -> None:
+    assert written(now) == written(then) == then
+    if "of_mine" not in now:
+        assert attribute(then, "class") is attribute(now, "class")
 
 
 def test_an_option_that_came_later_is_not_written_at_its_default() -> None:
     written = method_spec(method_named("head_regressor"))["options"]
     assert "combine" not in written
-    assert written["head"] == {"name": "howsure_studies.methods.deep.heads.normal:Gaussian"}
+    assert written["head"] == {"name": "howsure.methods.deep.heads.normal:Gaussian"}
     moments = method_named("head_regressor", combine="moments")
     spec = method_spec(moments)
     assert spec["options"] == {**written, "combine": "moments"}

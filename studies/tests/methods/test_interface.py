@@ -22,9 +22,11 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from howsure.conformal import Localized, Mondrian, UniformBins
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError
+from howsure.core.rng import child
 from howsure.inputs.models import located
 from howsure_studies.methods import linear
 from howsure_studies.methods.bootstrap import NaiveBootstrap
+from howsure_studies.methods.catalogue import method_named
 from howsure_studies.methods.conformal.cross import CVPlus, JackknifeAfterBootstrap, JackknifePlus
 from howsure_studies.methods.conformal.normalized import NormalizedConformal
 from howsure_studies.methods.conformal.quantile import Conformalized
@@ -290,3 +292,14 @@ def test_a_spread_of_zero_is_a_law_at_a_point() -> None:
 
 def test_beliefs_may_say_nothing_of_the_mean() -> None:
     assert Beliefs(located("norm", np.zeros(1), np.ones(1))).mean is None
+
+
+@pytest.mark.parametrize("name", ["quantile_forest", "cv_plus", "local_conformal", "recalibrated"])
+def test_no_fitted_method_is_more_than_a_few_lines(name: str) -> None:
+    rng = child(0, "fitted")
+    x = rng.normal(size=(200, 2))
+    fitted = method_named(name).fit(x, x[:, 0] + rng.normal(size=200), rng)
+    for value in (fitted, fitted.predict(x)):
+        assert repr(value).startswith(f"{type(value).__name__}(")
+        assert repr(value).count("\n") <= 12
+        assert len(repr(value)) < 900

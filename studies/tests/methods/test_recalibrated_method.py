@@ -27,7 +27,6 @@ from howsure.predictions import (
 from howsure.recalibration import (
     METHODS,
     DerivedIntervals,
-    RecalibratedMethod,
     SpreadScaling,
     VarianceScaling,
     compare_recalibrations,
@@ -38,6 +37,7 @@ from howsure.recalibration.group import INSIDE
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import BayesianRidge, LinearT
+from howsure_studies.methods.recalibrated import RecalibratedMethod
 
 COVERAGES = (0.5, 0.9)
 AFFINE = ("shift_scale", "widths", "isotonic_variance")

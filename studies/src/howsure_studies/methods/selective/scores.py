@@ -316,7 +316,7 @@ class VarianceScore(BeliefScore):
 
     Examples
     --------
-    >>> from howsure_studies.methods.interface import located
+    >>> from howsure.inputs.models import located
     >>> VarianceScore().of(Beliefs(located("norm", np.zeros(2), np.array([1.0, 2.0]))))
     array([1., 2.])
     """
@@ -338,7 +338,7 @@ class EnsembleVarianceScore(BeliefScore):
 
     Examples
     --------
-    >>> from howsure_studies.methods.interface import located
+    >>> from howsure.inputs.models import located
     >>> law = located("norm", np.zeros(1), np.array([2.0]))
     >>> EnsembleVarianceScore().of(Beliefs(law, located("norm", np.zeros(1), np.array([0.5]))))
     array([0.5])

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "howsure"
-ROOMS = {"cli", "engine", "tasks"}
+SOURCE = Path(__file__).parents[2] / "src" / "howsure_studies"
+ROOMS = {"cli", "engine", "methods", "tasks"}
 STUDIES = sorted(
     folder.name
-    for folder in (SOURCE / "studies").iterdir()
+    for folder in SOURCE.iterdir()
     if folder.is_dir() and folder.name not in {*ROOMS, "__pycache__"}
 )
 WITHOUT = """
@@ -23,10 +23,11 @@ import sys
 from importlib.util import find_spec
 
 import howsure
+import howsure_studies
 from howsure_studies.engine import load_plan, plan_names, studies, trials_of
 
 gone = sys.argv.pop()
-assert howsure.__file__.startswith(sys.argv.pop())
+assert howsure_studies.__file__.startswith(sys.argv.pop())
 assert find_spec(f"howsure_studies.{gone}") is None
 assert gone not in studies.names()
 plans = [load_plan(name) for name in plan_names()]
@@ -47,10 +48,10 @@ def test_every_study_is_known() -> None:
 @pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.rate
 def test_a_study_can_be_deleted(name: str, tmp_path: Path) -> None:
-    copy = tmp_path / "howsure"
+    copy = tmp_path / "howsure_studies"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.rmtree(copy / "studies" / name)
-    table = copy / "studies" / "engine" / "plan.py"
+    shutil.rmtree(copy / name)
+    table = copy / "engine" / "plan.py"
     text, lines = re.subn(rf'\n *"{name}": "howsure[^\n]*', "", table.read_text())
     assert lines == 1
     table.write_text(text)
