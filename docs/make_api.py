@@ -83,6 +83,11 @@ TOPICS = {
         "How good is the forecast itself?",
         ("point",),
     ),
+    "topics": Topic(
+        "howsure.topics",
+        "Measures of your own",
+        "What a topic is made of that another package brings.",
+    ),
     "recalibration": Topic(
         "howsure.recalibration",
         "Recalibration",

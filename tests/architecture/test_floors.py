@@ -22,6 +22,7 @@ FLOORS = {
     "conformal": 3,
     "recalibration": 4,
     "figures": 4,
+    "topics": 5,
     "verdict": 5,
     "streaming": 6,
     "report": 7,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from howsure.figures.figure import Axis, Mark
+from howsure.metrics.catalogue import brought
 from howsure.metrics.miss_range import MISS_RANGE
 
 UNIT = (0.0, 1.0)
@@ -353,7 +354,8 @@ COMPANIONS = {
 
 def layout_of(name: str) -> Layout:
     """The layout of a curve; a plain one for a name that is not known."""
-    known = LAYOUTS.get(name)
+    own = (topic.layouts.get(name) for topic in brought())
+    known = LAYOUTS.get(name) or next(filter(None, own), None)
     if known is not None:
         return known
     words = name.replace("_", " ").strip() or "Curve"

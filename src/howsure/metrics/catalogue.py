@@ -1,4 +1,4 @@
-"""The one list of measures, gathered from the topics.
+"""The one list of measures, gathered from the topics, those of other packages too.
 
 Every entry says what it is, which way is better, from what content it is computed, which laws it
 obeys, and its value for a perfect model; the tests hold each entry to what it says.
@@ -6,12 +6,13 @@ obeys, and its value for a perfect model; the tests hold each entry to what it s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from howsure.core.errors import InputError
-from howsure.core.registry import nearest
+from howsure.core.errors import HowsureWarning, InputError
+from howsure.core.registry import PluginError, Registry, nearest
 from howsure.metrics import (
     association,
     coverage,
@@ -50,6 +51,45 @@ TOPICS: tuple[Topic, ...] = (
 )
 
 
+BROUGHT = Registry("topic", "howsure.topics")
+"""Topics of other packages, by entry points of the group ``howsure.topics``."""
+
+
+def every_topic() -> tuple[Topic, ...]:
+    """howsure's own topics, then those of other packages."""
+    return (*TOPICS, *brought())
+
+
+@cache
+def brought() -> tuple[Topic, ...]:
+    """Topics of other packages; one that cannot be read, or takes a name, is left out and told."""
+    found: list[Topic] = []
+    for name in BROUGHT.names():
+        try:
+            topic = BROUGHT.get(name)
+            _check_topic(name, topic, (*TOPICS, *found))
+        except (PluginError, InputError) as error:
+            warnings.warn(f"{error}; it is left out", HowsureWarning, stacklevel=2)
+            continue
+        found.append(topic)
+    return tuple(found)
+
+
+def _check_topic(name: str, topic: object, before: Iterable[Topic]) -> None:
+    """Refuse what is no topic, and one that calls something as another topic does."""
+    if not isinstance(topic, Topic) or not topic.entries:
+        raise InputError(f"topic {name!r} must be a Topic with entries, got {type(topic).__name__}")
+    for what, own, others in (
+        ("measure", {e.name for e in topic.entries}, {e.name for t in before for e in t.entries}),
+        ("array", set(topic.arrays), {array for t in before for array in t.arrays}),
+    ):
+        if own & others:
+            raise InputError(
+                f"topic {name!r} must name things of its own, got the {what} "
+                f"{min(own & others)!r}, which another topic has"
+            )
+
+
 @cache
 def catalogue() -> Mapping[str, Metric]:
     """Every measure by name, in the order in which reports show them.
@@ -63,7 +103,9 @@ def catalogue() -> Mapping[str, Metric]:
     >>> catalogue()["interval_score"].units
     'y'
     """
-    return MappingProxyType({entry.name: entry for topic in TOPICS for entry in topic.entries})
+    return MappingProxyType(
+        {entry.name: entry for topic in every_topic() for entry in topic.entries}
+    )
 
 
 def metric_named(name: object, argument: str = "metric") -> Metric:
@@ -128,7 +170,7 @@ def arrays() -> Mapping[str, Array]:
                 per_coverage=name in topic.per_coverage,
                 predicted=name in topic.predicted,
             )
-            for topic in TOPICS
+            for topic in every_topic()
             for name, make in topic.arrays.items()
         }
     )
@@ -136,4 +178,4 @@ def arrays() -> Mapping[str, Array]:
 
 def topics(beside: Beside = "") -> tuple[Topic, ...]:
     """The topics that need this much beside y and predictions."""
-    return tuple(t for t in TOPICS if t.entries[0].beside == beside)
+    return tuple(t for t in every_topic() if t.entries[0].beside == beside)

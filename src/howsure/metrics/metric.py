@@ -223,6 +223,13 @@ class Topic:
         What draws its curves of an evaluation, at a confidence.
     tables : tuple of callable
         What makes its small tables of an evaluation.
+    label, title : str
+        Of its section of the page, in the list of contents and above it. Without a label its
+        curves and tables stand where howsure places those of its own topics, or at the end.
+    layouts : mapping of str to Layout
+        How its curves are drawn, by their names.
+    titles : mapping of str to str
+        Those of its tables, by their names.
     """
 
     entries: tuple[Metric, ...]
@@ -233,6 +240,10 @@ class Topic:
     predicted: tuple[str, ...] = ()
     curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
     tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
+    label: str = ""
+    title: str = ""
+    layouts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    titles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 BY_UNIT = Laws(scale=1.0)

@@ -12,6 +12,7 @@ from howsure.core.faults import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
+from howsure.metrics.catalogue import brought
 from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, Rows, slug
 from howsure.report.overview import LEGEND, OVERVIEW
 
@@ -191,7 +192,8 @@ def table_grid(
             texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
         cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
-    title = TABLE_TITLES.get(table.name) or headed(table.name.replace("_", " "))
+    titles = {**TABLE_TITLES, **{name: t for each in brought() for name, t in each.titles.items()}}
+    title = titles.get(table.name) or headed(table.name.replace("_", " "))
     if table.model:
         title += OF + table.model
     part = Rows(rows=tuple(zip(*cells, strict=True)))

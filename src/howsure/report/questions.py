@@ -14,6 +14,7 @@ from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.figures.text import abridged, headed
+from howsure.metrics.catalogue import brought
 from howsure.report import grids
 from howsure.report.document import (
     TONES,
@@ -135,6 +136,19 @@ _UNLISTED: Final = (
     *("cce_images", "cce_map", "cce_tree", "coverage", "files", "intervals", "not_judged"),
 )
 """Tables that stand elsewhere: pictures, what is silent, and the data of figures."""
+
+
+def _page_topics() -> tuple[_Topic, ...]:
+    """What stands in each section; those of other packages before what is folded."""
+    own = [
+        _Topic(
+            label=topic.label, title=topic.title, figures=(*topic.layouts,), tables=(*topic.titles,)
+        )
+        for topic in brought()
+        if topic.label
+    ]
+    folded = next(place for place, topic in enumerate(_TOPICS) if topic.folded)
+    return (*_TOPICS[:folded], *own, *_TOPICS[folded:])
 
 
 def document_of(
@@ -327,15 +341,16 @@ def _sections(
     by_name: dict[str, list[Figure]] = {}
     for figure in figures:
         by_name.setdefault(figure.name, []).append(figure)
-    placed_figures = {name for topic in _TOPICS for name in topic.figures}
-    placed_tables = {name for topic in _TOPICS for name in topic.tables} | {*_UNLISTED}
-    answered = {name for topic in _TOPICS for name in (*topic.ids, *topic.asked)} | {STEP}
-    for topic in _TOPICS:
+    topics = _page_topics()
+    placed_figures = {name for topic in topics for name in topic.figures}
+    placed_tables = {name for topic in topics for name in topic.tables} | {*_UNLISTED}
+    answered = {name for topic in topics for name in (*topic.ids, *topic.asked)} | {STEP}
+    for topic in topics:
         told = [line for line in lines if ids.get(line.question, "") in topic.ids]
         told += [line for line in lines if line.question in topic.asked]
         names = topic.figures
         held = [table for name in topic.tables for table in tables if table.name == name]
-        if topic is _TOPICS[-1]:
+        if topic is topics[-1]:
             names = tuple(name for name in by_name if name not in placed_figures)
             held = [table for table in tables if table.name not in placed_tables]
             told = [

@@ -1,0 +1,105 @@
+"""A topic of a package of its own: announced, measured and shown as howsure's are."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+FOLDER = Path(__file__).parents[2] / "examples" / "own_topic"
+PROJECT = tomllib.loads((FOLDER / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+RUN = "from howsure.cli.entry import main; main()"
+
+
+def announce(place: Path, name: str, points: str) -> None:
+    """What pip would write of a package."""
+    info = place / f"{name}-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text(f"[howsure.topics]\n{points}\n")
+
+
+def howsure(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line, with the packages of a folder beside the example's file."""
+    path = os.pathsep.join([str(folder), str(FOLDER), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), "COLUMNS": "100"},
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder where the example is announced, with a table of a model that is right."""
+    (group,) = PROJECT["entry-points"]
+    assert group == "howsure.topics"
+    points = PROJECT["entry-points"][group]
+    announce(tmp_path, "miss_depth", "\n".join(f"{key} = {at}" for key, at in points.items()))
+    rng = np.random.default_rng(0)
+    mean, sd = rng.normal(size=4_000), np.exp(rng.uniform(-1, 1, 4_000))
+    columns = {"y": mean + sd * rng.normal(size=4_000), "mean": mean, "sd": sd}
+    table = pa.table(columns | {"site": rng.choice(["a", "b"], 4_000)})
+    parquet.write_table(table, tmp_path / "table.parquet")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_its_measure_curve_and_table_stand_beside_the_others(site: Path) -> None:
+    outputs = ("-o", "page.html", "-o", "report.json")
+    done = howsure(site, "assess", "table.parquet", "--groups", "site", *outputs)
+    assert done.returncode == 0, done.stderr
+    assert "note:" not in done.stderr
+    report = json.loads((site / "report.json").read_text())
+    table = parquet.read_table(site / "table.parquet").to_pydict()
+    y, mean, sd = (np.array(table[name]) for name in ("y", "mean", "sd"))
+    depth = np.maximum(np.abs(y - mean) / (1.6448536269514722 * sd) - 1.0, 0.0)
+    records = {r["group"]: r for r in report["records"] if r["metric"] == "miss_depth"}
+    assert records[""]["value"] == pytest.approx(depth.mean(), rel=1e-12)
+    error = depth.std(ddof=1) / np.sqrt(len(depth))
+    assert records[""]["standard_error"] == pytest.approx(error, rel=1e-9)
+    assert records[""]["null"] == pytest.approx(0.0254, rel=0.05)
+    here = np.array(table["site"]) == "a"
+    assert records["site=a"]["value"] == pytest.approx(depth[here].mean(), rel=1e-12)
+    assert "miss_depth" in {curve["name"] for curve in report["curves"]}
+    assert "miss_depths" in {each["name"] for each in report["tables"]}
+    page = (site / "page.html").read_text()
+    for words in ("How deep do misses lie?", "Depth of misses", "How deep misses lie"):
+        assert words in page, words
+    told = howsure(site, "metrics", "miss_depth").stdout
+    assert "Miss depth (miss_depth)" in told
+
+
+@pytest.mark.parametrize(
+    ("points", "told"),
+    [
+        ("a = no_such_module:TOPIC", "topic 'a' cannot be loaded from package other"),
+        ("a = json:dumps", "topic 'a' must be a Topic with entries, got function"),
+        (
+            "a = howsure.metrics.crps:TOPIC",
+            "topic 'a' must name things of its own, got the",
+        ),
+    ],
+)
+@pytest.mark.slow
+def test_a_topic_that_is_none_or_takes_a_name_is_left_out_and_told(
+    site: Path, points: str, told: str
+) -> None:
+    announce(site, "other", points)
+    done = howsure(site, "metrics", "miss_depth")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(f"note: {told}")
+    assert done.stderr.rstrip().endswith("it is left out")
+    assert "Miss depth" in done.stdout
