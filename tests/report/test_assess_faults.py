@@ -11,6 +11,7 @@ import pytest
 from howsure import assess
 from howsure.core.faults import _strict
 from howsure.figures import build
+from howsure.inputs import Loaded
 from howsure.metrics import association, coverage, groups, measure
 from howsure.metrics.characteristic import view as characteristic
 from howsure.metrics.conditional import dependence, forests, width_correlation
@@ -122,7 +123,7 @@ def test_models_of_different_rows_are_refused_and_no_fault() -> None:
     )
     _strict.set(False)
     with pytest.raises(ValueError, match="a and b differ in y"):
-        door.assess_sets([one, two])
+        door.assess_loaded(Loaded(evalsets=(one, two)))
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from howsure import assess
 from howsure.core.rng import child
 from howsure.core.threads import one_thread
+from howsure.inputs import Loaded
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -22,7 +23,7 @@ from howsure.predictions import (
     Samples,
     content_order,
 )
-from howsure.report.assess import assess_sets
+from howsure.report.assess import assess_loaded
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +82,10 @@ def told(record):
 def test_the_order_of_rows_changes_no_record_and_no_sentence(kind):
     held = sets(kind)
     mixed = child(1, "mixed").permutation(ROWS)
-    first, second = assess_sets(held), assess_sets([one.take(mixed) for one in held])
+    first, second = (
+        assess_loaded(Loaded(evalsets=tuple(sets)))
+        for sets in (held, [one.take(mixed) for one in held])
+    )
     assert first.verdict == second.verdict
     assert len(first.records) == len(second.records)
     for one, two in zip(map(told, first.records), map(told, second.records), strict=True):

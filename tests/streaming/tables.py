@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from howsure.inputs import Loaded
 from howsure.inputs.pieces import Cut, cut
-from howsure.report.assess import assess_loaded, assess_sets
+from howsure.report.assess import assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.streaming import State, loaded_state, scan_table
 
@@ -64,4 +65,6 @@ def at_once(table: pa.Table, **columns: str) -> Assessment:
     """The assessment of all rows."""
     from howsure.inputs import load
 
-    return assess_sets(load(table, **{**COLUMNS, **columns}).evalsets, trials=False)
+    return assess_loaded(
+        Loaded(evalsets=load(table, **{**COLUMNS, **columns}).evalsets), trials=False
+    )

@@ -13,6 +13,7 @@ from scipy import signal, special, stats
 from howsure import assess
 from howsure.core.labels import Categories
 from howsure.core.rng import child, row_keys
+from howsure.inputs import Loaded
 from howsure.metrics.measure import evaluate
 from howsure.metrics.serial import Dependence
 from howsure.metrics.view import View
@@ -26,7 +27,7 @@ from howsure.predictions import (
     Samples,
     content_order,
 )
-from howsure.report.assess import assess_sets
+from howsure.report.assess import assess_loaded
 from howsure.verdict import Finding, examine
 from howsure.verdict.dependence import follow, signals
 from howsure.verdict.draws import Copula, copula_of
@@ -274,9 +275,9 @@ def test_batches_are_the_units_of_all_that_follows() -> None:
     assert known.batches == len(taken.cluster.labels) == round(known.effective / 8)
     order = np.argsort(taken.time)
     assert (np.diff(taken.cluster.codes[order]) >= 0).all()
-    result = assess_sets([held])
+    result = assess_loaded(Loaded(evalsets=(held,)))
     assert result.facts["Clusters"] == f"{known.batches} batches of consecutive rows in time"
-    alone = assess_sets([replace(held, time=None)])
+    alone = assess_loaded(Loaded(evalsets=(replace(held, time=None),)))
     wide, narrow = (
         next(each for each in part.records if each.metric == "pit_bias") for part in (result, alone)
     )
@@ -294,7 +295,7 @@ def test_too_few_effective_rows_give_no_p_value() -> None:
     for name in ("coverage", "bias", "spread", "skew", "tails"):
         assert math.isnan(told[name].p)
         assert told[name].state == "undecided"
-    facts = assess_sets([held]).facts
+    facts = assess_loaded(Loaded(evalsets=(held,))).facts
     assert facts["Clusters"] == "one: too few effective rows for batches of time"
     walk = np.cumsum(np.random.default_rng(0).normal(size=60)) / 5.0
     findings, _ = examine(right(walk, rng, time=np.arange(60)))
@@ -330,7 +331,7 @@ def test_the_order_of_rows_changes_nothing() -> None:
     rng = np.random.default_rng(9)
     held = right(autoregressive(rng, 900, 0.7), rng, time=np.arange(900) // 3)
     mixed = held.take(rng.permutation(900))
-    first, second = (assess_sets([each]) for each in (held, mixed))
+    first, second = (assess_loaded(Loaded(evalsets=(each,))) for each in (held, mixed))
     assert first.verdict == second.verdict
     for one, other in zip(first.records, second.records, strict=True):
         np.testing.assert_equal(
@@ -351,7 +352,7 @@ def test_the_order_of_a_file_gives_a_caution_alone() -> None:
     missing, why = found_in(mixed)
     assert missing is None
     assert why == "neither times nor clusters were given"
-    first, second = (assess_sets([each]) for each in (held, mixed))
+    first, second = (assess_loaded(Loaded(evalsets=(each,))) for each in (held, mixed))
     assert [(r.metric, r.value, r.upper) for r in first.records if r.value == r.value] == [
         (r.metric, r.value, r.upper) for r in second.records if r.value == r.value
     ]

@@ -27,7 +27,6 @@ from howsure.cli.options import (
 )
 from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
-from howsure.core.formats import listed
 from howsure.core.optional import installs
 from howsure.core.registry import PluginError, Registry
 
@@ -57,7 +56,7 @@ class _Commands(TyperGroup):
         self.rich_markup_mode = "rich"
         super().format_help(*args)
         if not set(_OF_STUDIES) & set(_BROUGHT.names()):
-            say(f"{listed(_OF_STUDIES)} come with howsure-studies, {_ABSENT}")
+            say(f"bench, data and simulate come with howsure-studies, {_ABSENT}")
 
 
 _BROUGHT: Final = Registry("command", "howsure.commands")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,6 @@ from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.source import quoted
 from howsure.inputs.tables import Missing
-from howsure.metrics.catalogue import asked_for
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, standing
 from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
@@ -38,18 +37,17 @@ from howsure.metrics.congruence.view import (
 )
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import SLOW_ROWS
-from howsure.metrics.miss_range import MISS_RANGE, check_miss_range, in_words
+from howsure.metrics.miss_range import MISS_RANGE, in_words
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
-from howsure.report.measured import Measuring, Model, everything, given_inputs
+from howsure.report.measured import Model, Settings, everything, given_inputs
 from howsure.report.overview import overview
-from howsure.streaming.totals import Totals
-from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
+from howsure.verdict import QUESTIONS, TOLERANCE, Advice, Finding, judge
 from howsure.verdict.dependence import Known, batches_in_words, follow
-from howsure.verdict.family import check_judging, ordered
+from howsure.verdict.family import ordered
 from howsure.verdict.mends import Trials, tried
 
 MISSING_IMAGES = "Missing images"
@@ -282,155 +280,182 @@ def assess(
 
 
 def assess_loaded(
-    loaded: Loaded, *, facts: Mapping[str, str] | None = None, **options: Any
+    loaded: Loaded, *, facts: Mapping[str, str] | None = None, command: str = "", **options: Any
 ) -> Assessment:
-    """Assess what came through the door; options as in `assess_sets`.
+    """Assess what came through the door, as `assess` does; options are those of `Settings`.
 
+    Where sets are a sample of more rows, what all rows of each model add up to stands beside them.
     Predictions that are recalibrated already have no command: `recalibrate` serves the model's own.
     """
+    if not loaded.evalsets:
+        raise InputError("evalsets must hold at least one model, got none")
     if any(name.startswith(RECALIBRATED) for name in loaded.roles.by_column()):
         options["recalibration"] = {}
-    return assess_sets(
-        loaded.evalsets,
-        beside=loaded.texts,
-        images=loaded.images,
-        totals=loaded.totals,
-        unread=loaded.unread,
-        censoring=loaded.censoring,
-        tables=[loaded.manifest.table()] if loaded.manifest.files else (),
-        facts={**(facts or {}), **loaded.facts},
-        **options,
-    )
+    return _assessed(loaded, Settings(**options), {**(facts or {}), **loaded.facts}, command)
 
 
 @one_thread()
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def assess_sets(
-    evalsets: Sequence[EvalSet],
-    *,
-    coverages: Sequence[float] = (),
-    confidence: float = 0.95,
-    seed: int = 0,
-    slow: Iterable[str] = (),
-    facts: Mapping[str, str] | None = None,
-    command: str = "",
-    tolerance: float = TOLERANCE,
-    ignore: Collection[str] = (),
-    trials: bool = True,
-    recalibration: Mapping[str, str] | None = None,
-    congruence: CongruenceOptions | None = None,
-    miss_range: Sequence[float] = MISS_RANGE,
-    beside: Mapping[str, npt.NDArray[Any]] | None = None,
-    images: npt.NDArray[Any] | None = None,
-    totals: Sequence[Totals] = (),
-    unread: Sequence[str] = (),
-    censoring: Sequence[str] = (),
-    tables: Sequence[Table] = (),
+def _assessed(
+    loaded: Loaded, settings: Settings, facts: Mapping[str, str], command: str
 ) -> Assessment:
-    """Assess evaluation sets of one or several models, as `assess` does.
-
-    Where these are a sample of more rows, `totals` hold what all rows of each model add up to.
-    `unread` are columns that may state an uncertainty and play no role, `censoring` those that may
-    mark censored rows; `tables` come last.
-
-    Rows are first put in an order that only their content decides, and products run on one
-    thread: neither the order of rows nor the number of threads changes a number. `recalibration`
-    says how the command begins that recalibrates each model; without it, it is a call in Python.
-    """
-    if not evalsets:
-        raise InputError("evalsets must hold at least one model, got none")
-    check_judging(tolerance, ignore)
-    check_miss_range(miss_range)
-    missing = missing_fact(images, evalsets[0].row_names())
-    order = content_order(evalsets)
-    known = {
-        name: value[order] for name, value in (beside or {}).items() if len(value) == len(order)
-    }
-    images = images[order] if images is not None and len(images) == len(order) else None
-    evalsets, dependences = follow(evalsets, order)
-    asked = frozenset(asked_for(slow, "slow"))
-    measuring = Measuring(coverages, confidence, seed, asked, miss_range)
-    models = [
-        Model(held, dependence, totals[place] if totals else None, measuring)
-        for place, (held, dependence) in enumerate(zip(evalsets, dependences, strict=True))
-    ]
+    """The five steps; neither the order of rows nor the number of threads changes a number."""
+    rows = _in_order(loaded)
     with collected() as faults:
-        for place, model in enumerate(models):
-            tell(f"measures of {model.name}", place, len(models))
-            model.answer(key_numbers=len(models) == 1)
-        done = [model.found for model in models]
-        found_best = None
-        if len(done) > 1:
-            tell("comparison of models", 0, 0)
-            found_best = attempt(
-                "the best of the models",
-                partial(standing, done, confidence=confidence, seed=seed),
-                lambda _: None,
-            )
-        shown, about = _in_detail(done, found_best)
-        local = given_inputs(evalsets, measuring)
-        options = congruence or CongruenceOptions()
-        reports = _congruence(evalsets, seed, asked, options, known, images)
-        records = [
-            *(record for model in models for record in model.records),
-            *(record for found in local for record in found.records),
-            *(report.record for report in reports),
+        measured = _measured(rows, settings)
+        ranked = _compared(measured.models, settings)
+        judged = _judged(measured, ranked, settings)
+    told = _told(rows, measured, ranked, judged, settings, {**facts, **rows.missing}, faults)
+    return replace(told, command=command)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """Rows in an order that only their content decides, with what is known of them besides."""
+
+    loaded: Loaded
+    evalsets: Sequence[EvalSet]
+    dependences: Sequence[Known]
+    texts: Mapping[str, npt.NDArray[Any]]
+    images: npt.NDArray[Any] | None
+    missing: Mapping[str, str]  # a fact of images that are gone
+
+
+def _in_order(loaded: Loaded) -> _Ordered:
+    missing = missing_fact(loaded.images, loaded.evalsets[0].row_names())
+    order = content_order(loaded.evalsets)
+    texts = {name: value[order] for name, value in loaded.texts.items() if len(value) == len(order)}
+    images = loaded.images
+    images = images[order] if images is not None and len(images) == len(order) else None
+    return _Ordered(loaded, *follow(loaded.evalsets, order), texts, images, missing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What sentences and key numbers read: of each model, given inputs, and congruence."""
+
+    models: Sequence[Model]
+    given_inputs: Sequence[Evaluation]
+    congruence: Sequence[CongruenceReport]
+
+    @property
+    def records(self) -> list[Record]:
+        return [
+            *(record for model in self.models for record in model.records),
+            *(record for found in self.given_inputs for record in found.records),
+            *(report.record for report in self.congruence),
         ]
-        said, silent, states = _judged(
-            records, evalsets, found_best, dependences, shown, tolerance, ignore
+
+
+def _measured(rows: _Ordered, settings: Settings) -> _Measured:
+    totals = rows.loaded.totals
+    models = [
+        Model(held, dependence, totals[place] if totals else None, settings)
+        for place, (held, dependence) in enumerate(
+            zip(rows.evalsets, rows.dependences, strict=True)
         )
-        first = int(bool(said) and getattr(said[0], "id", "") == "comparison")
-        said = [*said[:first], *_unknown(evalsets), *said[first:], *_unread(unread, censoring)]
-        last = [silent, *tables]
-        tested = None
-        if trials:
-            lead = done[0].evalset.model if found_best is None else found_best.models[0]
-            place = [held.model for held in evalsets].index(lead)
-            found_here = [each for each in _findings(said) if each.model == lead]
-            tested = attempt(
-                f"trials of {lead}",
-                partial(
-                    tried,
-                    models[place].found.view,
-                    dependences[place],
-                    found_here,
-                    coverages=coverages,
-                    seed=seed,
-                    ignore=ignore,
-                    prefix="" if recalibration is None else recalibration.get(lead),
-                    miss_range=miss_range,
-                ),
-                lambda _: None,
-            )
-        if tested is not None:
-            said = _with_advice(said, tested, lead, len(done) > 1)
-            last = [*_trial_table(tested, lead), *last]
-    ranked = [overview(states, found_best)] if len(done) > 1 else []
-    detailed = [model for model in models if model.name in shown]
+    ]
+    for place, model in enumerate(models):
+        tell(f"measures of {model.name}", place, len(models))
+        model.answer(key_numbers=len(models) == 1)
+    local = given_inputs(rows.evalsets, settings)
+    return _Measured(models, local, _congruence(rows, settings))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """How models compare, and which of them are shown in detail."""
+
+    standing: Standing | None
+    shown: set[str]
+    about: str  # which these are, in words, where not all
+
+    @property
+    def best(self) -> Sequence[str]:
+        return () if self.standing is None else self.standing.models
+
+
+def _compared(models: Sequence[Model], settings: Settings) -> _Ranked:
+    done = [model.found for model in models]
+    found = None
+    if len(done) > 1:
+        tell("comparison of models", 0, 0)
+        found = attempt(
+            "the best of the models",
+            partial(standing, done, confidence=settings.confidence, seed=settings.seed),
+            lambda _: None,
+        )
+    return _Ranked(found, *_in_detail(done, found))
+
+
+def _tested(model: Model, findings: Sequence[Finding], settings: Settings) -> Trials | None:
+    """What was tried to mend a model."""
+    commands = settings.recalibration
+    return attempt(
+        f"trials of {model.name}",
+        partial(
+            tried,
+            model.found.view,
+            model.dependence,
+            findings,
+            coverages=settings.coverages,
+            seed=settings.seed,
+            ignore=settings.ignore,
+            prefix="" if commands is None else commands.get(model.name),
+            miss_range=settings.miss_range,
+        ),
+        lambda _: None,
+    )
+
+
+def _told(
+    rows: _Ordered,
+    measured: _Measured,
+    ranked: _Ranked,
+    judged: _Judged,
+    settings: Settings,
+    facts: Mapping[str, str],
+    faults: Sequence[str],
+) -> Assessment:
+    models, done = measured.models, [model.found for model in measured.models]
+    several, tested, loaded = len(models) > 1, judged.tested, rows.loaded
+    said = _in_sequence(judged, rows, several)
+    last = [judged.silent, *([loaded.manifest.table()] if loaded.manifest.files else [])]
+    if tested is not None:
+        last = [*_trial_table(tested, judged.lead), *last]
+    before = [overview(judged.states, ranked.standing)] if several else []
+    detailed = [model for model in models if model.name in ranked.shown]
     by_group = [model.groups.table for model in detailed if model.groups.table is not None]
     brief = Basis(
-        records=tuple(records),
-        tables=(*ranked, *by_group, *last),
+        records=tuple(measured.records),
+        tables=(*before, *by_group, *last),
         facts=noted(
             {
-                **_facts(done, dependences, confidence, seed),
-                **(facts or {}),
-                **missing,
-                **({"In detail": about} if about else {}),
+                **_facts(done, rows.dependences, settings.confidence, settings.seed),
+                **facts,
+                **({"In detail": ranked.about} if ranked.about else {}),
             },
             [*(note for model in models for note in model.groups.notes), *faults],
         ),
     )
-    best = () if found_best is None else found_best.models
-    whole = partial(everything, brief, models, detailed, best, local, reports, ranked, last)
+    whole = partial(
+        everything,
+        brief,
+        models,
+        detailed,
+        ranked.best,
+        measured.given_inputs,
+        measured.congruence,
+        before,
+        last,
+    )
     return Assessment(
-        lines=tuple(_line(each, len(done) > 1) for each in said),
+        lines=tuple(_line(each, several) for each in said),
         findings=tuple(_findings(said)),
         brief=brief,
         whole=Later(whole),
         advice=None if tested is None else tested.advice,
-        command=command,
-        title=_title(done, facts or {}),
+        title=_title(done, facts),
     )
 
 
@@ -472,42 +497,31 @@ def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> di
     return {MISSING_IMAGES: gone} if gone else {}
 
 
-def _congruence(
-    evalsets: Sequence[EvalSet],
-    seed: int,
-    asked: frozenset[str],
-    options: CongruenceOptions,
-    beside: Mapping[str, npt.NDArray[Any]],
-    images: npt.NDArray[Any] | None,
-) -> list[CongruenceReport]:
+def _congruence(rows: _Ordered, settings: Settings) -> list[CongruenceReport]:
     """Conditional congruence of every model, in one mode; nothing without inputs."""
+    evalsets = rows.evalsets
     if not any(held.features or held.embedding is not None for held in evalsets):
         return []
-    wanted = "mean_cce" in asked
-    if evalsets[0].n > SLOW_ROWS and not wanted and evalsets[0].embedding is None:
+    asked = "mean_cce" in settings.slow
+    if evalsets[0].n > SLOW_ROWS and not asked and evalsets[0].embedding is None:
         return []
     if not all(any(isinstance(b, LAWS) for b in held.beliefs) for held in evalsets):
         return []
-    try_all = partial(_congruences, evalsets, wanted, seed, options, beside, images)
     return attempt(
-        "congruence", try_all, lambda reason: [unanswered(held, reason) for held in evalsets]
+        "congruence",
+        partial(_congruences, rows, settings, asked),
+        lambda reason: [unanswered(held, reason) for held in evalsets],
     )
 
 
-def _congruences(
-    evalsets: Sequence[EvalSet],
-    wanted: bool,
-    seed: int,
-    options: CongruenceOptions,
-    beside: Mapping[str, npt.NDArray[Any]],
-    images: npt.NDArray[Any] | None,
-) -> list[CongruenceReport]:
-    embedded = [with_embedding(held) for held in evalsets]
-    mode = congruence_mode(embedded, options.draws, seed=seed, everything=wanted)
+def _congruences(rows: _Ordered, settings: Settings, asked: bool) -> list[CongruenceReport]:
+    embedded = [with_embedding(held) for held in rows.evalsets]
+    options, seed, images = settings.congruence or CongruenceOptions(), settings.seed, rows.images
+    mode = congruence_mode(embedded, options.draws, seed=seed, everything=asked)
     reports = []
     for place, held in enumerate(embedded):
         report = assess_congruence(
-            held, mode, seed=seed, everything=wanted, options=options, beside=beside
+            held, mode, seed=seed, everything=asked, options=options, beside=rows.texts
         )
         if len(embedded) > 1:
             named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
@@ -539,51 +553,56 @@ def with_embedding(held: EvalSet) -> EvalSet:
     return replace(held, embedding=embedding)
 
 
-def _judged(
-    records: Sequence[Record],
-    evalsets: Sequence[EvalSet],
-    comparison: Standing | None,
-    dependences: Sequence[Known],
-    shown: set[str],
-    tolerance: float,
-    ignore: Collection[str],
-) -> tuple[list[Said], Table, dict[str, dict[str, str]]]:
-    """Findings of each model, the first alone of those not shown in detail, or a line of one that
-    has none; what is not judged; the states of all.
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the verdict says of each model, what is not judged and why, the states of all, and what
+    was tried to mend the model that is told of first.
     """
-    by_model: dict[str, list[Record]] = {held.model: [] for held in evalsets}
-    for record in records:
+
+    said: Mapping[str, list[Said]]
+    silent: Table
+    states: Mapping[str, dict[str, str]]
+    lead: str
+    tested: Trials | None
+
+
+def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged:
+    """Findings of each model, the first alone of those not shown in detail, or a line of one that
+    has none.
+    """
+    models, shown = measured.models, ranked.shown
+    by_model: dict[str, list[Record]] = {model.name: [] for model in models}
+    for record in measured.records:
         by_model[record.model].append(record)
-    last = [held.model for held in evalsets if held.model in shown][-1]
-    several = len(evalsets) > 1
-    said: list[Said] = []
+    last = [model.name for model in models if model.name in shown][-1]
+    several = len(models) > 1
+    said: dict[str, list[Said]] = {}
     silent: list[tuple[str, str, str, str]] = []
     states: dict[str, dict[str, str]] = {}
-    for held, dependence in zip(evalsets, dependences, strict=True):
-        beside = comparison if held.model == last else None
+    for model in models:
+        name = model.name
         told, reasons = judge(
-            by_model[held.model],
-            held,
-            comparison=beside,
-            dependence=dependence,
-            tolerance=tolerance,
-            ignore=ignore,
+            by_model[name],
+            model.evalset,
+            comparison=ranked.standing if name == last else None,
+            dependence=model.dependence,
+            tolerance=settings.tolerance,
+            ignore=settings.ignore,
         )
-        if several and "comparison" not in ignore:  # which all models share
+        if several and "comparison" not in settings.ignore:  # which all models share
             reasons.pop("comparison", None)
-            if comparison is None and held.model == last:
+            if ranked.standing is None and name == last:
                 reasons["comparison"] = "no two models share a score"
-        states[held.model] = {each.id: each.state for each in told if each.id != "comparison"}
-        if held.model in shown:
-            silent += [(held.model, i, QUESTIONS[i].asked, why) for i, why in reasons.items()]
+        states[name] = {each.id: each.state for each in told if each.id != "comparison"}
+        if name in shown:
+            silent += [(name, i, QUESTIONS[i].asked, why) for i, why in reasons.items()]
         else:
             told = told[:1]
-        said.extend(told)
+        said[name] = list(told)
         if not told:
-            named = f"{held.model}: " if several else ""
+            named = f"{name}: " if several else ""
             text = f"{named}Nothing can be judged: {reasons['coverage']}."
-            said.append(VerdictLine(text, "undecided", QUESTIONS["coverage"].asked))
-    said.sort(key=lambda each: getattr(each, "id", "") != "comparison")  # of all: the headline
+            said[name].append(VerdictLine(text, "undecided", QUESTIONS["coverage"].asked))
     names = ("model", "id", "question", "reason")
     columns = {
         name: np.array([row[place] for row in silent], dtype=object)
@@ -591,7 +610,10 @@ def _judged(
         if several or name != "model"
     }
     notes = "Questions that do not apply to these data, and why."
-    return said, Table(name="not_judged", columns=columns, notes=notes), states
+    first = next(each for each in models if each.name in (ranked.best or [models[0].name])[:1])
+    tested = _tested(first, _findings(said[first.name]), settings) if settings.trials else None
+    table = Table(name="not_judged", columns=columns, notes=notes)
+    return _Judged(said, table, states, first.name, tested)
 
 
 def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
@@ -624,21 +646,34 @@ def _findings(said: Iterable[Said]) -> list[Finding]:
     return [each for each in said if isinstance(each, Finding)]
 
 
-def _with_advice(said: Sequence[Said], made: Trials, model: str, several: bool) -> list[Said]:
-    """What is bad of a model by its cost, and the next step behind it."""
-    mine = {
-        place: each
-        for place, each in enumerate(said)
-        if isinstance(each, Finding) and each.model == model and each.id != "comparison"
-    }
-    told = dict(zip(mine, ordered(list(mine.values()), made.costs), strict=True))
-    found = [told.get(place, each) for place, each in enumerate(said)]
-    if made.advice is not None:
-        text = f"{model}: {made.advice.sentence}" if several else made.advice.sentence
-        step = VerdictLine(text, "info", "What would help?", made.advice.command)
-        bad = [place for place, each in told.items() if each.state == "bad"]
-        found.insert(max(bad, default=min(told, default=len(found)) - 1) + 1, step)
-    return found
+def _in_sequence(judged: _Judged, rows: _Ordered, several: bool) -> list[Said]:
+    """The comparison, what is unknown, then model by model, and what was not read.
+
+    What is bad of the first model stands by its cost, and behind it the next step.
+    """
+    compared: list[Said] = []
+    others: list[Said] = []
+    steps: list[Said] = []
+    if judged.tested is not None and judged.tested.advice is not None:
+        steps = [_step(judged.tested.advice, judged.lead, several)]
+    for model, own in judged.said.items():
+        compared += [each for each in own if getattr(each, "id", "") == "comparison"]
+        rest = [each for each in own if getattr(each, "id", "") != "comparison"]
+        found = _findings(rest)
+        if model == judged.lead and judged.tested is not None and found:
+            costly = ordered(found, judged.tested.costs)
+            bad = [place for place, each in enumerate(costly) if each.state == "bad"]
+            behind = max(bad, default=-1) + 1
+            rest, steps = [*costly[:behind], *steps, *costly[behind:]], []
+        others += rest
+    unread = _unread(rows.loaded.unread, rows.loaded.censoring)
+    return [*compared, *_unknown(rows.evalsets), *others, *unread, *steps]
+
+
+def _step(advice: Advice, model: str, several: bool) -> VerdictLine:
+    """The next step, as a line."""
+    text = f"{model}: {advice.sentence}" if several else advice.sentence
+    return VerdictLine(text, "info", "What would help?", advice.command)
 
 
 def _trial_table(made: Trials, model: str) -> list[Table]:

@@ -260,17 +260,17 @@ def _examined(
     held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int, whole: Totals
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """The same of a sample of all rows, beside what these add up to."""
-    from howsure.report.assess import assess_sets
+    from howsure.inputs import Loaded
+    from howsure.report.assess import assess_loaded
 
-    told = assess_sets(
-        [held],
+    told = assess_loaded(
+        Loaded(evalsets=(held,), totals=(whole,)),
         coverages=coverages,
         seed=seed,
         tolerance=rules.tolerance,
         ignore={*rules.left_out, "congruence"},
         miss_range=rules.miss_range,
         trials=False,
-        totals=[whole],
     )
     silent = next(table.columns for table in told.tables if table.name == "not_judged")
     return told.findings, dict(zip(silent["id"], silent["reason"], strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,33 +12,50 @@ from howsure.core.faults import attempt, collected
 from howsure.core.progress import tell
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
-from howsure.metrics.catalogue import catalogue
+from howsure.metrics.catalogue import asked_for, catalogue
 from howsure.metrics.compare import compare
-from howsure.metrics.congruence.view import CongruenceReport
+from howsure.metrics.congruence.view import CongruenceOptions, CongruenceReport
 from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
 from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import Beside, Question
+from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.predictions import EvalSet, LabelSets
 from howsure.report.assessment import Basis
 from howsure.report.document import noted
 from howsure.report.short_forms import KEY_NUMBERS
 from howsure.streaming.totals import Totals
 from howsure.streaming.whole import Whole
+from howsure.verdict import TOLERANCE
 from howsure.verdict.dependence import Known
+from howsure.verdict.family import check_judging
 from howsure.verdict.findings import MEASURES, needs_null
 from howsure.verdict.nulls import with_nulls
 
 
-@dataclass(frozen=True, slots=True)
-class Measuring:
-    """How every model is measured."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How an assessment measures, judges and advises; as in `howsure.assess`.
 
-    coverages: Sequence[float]
-    confidence: float
-    seed: int
-    slow: frozenset[str]
-    miss_range: Sequence[float]
+    `recalibration` says how the command begins that recalibrates each model; without it, it is a
+    call in Python.
+    """
+
+    coverages: Sequence[float] = ()
+    confidence: float = 0.95
+    seed: int = 0
+    slow: Collection[str] = ()
+    tolerance: float = TOLERANCE
+    ignore: Collection[str] = ()
+    trials: bool = True
+    recalibration: Mapping[str, str] | None = None
+    congruence: CongruenceOptions | None = None
+    miss_range: Sequence[float] = MISS_RANGE
+
+    def __post_init__(self) -> None:
+        check_judging(self.tolerance, self.ignore)
+        check_miss_range(self.miss_range)
+        object.__setattr__(self, "slow", frozenset(asked_for(self.slow, "slow")))
 
 
 class Model:
@@ -47,10 +64,10 @@ class Model:
     found: Evaluation
 
     def __init__(
-        self, evalset: EvalSet, dependence: Known, totals: Totals | None, how: Measuring
+        self, evalset: EvalSet, dependence: Known, totals: Totals | None, how: Settings
     ) -> None:
         self.name, self.evalset, self.how = evalset.model, evalset, how
-        self._dependence, self._totals = dependence, totals
+        self.dependence, self._totals = dependence, totals
         self.groups = GroupReport((), None, ())
         self.records: tuple[Record, ...] = ()
         self.of_all: list[Curve] = []
@@ -80,7 +97,7 @@ class Model:
             if record.metric in KEY_NUMBERS and (key_numbers or needs_null(record))
         )
         told, _ = with_nulls(
-            replace(self.found, records=asked), seed=self.how.seed, dependence=self._dependence
+            replace(self.found, records=asked), seed=self.how.seed, dependence=self.dependence
         )
         others = (record for record in self.found.records if record not in asked)
         self.records = (*told, *others, *self.groups.records)
@@ -95,12 +112,12 @@ class Model:
         statistics = "group_statistics" in self.how.slow
         groups = self._grouped(found, partial(assess_groups, statistics=statistics, tests=tests))
         told, in_groups = with_nulls(
-            found, groups.records, seed=self.how.seed, dependence=self._dependence
+            found, groups.records, seed=self.how.seed, dependence=self.dependence
         )
         if self._totals is not None:
             sampled = replace(found, records=told)
             whole = Whole(
-                self._totals, sampled, self._dependence, self.how.seed, self.how.confidence
+                self._totals, sampled, self.dependence, self.how.seed, self.how.confidence
             )
             told, of_all = whole.told(in_groups)
             in_groups = of_all.records
@@ -208,7 +225,7 @@ def everything(
 
 
 def given_inputs(
-    evalsets: Sequence[EvalSet], how: Measuring, known: Sequence[Evaluation] | None = None
+    evalsets: Sequence[EvalSet], how: Settings, known: Sequence[Evaluation] | None = None
 ) -> list[Evaluation]:
     """What the verdict reads of coverage given inputs, of every model that has any.
 
