@@ -87,7 +87,7 @@ for finding in before.findings:
 
 # %%
 # Findings come worst first. ``bad`` means: proven beyond chance, and large enough to matter.
-# ``watch`` is a suspicion, ``good`` is evidence that all is well, and ``undecided`` asks for more
+# ``caution`` is a suspicion, ``good`` is evidence that all is well, and ``undecided`` asks for more
 # rows.
 #
 # Each number carries its error. This is the empirical coverage of the 90 % interval:

@@ -126,7 +126,7 @@ def assert_holds(
         ``[{"measure": "crps", "max": 2.0}]``.
     by : array-like of shape (n,), mapping of such, or names, optional
         Labels of groups, in each of which limits must hold; of a table, names of columns.
-    fail_on : {"never", "watch", "bad"}, optional
+    fail_on : {"never", "caution", "bad"}, optional
         Which findings of the verdict fail; what the file says, or ``never``, if omitted.
     require_proof : bool
         Whether it is a failure that a limit is not proven to hold.

@@ -244,7 +244,7 @@ def test_what_the_verdict_cannot_be_told_is_refused(
     path = covering(tmp_path / "t.csv", 90, 100)
     for line, said in (
         (["check", "--fail-on", "bad", "--ignore", "colour"], "ignore must be among"),
-        (["check", "--min-coverage", "0.5", "--ignore", "width"], "give fail_on bad or watch"),
+        (["check", "--min-coverage", "0.5", "--ignore", "width"], "give fail_on bad or caution"),
         (["assess", "--ignore", "colour"], "ignore must be among"),
         (["assess", "--tolerance", "2"], "--tolerance"),
     ):
@@ -348,7 +348,7 @@ def test_limits_come_from_a_file_a_project_and_flags(
         (["--max", "crsp=1"], "got 'crsp'; did you mean crps"),
         (["--min-coverage", "0.9", "--max-coverage", "0.8"], "must not exceed its max"),
         (["--min-coverage", "0.9", "--by", "regio"], "--by names columns of groups: .*'region'"),
-        (["--min-coverage", "0.9", "--findings", "drift"], "give fail_on bad or watch"),
+        (["--min-coverage", "0.9", "--findings", "drift"], "give fail_on bad or caution"),
         (["--fail-on", "bad", "--findings", "drift"], "finding drift cannot be judged: .*no time"),
         (["--max-drift", "0.1"], "coverage_drift ≤ 0.1 cannot be judged: the table has no time"),
         (["--limits", "gone.toml"], r"gone\.toml cannot be read"),
@@ -488,8 +488,8 @@ def test_findings_are_named_and_doubts_fail_as_asked(tmp_path: Path) -> None:
     pair = ("--findings", "coverage,one_sided")
     found = json.loads(told(balanced, "--fail-on", "bad", *pair, "--json")[1])
     states = {each["id"]: each["state"] for each in found["findings"]}
-    assert (states["coverage"], found["exit"]) == ("watch", 0)
-    code, shown = told(balanced, "--fail-on", "watch", *pair)
+    assert (states["coverage"], found["exit"]) == ("caution", 0)
+    code, shown = told(balanced, "--fail-on", "caution", *pair)
     assert (code, shown[0]) == (1, "✗")
     code, shown = told(balanced, "--fail-on", "bad", *pair, "--github")
     assert (code, shown[0]) == (0, "○")

@@ -44,7 +44,7 @@ CASES: dict[str, str] = {
     "--encode": "c_text=encoders_tried:lengths",
     "--encoding": "utf-16",
     "--explain-input": "",
-    "--fail-on": "watch",
+    "--fail-on": "caution",
     "--features": "c_ease",
     "--findings": "coverage",
     "--gamma": "0.3",

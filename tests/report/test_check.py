@@ -224,9 +224,9 @@ def test_findings_fail_as_asked_and_dependence_never() -> None:
         time=np.arange(n),
     )
     states = {each.id: each.state for each in examine(held)[0]}
-    assert states["dependence"] == "watch"
-    assert {"bad", "watch"} <= {state for name, state in states.items() if name != "dependence"}
-    for fail_on, fatal in (("bad", {"bad"}), ("watch", {"bad", "watch"})):
+    assert states["dependence"] == "caution"
+    assert {"bad", "caution"} <= {state for name, state in states.items() if name != "dependence"}
+    for fail_on, fatal in (("bad", {"bad"}), ("caution", {"bad", "caution"})):
         found = check([held], Rules(fail_on=fail_on))
         expected = {n for n, state in states.items() if state in fatal and n != "dependence"}
         assert {each.finding.id for each in found.answers if each.failed} == expected

@@ -16,7 +16,7 @@ WHOLE = """
 confidence = 0.9
 sided = "two"
 undecided = "fail"
-fail_on = "watch"
+fail_on = "caution"
 findings = ["coverage", "drift"]
 ignore = ["width"]
 tolerance = 0.02
@@ -34,6 +34,15 @@ def written(folder: Path, text: str, name: str = "limits.toml") -> Path:
     return path
 
 
+def test_the_name_of_version_0_2_is_read(tmp_path: Path) -> None:
+    old, new = (
+        read_rules(written(tmp_path, f'fail_on = "{name}"', f"{name}.toml"))
+        for name in ("watch", "caution")
+    )
+    assert old == new
+    assert new.fail_on == "caution"
+
+
 def test_every_key_is_read(tmp_path: Path) -> None:
     rules = read_rules(written(tmp_path, WHOLE))
     assert rules == Rules(
@@ -46,7 +55,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         confidence=0.9,
         sided="two",
         undecided="fail",
-        fail_on="watch",
+        fail_on="caution",
         findings=("coverage", "drift"),
         ignore=("width",),
         tolerance=0.02,
@@ -93,7 +102,7 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
         ("confidence = 95", r"confidence must lie in \(0.5, 1\), got 95"),
         ('confidence = "high"', r"confidence must lie in .* got 'high'"),
         ('undecided = "maybe"', "undecided must be one of pass, fail, got 'maybe'"),
-        ('fail_on = "worse"', "fail_on must be one of never, watch, bad, got 'worse'"),
+        ('fail_on = "worse"', "fail_on must be one of never, caution, bad, got 'worse'"),
         ('by = "region"', "by must be a list of names, got 'region'"),
         ('limits = "coverage"', "limits must be a list of tables"),
         ("limits = {coverage = 0.9}", "limits must be a list of tables"),
@@ -123,7 +132,7 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
         ('fail_on = "bad"\nignore = ["drif"]', "ignore must be among .*, got 'drif'"),
         (
             'findings = ["drift"]\nlimits = [{measure = "mae", max = 1}]',
-            "give fail_on bad or watch",
+            "give fail_on bad or caution",
         ),
     ],
 )

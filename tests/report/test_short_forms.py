@@ -104,7 +104,7 @@ def test_sentences_are_told_once_and_what_is_wrong_comes_first() -> None:
     first = document.opening.lines
     assert told[: len(first)] == first
     tones = [line.tone for line in told[len(first) :]]
-    order = ["bad", "watch", "negligible", "good", "undecided", "info"]
+    order = ["bad", "caution", "negligible", "good", "undecided", "info"]
     assert tones == sorted(tones, key=order.index)
     brief = in_brief(document).opening.lines
     assert brief[: len(first)] == first

@@ -14,7 +14,7 @@ from howsure.metrics.shared import Score
 from howsure.verdict.copies import RowFault
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
 
-STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
+STATES: tuple[State, ...] = ("good", "caution", "bad", "negligible", "undecided")
 
 WHERE = "temperature > 21.5 and wind ≤ 3.2"
 
@@ -283,9 +283,9 @@ def possible(name: str) -> tuple[State, ...]:
         case "congruence":
             return tuple(state for state in STATES if state != "good")
         case "dependence":
-            return ("good", "watch", "undecided")
+            return ("good", "caution", "undecided")
         case "rows":
-            return ("bad", "watch")
+            return ("bad", "caution")
         case "comparison":
             return ("good", "undecided")
     return STATES

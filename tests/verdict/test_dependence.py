@@ -166,7 +166,7 @@ def test_the_finding_tells_the_season() -> None:
     rng = np.random.default_rng(25)
     told, _ = found_in(right(lagged(rng, 1_000, 12), rng, time=np.arange(1_000)))
     assert told is not None
-    assert told.state == "watch"
+    assert told.state == "caution"
     assert "(r = 0.7" in told.sentence or "(r = 0.8" in told.sentence
     assert "at lag 12): 1,000 rows count as about 1" in told.sentence
 
@@ -212,7 +212,7 @@ def test_few_spells_tell_of_themselves_alone() -> None:
     first = np.flatnonzero(np.datetime64("2023-03-01") > HOURS)
     held = of_seasons(2, np.where(SEASON == "winter", 2.7, 1.0)).take(first)
     told = {each.id: each for each in examine(held)[0]}
-    assert told["groups"].state == "watch"
+    assert told["groups"].state == "caution"
     assert told["groups"].sentence.endswith(
         "is expected from all rows. 2 spells cannot show whether season=winter is so in general."
     )
@@ -243,7 +243,7 @@ def test_the_finding_tells_the_effective_number_of_rows() -> None:
     rng = np.random.default_rng(3)
     told, _ = found_in(right(autoregressive(rng, 3000, 0.8), rng, time=np.arange(3000)))
     assert told is not None
-    assert told.state == "watch"
+    assert told.state == "caution"
     assert told.effect == pytest.approx(8.0, rel=0.25)
     assert told.lower < 8.0 < told.upper
     assert told.sentence.startswith("Errors are correlated in time (r = 0.7")
@@ -346,7 +346,7 @@ def test_the_order_of_a_file_gives_a_caution_alone() -> None:
     held = right(autoregressive(rng, 900, 0.7), rng)
     told, _ = found_in(held)
     assert told is not None
-    assert told.state == "watch"
+    assert told.state == "caution"
     assert told.sentence.endswith("name that column with --time.")
     mixed = held.take(rng.permutation(900))
     missing, why = found_in(mixed)
@@ -578,5 +578,5 @@ def test_what_spells_cannot_tell_is_said_where_rows_alone_reject(p: float, told:
         facts={**facts, "p_here": 0.02},
     )
     finding = _finding(draft, 0.3, 0.01, "model")
-    assert finding.state == "watch"
+    assert finding.state == "caution"
     assert told in sentence(finding, draft)

@@ -104,7 +104,7 @@ def test_what_is_suggested_alone_and_not_proven_jointly(
 ) -> None:
     others = [draft("bias", 0.0, 0.9), draft("spread", 0.0, 0.8)]
     made = judged([draft("coverage", 0.05, 0.02), *others])
-    assert made["coverage"].state == "watch"
+    assert made["coverage"].state == "caution"
     small = judged([draft("coverage", 0.005, 0.02), *others])
     assert small["coverage"].state == "good"  # within the tolerance, and its interval in the margin
 
@@ -123,7 +123,7 @@ def test_tolerances_grow_together(judged: partial[dict[str, Finding]]) -> None:
 
 def test_what_is_ignored_costs_nothing(judged: partial[dict[str, Finding]]) -> None:
     given = [draft("coverage", 0.05, 0.03), draft("width", 0.5, 0.04)]
-    assert judged(given)["coverage"].state == "watch"
+    assert judged(given)["coverage"].state == "caution"
     made = judged(given, ignore={"width"})
     assert set(made) == {"coverage"}
     assert made["coverage"].state == "bad"
@@ -159,7 +159,7 @@ def test_what_another_finding_explains_is_part_of_it(
     spread = draft("spread", -0.29, 1e-9, within={"skew": 3.0, "tails": 20.0})
     made = judged([spread, tails])
     assert made["tails"].state == "bad"
-    assert made["spread"].state == "watch"
+    assert made["spread"].state == "caution"
     assert "part of the tails" in made["spread"].sentence
     more = judged([replace(spread, effect=-0.6), tails])
     assert more["spread"].state == "bad"  # more than the tails explain
@@ -185,22 +185,22 @@ def test_tails_that_are_part_of_the_widths_pass_on_what_they_explain(
 
 def of_rows(**explains: float) -> Draft:
     held = RowFault(name="swapped", rows=30.0, share=0.03, explains=explains)
-    return Draft(id="rows", effect=0.03, watch=True, facts={"found": (held,), "bad": False})
+    return Draft(id="rows", effect=0.03, caution=True, facts={"found": (held,), "bad": False})
 
 
 def test_rows_explain_what_their_share_can_move(judged: partial[dict[str, Finding]]) -> None:
     """0.03 · 2 of coverage, by the nearer end of its interval; more than that stays bad."""
     for effect, half, state in (
-        (-0.05, 0.001, "watch"),
+        (-0.05, 0.001, "caution"),
         (-0.07, 0.001, "bad"),
-        (-0.07, 0.02, "watch"),
+        (-0.07, 0.02, "caution"),
     ):
         made = judged([of_rows(coverage=2.0), draft("coverage", effect, 1e-9, half=half)])
         assert made["coverage"].state == state
         assert list(made) == ["rows", "coverage"]
     alone = judged([of_rows(), draft("coverage", -0.05, 1e-9)])
     assert alone["coverage"].state == "bad"
-    assert alone["rows"].state == "watch"
+    assert alone["rows"].state == "caution"
     free = judged([of_rows(bias=9.0), draft("coverage", -0.05, 0.03)])
     assert free["coverage"].p_adjusted == 0.03  # rows share no error rate
 
@@ -252,7 +252,7 @@ def test_never_a_fault_without_proof_and_never_well_without_evidence(
         elif got.state == "negligible":
             assert proven
             assert abs(each.effect) <= allowed
-        elif got.state == "watch":
+        elif got.state == "caution":
             assert each.p < 0.05
             assert abs(each.effect) > allowed
             assert not proven or bad

@@ -269,13 +269,13 @@ def test_drift_explains_what_one_side_of_it_alone_shows() -> None:
     assert told["drift"].where == "from 2024-03-01 on"
     assert "2024-03-01 coverage fell from 9" in told["drift"].sentence
     assert told["drift"].upper < -0.2
-    assert told["coverage"].state == "watch"
+    assert told["coverage"].state == "caution"
     assert told["coverage"].sentence.endswith("this is part of the drift.")
     normal = Distribution.normal(np.zeros(n), np.ones(n))
     wrong = EvalSet.checked(rng.normal(size=n) * np.where(late, 3.0, 1.0), normal, time=time)
     states = {each.id: each.state for each in examine(wrong)[0]}
     assert states["drift"] == "bad"
-    assert states["spread"] == states["coverage"] == "watch"
+    assert states["spread"] == states["coverage"] == "caution"
     both = EvalSet.checked(rng.normal(size=n) * np.where(late, 3.0, 1.6), normal, time=time)
     states = {each.id: each.state for each in examine(both)[0]}
     assert states["drift"] == states["spread"] == states["coverage"] == "bad"

@@ -334,7 +334,7 @@ def test_a_right_model_with_each_row_five_times_is_not_condemned() -> None:
     for number in range(12):
         held = drawn(normal, 150, number).take(np.repeat(np.arange(150), 5))
         findings, _ = examine(held)
-        assert (findings[0].id, findings[0].state) == ("rows", "watch")
+        assert (findings[0].id, findings[0].state) == ("rows", "caution")
         red += any(each.state == "bad" for each in findings)
     assert red <= 2
 
@@ -343,7 +343,7 @@ def test_a_wrong_model_with_copies_is_still_condemned() -> None:
     held = drawn(normal, 400, 0)
     wrong = replace(held, beliefs=(Distribution.normal(held.features["x"], np.full(400, 0.4)),))
     findings, _ = examine(wrong.take(np.repeat(np.arange(400), 2)))
-    assert {"spread": "bad", "rows": "watch"}.items() <= {e.id: e.state for e in findings}.items()
+    assert {"spread": "bad", "rows": "caution"}.items() <= {e.id: e.state for e in findings}.items()
 
 
 # What else rows may be
@@ -536,11 +536,11 @@ def test_the_first_sentence_is_the_cause(world: Planted, name: str, bad: bool) -
     """Nothing else is ✗, but where the model itself is wrong."""
     findings, _ = examine(world(child(2, name), 1_000))
     assert findings[0].id == "rows"
-    assert findings[0].state == ("bad" if bad else "watch")
+    assert findings[0].state == ("bad" if bad else "caution")
     others = {each.id for each in findings[1:] if each.state == "bad"}
     assert not others or name in NO_FAULT_OF_OTHERS
     for each in findings[1:]:
-        if bad and each.id in ("spread", "coverage") and each.state == "watch":
+        if bad and each.id in ("spread", "coverage") and each.state == "caution":
             assert each.sentence.endswith("this is part of what is wrong with the rows.")
 
 
@@ -567,7 +567,7 @@ def test_a_fault_past_what_marks_explain_stays() -> None:
     held = marked(-9999.0, 0.01)(child(4, "marks"), 2_000)
     _, sd = of(held)
     states = {each.id: each.state for each in examine(wrong(held, sd=0.5 * sd))[0]}
-    assert states["rows"] == "watch"
+    assert states["rows"] == "caution"
     assert states["spread"] == states["coverage"] == "bad"
 
 

@@ -54,7 +54,7 @@ def test_sentences_are_short_and_whole(name: str, state: State) -> None:
 def test_sentences_of_what_is_part_of_another(name: str) -> None:
     for cause in PARTS[name]:
         for each in drafts(name, 1.0):
-            text = sentence(finding(each, "watch"), each, cause)
+            text = sentence(finding(each, "caution"), each, cause)
             check(text)
             assert "this is part of" in text
 
@@ -88,11 +88,11 @@ def test_directions_are_those_of_the_signs() -> None:
 
 
 EXACT: dict[tuple[str, State], str] = {
-    ("rows", "watch"): "1,000 rows hold 200 different ones: y, inputs and predictions repeat. "
+    ("rows", "caution"): "1,000 rows hold 200 different ones: y, inputs and predictions repeat. "
     "Copies count as one cluster; remove them, or name what they share with --cluster.",
     ("coverage", "good"): "The 90 % intervals cover 84 % (82.0–86.0): in line with the nominal "
     "coverage.",
-    ("coverage", "watch"): "The 90 % intervals cover 84 % (82.0–86.0). Perhaps they under-cover "
+    ("coverage", "caution"): "The 90 % intervals cover 84 % (82.0–86.0). Perhaps they under-cover "
     "by 6 points: p = 0.01 alone, not significant among all tests.",
     ("coverage", "bad"): "The 90 % intervals cover 84 % (82.0–86.0): they under-cover by 6 points.",
     ("coverage", "negligible"): "The 90 % intervals cover 84 % (82.0–86.0): they under-cover by "
@@ -114,7 +114,7 @@ EXACT: dict[tuple[str, State], str] = {
     "rows: no group differs by more than 3 points.",
     ("groups", "bad"): "season=winter covers 82 % of its 1,234 rows; 88 % is expected from all "
     "rows: groups differ in coverage. It is at least 8 points short of its claim.",
-    ("region", "watch"): "Where temperature > 21.5 and wind ≤ 3.2, coverage is 82 % against an "
+    ("region", "caution"): "Where temperature > 21.5 and wind ≤ 3.2, coverage is 82 % against an "
     "expected 88 %. Perhaps coverage depends on the inputs: p = 0.01 alone, not significant among "
     "all tests.",
     (
@@ -135,7 +135,7 @@ EXACT: dict[tuple[str, State], str] = {
     ): "Sets of 1 label cover 82 % of 1,234 rows, all sets 88 %: coverage depends on the "
     "size of the set.",
     ("comparison", "good"): "forest beats linear model in CRPS by 0.06 (p = 0.1).",
-    ("dependence", "watch"): "Errors are correlated in time (r = 0.06): 3,000 rows "
+    ("dependence", "caution"): "Errors are correlated in time (r = 0.06): 3,000 rows "
     "count as about 1,400.",
     ("dependence", "good"): "Errors are not correlated in time (r = 0.06).",
     ("dependence", "undecided"): "Errors may be correlated in time (r = 0.06). Rows "
@@ -190,8 +190,8 @@ ROWS = {
 def test_what_rows_are_not_and_what_to_do() -> None:
     seen = {}
     for each in drafts("rows", 1.0):
-        seen.setdefault(each.facts["found"][0].name, sentence(finding(each, "watch"), each))
-    assert seen == {"copies": EXACT["rows", "watch"], **ROWS}
+        seen.setdefault(each.facts["found"][0].name, sentence(finding(each, "caution"), each))
+    assert seen == {"copies": EXACT["rows", "caution"], **ROWS}
 
 
 def test_drift_names_what_changed() -> None:

@@ -31,7 +31,7 @@ from howsure.report.short_forms import in_brief, sentences, states_beside
 from howsure.verdict.family import check_judging
 
 _CAUTIONS: dict[str, Tone] = {
-    MISSING_IMAGES: "watch",
+    MISSING_IMAGES: "caution",
     WEIGHTS: "info",
     FILES: "info",
     SAMPLE: "info",

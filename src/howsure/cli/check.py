@@ -171,7 +171,7 @@ def annotated(found: Checked) -> list[str]:
     """
     told = []
     for each in found.told:
-        doubtful = each.state == ("undecided" if isinstance(each, Outcome) else "watch")
+        doubtful = each.state == ("undecided" if isinstance(each, Outcome) else "caution")
         if each.failed or doubtful:
             kind = "error" if each.failed else "warning"
             title = _escaped(f"howsure: {each.name}").replace(":", "%3A").replace(",", "%2C")

@@ -391,9 +391,9 @@ def check(
         ),
     ] = None,
     fail_on: Annotated[
-        Literal["never", "watch", "bad"] | None,
+        Literal["never", "caution", "bad"] | None,
         typer.Option(
-            help="Fail on findings too: on faults (bad ✗), or also on doubts (watch ○).",
+            help="Fail on findings too: on faults (bad ✗), or also on doubts (caution ○).",
             rich_help_panel=_FINDINGS,
         ),
     ] = None,

@@ -16,7 +16,7 @@ from howsure.core.text import legible
 
 SIGNS = {
     "good": "[green]✓[/green]",
-    "watch": "[yellow]○[/yellow]",
+    "caution": "[yellow]○[/yellow]",
     "bad": "[red]✗[/red]",
     "negligible": "[cyan]≈[/cyan]",
     "undecided": "[yellow]?[/yellow]",

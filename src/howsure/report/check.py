@@ -249,7 +249,7 @@ def _answers(
     for name in rules.findings:
         if name in silent and name not in rules.ignore and silent[name] != _NOTHING_SEEN.get(name):
             raise InputError(f"finding {name} cannot be judged: {silent[name]}")
-    states = ("bad",) if rules.fail_on == "bad" else ("bad", "watch")
+    states = ("bad",) if rules.fail_on == "bad" else ("bad", "caution")
     return [
         Answer(finding=each, failed=each.state in states and each.id not in NEVER_BAD)
         for each in found

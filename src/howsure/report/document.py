@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from howsure.report.galleries import Gallery
     from howsure.verdict import Advice, Finding
 
-Tone = Literal["good", "watch", "bad", "negligible", "undecided", "info"]
+Tone = Literal["good", "caution", "bad", "negligible", "undecided", "info"]
 
 TONES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "good": ("✓", "holds"),
         "bad": ("✗", "fails"),
-        "watch": ("○", "watch"),
+        "caution": ("○", "caution"),
         "negligible": ("≈", "negligible"),
         "undecided": ("?", "undecided"),
         "info": ("→", "note"),
@@ -44,7 +44,7 @@ class VerdictLine:
     ----------
     text : str
         The sentence.
-    tone : {"good", "watch", "bad", "negligible", "undecided", "info"}
+    tone : {"good", "caution", "bad", "negligible", "undecided", "info"}
         The state of a finding (see `howsure.verdict.Finding`), or ``info``.
     question : str
         The question that it answers, in a few words; may be empty.

@@ -19,7 +19,7 @@ from howsure.verdict import QUESTIONS, TOLERANCE
 from howsure.verdict.family import check_judging
 
 Side = Literal["min", "max"]
-FailOn = Literal["never", "watch", "bad"]
+FailOn = Literal["never", "caution", "bad"]
 
 WORST_GROUP = "worst_group"
 """The coverage of the group that is covered least."""
@@ -82,7 +82,7 @@ class Rules:
         if self.fail_on == "never" and (self.findings or self.ignore):
             told = "findings" if self.findings else "ignore"
             raise InputError(
-                f"{told} selects findings of the verdict: give fail_on bad or watch, got never"
+                f"{told} selects findings of the verdict: give fail_on bad or caution, got never"
             )
         self._check_order()
 
@@ -179,7 +179,10 @@ def rules_from(given: Mapping[str, Any], name: str) -> Rules:
                 f'[{{measure = "coverage", min = 0.88}}], got {tables!r}'
             )
         limits = [limit for place, one in enumerate(tables, 1) for limit in _limits(one, place)]
-        made = from_options(Rules, {**given, "limits": tuple(limits)}, "key")
+        told = {**given, "limits": tuple(limits)}
+        if told.get("fail_on") == "watch":  # as version 0.2 called it
+            told["fail_on"] = "caution"
+        made = from_options(Rules, told, "key")
         if not made.judges:
             raise InputError('nothing is to be judged: give limits, or fail_on = "bad"')
     return made

@@ -51,7 +51,7 @@ _CALIBRATION: Final = {
     "pit_ecdf": "PIT ECDF",
 }
 """Figures of calibration, in the order of their switch, and what it calls them."""
-_TOLD: Final = ("bad", "watch", "negligible")
+_TOLD: Final = ("bad", "caution", "negligible")
 """States whose size is told beside their mark."""
 
 

@@ -43,7 +43,7 @@ KEY_NUMBERS: Final = (
     *("weighted_interval_score", "log_score", "misses_below", "misses_above", "r_squared"),
 )
 """Measures in the order in which they are looked for."""
-_ORDER: Final[tuple[Tone, ...]] = ("bad", "watch", "negligible", "good", "undecided", "info")
+_ORDER: Final[tuple[Tone, ...]] = ("bad", "caution", "negligible", "good", "undecided", "info")
 """What is told first."""
 _MARKED: Final[tuple[Tone, ...]] = ("good", "undecided")
 """What of several models marks tell, and no sentence."""
@@ -216,7 +216,7 @@ def _in_full(record: Record | None) -> tuple[Cell, ...]:
 _COLOURS: Final[dict[Tone, str]] = {
     "good": "#25945f",
     "bad": "#e0533d",
-    "watch": "#b98200",
+    "caution": "#b98200",
     "negligible": "#2b8fb8",
     "undecided": "#b98200",
     "info": "#2b8fb8",

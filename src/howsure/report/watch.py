@@ -180,7 +180,7 @@ def _finding(
     if adjusted < 0.05:
         state = "bad" if size > tolerance else "negligible"
     elif p < 0.05 and size > tolerance:
-        state = "watch"
+        state = "caution"
     return Finding(
         id=name,
         question=question,

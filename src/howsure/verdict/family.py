@@ -99,7 +99,7 @@ def judge(
     for draft, finding in zip(drafts, judged, strict=True):
         cause = causes.get(draft.id, "")
         cause = causes.get(cause, cause)  # tails may themselves be part of something
-        seen = replace(finding, state="watch") if cause else finding
+        seen = replace(finding, state="caution") if cause else finding
         told.append(replace(seen, sentence=sentence(seen, draft, cause)))
     return ordered(told), silent
 
@@ -162,13 +162,13 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     within = all(lower >= -margin and upper <= margin for _, lower, upper in spans)
     state: State = "undecided"
     if draft.id == "rows":
-        state = "bad" if draft.facts["bad"] else "watch"
+        state = "bad" if draft.facts["bad"] else "caution"
     elif draft.id in NEVER_BAD:
-        state = "good" if draft.good else "watch" if draft.watch else "undecided"
+        state = "good" if draft.good else "caution" if draft.caution else "undecided"
     elif proven:
         state = "bad" if size > allowed else "negligible"
     elif alone and size > allowed:
-        state = "watch"
+        state = "caution"
     elif within if draft.good is None else draft.good:
         state = "good"
     return Finding(

@@ -29,7 +29,7 @@ from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 from howsure.verdict.rows import row_faults
 
-State = Literal["good", "watch", "bad", "negligible", "undecided"]
+State = Literal["good", "caution", "bad", "negligible", "undecided"]
 
 LEVEL = 0.05
 """Error rate of all findings together."""
@@ -185,9 +185,9 @@ class Finding:
         Its name; a page of the documentation bears it.
     question : str
         What it answers.
-    state : {"good", "watch", "bad", "negligible", "undecided"}
+    state : {"good", "caution", "bad", "negligible", "undecided"}
         ``bad``: jointly proven, and beyond the tolerance. ``negligible``: proven, within it.
-        ``good``: the interval lies within the margin. ``watch``: below .05 alone, not jointly.
+        ``good``: the interval lies within the margin. ``caution``: below .05 alone, not jointly.
     effect, unit, lower, upper
         Size of the departure from a correctly specified model, and its 95 % interval.
     p, p_adjusted : float
@@ -225,7 +225,7 @@ class Finding:
 class Draft:
     """What one question showed, before it is judged beside the others.
 
-    `good` overrides the margin where evidence for a model has another form; `watch` is of what is
+    `good` overrides the margin where evidence for a model has another form; `caution` is of what is
     never bad. `within` names the findings that explain this one where they are bad, each with the
     effect here that one unit of theirs explains. `beside` are effects, each with its interval,
     that must lie within the margin too, for the finding to be good. `facts` are for the sentence.
@@ -239,7 +239,7 @@ class Draft:
     where: str = ""
     n: float = math.nan
     good: bool | None = None
-    watch: bool = False
+    caution: bool = False
     within: Mapping[str, float] = field(default_factory=dict)
     beside: tuple[tuple[float, float, float], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -384,7 +384,7 @@ def _rows(case: Case) -> Draft:
         id="rows",
         effect=first.share,
         n=float(case.evalset.n),
-        watch=True,
+        caution=True,
         facts={"found": found, "bad": any(each.bad for each in found)},
     )
 
@@ -746,7 +746,7 @@ def _dependence(case: Case) -> Draft:
         p=found.p,
         n=found.n,
         good=not found.found and found.upper <= margin,
-        watch=found.found,
+        caution=found.found,
         facts={"found": found},
     )
 

@@ -49,9 +49,9 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
         told = f"{seen}: {fault}."
     elif finding.state == "negligible":
         told = f"{seen}: {fault}. This is within the tolerance of {_tolerated(finding)}."
-    elif finding.state == "watch" and limit:
+    elif finding.state == "caution" and limit:
         told = f"{seen}. {limit}"
-    elif finding.state == "watch":
+    elif finding.state == "caution":
         told = (
             f"{seen}. Perhaps {fault}: {p_words(finding.p)} alone, not significant among all tests."
         )
@@ -531,9 +531,9 @@ def _dependence(draft: Draft, finding: Finding) -> Words:
         more = "If rows stand in the order of time, name that column with --time."
         return Words(f"{told} {seen}", "", "", more)
     how = "correlated in time" if found.by == "time" else "correlated within clusters"
-    verb = {"watch": "are", "good": "are not"}.get(finding.state, "may be")
+    verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
     told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
-    if finding.state == "watch":
+    if finding.state == "caution":
         count = f"{found.n:,.0f} rows count as about {roughly(found.effective)}"
         few = "These are too few for any test." if found.effective < HARDLY else ""
         return Words(f"{told}: {count}", "", "", few)

@@ -173,7 +173,7 @@ def test_the_page_says_where_widths_pay(page: Document, made: Combined) -> None:
     bad = sum(gain.upper < 0 for gain in gains)
     more = f" In {bad} they need more." if bad else ""
     assert page.headline.text.endswith(f"constant band at miss rates up to 40 %.{more}")
-    tones = {(True, True): "watch", (True, False): "good", (False, True): "bad"}
+    tones = {(True, True): "caution", (True, False): "good", (False, True): "bad"}
     assert page.headline.tone == tones.get((good > 0, bad > 0), "undecided")
     gap_lines = {line.question: line for line in page.sections[0].lines}
     trees = own(made, "trees").record("characteristic_left_gain")

@@ -181,7 +181,7 @@ def _headline(results: Results, methods: Sequence[str]) -> VerdictLine:
     text += f": {listed(good, 3)}." if good and not many else "."
     if bad:
         text += f" {f'In {len(bad)} they' if many else f'Those of {listed(bad, 3)}'} need more."
-    tone: Tone = "watch" if good and bad else "good" if good else "bad" if bad else "undecided"
+    tone: Tone = "caution" if good and bad else "good" if good else "bad" if bad else "undecided"
     return VerdictLine(text=text, tone=tone)
 
 

@@ -54,7 +54,7 @@ TOLERANCE: Final = 0.3
 """How far coverage may be off, as a share of the nominal miscoverage: 3 points at 90 %."""
 _VERDICTS: Final[Mapping[Verdict, tuple[Tone, str]]] = {
     "covers": ("good", "Nominal coverage"),
-    "over-covers": ("watch", "Over-covers"),
+    "over-covers": ("caution", "Over-covers"),
     "undecided": ("undecided", "Undecided"),
     "under-covers": ("bad", "Under-covers"),
     "not known": ("info", "Not known"),
@@ -63,7 +63,7 @@ _VERDICTS: Final[Mapping[Verdict, tuple[Tone, str]]] = {
 _STATES: Final[Mapping[Tone, str]] = {
     "good": "Nominal",
     "bad": "Below",
-    "watch": "Above",
+    "caution": "Above",
     "undecided": "Undecided",
 }
 """What the marks of verdicts mean."""
