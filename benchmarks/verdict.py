@@ -29,7 +29,7 @@ from howsure.metrics.compare import standing
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.report.monitor import fit_monitor
-from howsure.report.watch import watch
+from howsure.report.monitored import monitored as report_of
 from howsure.verdict import QUESTIONS, examine
 from howsure.verdict.rows import row_faults
 
@@ -975,7 +975,7 @@ def watched(task: tuple[str, int, int, int]) -> dict[str, list[float]]:
         return dict(zip(names, x.T, strict=True))
 
     def judged(x: np.ndarray, fault: np.ndarray) -> tuple[dict[str, np.ndarray], set[str]]:
-        found = watch(monitors[bool(fault.any())], load_unlabelled(columns(x), loaded))
+        found = report_of(monitors[bool(fault.any())], load_unlabelled(columns(x), loaded))
         return found.table.columns, {
             each.id for each in found.report.findings if each.state == "bad"
         }

@@ -106,7 +106,7 @@ def monitor() -> Any:
     """New rows without y, judged by a table that has it."""
     from howsure.inputs import load, load_unlabelled
     from howsure.report.monitor import fit_monitor
-    from howsure.report.watch import watch
+    from howsure.report.monitored import monitored
 
     data = Power(800)
     spread = data.models["boosted trees"][1]
@@ -119,7 +119,7 @@ def monitor() -> Any:
         pyarrow.csv.write_csv(pa.table(new), folder / "new.csv")
         reference = load(folder / "reference.csv", features=list(data.x))
         unlabelled = load_unlabelled(folder / "new.csv", reference)
-    return watch(
+    return monitored(
         fit_monitor(reference.evalsets[0]),
         unlabelled,
         facts={"Source": "new.csv", "Reference table": "reference.csv"},

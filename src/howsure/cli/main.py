@@ -252,7 +252,6 @@ def assess(
     if reference is not None:
         if shown:
             raise InputError(f"--{shown} cannot be given with --reference")
-        from howsure.cli.monitor import run as watch
 
         if len(files) != 1:
             raise InputError(f"--reference must be given with one file, got {len(files)}")
@@ -273,7 +272,7 @@ def assess(
         }
         for flag in (flag for flag, given in unused.items() if given):
             raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
-        watch(files[0], reference, output, bool(with_), seed, progress, tuned, read, csv_safe)
+        score(files[0], reference, output, bool(with_), seed, progress, tuned, read, csv_safe)
         return
     from howsure.cli.assess import run
 

@@ -23,7 +23,7 @@ from howsure.inputs import Unlabelled, load_unlabelled, write_table
 from howsure.inputs.files import table_form
 from howsure.report.grids import table_grid
 from howsure.report.monitor import fit_monitor
-from howsure.report.watch import Watched, watch
+from howsure.report.monitored import Monitored, monitored
 
 WORST = 10
 REPORTS = (".html", ".json", ".md")
@@ -59,7 +59,7 @@ def run(
             )
         tell(f"reading {file.name}")
         new = load_unlabelled(file, loaded, encoding=read.encoding, decimal=read.decimal)
-        found = watch(
+        found = monitored(
             monitor,
             new,
             facts={"Source": file.name, "Reference table": reference.name},
@@ -78,7 +78,7 @@ def run(
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
-def _worst(found: Watched, new: Unlabelled) -> Iterator[Table]:
+def _worst(found: Monitored, new: Unlabelled) -> Iterator[Table]:
     """The rows farthest outside the reference, and the flagged rows of the highest CCE."""
     inputs = {**new.features, **new.texts}
     for table in found.report.tables:

@@ -19,7 +19,7 @@ from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.report import monitor as monitoring
 from howsure.report.assessment import Assessment
 from howsure.report.monitor import fit_monitor
-from howsure.report.watch import Watched, watch
+from howsure.report.monitored import Monitored, monitored
 
 PUBLISHED = CongruenceOptions(bandwidth=1.0, regularization=0.1, draws=1)
 
@@ -58,7 +58,7 @@ def test_rejection_once_labels_are_there_by_hand() -> None:
     held, new = wave(600, 0), wave(400, 1)
     loaded = load(held, embedding="x", features="")
     monitor = fit_monitor(loaded.evalsets[0], options=PUBLISHED)
-    found = watch(monitor, load_unlabelled(new, loaded))
+    found = monitored(monitor, load_unlabelled(new, loaded))
     inside = ~found.table.columns["outside"]
     rows = int(inside.sum())
     assert 390 <= rows < 400
@@ -94,7 +94,7 @@ def test_rejection_once_labels_are_there_by_hand() -> None:
 def test_without_labels_there_is_no_rejection() -> None:
     held, new = wave(400, 0), wave(50, 1)
     loaded = load(held)
-    found = watch(fit_monitor(loaded.evalsets[0]), load_unlabelled({"x": new["x"]}, loaded))
+    found = monitored(fit_monitor(loaded.evalsets[0]), load_unlabelled({"x": new["x"]}, loaded))
     assert found.report.curves == ()
     assert [line.tone for line in found.report.lines] == ["bad", "good", "info"]
 
@@ -104,8 +104,8 @@ def test_some_labels_serve_for_the_rows_that_have_them() -> None:
     loaded = load(held)
     monitor = fit_monitor(loaded.evalsets[0])
     partial = {**new, "y": [value if k % 3 == 0 else None for k, value in enumerate(new["y"])]}
-    found = watch(monitor, load_unlabelled(partial, loaded))
-    some = watch(monitor, load_unlabelled({k: v[::3] for k, v in new.items()}, loaded))
+    found = monitored(monitor, load_unlabelled(partial, loaded))
+    some = monitored(monitor, load_unlabelled({k: v[::3] for k, v in new.items()}, loaded))
     assert len(found.table) == 60
     assert found.report.curves[0].area == pytest.approx(some.report.curves[0].area)
     assert found.report.facts["Labelled rows"] == "20"
@@ -133,10 +133,10 @@ def test_a_model_without_density_or_mean() -> None:
         table.update(members)
         del table["mean"], table["sd"]
     loaded = load(held)
-    found = watch(fit_monitor(loaded.evalsets[0]), load_unlabelled(new, loaded))
+    found = monitored(fit_monitor(loaded.evalsets[0]), load_unlabelled(new, loaded))
     assert {curve.name for curve in found.report.curves} == {"rejection", "rejection_oracle"}
     heavy = load(wave(300, 0), law="cauchy:loc=mean,scale=sd", features="x")
-    found = watch(fit_monitor(heavy.evalsets[0]), load_unlabelled(wave(40, 1), heavy))
+    found = monitored(fit_monitor(heavy.evalsets[0]), load_unlabelled(wave(40, 1), heavy))
     assert np.isfinite(found.report.curves[0].y).all()
 
 
@@ -147,7 +147,7 @@ def test_an_outcome_that_cannot_be_is_told() -> None:
         table |= {"low": table["mean"] - 4.5, "width": np.full(len(table["x"]), 9.0)}
     new["y"][3] = 99.0
     loaded = load(held, law=law, sd="", mean="", point="", features="x")
-    found = watch(fit_monitor(loaded.evalsets[0]), load_unlabelled(new, loaded))
+    found = monitored(fit_monitor(loaded.evalsets[0]), load_unlabelled(new, loaded))
     assert {curve.name for curve in found.report.curves} == {"rejection", "rejection_oracle"}
     assert "infinite at 1 row" in found.report.curves[0].notes
 
@@ -158,7 +158,7 @@ def test_the_report_and_the_rows() -> None:
     options = CongruenceOptions(layout="t-sne")
     monitor = fit_monitor(loaded.evalsets[0], options=options)
     unlabelled = load_unlabelled({**new, "cce": new["x"], "id": new["x"]}, loaded)
-    found = watch(monitor, unlabelled)
+    found = monitored(monitor, unlabelled)
     columns = found.columns(unlabelled)
     np.testing.assert_array_equal(columns["cce"], found.table.columns["cce"])
     np.testing.assert_array_equal(columns["cce (input)"], new["x"])
@@ -186,9 +186,9 @@ def straight(n: int, seed: int, *, width: int = 1, wrong: float = 0.0) -> dict[s
     return {**table, "y": y, "mean": mean, "sd": np.full(n, 0.5)}
 
 
-def watched(held: dict[str, Any], new: dict[str, Any]) -> Watched:
+def watched(held: dict[str, Any], new: dict[str, Any]) -> Monitored:
     loaded = load(held)
-    return watch(fit_monitor(loaded.evalsets[0]), load_unlabelled(new, loaded))
+    return monitored(fit_monitor(loaded.evalsets[0]), load_unlabelled(new, loaded))
 
 
 def test_rows_far_away_cannot_be_judged() -> None:
@@ -344,7 +344,7 @@ def test_sentences_are_short_and_rows_keep_their_numbers_in_any_company() -> Non
     new["x0"][:30] += 9.0
     loaded = load(held)
     monitor = fit_monitor(loaded.evalsets[0])
-    found = watch(monitor, load_unlabelled(new, loaded))
+    found = monitored(monitor, load_unlabelled(new, loaded))
     for line in found.report.lines:
         for sentence in line.text.split(". "):
             assert len(sentence.split()) <= 25

@@ -1,4 +1,4 @@
-"""A report on rows that are watched: which to distrust, and whether that served."""
+"""A report on rows that a monitor scored: which to distrust, and whether that served."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ONE_INSIDE = "The row lies inside the reference."
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class Monitored:
     """Scores of all rows, and what there is to say of them.
 
     Attributes
@@ -78,13 +78,13 @@ class Watched:
 
 
 @one_thread()
-def watch(
+def monitored(
     monitor: Monitor,
     new: Unlabelled,
     *,
     facts: Mapping[str, str] | None = None,
     command: str = "",
-) -> Watched:
+) -> Monitored:
     """Say which rows can be judged, and which of these to distrust."""
     judged = monitor.judge(new.features, new.embedding)
     table = scored(monitor, judged, new.names)
@@ -117,7 +117,7 @@ def watch(
         command=command,
         title=f"Which rows{_of(facts)} can be trusted?",
     )
-    return Watched(table, report)
+    return Monitored(table, report)
 
 
 def _of(facts: Mapping[str, str] | None) -> str:
