@@ -252,6 +252,7 @@ def assess(
     if reference is not None:
         if shown:
             raise InputError(f"--{shown} cannot be given with --reference")
+        from howsure.cli.monitor import run as score
 
         if len(files) != 1:
             raise InputError(f"--reference must be given with one file, got {len(files)}")
