@@ -29,12 +29,12 @@ from benchmarks.verdict import BOTH, FIVE, PAGE, Rows, Section, World, beyond, h
 from scipy import stats
 
 from howsure.metrics.measure import evaluate
-from howsure.metrics.shared import Score, scored, shared_by_all
+from howsure.metrics.shared import SharedScore, scored, shared_by_all
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.recalibration import METHODS, Recalibrator, since_rows
 from howsure.recalibration.base import counts
-from howsure.recalibration.dispatch import Options
-from howsure.verdict.mends import Advice, Trial, try_mends
+from howsure.recalibration.dispatch import RecalibrationOptions
+from howsure.verdict.mends import Advice, RecalibrationTrial, try_mends
 
 MARKS = ("<!-- advice: made by benchmarks/advice.py -->", "<!-- end of advice -->")
 TABLES = 60
@@ -188,26 +188,28 @@ class Outcome:
     seconds: float = 0.0
 
 
-def called(advice: Advice | Trial) -> str:
+def called(advice: Advice | RecalibrationTrial) -> str:
     """A mend as the tables name it."""
     name = f"{advice.method} by {', '.join(advice.by)}" if advice.by else advice.method
     return f"{name}, recent rows" if advice.since else name
 
 
-def advised(held: EvalSet, seed: int = 0) -> tuple[Advice | None, tuple[Trial, ...]]:
+def advised(held: EvalSet, seed: int = 0) -> tuple[Advice | None, tuple[RecalibrationTrial, ...]]:
     """The advice on a table, none where nothing helps, and all that was tried."""
     found = try_mends(held, seed=seed)
     advice = found.advice
     return advice if advice is not None and advice.method else None, found.trials
 
 
-def followed(advice: Advice | Trial, held: EvalSet) -> Recalibrator:
+def followed(advice: Advice | RecalibrationTrial, held: EvalSet) -> Recalibrator:
     """The advised mend, fitted."""
     rows = since_rows(held, advice.since) if advice.since else held
-    return METHODS[held.beliefs[0].kind][advice.method](Options(by=advice.by)).fit(rows)
+    return METHODS[held.beliefs[0].kind][advice.method](RecalibrationOptions(by=advice.by)).fit(
+        rows
+    )
 
 
-def levels_of(trials: Sequence[Trial], held: EvalSet) -> tuple[float, ...]:
+def levels_of(trials: Sequence[RecalibrationTrial], held: EvalSet) -> tuple[float, ...]:
     """Levels at which trials are scored; none where each mend leaves the kind as it is."""
     for trial in trials:
         if trial.method == "shape" and not trial.reason:
@@ -221,7 +223,7 @@ def scores(before: EvalSet, after: EvalSet, levels: Sequence[float] = ()) -> tup
     """Mean scores, of the finest that both have; the pinball loss where levels are given."""
     pair = [evaluate(held, metrics=("crps", "mae")) for held in (before, after)]
     if levels:
-        ruler = Score("pinball", levels=tuple(levels))
+        ruler = SharedScore("pinball", levels=tuple(levels))
         rows = [scored(each, ruler) for each in pair]
     else:
         shared = shared_by_all(pair)
@@ -257,7 +259,7 @@ def fresh_rows(place: int) -> EvalSet:
 
 
 def follow(
-    place: int, held: EvalSet, advice: Advice, trials: Sequence[Trial], seed: int
+    place: int, held: EvalSet, advice: Advice, trials: Sequence[RecalibrationTrial], seed: int
 ) -> Outcome:
     """What comes of following advice."""
     cell, fresh = CELLS[place], fresh_rows(place)

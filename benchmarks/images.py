@@ -81,7 +81,7 @@ def counted(world: str, args: argparse.Namespace) -> None:
     from howsure_studies.methods.deep.heads import SquaredError
     from howsure_studies.methods.deep.modules import Recipe as Training
     from howsure_studies.methods.deep.modules import train_module
-    from howsure_studies.shift import Options
+    from howsure_studies.shift import ShiftOptions
     from howsure_studies.shift.baselines import global_statistics
 
     torch.set_num_threads(1)
@@ -93,7 +93,9 @@ def counted(world: str, args: argparse.Namespace) -> None:
         error = np.abs(boosting.predict(held[:, columns]) - val.y).mean()
         print(f"{world}, boosting on {name}: MAE {error:.2f}", flush=True)
     plan = load_plan("shift_small")
-    asked = plan.read(Options).training(plan.worlds[world]["backbone"], images=True, spectral=False)
+    asked = plan.read(ShiftOptions).training(
+        plan.worlds[world]["backbone"], images=True, spectral=False
+    )
     training = Training(**asked["recipe"])
     if args.epochs:
         short = args.epochs / training.epochs

@@ -14,7 +14,7 @@ from scipy import special
 from howsure import Distribution, Quantiles, Samples
 from howsure.core.rng import child
 from howsure.predictions import EvalSet, Prediction
-from howsure.recalibration.dispatch import METHODS, Options
+from howsure.recalibration.dispatch import METHODS, RecalibrationOptions
 
 LEVELS = np.arange(1, 24) / 24
 WAYS = ("scale", "shift", "shift_scale", "widths", "shape", "isotonic_variance")
@@ -41,7 +41,7 @@ def seconds(kind: str, way: str, held: EvalSet) -> float:
     took = []
     for _ in range(REPEATS):
         start = time.perf_counter()
-        METHODS[kind][way](Options()).fit(held).apply(held)
+        METHODS[kind][way](RecalibrationOptions()).fit(held).apply(held)
         took.append(time.perf_counter() - start)
     return min(took)
 

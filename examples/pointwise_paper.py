@@ -124,7 +124,7 @@ def draw(results: dict[str, list[PointwiseResult]], folder: Path) -> None:
 
     from howsure.figures import plot
     from howsure_studies.pointwise import (
-        Words,
+        FigureWords,
         coverage_profile,
         curves,
         intervals_along_x,
@@ -134,11 +134,11 @@ def draw(results: dict[str, list[PointwiseResult]], folder: Path) -> None:
 
     line, fan = results["linear"][0], results["fan"][0]
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
-    words = Words(name="n", question="", title="", reading="", x="PICP of one test set")
+    words = FigureWords(name="n", question="", title="", reading="", x="PICP of one test set")
     shares = {"linear t": line.picp(0.8)}
     plot(share_histogram(shares, 0.8, words, places={}, of="trials"), axes[0])
     along = [curve for curve in curves(line) if curve.name == "picf"]
-    words = Words(name="n", question="", title="", reading="", x="x")
+    words = FigureWords(name="n", question="", title="", reading="", x="x")
     plot(coverage_profile(along, 0.8, words, places={}), axes[1])
     axes[1].set_ylim(0.5, 1.0)
     figure.savefig(folder / "pointwise-linear.png", dpi=110)

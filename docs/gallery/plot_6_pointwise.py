@@ -10,7 +10,7 @@ import numpy as np
 from howsure.figures import plot
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.pointwise import (
-    Words,
+    FigureWords,
     coverage_profile,
     curves,
     intervals_along_x,
@@ -66,7 +66,7 @@ plot(local_curve(result, "cicf", 0.9, along, name="place in the test set"))  # c
 # -------------------------------
 # ``coverage_profile`` draws the curves of several methods with words of your own.
 
-words = Words(
+words = FigureWords(
     name="profile",
     question="Does coverage hold at every x?",
     title="PICF at 90 %",

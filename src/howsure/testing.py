@@ -19,7 +19,7 @@ from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.inputs import Loaded
 from howsure.metrics.view import choose_coverages
-from howsure.report.check import Checked, check
+from howsure.report.check import CheckResult, check
 from howsure.report.door import ROWS, columns_of, is_table, named_labels, opened
 from howsure.report.limits import Rules, limit_of, limits_of, read_rules, rules_from, with_more
 from howsure.verdict import TOLERANCE
@@ -193,7 +193,7 @@ def _loaded(
     return opened(data, prediction, coverage=coverage, **given), names
 
 
-def _assert(found: Checked) -> None:
+def _assert(found: CheckResult) -> None:
     __tracebackhide__ = True
     if found.failed:
         lines = [f"✗ {each.sentence}" for each in found.failed]

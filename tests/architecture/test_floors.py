@@ -190,6 +190,16 @@ def test_old_import_paths_name_the_new(old: str) -> None:
         importlib.import_module(old)
 
 
+def test_no_class_name_stands_twice() -> None:
+    """One name, one meaning, in both houses; nested classes and private ones too."""
+    homes: dict[str, list[str]] = {}
+    for path in BOTH:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
 def test_both_houses_have_one_version() -> None:
     told = [
         re.search(r'__version__ = "(.*)"', (house / "_version.py").read_text())[1]  # type: ignore[index]

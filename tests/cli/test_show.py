@@ -9,7 +9,7 @@ import pytest
 
 from howsure.cli.show import show_grid, show_lines, show_note
 from howsure.cli.terminal import Console
-from howsure.report.document import TONES, Cell, Column, Grid, Rows, VerdictLine
+from howsure.report.document import TONES, Cell, Column, Grid, GridRows, VerdictLine
 
 NAMES = ("boosted trees", "linear", "quantile net", "deep ensemble")
 
@@ -28,7 +28,7 @@ def numbers(parts: int = 1) -> Grid:
         for k, t in enumerate(titles)
     )
     columns = (Column(title="Measure"), *(Column(title=name, numeric=True) for name in NAMES))
-    made = tuple(Rows(title=f"Is it right, question {k}?", rows=rows) for k in range(parts))
+    made = tuple(GridRows(title=f"Is it right, question {k}?", rows=rows) for k in range(parts))
     return Grid(title="All", columns=columns, parts=made, notes=("± is the standard error.",))
 
 
@@ -68,7 +68,7 @@ def test_words_wrap_before_a_table_is_cut_in_two() -> None:
     reason = "several intervals or quantiles in pairs are needed to answer this question"
     row = (Cell(text=reason), Cell(text="Weighted interval score, Pinball loss, and others"))
     columns = (Column(title="Reason"), Column(title="Measures"))
-    lines = shown(Grid(title="", columns=columns, parts=(Rows(rows=(row,)),)), 60)
+    lines = shown(Grid(title="", columns=columns, parts=(GridRows(rows=(row,)),)), 60)
     assert sum(line.startswith("Reason") for line in lines) == 1
     told = " ".join(" ".join(lines).split())
     assert all(word in told for word in (*reason.split(), "Pinball"))
@@ -80,7 +80,7 @@ def test_rows_that_say_nothing_in_a_block_are_left_out_of_it() -> None:
         (Cell(text="b"), Cell(text=""), Cell(text="2" * 30)),
     )
     columns = (Column(title="x"), *(Column(title=t, numeric=True) for t in "yz"))
-    grid = Grid(title="", columns=columns, parts=(Rows(rows=rows),))
+    grid = Grid(title="", columns=columns, parts=(GridRows(rows=rows),))
     assert [line.split() for line in shown(grid, 40) if line] == [
         ["x", "y"],
         ["a", "1" * 30],
@@ -91,7 +91,7 @@ def test_rows_that_say_nothing_in_a_block_are_left_out_of_it() -> None:
 
 def test_marks_are_told_and_data_are_no_markup() -> None:
     cells = tuple(Cell(text="[red]", small="\x1b[1m", tone=tone) for tone in TONES)
-    grid = Grid(title="[b]", columns=(Column(title="[i]"),) * 6, parts=(Rows(rows=(cells,)),))
+    grid = Grid(title="[b]", columns=(Column(title="[i]"),) * 6, parts=(GridRows(rows=(cells,)),))
     text = "\n".join(shown(grid, 100))
     for sign, _ in TONES.values():
         assert f"{sign} [red] \ufffd[1m" in text
@@ -102,7 +102,9 @@ def test_marks_are_told_and_data_are_no_markup() -> None:
 
 def test_nothing_is_printed_of_an_empty_table() -> None:
     columns = (Column(title="Measure"),)
-    assert shown(Grid(title="t", columns=columns, parts=(Rows(rows=()),), notes=("n",)), 80) == []
+    assert (
+        shown(Grid(title="t", columns=columns, parts=(GridRows(rows=()),), notes=("n",)), 80) == []
+    )
 
 
 def test_sentences_wrap_under_themselves_and_commands_stay_whole() -> None:

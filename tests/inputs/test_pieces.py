@@ -23,7 +23,7 @@ from extras import absent, needs
 from howsure.core.errors import InputError
 from howsure.inputs import load, write_table
 from howsure.inputs.batches import with_numbers
-from howsure.inputs.pieces import Batch, Cut, cut, extent, is_huge
+from howsure.inputs.pieces import Batch, Scan, cut, extent, is_huge
 from howsure.predictions import EvalSet
 
 N = 3_000
@@ -54,11 +54,11 @@ def parts(folder: Path, count: int = 3, ending: str = ".parquet") -> Path:
     return folder
 
 
-def batches(held: Cut) -> list[Batch]:
+def batches(held: Scan) -> list[Batch]:
     return [batch for piece in held.pieces for batch in piece.batches(held.reading)]
 
 
-def same(held: Cut, whole: EvalSet, model: int = 0) -> None:
+def same(held: Scan, whole: EvalSet, model: int = 0) -> None:
     """The batches together are the evaluation set of the whole."""
     sets = [batch.evalsets[model] for batch in batches(held) if batch.evalsets]
     np.testing.assert_array_equal(np.concatenate([one.y for one in sets]), whole.y)
@@ -153,7 +153,7 @@ def test_an_arrow_stream_is_one_piece(tmp_path: Path) -> None:
 
 def test_pieces_and_their_reading_travel(tmp_path: Path) -> None:
     held = cut(parts(tmp_path / "preds"), groups="site")
-    again: Cut = pickle.loads(pickle.dumps(held))
+    again: Scan = pickle.loads(pickle.dumps(held))
     assert again == held
     assert batches(again)[2].evalsets[0].y.tolist() == batches(held)[2].evalsets[0].y.tolist()
 
@@ -619,7 +619,7 @@ class TestExtent:
 class TestStreams:
     """What yields Arrow batches."""
 
-    def check(self, source: Any, *, again: bool = False, title: str = "the table") -> Cut:
+    def check(self, source: Any, *, again: bool = False, title: str = "the table") -> Scan:
         held = cut(source, groups="site,hour", batch_rows=700)
         assert held.again is again
         assert held.title == title

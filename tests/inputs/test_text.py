@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
 from howsure.inputs import load, open_table
-from howsure.inputs.text import LAST_CELL, TextFile, _Stream
+from howsure.inputs.text import LAST_CELL, TextFile, _ArrowSource
 from howsure.predictions import EvalSet
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
@@ -258,13 +258,13 @@ def test_no_thread_of_a_reader_outlives_it(
     """A thread that reads on, or gives a block back, may find the interpreter gone, and abort."""
     lent: list[weakref.ref[Any]] = []
     left: list[weakref.ref[Any]] = []
-    parse, make = TextFile._parsed, _Stream.__init__
+    parse, make = TextFile._parsed, _ArrowSource.__init__
 
     def noted(one: Any) -> Any:
         lent.append(weakref.ref(one))
         return one
 
-    def made(self: _Stream, read: Callable[[int], memoryview]) -> None:
+    def made(self: _ArrowSource, read: Callable[[int], memoryview]) -> None:
         make(noted(self), lambda size: noted(read(size)))  # no frame that an error keeps holds it
 
     def parsed(*arguments: Any, **more: Any) -> Any:
@@ -273,7 +273,7 @@ def test_no_thread_of_a_reader_outlives_it(
         finally:
             left.extend(one for one in lent if one() is not None)
 
-    monkeypatch.setattr(_Stream, "__init__", made)
+    monkeypatch.setattr(_ArrowSource, "__init__", made)
     monkeypatch.setattr(TextFile, "_parsed", parsed)
     content = CASES[case].encode("latin-1")
     name = "t.csv.gz" if packed else "t.csv"

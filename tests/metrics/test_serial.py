@@ -13,7 +13,7 @@ from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.serial import (
     Dependence,
-    _Rows,
+    _OrderedUnits,
     batches_for,
     batches_of,
     file_dependence,
@@ -50,7 +50,7 @@ def test_sums_of_products_have_the_moments_of_permuted_rows(weighted: bool) -> N
     units = np.sort(rng.integers(0, 32, 90))
     units = np.unique(units, return_inverse=True)[1]
     w = rng.uniform(0.5, 1.5, 90) if weighted else np.ones(90)
-    rows = _Rows(units, w if weighted else None, "time", False)
+    rows = _OrderedUnits(units, w if weighted else None, "time", False)
     x = rng.exponential(size=90)
     x -= np.average(x, weights=w)
     chances = []
@@ -69,7 +69,7 @@ def test_a_block_sums_products_of_different_rows() -> None:
     rng = np.random.default_rng(1)
     units, x = np.repeat(np.arange(20), 3), rng.normal(size=60)
     x -= x.mean()
-    rows = _Rows(units, None, "clusters", False)
+    rows = _OrderedUnits(units, None, "clusters", False)
     block = rows.blocks[0]
     assert block.pairs == block.held == 20 * 3 * 2
     assert block.triples == 20 * 3 * 2 * 1

@@ -15,7 +15,7 @@ from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Sam
 from howsure.recalibration import METHODS, recalibrate
 from howsure.recalibration.base import POINT
 from howsure.recalibration.derived import DerivedIntervals
-from howsure.recalibration.dispatch import Options
+from howsure.recalibration.dispatch import RecalibrationOptions
 from howsure.recalibration.ease import EaseCuts, bins_for
 from howsure.recalibration.group import ByEase
 from howsure.recalibration.sets import SetRecalibrator
@@ -165,7 +165,8 @@ def test_rows_of_one_softmax_and_different_classes_may_come_in_any_order() -> No
     order = np.random.default_rng(1).permutation(120)
     for method in ("aps", "saps"):
         one, other = (
-            METHODS["label sets"][method](Options()).fit(r) for r in (held, held.take(order))
+            METHODS["label sets"][method](RecalibrationOptions()).fit(r)
+            for r in (held, held.take(order))
         )
         assert [e.value for e in one.parameters] == [e.value for e in other.parameters], method
 
@@ -282,7 +283,7 @@ def test_a_frequency_is_a_repetition(kind: str, name: str) -> None:
     )
     repeated = held.take(np.repeat(np.arange(90), counts))
     one, other = (
-        METHODS[kind][name](Options(coverage=0.8, bins=3)).fit(rows)
+        METHODS[kind][name](RecalibrationOptions(coverage=0.8, bins=3)).fit(rows)
         for rows in (weighted, repeated)
     )
     assert [e.value for e in one.parameters] == [e.value for e in other.parameters]

@@ -16,9 +16,9 @@ from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Qua
 from howsure.predictions.columns import prediction_columns
 from howsure.recalibration import METHODS, Learnt, Mend, load_mend
 from howsure.recalibration.base import POINT
-from howsure.recalibration.dispatch import Options
+from howsure.recalibration.dispatch import RecalibrationOptions
 from howsure.recalibration.isotonic import IsotonicRecalibrator
-from howsure.recalibration.kept import Scale
+from howsure.recalibration.kept import TaughtScale
 
 WAYS = [(kind, name) for kind, ways in METHODS.items() for name in ways]
 
@@ -58,8 +58,8 @@ def label_sets(n: int, rng: np.random.Generator) -> LabelSets:
     return LabelSets(stated > 0.3, 0.8, stated)
 
 
-def options() -> Options:
-    return Options(
+def options() -> RecalibrationOptions:
+    return RecalibrationOptions(
         coverage=0.8,
         coverages=(0.8,),
         by=("region",),
@@ -244,7 +244,7 @@ def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
     """Whatever stands in place of a value, the file is read, refused, or refused when applied."""
     path = tmp_path / "mend.json"
     fitted = METHODS["intervals"]["cqr"](options()).fit(rows("intervals", 0))
-    Mend(recalibrators=(fitted,), scales=Scale.of(rows("intervals", 0))).save(path)
+    Mend(recalibrators=(fitted,), scales=TaughtScale.of(rows("intervals", 0))).save(path)
     whole = path.read_text(encoding="utf-8")
     given = rows("intervals", 1)
 
@@ -300,7 +300,7 @@ def test_no_method_changes_nothing() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in METHODS if kind != LabelSets.kind])
 def test_other_units_are_noticed_and_drift_is_not(kind: str) -> None:
-    mend = Mend(scales=Scale.of(rows(kind, 0)))
+    mend = Mend(scales=TaughtScale.of(rows(kind, 0)))
     assert mend.notes(rows(kind, 1)) == ()
     held = rows(kind, 1)
 

@@ -18,7 +18,14 @@ from howsure.predictions import (
     Samples,
     mixture,
 )
-from howsure.recalibration.moving import Frame, Rows, floored, moved, power_of, weighted_quantile
+from howsure.recalibration.moving import (
+    CalibrationRows,
+    Frame,
+    floored,
+    moved,
+    power_of,
+    weighted_quantile,
+)
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -162,7 +169,7 @@ def test_what_has_no_frame_says_why() -> None:
         flat.factor(np.zeros(2), np.ones(2))
     some = EvalSet.checked([0.0, 1.0], Quantiles([0.1, 0.9], [[1.0, 1.0], [0.0, 1.0]]))
     with pytest.raises(InputError, match="every row must have a spread above 0"):
-        Rows.spread_out(some, "quantiles")
+        CalibrationRows.spread_out(some, "quantiles")
 
 
 def test_tables_without_a_median_turn_about_the_middle_of_their_ends() -> None:

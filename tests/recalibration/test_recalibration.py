@@ -29,8 +29,8 @@ from howsure.recalibration import (
     Crude,
     Isotonic,
     IsotonicVariance,
-    Method,
     QuantileScaling,
+    RecalibrationMethod,
     Shape,
     Shift,
     ShiftScale,
@@ -48,7 +48,7 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 class Case:
     """A method, and rows that it can learn from: draws at a location and a unit of y."""
 
-    method: Method
+    method: RecalibrationMethod
     rows: Callable[[np.random.Generator, int, float, float], EvalSet]
 
 

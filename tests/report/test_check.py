@@ -13,7 +13,7 @@ from scipy import stats
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals
-from howsure.report.check import Checked, check
+from howsure.report.check import CheckResult, check
 from howsure.report.limits import Limit, Rules, limit_of
 from howsure.verdict import QUESTIONS, examine
 
@@ -31,7 +31,7 @@ def covering(covered: Sequence[int], n: Sequence[int], model: str = "m") -> Eval
     )
 
 
-def judged(held: EvalSet, *limits: Limit, **choices: Any) -> Checked:
+def judged(held: EvalSet, *limits: Limit, **choices: Any) -> CheckResult:
     return check([held], Rules(limits=limits, **choices))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.inputs import Loaded
-from howsure.inputs.pieces import Cut, cut
+from howsure.inputs.pieces import Scan, cut
 from howsure.report.assess import assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.streaming import State, loaded_state, scan_table
@@ -46,7 +46,7 @@ def parts_of(table: pa.Table, cuts: Sequence[int]) -> Iterator[pa.Table]:
     return (table.slice(a, b - a) for a, b in itertools.pairwise(edges) if b > a)
 
 
-def cut_of(table: pa.Table, cuts: Sequence[int] = (), **columns: str) -> Cut:
+def cut_of(table: pa.Table, cuts: Sequence[int] = (), **columns: str) -> Scan:
     """The table in parts."""
     return cut(parts_of(table, cuts), **{**COLUMNS, **columns})
 

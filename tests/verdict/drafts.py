@@ -10,7 +10,7 @@ import numpy as np
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.serial import Dependence, Kind
-from howsure.metrics.shared import Score
+from howsure.metrics.shared import SharedScore
 from howsure.verdict.copies import RowFault
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
 
@@ -30,7 +30,7 @@ def standing(models: int, *behind: tuple[int, int], **left_out: str) -> Standing
         worse[low, high] = True
     values = 0.5 + 0.01 * np.arange(models)
     return Standing(
-        score=Score("crps"),
+        score=SharedScore("crps"),
         models=NAMES[:models],
         values=values,
         lower=values - 0.02,

@@ -16,8 +16,8 @@ import pytest
 from scipy import stats
 
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
-from howsure.recalibration.dispatch import METHODS, Options
-from howsure.verdict.mends import Advice, Trial, Trials
+from howsure.recalibration.dispatch import METHODS, RecalibrationOptions
+from howsure.verdict.mends import Advice, RecalibrationTrial, Trials
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,7 +47,7 @@ def place_of(advice: ModuleType, name: str) -> int:
 def scaling(held: EvalSet, *, seed: int = 0) -> Trials:
     """Advice to scale wherever the mean squared z is off by a tenth, without any trial."""
     kind = held.beliefs[0].kind
-    fitted = METHODS[kind]["scale"](Options()).fit(held)
+    fitted = METHODS[kind]["scale"](RecalibrationOptions()).fit(held)
     found = fitted.apply(held).beliefs[0].sd() / held.beliefs[0].sd()
     if abs(math.log(float(np.median(found)))) < 0.05:
         return Trials(advice=Advice(method=""))
@@ -163,7 +163,7 @@ def test_wrong_advice_is_right_only_if_it_gains_as_much(
     by_site = Advice(method="group", by=("site",))
     rows = held.world(np.random.default_rng(0), 5_000)
     monkeypatch.setattr(advice, "try_mends", scaling)
-    tried = Trial(method="group", by=("site",))
+    tried = RecalibrationTrial(method="group", by=("site",))
     found = advice.follow(place, rows, Advice(method="scale"), (tried,), 0)
     assert (found.right, found.best) == (False, "group by site")
     other = advice.follow(place, rows, by_site, (), 0)

@@ -18,7 +18,7 @@ from howsure.predictions import (
     Samples,
 )
 from howsure.stats.sequential import p_value, sequential
-from howsure.verdict.draws import Pool, draw_outcomes, strata
+from howsure.verdict.draws import Population, draw_outcomes, strata
 from verdict.worlds import LEVELS, WORLDS, spreads
 
 UNIFORM = (np.arange(10_000) + 0.5) / 10_000
@@ -116,13 +116,13 @@ def test_strata_hold_every_stratum_twice() -> None:
 def test_a_part_has_the_spread_of_the_whole() -> None:
     mean, sd = spreads(np.random.default_rng(3), 5000)
     held = EvalSet.checked(mean, Distribution.normal(mean, sd))
-    part = Pool(View(held), 0).stand(500)
+    part = Population(View(held), 0).stand(500)
     assert len(np.unique(part.rows)) == 500
     assert part.n == 5000
     assert not part.whole
     np.testing.assert_allclose(np.sort(sd[part.rows]), np.sort(sd)[5::10], rtol=0.02)
     order = np.random.default_rng(4).permutation(5000)
-    again = Pool(View(held.take(order)), 0).stand(500)
+    again = Population(View(held.take(order)), 0).stand(500)
     assert set(order[again.rows].tolist()) == set(part.rows.tolist())
 
 
@@ -130,9 +130,9 @@ def test_a_part_of_counted_rows_takes_them_by_their_counts() -> None:
     mean, sd = spreads(np.random.default_rng(3), 100)
     counts = np.repeat([1.0, 99.0], 50)
     held = EvalSet.checked(mean, Distribution.normal(mean, sd), weights=counts)
-    whole = Pool(View(held), 0).stand(5000)
+    whole = Population(View(held), 0).stand(5000)
     np.testing.assert_array_equal(np.bincount(whole.rows), counts)
-    part = Pool(View(held), 0).stand(500)
+    part = Population(View(held), 0).stand(500)
     taken = np.bincount(part.rows, minlength=100)
     np.testing.assert_allclose(taken, counts / 10, atol=1.0)
 

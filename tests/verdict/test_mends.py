@@ -14,7 +14,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.recalibration import METHODS, Recalibrated, Recalibrator, recalibrate
-from howsure.recalibration.dispatch import Options, applied
+from howsure.recalibration.dispatch import RecalibrationOptions, applied
 from howsure.verdict import Advice, Trials, mends, try_mends, words
 
 N = 1_000
@@ -256,7 +256,11 @@ def test_following_it_helps_on_fresh_rows_and_is_not_undone() -> None:
     held, fresh = table(8, scale=0.8), table(9, scale=0.8, n=20_000)
     found = try_mends(held).advice
     assert found is not None
-    mended = METHODS["distributions"][found.method](Options(by=found.by)).fit(held).apply(fresh)
+    mended = (
+        METHODS["distributions"][found.method](RecalibrationOptions(by=found.by))
+        .fit(held)
+        .apply(fresh)
+    )
 
     def score(evalset: EvalSet) -> float:
         at = np.linspace(0.05, 0.95, 19)

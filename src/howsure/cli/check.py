@@ -19,7 +19,7 @@ from howsure.core.files import atomic_write, check_outputs
 from howsure.core.text import legible
 from howsure.inputs import Loaded
 from howsure.inputs.tables import FILES
-from howsure.report.check import Answer, Checked, Outcome, check
+from howsure.report.check import Answer, CheckResult, LimitOutcome, check
 from howsure.report.door import columns_of
 from howsure.report.limits import (
     PYPROJECT,
@@ -148,7 +148,7 @@ def _load(
         raise InputError(f"{place} names columns of groups: {error}") from error
 
 
-def _print(found: Checked, source: str, files: str) -> None:
+def _print(found: CheckResult, source: str, files: str) -> None:
     """A line for each finding and each limit, and what follows from them."""
     console = Console()
 
@@ -163,7 +163,7 @@ def _print(found: Checked, source: str, files: str) -> None:
     line(SIGNS["bad" if found.status else "good"], found.summary)
 
 
-def annotated(found: Checked) -> list[str]:
+def annotated(found: CheckResult) -> list[str]:
     """Workflow commands of GitHub: an error for what fails, a warning for what is in doubt.
 
     Source: docs.github.com, "Workflow commands for GitHub Actions"; what it escapes follows
@@ -171,7 +171,7 @@ def annotated(found: Checked) -> list[str]:
     """
     told = []
     for each in found.told:
-        doubtful = each.state == ("undecided" if isinstance(each, Outcome) else "caution")
+        doubtful = each.state == ("undecided" if isinstance(each, LimitOutcome) else "caution")
         if each.failed or doubtful:
             kind = "error" if each.failed else "warning"
             title = _escaped(f"howsure: {each.name}").replace(":", "%3A").replace(",", "%2C")
@@ -183,7 +183,7 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def junit(found: Checked) -> str:
+def junit(found: CheckResult) -> str:
     """The outcome as JUnit's XML: a case for each finding and each limit."""
     cases = found.told
     counts = {
@@ -211,7 +211,7 @@ def junit(found: Checked) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _skipped(each: Answer | Outcome) -> bool:
+def _skipped(each: Answer | LimitOutcome) -> bool:
     return each.state == "undecided" and not each.failed
 
 

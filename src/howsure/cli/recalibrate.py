@@ -31,7 +31,7 @@ from howsure.predictions import EvalSet
 from howsure.recalibration import METHODS
 from howsure.recalibration.comparison import Line, side_by_side
 from howsure.recalibration.kept import check_place
-from howsure.report.document import Cell, Column, Grid, Rows
+from howsure.report.document import Cell, Column, Grid, GridRows
 from howsure.report.grids import DIRECTIONS, number_cell
 from howsure.report.recalibrate import (
     BEST,
@@ -238,6 +238,6 @@ def _before_after(lines: Sequence[Line], notes: Sequence[str]) -> Grid:
     return Grid(
         title="Before and after",
         columns=(Column(title="Measure"), *columns, Column(title="")),
-        parts=(Rows(rows=tuple(rows)),),
+        parts=(GridRows(rows=tuple(rows)),),
         notes=(*notes, BETTER),
     )

@@ -24,7 +24,7 @@ from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
 from howsure.recalibration import METHODS, compare_recalibrations
 from howsure.recalibration.base import kinds_of
-from howsure.report.document import Cell, Column, Document, Grid, Rows, Section
+from howsure.report.document import Cell, Column, Document, Grid, GridRows, Section
 from howsure.report.grids import number_cell
 
 ENDINGS = (".csv", ".md", ".json")
@@ -114,7 +114,7 @@ def _grid(table: Table) -> Grid:
             Column(title="Measure"),
             *(Column(title=title, numeric=True) for title in (*ways, "perfect")),
         ),
-        parts=(Rows(rows=rows),),
+        parts=(GridRows(rows=rows),),
         notes=(
             *([table.notes] if table.notes else []),
             "*: the best of a row; chance is not tested.",

@@ -146,7 +146,7 @@ class OneForAll(Thresholds):
 
 
 @runtime_checkable
-class Grouping(Protocol):
+class LearntGroups(Protocol):
     """Groups that must be learnt first, from rows that the model was trained on."""
 
     def learn(self, x: FloatArray, forecast: Forecast) -> Callable[[FloatArray], Labels]:
@@ -179,10 +179,10 @@ class Mondrian(Adaptation):
     'by group'
     """
 
-    groups: Callable[[FloatArray], Labels] | Grouping
+    groups: Callable[[FloatArray], Labels] | LearntGroups
 
     def __post_init__(self) -> None:
-        if not callable(self.groups) and not isinstance(self.groups, Grouping):
+        if not callable(self.groups) and not isinstance(self.groups, LearntGroups):
             raise InputError(
                 "groups must be a function from inputs to labels, or learn one, "
                 f"got {self.groups!r}"
@@ -334,9 +334,9 @@ def _each(calibration: Calibration, scores: FloatArray) -> tuple[Threshold, ...]
 
 
 def _rule(
-    groups: Callable[[FloatArray], Labels] | Grouping, calibration: Calibration
+    groups: Callable[[FloatArray], Labels] | LearntGroups, calibration: Calibration
 ) -> Callable[[FloatArray], Labels]:
-    if not isinstance(groups, Grouping):
+    if not isinstance(groups, LearntGroups):
         return groups
     rows = calibration.training if len(calibration.training) else calibration.x
     return groups.learn(rows, calibration.forecast)

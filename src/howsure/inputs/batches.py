@@ -16,7 +16,7 @@ from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.assigned import LawColumns, Roles
 from howsure.inputs.building import Crossing, build
-from howsure.inputs.cells import Cells, asked_of, kinds_of, read_cells
+from howsure.inputs.cells import ParsedColumns, asked_of, kinds_of, read_cells
 from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
 from howsure.inputs.roles import Kind
@@ -56,7 +56,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ColumnForm:
     """What a column held in the rows that were read first: all others must hold the same."""
 
     labels: bool
@@ -78,7 +78,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadPlan:
     """How to read rows of a table: decided once, from its column names and its first rows.
 
     Attributes
@@ -106,7 +106,7 @@ class Reading:
     roles: Roles
     models: tuple[Roles, ...]
     names: tuple[str, ...]
-    forms: Mapping[tuple[Kind, str], Form] = field(default_factory=dict)
+    forms: Mapping[tuple[Kind, str], ColumnForm] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     named: str = ""
     missing: Missing = "error"
@@ -133,7 +133,7 @@ class Reading:
     def batch(self, table: pa.Table, title: str, first_row: int, *, from_text: bool) -> Batch:
         """The evaluation sets of some rows, the first of which has this number in its file."""
         table = self._in_one_zone(table, title)
-        source = Rows(table, title, from_text=from_text, decimal=self.decimal)
+        source = ReadRows(table, title, from_text=from_text, decimal=self.decimal)
         n = table.num_rows
         with counted(first_row, lines=from_text):
             parts = [self._cells(source, roles) for roles in self.models]
@@ -173,7 +173,7 @@ class Reading:
             models=models,
             names=tuple(facts["names"]),
             classes=tuple(facts["classes"]),
-            forms={(kind, name): Form(*form) for kind, name, *form in facts["forms"]},
+            forms={(kind, name): ColumnForm(*form) for kind, name, *form in facts["forms"]},
             **{name: facts[name] for name in _PLAIN},
         )
 
@@ -196,7 +196,7 @@ class Reading:
         moved = table[time].cast(pa.timestamp(kind.unit, "UTC"))
         return table.set_column(table.column_names.index(time), time, moved)
 
-    def _cells(self, source: Rows, roles: Roles) -> Cells:
+    def _cells(self, source: ReadRows, roles: Roles) -> ParsedColumns:
         """The cells of one model, in the form of the first rows."""
         cells = read_cells(source, roles)
         cells.check_finite()
@@ -217,7 +217,7 @@ class Reading:
         self._check_model(cells)
         return replace(cells, columns=columns, labels=self.classes)
 
-    def _check_model(self, cells: Cells) -> None:
+    def _check_model(self, cells: ParsedColumns) -> None:
         held = cells.one("model")
         if held is None:
             return
@@ -225,7 +225,7 @@ class Reading:
         if others:
             raise InputError(several_models(cells.title, cells.roles, (self.named, *others)))
 
-    def _built(self, parts: Sequence[Cells], places: IntArray) -> tuple[EvalSet, ...]:
+    def _built(self, parts: Sequence[ParsedColumns], places: IntArray) -> tuple[EvalSet, ...]:
         alone = np.arange(len(places))
         named = [
             replace(part, model=name, places=alone)
@@ -263,7 +263,7 @@ def _roles_from(facts: Mapping[str, Any]) -> Roles:
     )
 
 
-class Rows(Source):
+class ReadRows(Source):
     """Rows that were read, all of whose columns are at hand."""
 
     def __init__(
@@ -295,10 +295,10 @@ def several_models(title: str, roles: Roles, names: Sequence[str]) -> str:
     )
 
 
-def forms_of(parts: Sequence[Cells]) -> dict[tuple[Kind, str], Form]:
+def forms_of(parts: Sequence[ParsedColumns]) -> dict[tuple[Kind, str], ColumnForm]:
     """What the columns hold that tell anything of it; names of rows may be of any form."""
     return {
-        key: Form.of(column)
+        key: ColumnForm.of(column)
         for part in parts
         for key, column in part.columns.items()
         if key[0] != "name" and not _is_void(column)
@@ -306,10 +306,10 @@ def forms_of(parts: Sequence[Cells]) -> dict[tuple[Kind, str], Form]:
 
 
 def as_first(
-    column: npt.NDArray[Any] | Labels, form: Form, name: str, source: Rows
+    column: npt.NDArray[Any] | Labels, form: ColumnForm, name: str, source: ReadRows
 ) -> npt.NDArray[Any] | Labels:
     """A column in the form that it had in the rows that were read first."""
-    found = Form.of(column)
+    found = ColumnForm.of(column)
     if found == form:
         return column
     n = len(column.codes if isinstance(column, Labels) else column)
@@ -317,7 +317,7 @@ def as_first(
         return _void(form, n)
     if form.labels and source.from_text and not isinstance(column, Labels):
         column = values.labels(source.read({name: "label"})[name], name, from_text=True)
-        found = Form.of(column)
+        found = ColumnForm.of(column)
     if isinstance(column, Labels) and form.labels:
         same = _labels_as(column.labels, form.kind, from_text=source.from_text)
         if same is not None:
@@ -354,7 +354,7 @@ def _labels_as(labels: npt.NDArray[Any], kind: str, *, from_text: bool) -> npt.N
     return None
 
 
-def _first_unlike(column: npt.NDArray[Any] | Labels, form: Form) -> str:
+def _first_unlike(column: npt.NDArray[Any] | Labels, form: ColumnForm) -> str:
     """Where the first label lies that is not of a form."""
     if not isinstance(column, Labels):
         return ""
@@ -381,7 +381,7 @@ def _is_void(column: npt.NDArray[Any] | Labels) -> bool:
     return bool(values.absent(column).all())
 
 
-def _void(form: Form, n: int) -> npt.NDArray[Any] | Labels:
+def _void(form: ColumnForm, n: int) -> npt.NDArray[Any] | Labels:
     """A column of a form that misses every cell."""
     if form.labels:
         return Labels(np.full(n, -1), np.empty(0, dtype=object))

@@ -10,7 +10,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
-from howsure.inputs.cells import Cells
+from howsure.inputs.cells import ParsedColumns
 from howsure.inputs.classes import label_sets
 from howsure.inputs.source import counted, quoted
 from howsure.inputs.values import Labels
@@ -27,7 +27,7 @@ Crossing = Literal["error", "sort"]
 
 
 def build(
-    parts: Sequence[Cells], *, crossing: Crossing, embedding: FloatArray | None = None
+    parts: Sequence[ParsedColumns], *, crossing: Crossing, embedding: FloatArray | None = None
 ) -> tuple[EvalSet, ...]:
     """One evaluation set for each model; what is known of rows besides comes from the first."""
     first = parts[0]
@@ -72,7 +72,7 @@ def build(
     return tuple(made)
 
 
-def beliefs_of(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
+def beliefs_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ...]:
     """The predictions with uncertainty that the columns of one model hold."""
     roles = cells.roles
     beliefs: list[Prediction] = []
@@ -108,7 +108,7 @@ def beliefs_of(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
     return tuple(beliefs)
 
 
-def _spread(cells: Cells) -> FloatArray:
+def _spread(cells: ParsedColumns) -> FloatArray:
     """The stated standard deviations, or the roots of the stated variances."""
     if cells.roles["sd"]:
         return np.asarray(cells.one("sd"))

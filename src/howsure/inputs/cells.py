@@ -31,7 +31,7 @@ _LAST_WINS: Final[tuple[Kind, ...]] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
+class ParsedColumns:
     """Rows of one table, of one model once models are split.
 
     Attributes
@@ -80,7 +80,7 @@ class Cells:
         """The one column of a role; None where there is none."""
         return next(iter(self.of(role).values()), None)
 
-    def take(self, rows: npt.NDArray[Any]) -> Cells:
+    def take(self, rows: npt.NDArray[Any]) -> ParsedColumns:
         """The same of some rows, by an index or a mask."""
         columns = {
             key: column.take(rows) if isinstance(column, Labels) else column[rows]
@@ -112,7 +112,7 @@ class Cells:
                 )
 
 
-def read_cells(source: Source, roles: Roles) -> Cells:
+def read_cells(source: Source, roles: Roles) -> ParsedColumns:
     """Read the columns that have roles; a guessed time that cannot be read loses its role."""
     classes = roles.classes
     keys = asked_of(roles)
@@ -160,7 +160,7 @@ def read_cells(source: Source, roles: Roles) -> Cells:
         for word in column.labels.tolist()
         if word in MISSING_WORDS
     ]
-    return Cells(
+    return ParsedColumns(
         title=source.title,
         folder=source.folder,
         model=roles.model or source.stem,

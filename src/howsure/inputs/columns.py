@@ -17,7 +17,7 @@ from howsure.core.registry import unknown
 from howsure.inputs import classes
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
 from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
-from howsure.inputs.names import Bound, bound, normal_form, quantile_levels
+from howsure.inputs.names import IntervalEnd, bound, normal_form, quantile_levels
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
 from howsure.inputs.source import listed, no_column, quoted
 from howsure.predictions import law_named
@@ -829,7 +829,7 @@ def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[Inte
 
 
 def _shared_coverage(lower: str, upper: str) -> float | None:
-    ends: tuple[Bound | None, Bound | None] = (bound(lower), bound(upper))
+    ends: tuple[IntervalEnd | None, IntervalEnd | None] = (bound(lower), bound(upper))
     if ends[0] is None or ends[1] is None or ends[0].coverage != ends[1].coverage:
         return None
     return ends[0].coverage

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, in_percent
 from howsure.core.errors import InputError
 from howsure.inputs.assigned import Roles
-from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.columns import assign_roles
 from howsure.inputs.roles import BY_NAME, LONG
 from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
@@ -35,7 +35,7 @@ class _Unit:
     said: str
 
 
-def is_long(cells: Cells) -> bool:
+def is_long(cells: ParsedColumns) -> bool:
     """Whether the content is that of a long table, where names alone say that it is."""
     roles = cells.roles
     if any(roles[role] and role not in roles.guessed for role in LONG):
@@ -76,7 +76,9 @@ def without_long(said: Mapping[str, Any]) -> dict[str, Any]:
     return {**said, **{role: said.get(role) or "" for role in LONG}}
 
 
-def widened(cells: Cells, parts: Iterable[Cells], missing: str) -> list[Cells]:
+def widened(
+    cells: ParsedColumns, parts: Iterable[ParsedColumns], missing: str
+) -> list[ParsedColumns]:
     """The parts of a long table, one for each model, with a row for each case."""
     columns = _unit_columns(cells, _part_codes(cells))
     return [_wide(part, columns, missing) for part in parts]
@@ -98,7 +100,7 @@ def refuse_long(source: Source, roles: Roles | None = None) -> None:
         )
 
 
-def _row_kinds(cells: Cells) -> IntArray | None:
+def _row_kinds(cells: ParsedColumns) -> IntArray | None:
     """What each row holds, as a place in `_TYPES`, −1 for what is not read; None if untold."""
     roles = cells.roles
     if not roles["output_type"]:
@@ -113,7 +115,7 @@ def _row_kinds(cells: Cells) -> IntArray | None:
     return np.asarray(np.asarray(place)[held.codes])
 
 
-def _levels(cells: Cells) -> FloatArray:
+def _levels(cells: ParsedColumns) -> FloatArray:
     """The level that each row names; NaN where it names none."""
     held = cells.one("quantile_level")
     found = np.full(len(held.labels), math.nan)
@@ -131,7 +133,7 @@ def _levels(cells: Cells) -> FloatArray:
     return levels
 
 
-def _sides(cells: Cells) -> FloatArray:
+def _sides(cells: ParsedColumns) -> FloatArray:
     """−1 for the lower end of an interval, 1 for the upper one, NaN for what is neither."""
     held: Labels = cells.one("boundary")
     sides = {"lower": -1.0, "upper": 1.0}
@@ -139,12 +141,12 @@ def _sides(cells: Cells) -> FloatArray:
     return np.asarray(np.asarray(found)[held.codes])
 
 
-def _part_codes(cells: Cells) -> IntArray:
+def _part_codes(cells: ParsedColumns) -> IntArray:
     """Codes of what says which part of a prediction each row holds."""
     return _units(cells, [name for role in LONG for name in cells.roles[role]])[0]
 
 
-def _units(cells: Cells, names: Iterable[str]) -> tuple[IntArray, int]:
+def _units(cells: ParsedColumns, names: Iterable[str]) -> tuple[IntArray, int]:
     """Codes of rows that are equal in some columns, and how many codes there are."""
     held = [cells.columns["key", name].codes for name in names]
     codes = codes_of(held) if held else np.zeros(cells.n, dtype=np.int64)
@@ -161,7 +163,7 @@ def codes_of(columns: Sequence[npt.NDArray[Any]]) -> IntArray:
     return np.asarray(codes)
 
 
-def _unit_columns(cells: Cells, part: IntArray) -> _Unit:
+def _unit_columns(cells: ParsedColumns, part: IntArray) -> _Unit:
     """Which columns tell cases apart.
 
     All that have no other office, but for those that number the rows, or follow the level alone.
@@ -187,7 +189,7 @@ def _unit_columns(cells: Cells, part: IntArray) -> _Unit:
     return _Unit(tuple(kept), said)
 
 
-def _by_place(cells: Cells, part: IntArray) -> IntArray | None:
+def _by_place(cells: ParsedColumns, part: IntArray) -> IntArray | None:
     """Cases by the place of their rows among those of the same part, where y shows that it is so.
 
     The place says nothing where y hardly varies, or is not the same in every part.
@@ -204,7 +206,7 @@ def _by_place(cells: Cells, part: IntArray) -> IntArray | None:
     return unit
 
 
-def _y(cells: Cells) -> FloatArray:
+def _y(cells: ParsedColumns) -> FloatArray:
     """What happened; zeros where that is unknown."""
     y = cells.one("y")
     return np.zeros(cells.n) if y is None else np.asarray(y)
@@ -216,7 +218,7 @@ def telling(y: FloatArray) -> bool:
     return distinct >= 5 and 2 * distinct >= len(y)
 
 
-def _wide(cells: Cells, columns: _Unit, missing: str) -> Cells:
+def _wide(cells: ParsedColumns, columns: _Unit, missing: str) -> ParsedColumns:
     """One model's long table as one with a row for each case."""
     roles, notes = cells.roles, list(cells.notes)
     title = cells.title
@@ -291,7 +293,7 @@ def _wide(cells: Cells, columns: _Unit, missing: str) -> Cells:
 class _Case:
     """Which rows are of one case, with the first of each, and the columns that tell them apart."""
 
-    cells: Cells
+    cells: ParsedColumns
     columns: _Unit
     unit: IntArray
     first: IntArray
@@ -324,7 +326,7 @@ class _Case:
         return array
 
 
-def _checked_kinds(cells: Cells) -> IntArray:
+def _checked_kinds(cells: ParsedColumns) -> IntArray:
     kinds, roles = _row_kinds(cells), cells.roles
     if kinds is not None:
         for kind, role in ((0, "quantile_level"), (1, "sample_id")):
@@ -348,7 +350,7 @@ def _checked_kinds(cells: Cells) -> IntArray:
     )
 
 
-def _checked_levels(cells: Cells, chosen: BoolArray) -> FloatArray:
+def _checked_levels(cells: ParsedColumns, chosen: BoolArray) -> FloatArray:
     levels = _levels(cells)
     wrong = chosen & ~((levels > 0) & (levels < 1))
     if wrong.any():

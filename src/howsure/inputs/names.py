@@ -25,7 +25,7 @@ _BARE = re.compile(r"(?P<level>0?\.\d+)|(?P<percent>\d+(?:\.\d+)?)%", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class IntervalEnd:
     """One end of an interval, as a name tells it.
 
     Attributes
@@ -52,7 +52,7 @@ def normal_form(name: str) -> str:
     return re.sub(r"[\s\-]+", "_", name.strip().lower())
 
 
-def bound(name: str) -> Bound | None:
+def bound(name: str) -> IntervalEnd | None:
     """Read a name as that of an interval's end."""
     match = _BOUND.fullmatch(normal_form(name))
     if match is None or (match["before"] and match["after"]):
@@ -60,7 +60,7 @@ def bound(name: str) -> Bound | None:
     number = match["before"] or match["after"]
     side: Literal["lower", "upper"] = "lower" if match["lower"] else "upper"
     share = None if number is None else _share(number)
-    return Bound(side, match["prefix"] or "", share, number is not None and share is None)
+    return IntervalEnd(side, match["prefix"] or "", share, number is not None and share is None)
 
 
 def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:

@@ -18,7 +18,7 @@ from howsure.core.weights import Weights
 from howsure.inputs.arrow import missing_of, words_of
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing, build, crossing_notes
-from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.long import refuse_long, without_long
@@ -197,7 +197,9 @@ def _names(given: Any) -> list[str]:
     return given.split(",") if isinstance(given, str) else list(given or ())
 
 
-def _check_content(cells: Cells, features: Mapping[str, str], table: Source) -> Cells:
+def _check_content(
+    cells: ParsedColumns, features: Mapping[str, str], table: Source
+) -> ParsedColumns:
     """The cells, if each feature holds what is wanted; text that could be numbers may be labels."""
     columns = dict(cells.columns)
     for name, wanted in features.items():
@@ -236,7 +238,7 @@ def _outcomes(
     return (cells.one("y"), weights), ()
 
 
-def _beside(table: Source, roles: Roles, kept: Any) -> Cells | None:
+def _beside(table: Source, roles: Roles, kept: Any) -> ParsedColumns | None:
     """What else is known of labelled rows, where nothing of it is missing."""
     wanted = ("groups", "features", "cluster", "time", "rows")
     try:
@@ -254,7 +256,9 @@ def _beside(table: Source, roles: Roles, kept: Any) -> Cells | None:
     return replace(cells, roles=replace(cells.roles, columns=columns))
 
 
-def _built(cells: Cells, y: FloatArray | None, beside: Cells | None, crossing: Crossing) -> EvalSet:
+def _built(
+    cells: ParsedColumns, y: FloatArray | None, beside: ParsedColumns | None, crossing: Crossing
+) -> EvalSet:
     held = {**cells.columns, ("number", _Y): np.zeros(cells.n) if y is None else y}
     roles = {**cells.roles.columns, "y": (_Y,)}
     if beside is not None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
-from howsure.inputs.batches import Rows, regrouped
+from howsure.inputs.batches import ReadRows, regrouped
 from howsure.inputs.files import TEXT_ENDINGS, table_form
 from howsure.inputs.new import NewRows, load_new
 from howsure.inputs.parts import ArrowPiece, FilePiece, ParquetPiece, TextPiece
@@ -26,7 +26,7 @@ from howsure.inputs.source import listed, refusing
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class NewFile:
     """A file of new rows.
 
     Attributes
@@ -74,7 +74,7 @@ def is_large(source: str | os.PathLike[str]) -> bool:
     return is_huge(source, HUGE)
 
 
-def parts_of(source: Any) -> tuple[Part, ...]:
+def parts_of(source: Any) -> tuple[NewFile, ...]:
     """The files that a path, folder, pattern or address names, or a sequence of these, in order."""
     if isinstance(source, list | tuple):
         found = tuple(part for each in source for part in parts_of(each))
@@ -87,7 +87,7 @@ def parts_of(source: Any) -> tuple[Part, ...]:
     held = places(path).places
     above = [os.path.dirname(one.path) for one in held]
     base = path if is_folder(path) else os.path.commonpath(above)
-    return tuple(Part(place=one, name=PurePath(os.path.relpath(one.path, base))) for one in held)
+    return tuple(NewFile(place=one, name=PurePath(os.path.relpath(one.path, base))) for one in held)
 
 
 def skipped_of(source: Any) -> tuple[tuple[str, str], ...]:
@@ -96,13 +96,13 @@ def skipped_of(source: Any) -> tuple[tuple[str, str], ...]:
     return tuple(each for one in many for each in places(os.fspath(one)).skipped)
 
 
-def targets(parts: Sequence[Part], output: Path) -> dict[Path, list[Part]]:
+def targets(parts: Sequence[NewFile], output: Path) -> dict[Path, list[NewFile]]:
     """The files to write, and the parts that each holds: one, or in a folder one for each part."""
     folder = output.is_dir() or (len(parts) > 1 and not output.suffix)
     if not folder:
         table_form(output)
         return {output: list(parts)}
-    found: dict[Path, list[Part]] = {}
+    found: dict[Path, list[NewFile]] = {}
     for part in parts:
         found.setdefault(output / part.name, []).append(part)
     twice = [str(path) for path, held in found.items() if len(held) > 1]
@@ -112,7 +112,7 @@ def targets(parts: Sequence[Part], output: Path) -> dict[Path, list[Part]]:
 
 
 @final
-class Batch(Rows):
+class NewBatch(ReadRows):
     """Some rows of a file as they are.
 
     Attributes
@@ -143,7 +143,9 @@ class _Opened:
     told: tuple[str, ...]
 
 
-def batches(part: Part, options: Mapping[str, Any], rows: int = BATCH_ROWS) -> Iterator[Batch]:
+def batches(
+    part: NewFile, options: Mapping[str, Any], rows: int = BATCH_ROWS
+) -> Iterator[NewBatch]:
     """The rows of a file as they are, so many at a time."""
     piece = part.piece(options)
     names = piece.names()
@@ -156,7 +158,7 @@ def batches(part: Part, options: Mapping[str, Any], rows: int = BATCH_ROWS) -> I
     start = 0
     with closing(piece.tables(kinds, rows)) as tables:
         for table in regrouped(tables, rows):
-            yield Batch(opened, table, start)
+            yield NewBatch(opened, table, start)
             start += table.num_rows
     if not start:
         raise InputError(f"{part.path}: the table holds columns but no rows")
@@ -186,10 +188,10 @@ class NewReading:
 
     __repr__ = brief_repr
 
-    def batches(self, part: Part) -> Iterator[Batch]:
+    def batches(self, part: NewFile) -> Iterator[NewBatch]:
         """The rows of a file as they are."""
         return batches(part, self.options, self.rows)
 
-    def rows_of(self, batch: Batch) -> NewRows:
+    def rows_of(self, batch: NewBatch) -> NewRows:
         """The predictions of a batch. A message on a row counts from the start of the file."""
         return load_new(batch, first_row=batch.start, **self.needs, **self.options, **self.columns)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from howsure.inputs.batches import (
     Batch,
-    Reading,
+    ReadPlan,
     check_names,
     projected,
     regrouped,
@@ -84,7 +84,7 @@ class Piece(ABC):
         """What so many of its rows, with this key, were read of."""
         return ReadFile(found=self.title, rows=rows, key=key)
 
-    def batches(self, reading: Reading) -> Generator[Batch]:
+    def batches(self, reading: ReadPlan) -> Generator[Batch]:
         """Its rows as evaluation sets, some at a time.
 
         Raises

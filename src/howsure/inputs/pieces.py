@@ -21,10 +21,10 @@ from howsure.core.errors import InputError, within
 from howsure.inputs import values
 from howsure.inputs.assigned import ColumnUse, Roles, explain_models
 from howsure.inputs.batches import Batch as Batch
-from howsure.inputs.batches import Reading as Reading
+from howsure.inputs.batches import ReadPlan as ReadPlan
 from howsure.inputs.batches import forms_of, regrouped, several_models
 from howsure.inputs.building import Crossing
-from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.columns import assign_models
 from howsure.inputs.families import FEWEST_SERIES, KEYS
 from howsure.inputs.long import is_long
@@ -62,7 +62,7 @@ _SAMPLE: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Scan:
     """A table of any size, in pieces.
 
     Attributes
@@ -92,7 +92,7 @@ class Cut:
     pieces: tuple[Piece, ...]
     again: bool
     rows: int | None
-    reading: Reading
+    reading: ReadPlan
     explanation: tuple[ColumnUse, ...]
     notes: tuple[str, ...] = ()
     time_range: tuple[float, float] | None = None
@@ -155,7 +155,7 @@ def cut(
     batch_rows: int = BATCH_ROWS,
     piece_rows: int = PIECE_ROWS,
     **columns: Unpack[Columns],
-) -> Cut:
+) -> Scan:
     """Cut a table into pieces, and decide how each is read.
 
     What names of columns tell is decided from the first file, what content tells from its first
@@ -208,7 +208,7 @@ def cut(
     roles = [part.roles for part in parts]
     frozen = [_frozen(held) for held in roles]
     model = parts[0].one("model")
-    reading = Reading(
+    reading = ReadPlan(
         roles=frozen[0],
         models=tuple(frozen),
         names=tuple(held.model or plan.model or "model" for held in frozen),
@@ -227,7 +227,7 @@ def cut(
     time = reading.roles.one("time")
     if time is not None:
         reading = replace(reading, zoned=values.names_zone(head.read({time: "time"})[time]))
-    return Cut(
+    return Scan(
         title=plan.title,
         pieces=plan.pieces,
         again=plan.again,
@@ -471,7 +471,7 @@ def _begin(piece: Piece, kinds: Mapping[str, Kind], rows: int) -> pa.Table | Non
         return next(regrouped(tables, rows), None)
 
 
-def _decided(head: _Head, said: Columns) -> tuple[list[Cells], tuple[str, ...]]:
+def _decided(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[str, ...]]:
     """The first rows of each model, with the roles that names and content give the columns."""
     with within(head.title):
         models = assign_models(head.names, said)
@@ -495,7 +495,7 @@ def _decided(head: _Head, said: Columns) -> tuple[list[Cells], tuple[str, ...]]:
     return parts, tuple(notes)
 
 
-def _with_series(cells: Cells, pieces: Sequence[Piece], rows: int) -> Cells:
+def _with_series(cells: ParsedColumns, pieces: Sequence[Piece], rows: int) -> ParsedColumns:
     """The first rows, with the series as clusters if those of some other pieces are many enough.
 
     Where series lie one after another, the first rows hold a few of all alone.
@@ -562,7 +562,9 @@ def _rows_of(place: Place) -> int | None:
         return round(int(start.count(b"\n")) / share)
 
 
-def _time_range(footers: Sequence[pq.FileMetaData], reading: Reading) -> tuple[float, float] | None:
+def _time_range(
+    footers: Sequence[pq.FileMetaData], reading: ReadPlan
+) -> tuple[float, float] | None:
     """The least and the greatest time that statistics of all row groups tell."""
     if len(reading.roles["time"]) != 1:  # of dates and times of day, these tell the days alone
         return None

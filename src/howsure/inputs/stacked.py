@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
-from howsure.inputs.cells import Cells
+from howsure.inputs.cells import ParsedColumns
 from howsure.inputs.long import codes_of, telling
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME
@@ -24,7 +24,7 @@ _CHANCE: Final = 1e-3
 """That labels at random share out rows that are k times there as k models would, at most."""
 
 
-def check_unstacked(table: Source, cells: Cells) -> None:
+def check_unstacked(table: Source, cells: ParsedColumns) -> None:
     """Raise `InputError` where the labels of a column evidently are models on the same rows.
 
     They are where each label has the same rows: the same names of rows or, without names, the
@@ -89,7 +89,7 @@ def check_unstacked(table: Source, cells: Cells) -> None:
         )
 
 
-def _levels_said(cells: Cells, name: str, labels: Sequence[str]) -> str:
+def _levels_said(cells: ParsedColumns, name: str, labels: Sequence[str]) -> str:
     """How to say that the labels are levels, where they can be."""
     shares = not _is_wide(cells) and _lie_within(labels, 100)
     return f"; levels of quantiles, as shares, are {_as_levels(name)}" if shares else ""
@@ -115,7 +115,7 @@ def _lie_within(labels: Sequence[str], most: float) -> bool:
         return False
 
 
-def _is_wide(cells: Cells) -> bool:
+def _is_wide(cells: ParsedColumns) -> bool:
     """Whether a row holds more than a point forecast."""
     wide = ("lower", "sd", "variance", "quantiles", "samples", "law")
     return any(cells.roles[role] for role in wide)

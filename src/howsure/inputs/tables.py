@@ -19,7 +19,7 @@ from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, listening
 from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.building import Crossing, build, crossing_notes
-from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.classes import MisfitError, moved, ordered, without_classes
 from howsure.inputs.columns import assign_models, assign_roles, censoring, stated_spreads
 from howsure.inputs.encoding import embedded
@@ -226,7 +226,7 @@ def _loaded(
 ) -> Loaded:
     """What `load` gives, of tables that are opened one by one."""
     read = list(_read(opened, columns, many=many))
-    tables: list[Cells] = []
+    tables: list[ParsedColumns] = []
     for cells in read:
         tables += _by_case(cells, missing, several=many) if cells.roles.long else [cells]
     gaps = gaps_of(tables, missing)
@@ -342,7 +342,7 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
             yield table, roles, said
 
 
-def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Cells]:
+def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[ParsedColumns]:
     """The cells of each table; what names alone take for a long one must have its content."""
     for table, roles, told in _with_roles(tables, said):
         cells = read_told(table, roles, told)
@@ -357,7 +357,7 @@ def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Ce
         yield cells
 
 
-def read_told(table: Source, roles: Roles, said: Columns, *, outcome: bool = True) -> Cells:
+def read_told(table: Source, roles: Roles, said: Columns, *, outcome: bool = True) -> ParsedColumns:
     """The cells; what names alone took for classes is read as if it were not, if it is none."""
     try:
         return read_cells(table, roles)
@@ -373,7 +373,7 @@ def read_told(table: Source, roles: Roles, said: Columns, *, outcome: bool = Tru
         return replace(cells, roles=replace(cells.roles, notes=notes))
 
 
-def in_one_order(parts: Sequence[Cells]) -> list[Cells]:
+def in_one_order(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
     """The parts with classes of one order, where some say of classes what others do not."""
     every = list(dict.fromkeys(part.labels for part in parts))
     if len(every) == 1:
@@ -403,7 +403,7 @@ def as_wide(table: Source, long: Roles, said: Columns) -> Roles:
     return replace(roles, notes={**notes, **roles.notes})
 
 
-def _by_case(cells: Cells, missing: Missing, *, several: bool) -> list[Cells]:
+def _by_case(cells: ParsedColumns, missing: Missing, *, several: bool) -> list[ParsedColumns]:
     """A long table as one with a row for each case, for each model."""
     parts = split_models(cells)
     if cells.roles["model"] and several:
@@ -419,7 +419,7 @@ def left_out(dropped: int, gaps: Mapping[str, int]) -> str:
     return f"{rows} left out because a value is missing ({said})"
 
 
-def gaps_of(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
+def gaps_of(tables: Sequence[ParsedColumns], missing: Missing) -> dict[str, int]:
     """Number of missing cells by column; an error where they are one."""
     counts: dict[str, int] = {}
     for cells in tables:
@@ -438,12 +438,14 @@ def gaps_of(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
     return counts
 
 
-def _named_parts(tables: Sequence[Cells], *, common: bool) -> tuple[list[Cells], dict[str, int]]:
+def _named_parts(
+    tables: Sequence[ParsedColumns], *, common: bool
+) -> tuple[list[ParsedColumns], dict[str, int]]:
     """The models of all tables, each under a name of its own, their rows in one order.
 
     And how many rows of each are left out, if those in `common` alone are wanted.
     """
-    parts: list[Cells] = []
+    parts: list[ParsedColumns] = []
     several = len(tables) > 1
     for number, cells in enumerate(tables, 1):
         stem = cells.model or (f"model {number}" if several else "model")
@@ -464,7 +466,7 @@ def _named_parts(tables: Sequence[Cells], *, common: bool) -> tuple[list[Cells],
     return _in_common(parts) if common else (align(parts), {})
 
 
-def _in_common(parts: Sequence[Cells]) -> tuple[list[Cells], dict[str, int]]:
+def _in_common(parts: Sequence[ParsedColumns]) -> tuple[list[ParsedColumns], dict[str, int]]:
     """The rows that all parts hold, in the order of the first; how many each holds besides."""
     named = [_with_names(part) for part in parts]
     keys = []
@@ -490,7 +492,7 @@ def _in_common(parts: Sequence[Cells]) -> tuple[list[Cells], dict[str, int]]:
     return taken, {part.model: part.n - len(order) for part in named}
 
 
-def kept_rows(parts: Sequence[Cells], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
+def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
     """The aligned rows that miss nothing in any model."""
     kept = np.ones(parts[0].n, dtype=np.bool_)
     for part in parts:
@@ -505,7 +507,7 @@ def kept_rows(parts: Sequence[Cells], gaps: Mapping[str, int]) -> npt.NDArray[np
 _TOLERANCE: Final = 1e-6
 
 
-def split_models(cells: Cells) -> list[Cells]:
+def split_models(cells: ParsedColumns) -> list[ParsedColumns]:
     """One part for each label of the model column, in order of appearance; all without one."""
     column = cells.one("model")
     if column is None:
@@ -523,7 +525,7 @@ def split_models(cells: Cells) -> list[Cells]:
     ]
 
 
-def align(parts: Sequence[Cells]) -> list[Cells]:
+def align(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
     """Put the rows of every part in the order of the first.
 
     Rows are matched by their names where both parts have them, by their order otherwise.
@@ -532,7 +534,7 @@ def align(parts: Sequence[Cells]) -> list[Cells]:
     return [named[0], *(_aligned(named[0], other) for other in named[1:])]
 
 
-def check_same_rows(parts: Sequence[Cells], kept: BoolArray) -> None:
+def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
     """Raise `InputError` where aligned parts differ in y or in a group column.
 
     Values of y may differ by a millionth of themselves, as they do after 32-bit storage.
@@ -567,13 +569,13 @@ def check_same_rows(parts: Sequence[Cells], kept: BoolArray) -> None:
                 )
 
 
-def _with_names(part: Cells) -> Cells:
+def _with_names(part: ParsedColumns) -> ParsedColumns:
     """The rows that do not miss their name."""
     names = part.one("rows")
     return part if names is None or not absent(names).any() else part.take(~absent(names))
 
 
-def _aligned(first: Cells, other: Cells) -> Cells:
+def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
     ours, theirs = _keys(first), _keys(other)
     if ours is not None and theirs is not None:
         place = {name: row for row, name in enumerate(theirs)}
@@ -601,7 +603,7 @@ def _aligned(first: Cells, other: Cells) -> Cells:
     return other
 
 
-def _no_models(part: Cells) -> str:
+def _no_models(part: ParsedColumns) -> str:
     """How to say that the labels of a column are no models, where only its name says so."""
     held = part.roles["model"]
     if not held or "model" not in part.roles.guessed:
@@ -609,7 +611,7 @@ def _no_models(part: Cells) -> str:
     return f"; model='' (--model \"\") states that {quoted(held[0])} names no models"
 
 
-def _keys(part: Cells) -> list[str] | None:
+def _keys(part: ParsedColumns) -> list[str] | None:
     """Names of the rows as text, so that 1 in one table is 1 in another."""
     names = part.one("rows")
     if names is None:

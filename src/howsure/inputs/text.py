@@ -306,7 +306,7 @@ class TextFile(Source):
         self._file.seek(0)
         stream: Any = self._file
         if self._packed:
-            kept = pa.PythonFile(_Kept(stream), mode="r")
+            kept = pa.PythonFile(_KeptOpen(stream), mode="r")
             stream = pa.CompressedInputStream(kept, COMPRESSION[self._packed])
         return Door(stream, self.title, self._encoding, last_row)
 
@@ -326,10 +326,10 @@ class _Loan:
         self._lent: list[weakref.ref[Any]] = []
         self._gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def stream(self) -> _Stream:
+    def stream(self) -> _ArrowSource:
         """What to read from."""
         door, watched = self.door, self._watched
-        return watched(_Stream(lambda size: watched(memoryview(door.read(size)))))
+        return watched(_ArrowSource(lambda size: watched(memoryview(door.read(size)))))
 
     def handler(self) -> Callable[[Any], str]:
         """What to call for a row of too many cells or too few."""
@@ -358,7 +358,7 @@ def _skip(on_broken: Callable[[Any], None], row: Any) -> str:
     return "skip"
 
 
-class _Stream:
+class _ArrowSource:
     """What Arrow reads from; its method is no bound one, so that no frame of a read holds this."""
 
     closed = False
@@ -385,7 +385,7 @@ class _Raw(io.RawIOBase):
         return len(given)
 
 
-class _Kept:
+class _KeptOpen:
     """A file that stays open when what decompresses it closes it."""
 
     closed = False

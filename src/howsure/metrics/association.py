@@ -34,7 +34,7 @@ from howsure.predictions import (
     Quantiles,
 )
 from howsure.stats.dominance import Ranked, merge_ties, pair_masses, rank_values
-from howsure.stats.estimate import Estimate, Noise, noise_of_bins
+from howsure.stats.estimate import Estimate, NormNoise, noise_of_bins
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -351,7 +351,7 @@ def binned_r2(
     within = max(len(share) - 2.0, 1.0) / len(share)  # two degrees of freedom go to the line
     norms = np.sqrt(within * (draws @ (share * error)) / vv)
     rest = math.sqrt(max(1.0 - value, 0.0))
-    noise = Noise(norms, lambda most: 1.0 - max(rest - most, 0.0) ** 2)
+    noise = NormNoise(norms, lambda most: 1.0 - max(rest - most, 0.0) ** 2)
     return Estimate(value, influence, reason=reason, noise=noise)
 
 

@@ -33,7 +33,14 @@ from howsure.metrics.metric import Question
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.metrics.recording import record_of
 from howsure.metrics.serial import follows, in_time_order
-from howsure.metrics.shared import Score, Shared, meaning, row_scores, shared_by_all, shared_by_most
+from howsure.metrics.shared import (
+    Shared,
+    SharedScore,
+    meaning,
+    row_scores,
+    shared_by_all,
+    shared_by_most,
+)
 from howsure.predictions import EvalSet, check_same_rows, content_order
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means, subsample
@@ -78,7 +85,7 @@ class Standing:
         Models that do not have the score, and what they give.
     """
 
-    score: Score
+    score: SharedScore
     models: tuple[str, ...]
     values: FloatArray
     lower: FloatArray
@@ -256,10 +263,10 @@ def _as_they_are(
                 names = [evaluations[place].evalset.model for place in (a, b)]
                 told = f"not compared: {means[a] or 'as stated'} of {names[0]}"
                 told += f", {means[b] or 'as stated'} of {names[1]}"
-                yield (a, b), _unknown(Score(*key), told) | {"unlike": True}
+                yield (a, b), _unknown(SharedScore(*key), told) | {"unlike": True}
             continue
         asked.append((a, b))
-    yield from _paired(evaluations, Score(*key), scores, asked, confidence, seed)
+    yield from _paired(evaluations, SharedScore(*key), scores, asked, confidence, seed)
 
 
 def _in_common(
@@ -269,8 +276,8 @@ def _in_common(
     seed: int,
 ) -> Iterator[tuple[Pair, dict[str, Any]]]:
     """The finest score of two models that are not compared by it as they are."""
-    found: dict[Score, dict[int, FloatArray]] = {}
-    asked: dict[Score, list[Pair]] = {}
+    found: dict[SharedScore, dict[int, FloatArray]] = {}
+    asked: dict[SharedScore, list[Pair]] = {}
     for pair, rows in known.items():
         if not any(row.get("unlike") for row in rows):
             continue
@@ -287,7 +294,7 @@ def _in_common(
         yield from _paired(evaluations, score, found[score], pairs, confidence, seed)
 
 
-def _unknown(score: Score, note: str) -> dict[str, Any]:
+def _unknown(score: SharedScore, note: str) -> dict[str, Any]:
     """A row without numbers."""
     numbers = ("value_a", "value_b", "difference", "lower", "upper", "p_value")
     row: dict[str, Any] = dict.fromkeys(numbers, math.nan)
@@ -296,7 +303,7 @@ def _unknown(score: Score, note: str) -> dict[str, Any]:
 
 def _paired(
     evaluations: Sequence[Evaluation],
-    score: Score,
+    score: SharedScore,
     scores: Mapping[int, FloatArray],
     pairs: Sequence[Pair],
     confidence: float,

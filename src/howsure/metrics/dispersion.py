@@ -28,7 +28,7 @@ from howsure.metrics.metric import (
     Topic,
 )
 from howsure.predictions import Samples
-from howsure.stats.estimate import Estimate, Noise, mean_statistic, noise_of_bins, weighted_mean
+from howsure.stats.estimate import Estimate, NormNoise, mean_statistic, noise_of_bins, weighted_mean
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -252,7 +252,7 @@ def ence(
     kurtosis = weighted_mean(np.square(z), w) / weighted_mean(z, w) ** 2 if z.any() else 1.0
     size = ratio * math.sqrt(max(kurtosis - 1.0, 0.0) / (4.0 * cut.capacity))
     draws = np.abs(noise_of_bins(bins))
-    noise = Noise(draws @ size / bins, lambda most: value - most)
+    noise = NormNoise(draws @ size / bins, lambda most: value - most)
     return Estimate(value, influence, squares=squared_error, noise=noise)
 
 

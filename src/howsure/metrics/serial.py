@@ -156,7 +156,7 @@ def serial_dependence(
     if len(codes) < _FEWEST_ROWS:
         raise UnanswerableError(f"{len(codes):,} rows are too few")
     w = None if weights is None else weights.values[order]
-    rows = _Rows(codes, w, by, weights is not None and weights.kind == "frequency")
+    rows = _OrderedUnits(codes, w, by, weights is not None and weights.kind == "frequency")
     found, chances = [], []
     for name, values in known.items():
         x = values[order] - np.average(values[order], weights=w)
@@ -209,7 +209,7 @@ class _Blocks:
         )
 
 
-class _Rows:
+class _OrderedUnits:
     """Rows in order of their units, with what of them does not depend on a signal."""
 
     def __init__(self, codes: IntArray, weights: FloatArray | None, by: Kind, copies: bool) -> None:

@@ -32,7 +32,7 @@ _DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class SharedScore:
     """One score that models have in common.
 
     Attributes
@@ -63,7 +63,7 @@ class Score:
 class Shared:
     """A score in common with its row scores, by the models' places, and who is left out, why."""
 
-    score: Score
+    score: SharedScore
     rows: dict[int, FloatArray]
     left_out: dict[int, str] = field(default_factory=dict)
 
@@ -159,7 +159,7 @@ def shared_by_most(evaluations: Sequence[Evaluation]) -> Shared | None:
 
 def _candidates(
     evaluations: Sequence[Evaluation], *, some: bool = False, fair: bool = True
-) -> list[Score]:
+) -> list[SharedScore]:
     """Scores to try, the finest first: laws, own quantiles, levels in common, points.
 
     For all models a level must be one that each may answer; for `some`, each model's own levels
@@ -175,11 +175,11 @@ def _candidates(
     if some:
         sets += sorted(own, key=len, reverse=True)
     return [
-        Score("crps", how=_FAIR if ensembles else ""),
-        *(Score("crps", levels=levels, how=f"at {_levels(levels)}") for levels in own),
+        SharedScore("crps", how=_FAIR if ensembles else ""),
+        *(SharedScore("crps", levels=levels, how=f"at {_levels(levels)}") for levels in own),
         *(_at_levels(levels) for levels in dict.fromkeys(sets)),
-        *(Score("mae", how=of) for of in dict.fromkeys(map(_functional, evaluations)) if of),
-        Score("mae", how=_MEDIANS),
+        *(SharedScore("mae", how=of) for of in dict.fromkeys(map(_functional, evaluations)) if of),
+        SharedScore("mae", how=_MEDIANS),
     ]
 
 
@@ -193,15 +193,15 @@ def _tails(evaluations: Sequence[Evaluation]) -> tuple[float, ...]:
     return () if math.isnan(coverage) else tail_levels(coverage)
 
 
-def _at_levels(levels: tuple[float, ...]) -> Score:
+def _at_levels(levels: tuple[float, ...]) -> SharedScore:
     """The interval score where the levels bound one central interval, else the pinball loss."""
     how = f"at {_levels(levels)}, which all state"
     if len(levels) == 2 and abs(sum(levels) - 1.0) < 10.0**-_DIGITS:
-        return Score("interval_score", round(levels[1] - levels[0], _DIGITS), levels, how)
-    return Score("pinball", levels=levels, how=how)
+        return SharedScore("interval_score", round(levels[1] - levels[0], _DIGITS), levels, how)
+    return SharedScore("pinball", levels=levels, how=how)
 
 
-def scored(found: Evaluation, score: Score, *, fair: bool = True) -> FloatArray | str:
+def scored(found: Evaluation, score: SharedScore, *, fair: bool = True) -> FloatArray | str:
     """The row scores of a model, or why it has none."""
     try:
         rows = _rows_of(found, score, fair)
@@ -212,7 +212,7 @@ def scored(found: Evaluation, score: Score, *, fair: bool = True) -> FloatArray 
     return rows
 
 
-def _rows_of(found: Evaluation, score: Score, fair: bool) -> FloatArray:
+def _rows_of(found: Evaluation, score: SharedScore, fair: bool) -> FloatArray:
     if score.metric == "crps":
         rows = row_scores(found, "crps", math.nan)
         wanted = f"at {_levels(score.levels)}" if score.levels else _WHOLE

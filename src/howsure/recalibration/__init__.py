@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from howsure.recalibration.affine import ShiftScaledIntervals as ShiftScaledIntervals
     from howsure.recalibration.affine import Widths as Widths
     from howsure.recalibration.base import Learnt as Learnt
-    from howsure.recalibration.base import Method as Method
+    from howsure.recalibration.base import RecalibrationMethod as RecalibrationMethod
     from howsure.recalibration.base import Recalibrator as Recalibrator
     from howsure.recalibration.comparison import compare_recalibrations as compare_recalibrations
     from howsure.recalibration.conformal import ConformalQuantiles as ConformalQuantiles
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "affine": "Multiply PointShift Shift ShiftScale ShiftScaledIntervals Widths",
-    "base": "Learnt Method Recalibrator",
+    "base": "Learnt RecalibrationMethod Recalibrator",
     "comparison": "compare_recalibrations",
     "conformal": "ConformalQuantiles",
     "crude": "Crude",

@@ -15,7 +15,7 @@ from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Sa
 from howsure.recalibration.base import (
     POINT,
     Learnt,
-    Method,
+    RecalibrationMethod,
     Recalibrator,
     check_factor,
     check_rows,
@@ -30,7 +30,7 @@ from howsure.recalibration.moving import (
     FLOOR,
     PINBALL,
     AffineMover,
-    Rows,
+    CalibrationRows,
     floored,
     left_out,
     power_of,
@@ -53,7 +53,7 @@ _CENTRED_MULTIPLE = "on the calibration rows errors do not go with the predictio
 
 @final
 @dataclass(frozen=True, slots=True)
-class Shift(Method):
+class Shift(RecalibrationMethod):
     """Predictions moved by one amount: a constant, or the same share of every row's spread.
 
     The form that leaves the smaller errors in units of the spread is taken, or the smaller
@@ -89,12 +89,12 @@ class Shift(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        rows = Rows.of(calibration, self.belief)
+        rows = CalibrationRows.of(calibration, self.belief)
         words = _CENTRED.get(self.belief, PINBALL)
         return rows.mover(AffineMover, "shift", (_shift(rows)[0],), words, floor=rows.floor)
 
 
-def _shift(rows: Rows) -> tuple[Learnt, FloatArray]:
+def _shift(rows: CalibrationRows) -> tuple[Learnt, FloatArray]:
     """A constant or a share of the spread, whichever is better, and what it is measured in."""
     frame, y, mass = rows.frame, rows.y, rows.mass
     spread = floored(frame.spread, rows.floor)
@@ -118,7 +118,7 @@ def _shift(rows: Rows) -> tuple[Learnt, FloatArray]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Multiply(Method):
+class Multiply(RecalibrationMethod):
     """Predictions times one number, spread and all: the remedy for another unit.
 
     Of distributions it is Σ w y m / s² over Σ w m² / s² with mean m and sd s, of samples and point
@@ -166,7 +166,7 @@ class Multiply(Method):
                 ),
                 notes=fit_notes(calibration),
             )
-        rows = Rows.of(calibration, self.belief)
+        rows = CalibrationRows.of(calibration, self.belief)
         frame = rows.frame
         if frame.levels.size:
             learnt = rows.learnt("multiple", _positive(_least_multiple(rows)))
@@ -185,7 +185,7 @@ def _multiple(top: FloatArray, bottom: FloatArray, mass: FloatArray, held: EvalS
     return Learnt(name="multiple", value=value, n=effective_rows(held)[0], standard_error=error)
 
 
-def _least_multiple(rows: Rows) -> float:
+def _least_multiple(rows: CalibrationRows) -> float:
     """The b for which b times a table of quantiles has the least pinball loss, convex in b."""
     table = rows.frame.table
     used = table != 0
@@ -208,7 +208,7 @@ def _positive(multiple: float) -> float:
 
 @final
 @dataclass(frozen=True, slots=True)
-class PointShift(Method):
+class PointShift(RecalibrationMethod):
     """A point forecast plus its mean error on calibration rows.
 
     Examples
@@ -265,7 +265,7 @@ class PointMover(Recalibrator):
 
 @final
 @dataclass(frozen=True, slots=True)
-class ShiftScale(Method):
+class ShiftScale(RecalibrationMethod):
     """Predictions moved as by `Shift`, and stretched about their new centre by one factor.
 
     Of distributions the factor is √(mean z²), of samples the fair ratio of `SpreadScaling`, both
@@ -298,7 +298,7 @@ class ShiftScale(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        rows = Rows.of(calibration, self.belief)
+        rows = CalibrationRows.of(calibration, self.belief)
         shift, unit = _shift(rows)
         if rows.frame.levels.size:
             value, factor = _least_loss(rows, unit)
@@ -310,7 +310,7 @@ class ShiftScale(Method):
         return rows.mover(AffineMover, "shift_scale", parameters, words, floor=rows.floor)
 
 
-def _least_loss(rows: Rows, unit: FloatArray) -> tuple[float, float]:
+def _least_loss(rows: CalibrationRows, unit: FloatArray) -> tuple[float, float]:
     """The shift and the factor of least pinball loss, which is convex in both."""
     frame, y, mass = rows.frame, rows.y, rows.mass
     weight = np.repeat(mass * unit, len(frame.levels))
@@ -339,7 +339,7 @@ def _least_loss(rows: Rows, unit: FloatArray) -> tuple[float, float]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ShiftScaledIntervals(Method):
+class ShiftScaledIntervals(RecalibrationMethod):
     """Intervals moved as by `Shift`, then stretched about their middle by conformal factors.
 
     The factor of each coverage is the conformal quantile of errors over half-widths, as of
@@ -423,7 +423,7 @@ def _without_point(evalset: EvalSet) -> EvalSet:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Widths(Method):
+class Widths(RecalibrationMethod):
     """The spread s becomes a·s^b, about the same centre.
 
     With b below 1 widths overreact, and b = 0 makes them one constant. Of distributions a and b
@@ -461,7 +461,7 @@ class Widths(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        rows = Rows.of(calibration, self.belief)
+        rows = CalibrationRows.of(calibration, self.belief)
         spread = rows.frame.spread
         some = spread > 0
         if not some.any():
@@ -487,7 +487,7 @@ class Widths(Method):
         return rows.mover(AffineMover, "widths", (factor, power), words, *notes, typical=typical)
 
 
-def _factor_error(rows: Rows, factor: Learnt, power: _Power, typical: float) -> float:
+def _factor_error(rows: CalibrationRows, factor: Learnt, power: _Power, typical: float) -> float:
     """The standard error of a factor that follows the errors of the power."""
     spread = rows.frame.spread
     log = np.log(np.where(spread > 0, spread / typical, 1.0))
@@ -546,7 +546,7 @@ def _slope(power: float, height: FloatArray, place: FloatArray) -> float:
     return -float(np.sum(own * place) / np.sum(own))
 
 
-def _power_of_samples(rows: Rows, samples: Samples) -> tuple[_Power, tuple[str, ...]]:
+def _power_of_samples(rows: CalibrationRows, samples: Samples) -> tuple[_Power, tuple[str, ...]]:
     """The power of errors over the power that the members themselves follow.
 
     Few members state their spread with noise, so that even a perfect ensemble errs as a lower
@@ -569,7 +569,7 @@ def _power_of_samples(rows: Rows, samples: Samples) -> tuple[_Power, tuple[str, 
     return _Power(value, known * influence.reshape(table.shape).mean(axis=1)), ()
 
 
-def _power_of_table(rows: Rows, typical: float) -> float:
+def _power_of_table(rows: CalibrationRows, typical: float) -> float:
     """The power of least pinball loss, each with its own best factor."""
     frame, y, mass = rows.frame, rows.y, rows.mass
 

@@ -125,7 +125,7 @@ class Recalibrator(ABC):
         return prediction
 
 
-class Method(ABC):
+class RecalibrationMethod(ABC):
     """A method of recalibration with its options, not yet fitted. Subclasses are final."""
 
     __slots__ = ()

@@ -18,11 +18,11 @@ from howsure.core.records import Record, Table
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.metric import Question
-from howsure.metrics.shared import Score, meaning, offered, scored, shared_by_all
+from howsure.metrics.shared import SharedScore, meaning, offered, scored, shared_by_all
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.recalibration.base import POINT, kinds_of
 from howsure.recalibration.derived import AROUND
-from howsure.recalibration.dispatch import METHODS, Options, can_teach
+from howsure.recalibration.dispatch import METHODS, RecalibrationOptions, can_teach
 from howsure.recalibration.group import INSIDE
 from howsure.recalibration.levels import levels_with
 from howsure.stats.estimate import weighted_mean
@@ -99,7 +99,7 @@ def compare_recalibrations(
         if name not in METHODS[kind]:
             raise InputError(f"methods must suit {kind} ({', '.join(known)}), got {name!r}")
     wanted = checked_coverages(coverages)
-    options = Options(
+    options = RecalibrationOptions(
         coverage=wanted[0] if kind == POINT else None,
         coverages=wanted,
         too_few=too_few,
@@ -168,7 +168,7 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
             some = next(known[key] for known in records if key in known)
             title = catalogue()[key[0]].title
             lines.append(Line(key[0], title, some.coverage, some.target, tuple(values)))
-    more: dict[Score, tuple[float, ...]] = {}
+    more: dict[SharedScore, tuple[float, ...]] = {}
     notes = []
     for place, titles in apart.items():
         other = found[place]
@@ -186,7 +186,7 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
     return lines, list(dict.fromkeys(notes))
 
 
-def _mean(found: Evaluation | None, score: Score) -> float:
+def _mean(found: Evaluation | None, score: SharedScore) -> float:
     """The mean of a score; NaN where there is none."""
     rows = "" if found is None else scored(found, score, fair=False)
     if found is None or isinstance(rows, str):
@@ -194,7 +194,7 @@ def _mean(found: Evaluation | None, score: Score) -> float:
     return weighted_mean(rows, found.evalset.multiplicities)
 
 
-def _told(lines: Sequence[Line], score: Score, place: int) -> bool:
+def _told(lines: Sequence[Line], score: SharedScore, place: int) -> bool:
     """Whether the score of both sides is there already."""
     return any(
         line.metric == score.metric

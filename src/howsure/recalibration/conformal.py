@@ -11,7 +11,7 @@ from howsure.conformal import TooFew, order_statistics, raise_too_large
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.predictions import EvalSet, Quantiles
 from howsure.recalibration.base import (
-    Method,
+    RecalibrationMethod,
     Recalibrator,
     belief_of,
     effective_rows,
@@ -24,7 +24,7 @@ from howsure.recalibration.moving import crossed_note
 
 @final
 @dataclass(frozen=True, slots=True)
-class ConformalQuantiles(Method):
+class ConformalQuantiles(RecalibrationMethod):
     """Each quantile column plus a constant, the conformal quantile of y − column at its level.
 
     The rank is (n + 1)p, rounded outward, so that the interval between the levels p and 1 − p

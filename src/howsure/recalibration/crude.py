@@ -14,7 +14,7 @@ from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import (
     SPREAD,
     Learnt,
-    Method,
+    RecalibrationMethod,
     belief_of,
     check_spread,
     effective_rows,
@@ -33,7 +33,7 @@ from howsure.recalibration.levels import (
 
 @final
 @dataclass(frozen=True, slots=True)
-class Crude(Method):
+class Crude(RecalibrationMethod):
     """Quantiles mean + c + sd·q, with q an empirical quantile of the calibration z-scores.
 
     z = (y − mean − c)/sd, and c is the mean calibration error. It keeps the mean and the standard

@@ -15,7 +15,7 @@ from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import (
     CENTRAL,
     SPREAD,
-    Method,
+    RecalibrationMethod,
     Recalibrator,
     belief_of,
     kind_named,
@@ -29,7 +29,7 @@ AROUND: Final = ("cp", "cp_a", "pac")
 
 @final
 @dataclass(frozen=True, slots=True)
-class DerivedIntervals(Method):
+class DerivedIntervals(RecalibrationMethod):
     """Intervals that cover, from distributions, samples or quantiles.
 
     Parameters

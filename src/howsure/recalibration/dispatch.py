@@ -33,7 +33,7 @@ from howsure.recalibration.affine import (
     ShiftScaledIntervals,
     Widths,
 )
-from howsure.recalibration.base import POINT, Method, Recalibrator, belief_of, kinds_of
+from howsure.recalibration.base import POINT, RecalibrationMethod, Recalibrator, belief_of, kinds_of
 from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import AROUND, DerivedIntervals
@@ -57,7 +57,7 @@ from howsure.recalibration.variance import IsotonicVariance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RecalibrationOptions:
     """Choices that the methods share; each reads what concerns it.
 
     Attributes
@@ -102,7 +102,7 @@ class Options:
         return self.coverage, self.rank, self.too_few, self.delta
 
 
-Maker = Callable[[Options], Method]
+Maker = Callable[[RecalibrationOptions], RecalibrationMethod]
 
 INTERVAL_METHODS = ("cqr", "asymmetric", "ucc")
 """Methods that make conformal intervals of any kind of prediction."""
@@ -119,7 +119,7 @@ def _conformal(belief: str, *names: str) -> dict[str, Maker]:
 
 def _derived(belief: str, *more: str) -> dict[str, Maker]:
     def maker(name: str) -> Maker:
-        def make(options: Options) -> Method:
+        def make(options: RecalibrationOptions) -> RecalibrationMethod:
             shared = (options.wanted, options.rank, options.too_few, options.delta)
             if name in INSIDE:
                 return ByEase(name, belief, *shared, options.bins)
@@ -151,7 +151,7 @@ def _conditional(belief: str) -> dict[str, Maker]:
     return found
 
 
-def _spread(belief: str, scale: Method) -> dict[str, Maker]:
+def _spread(belief: str, scale: RecalibrationMethod) -> dict[str, Maker]:
     """Methods of distributions or of samples."""
     return {
         "scale": lambda _: scale,
@@ -165,7 +165,7 @@ def _spread(belief: str, scale: Method) -> dict[str, Maker]:
     }
 
 
-def _sets(name: str, options: Options) -> Method:
+def _sets(name: str, options: RecalibrationOptions) -> RecalibrationMethod:
     return ProbabilitySets(
         name, *options.threshold, bins=options.bins, penalty=options.penalty, seed=options.seed
     )
@@ -379,7 +379,7 @@ def recalibrate(
         raise InputError(f"by must go with the method 'group', or with none, got {method!r}")
     method = "group" if columns else method
     _check_kinds(test, calibration, method)
-    options = Options(
+    options = RecalibrationOptions(
         coverage=coverage,
         too_few=too_few,
         rank=rank,
@@ -477,7 +477,9 @@ def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> Non
         raise InputError(f"method must suit the predictions ({known}), got {method!r}")
 
 
-def _method(kind: str, calibration: EvalSet, method: str | None, options: Options) -> Method:
+def _method(
+    kind: str, calibration: EvalSet, method: str | None, options: RecalibrationOptions
+) -> RecalibrationMethod:
     known = METHODS[kind]
     name = method if method in known else next(iter(known))
     if method not in known and kind == Distribution.kind:

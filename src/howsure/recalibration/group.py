@@ -19,8 +19,8 @@ from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Qu
 from howsure.recalibration.base import (
     POINT,
     Learnt,
-    Method,
     Pieces,
+    RecalibrationMethod,
     Recalibrator,
     bare,
     belief_of,
@@ -33,7 +33,7 @@ from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.ease import EaseCuts, bins_for
 from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
+from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover
 
 FEWEST = 10
 """Rows of a group without which its shift and factor are those of all rows."""
@@ -50,7 +50,7 @@ INSIDE: Final = {"o_cpa": "cp_a", "o_pac": "pac"}
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class GroupCells:
     """The groups of the calibration rows: labels of one column, or of several that cross.
 
     Attributes
@@ -87,7 +87,7 @@ class Cells:
         return np.array(places, dtype=np.int64)[codes]
 
 
-def cells_of(calibration: EvalSet, by: Sequence[str]) -> tuple[Cells, IntArray]:
+def cells_of(calibration: EvalSet, by: Sequence[str]) -> tuple[GroupCells, IntArray]:
     """The groups of calibration rows by columns, or by the only one; and each row's."""
     held = tuple(calibration.groups)
     named = tuple(dict.fromkeys(by)) or held
@@ -99,7 +99,7 @@ def cells_of(calibration: EvalSet, by: Sequence[str]) -> tuple[Cells, IntArray]:
         if name not in held:
             raise InputError(f"by must name columns of groups ({', '.join(held)}), got {name!r}")
     labels, codes = _crossing(calibration, named)
-    return Cells(named, labels), codes
+    return GroupCells(named, labels), codes
 
 
 def _crossing(
@@ -126,7 +126,7 @@ def _text(label: Any) -> str:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ByGroup(Method):
+class ByGroup(RecalibrationMethod):
     """Each group recalibrated by its own rows.
 
     Of distributions and samples each group has its own shift, in units of the row's spread, and
@@ -174,10 +174,12 @@ class ByGroup(Method):
         """
         cells, codes = cells_of(calibration, self.by)
         if self.belief in (Distribution.kind, Samples.kind):
-            return _fit_moments(Rows.spread_out(calibration, self.belief), cells, codes)
+            return _fit_moments(CalibrationRows.spread_out(calibration, self.belief), cells, codes)
         return self._fit_parts(calibration, cells, codes)
 
-    def _fit_parts(self, calibration: EvalSet, cells: Cells, codes: IntArray) -> GroupRecalibrator:
+    def _fit_parts(
+        self, calibration: EvalSet, cells: GroupCells, codes: IntArray
+    ) -> GroupRecalibrator:
         whole = self._of_rows(calibration).fit(calibration)
         rows = bare(calibration, self.belief)
         needed = self._needed(whole)
@@ -208,7 +210,7 @@ class ByGroup(Method):
             place=tuple(place),
         )
 
-    def _of_rows(self, rows: EvalSet) -> Method:
+    def _of_rows(self, rows: EvalSet) -> RecalibrationMethod:
         """What suits a group of so many rows; what y is decides nothing."""
         if self.belief == Quantiles.kind:
             return ConformalQuantiles(self.too_few)
@@ -258,7 +260,7 @@ def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     return (f"Groups of fewer than {needed} calibration rows use the fit to all rows: {told}.",)
 
 
-def _unseen_note(places: IntArray, cells: Cells | EaseCuts) -> tuple[str, ...]:
+def _unseen_note(places: IntArray, cells: GroupCells | EaseCuts) -> tuple[str, ...]:
     unseen = int((places == len(cells.names)).sum())
     if not unseen:
         return ()
@@ -297,7 +299,7 @@ def _guarantee(
 
 @final
 @dataclass(frozen=True, slots=True)
-class ByEase(Method):
+class ByEase(RecalibrationMethod):
     """Intervals around a forecast, by a threshold for each bin of rows by ease: O-CPA, O-PAC.
 
     Mondrian conformal prediction with bins of equal numbers of calibration rows. The rows at the
@@ -399,7 +401,7 @@ class GroupRecalibrator(Recalibrator):
         Of each group, which part serves it.
     """
 
-    cells: Cells | EaseCuts
+    cells: GroupCells | EaseCuts
     parts: tuple[Recalibrator, ...]
     place: tuple[int, ...]
 
@@ -442,7 +444,7 @@ class GroupMover(Mover):
         By which spreads are multiplied.
     """
 
-    cells: Cells
+    cells: GroupCells
     shifts: FloatArray
     factors: FloatArray
 
@@ -453,7 +455,7 @@ class GroupMover(Mover):
         return self.shifts[places] * frame.spread, self.factors[places], notes
 
 
-def _fit_moments(rows: Rows, cells: Cells, codes: IntArray) -> GroupMover:
+def _fit_moments(rows: CalibrationRows, cells: GroupCells, codes: IntArray) -> GroupMover:
     frame, y, mass = rows.frame, rows.y, rows.mass
     shifts = _shrunk(*frame.shift_parts(y, frame.spread), mass, codes)
     square, expected = frame.factor_parts(y, frame.center + shifts[codes] * frame.spread)

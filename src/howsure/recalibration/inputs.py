@@ -17,8 +17,8 @@ from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.metrics.conditional.regions import node_rules
 from howsure.metrics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
 from howsure.predictions import EvalSet
-from howsure.recalibration.base import Learnt, Method, check_factor, counts
-from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
+from howsure.recalibration.base import Learnt, RecalibrationMethod, check_factor, counts
+from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover
 
 DEPTH = 3
 """Conditions that lead to a leaf, at most."""
@@ -284,7 +284,7 @@ def _renumbered(tree: Tree, columns: Sequence[int]) -> Tree:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ByInputs(Method):
+class ByInputs(RecalibrationMethod):
     """Predictions moved and stretched where their inputs say that they fail.
 
     One shallow tree divides the inputs by the mean of z = (y − centre)/spread, and one by the
@@ -320,7 +320,7 @@ class ByInputs(Method):
             If the rows hold no inputs, a prediction cannot be stretched, or every error is zero.
         """
         encoding = Encoding.learnt(calibration)
-        held = Rows.spread_out(calibration, self.belief)
+        held = CalibrationRows.spread_out(calibration, self.belief)
         frame, mass, y = held.frame, held.mass, held.y
         x = encoding.table(calibration)
         z = (y - frame.center) / frame.spread

@@ -32,7 +32,7 @@ from howsure.predictions import EvalSet, Intervals
 from howsure.recalibration.base import (
     POINT,
     Learnt,
-    Method,
+    RecalibrationMethod,
     Recalibrator,
     belief_of,
     fit_notes,
@@ -79,7 +79,7 @@ class _Column:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ConformalIntervals(Method):
+class ConformalIntervals(RecalibrationMethod):
     """Intervals moved so that they cover: at each nominal coverage, one conformal threshold.
 
     Parameters

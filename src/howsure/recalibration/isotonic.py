@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 from howsure.recalibration.base import (
     SPREAD,
-    Method,
+    RecalibrationMethod,
     belief_of,
     effective_rows,
     fit_notes,
@@ -28,7 +28,7 @@ _NARROW = 1e-9
 
 @final
 @dataclass(frozen=True, slots=True)
-class Isotonic(Method):
+class Isotonic(RecalibrationMethod):
     """The quantile at level p becomes the one at the level that calibration rows show.
 
     With R the distribution function of the PIT values F_i(y_i) of the calibration rows, the new

@@ -32,7 +32,7 @@ _KINDS: Final = "biuf"  # of arrays that are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class TaughtScale:
     """Where the predictions of one kind lay when they were learnt from.
 
     Attributes
@@ -65,7 +65,7 @@ class Scale:
         return tuple(made)
 
     @classmethod
-    def among(cls, scales: Sequence[Scale]) -> tuple[Self, ...]:
+    def among(cls, scales: Sequence[TaughtScale]) -> tuple[Self, ...]:
         """Of each kind the medians of the scales of parts, near enough to tell units apart."""
         made = []
         for kind in dict.fromkeys(scale.kind for scale in scales):
@@ -76,7 +76,7 @@ class Scale:
             made.append(cls(kind=kind, center=center, reach=reach, spread=spread))
         return tuple(made)
 
-    def unlike(self, other: Scale) -> bool:
+    def unlike(self, other: TaughtScale) -> bool:
         """Whether predictions differ by more than new rows of the same units could."""
         near = self.reach + (0.0 if math.isnan(self.spread) else self.spread)
         if self.spread > 0 and other.spread > 0:
@@ -127,7 +127,7 @@ class Mend(FittedMethods):
     by: tuple[str, ...] = ()
     features: Mapping[str, Literal["number", "label"]] = field(default_factory=dict)
     embedding: tuple[str, ...] = ()
-    scales: tuple[Scale, ...] = ()
+    scales: tuple[TaughtScale, ...] = ()
     sentence: str = ""
     facts: tuple[str, ...] = ()
     source: str = field(default="", compare=False)
@@ -162,9 +162,9 @@ class Mend(FittedMethods):
 
     def notes(self, rows: EvalSet) -> tuple[str, ...]:
         """What to say of what was learnt, and where rows are unlike those it was learnt from."""
-        return self.notes_on(kinds_of(rows), Scale.of(rows))
+        return self.notes_on(kinds_of(rows), TaughtScale.of(rows))
 
-    def notes_on(self, kinds: Sequence[str], scales: Sequence[Scale]) -> tuple[str, ...]:
+    def notes_on(self, kinds: Sequence[str], scales: Sequence[TaughtScale]) -> tuple[str, ...]:
         """The notes on rows that hold these kinds of prediction, on these scales."""
         known = {scale.kind: scale for scale in self.scales}
         told = [

@@ -352,7 +352,7 @@ class AffineMover(Mover):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class CalibrationRows:
     """Calibration rows of one kind, and what they teach of a shift and a factor."""
 
     calibration: EvalSet

@@ -18,14 +18,14 @@ from howsure.core.weights import Weights
 from howsure.predictions import EvalSet, Intervals, Prediction
 from howsure.recalibration.base import (
     POINT,
-    Method,
+    RecalibrationMethod,
     Recalibrator,
     bare,
     counts,
     effective_rows,
 )
 from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
+from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover
 
 HALF_LIFE = 0.1
 """Share of the calibration rows after which a row counts half."""
@@ -162,7 +162,7 @@ class _Fading(Weights):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Recent(Method):
+class Recent(RecalibrationMethod):
     """Recalibrated by recent rows: a shift and a factor, or conformal offsets of each end.
 
     Distributions, samples and quantiles have their centre shifted, in units of a row's spread,
@@ -217,7 +217,7 @@ class Recent(Method):
                 "asymmetric", self.belief, self.coverage, self.rank, self.too_few, self.delta
             ).fit(replace(bare(used, self.belief), cluster=used.cluster))
         else:
-            inner = _fitted(Rows.spread_out(used, self.belief))
+            inner = _fitted(CalibrationRows.spread_out(used, self.belief))
         return RecentRecalibrator(
             belief=self.belief,
             method="recent",
@@ -257,7 +257,7 @@ class RecentMover(Mover):
         return shift * frame.spread, np.full(evalset.n, factor), ()
 
 
-def _fitted(rows: Rows) -> RecentMover:
+def _fitted(rows: CalibrationRows) -> RecentMover:
     shift, factor = rows.location_scale()
     return rows.mover(
         RecentMover,

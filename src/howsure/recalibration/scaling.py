@@ -8,13 +8,13 @@ from typing import final
 import numpy as np
 
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
-from howsure.recalibration.base import Method
-from howsure.recalibration.moving import PINBALL, AffineMover, Rows
+from howsure.recalibration.base import RecalibrationMethod
+from howsure.recalibration.moving import PINBALL, AffineMover, CalibrationRows
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class VarianceScaling(Method):
+class VarianceScaling(RecalibrationMethod):
     """Standard deviations times one factor, about the mean: sd × √ZMS.
 
     ZMS = mean((y − mean)²/sd²) on the calibration rows, so that it is 1 there afterwards. The
@@ -39,7 +39,7 @@ class VarianceScaling(Method):
         UnanswerableError
             If a law has no mean or standard deviation.
         """
-        rows = Rows.of(calibration, Distribution.kind)
+        rows = CalibrationRows.of(calibration, Distribution.kind)
         words = (
             "the mean squared z-score is 1 on the calibration rows, and coverage is right so far "
             "as the family's shape is"
@@ -49,7 +49,7 @@ class VarianceScaling(Method):
 
 @final
 @dataclass(frozen=True, slots=True)
-class SpreadScaling(Method):
+class SpreadScaling(RecalibrationMethod):
     """Samples drawn toward or away from their mean by one factor.
 
     f² = mean (y − mean)² / ((1 + 1/m)·mean s²) with s² the variance of a row's m samples (divisor
@@ -75,7 +75,7 @@ class SpreadScaling(Method):
         UnanswerableError
             If there is one sample a row.
         """
-        rows = Rows.of(calibration, Samples.kind)
+        rows = CalibrationRows.of(calibration, Samples.kind)
         words = (
             "on the calibration rows the mean squared error of the samples' mean is (1 + 1/m) "
             "times their mean variance, as for m samples of the true distribution"
@@ -85,7 +85,7 @@ class SpreadScaling(Method):
 
 @final
 @dataclass(frozen=True, slots=True)
-class QuantileScaling(Method):
+class QuantileScaling(RecalibrationMethod):
     """Quantiles stretched about their median by the one factor of least pinball loss.
 
     The factor is a weighted quantile of (y − median)/(quantile − median), so it is exact. Where
@@ -107,5 +107,5 @@ class QuantileScaling(Method):
         InputError
             If the rows are fewer than two, none has a spread, or nearly all errors are zero.
         """
-        rows = Rows.of(calibration, Quantiles.kind)
+        rows = CalibrationRows.of(calibration, Quantiles.kind)
         return rows.mover(AffineMover, "scale", (rows.factor(),), PINBALL)

@@ -31,7 +31,7 @@ from howsure.conformal.labels import (
     fit_temperature,
     tempered,
 )
-from howsure.conformal.labels.tuning import BINS, Choice
+from howsure.conformal.labels.tuning import BINS, TunedChoice
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.errors import InputError, UnanswerableError, within
@@ -40,7 +40,7 @@ from howsure.predictions import EvalSet, LabelSets
 from howsure.predictions.evalset import content_order
 from howsure.recalibration.base import (
     Learnt,
-    Method,
+    RecalibrationMethod,
     Recalibrator,
     belief_of,
     fit_notes,
@@ -66,7 +66,7 @@ NO_PROBABILITIES = (
 
 @final
 @dataclass(frozen=True, slots=True)
-class ProbabilitySets(Method):
+class ProbabilitySets(RecalibrationMethod):
     """Sets of labels made anew from class probabilities.
 
     Parameters
@@ -364,7 +364,7 @@ def _option(name: str, score: Score) -> Learnt | None:
     return None if value is None else Learnt(name=name, value=float(value))
 
 
-def _told(choice: Choice, easy: bool) -> tuple[str, ...]:
+def _told(choice: TunedChoice, easy: bool) -> tuple[str, ...]:
     """What was chosen, by what and on which rows."""
     score, groups = choice.best
     found = [f"{formats.counted(groups.bins, 'bin')} by ease"] if groups is not None else []

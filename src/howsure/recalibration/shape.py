@@ -14,7 +14,7 @@ from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Sa
 from howsure.recalibration.base import (
     CENTRAL,
     Learnt,
-    Method,
+    RecalibrationMethod,
     Recalibrator,
     belief_of,
     check_rows,
@@ -41,7 +41,7 @@ _GUARANTEE = (
 
 @final
 @dataclass(frozen=True, slots=True)
-class Shape(Method):
+class Shape(RecalibrationMethod):
     """A rising map of the prediction's levels, learnt from calibration rows, that keeps the tails.
 
     Of distributions the quantile at level p becomes F⁻¹(u), with u the level that calibration

@@ -11,8 +11,8 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
 from howsure.predictions import Distribution, EvalSet, Samples
-from howsure.recalibration.base import SPREAD, Learnt, Method
-from howsure.recalibration.moving import Amounts, Frame, Mover, Rows, left_out
+from howsure.recalibration.base import SPREAD, Learnt, RecalibrationMethod
+from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover, left_out
 
 _LEAST = 30.0
 _SHARE = 0.1
@@ -20,7 +20,7 @@ _SHARE = 0.1
 
 @final
 @dataclass(frozen=True, slots=True)
-class IsotonicVariance(Method):
+class IsotonicVariance(RecalibrationMethod):
     """The variance becomes a rising function of itself, learnt from squared errors.
 
     Squared errors about the mean are regressed on the predicted variance by pool adjacent
@@ -63,7 +63,7 @@ class IsotonicVariance(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        held = Rows.of(calibration, self.belief, SPREAD)
+        held = CalibrationRows.of(calibration, self.belief, SPREAD)
         if isinstance(held.prediction, Samples):
             given, learnt, rows = _of_samples(held.prediction, held.y, held.mass)
         else:

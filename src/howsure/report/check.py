@@ -37,7 +37,7 @@ _NOTHING_SEEN = {"support": "every y is possible under its prediction"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class LimitOutcome:
     """What became of one limit, for one model, coverage and group (as ``column=value``, or empty).
 
     Each bound has its own confidence; `reason` says what limits the value, or why there is none.
@@ -115,20 +115,20 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckResult:
     """What became of all rules: of each limit, and of each finding if the verdict was judged."""
 
     rules: Rules
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[LimitOutcome, ...]
     answers: tuple[Answer, ...]
 
     @property
-    def told(self) -> tuple[Outcome | Answer, ...]:
+    def told(self) -> tuple[LimitOutcome | Answer, ...]:
         """All findings, then all limits."""
         return (*self.answers, *self.outcomes)
 
     @property
-    def failed(self) -> tuple[Outcome | Answer, ...]:
+    def failed(self) -> tuple[LimitOutcome | Answer, ...]:
         """What fails."""
         return tuple(each for each in self.told if each.failed)
 
@@ -187,7 +187,7 @@ def check(
     coverages: Sequence[float] = (),
     seed: int = 0,
     totals: Sequence[Totals] = (),
-) -> Checked:
+) -> CheckResult:
     """Judge every finding and every limit, for every model, coverage and group.
 
     Where the sets are a sample of more rows, `totals` hold what all rows of each add up to.
@@ -218,12 +218,12 @@ def check(
     if rules.fail_on != "never":
         for held, whole in zip(evalsets, of_all, strict=True):
             answers.extend(_answers(held, rules, coverages, seed, whole))
-    outcomes: list[Outcome] = []
+    outcomes: list[LimitOutcome] = []
     if rules.limits:
         sets, known = follow(evalsets, content_order(evalsets))
         for held, whole, dependence in zip(sets, of_all, known, strict=True):
             outcomes.extend(_outcomes(held, rules, coverages, seed, whole, dependence))
-    return Checked(rules=rules, outcomes=tuple(outcomes), answers=tuple(answers))
+    return CheckResult(rules=rules, outcomes=tuple(outcomes), answers=tuple(answers))
 
 
 def _answers(
@@ -310,13 +310,13 @@ def _outcomes(
     seed: int,
     whole: Totals | None = None,
     dependence: Known = "",
-) -> list[Outcome]:
+) -> list[LimitOutcome]:
     """Every limit on one model; those on the same rows share what is measured."""
     places: dict[tuple[tuple[str, ...], float | None], list[int]] = {}
     for place, limit in enumerate(rules.limits):
         if limit.model in ("", held.model):
             places.setdefault((_columns(held, limit, rules), limit.at), []).append(place)
-    made: dict[int, list[Outcome]] = {}
+    made: dict[int, list[LimitOutcome]] = {}
     tail = (1.0 - rules.confidence) / (1.0 if rules.sided == "one" else 2.0)
     for (by, at), chosen in places.items():
         wanted = choose_coverages(held, coverages if at is None else (at,))
@@ -347,7 +347,7 @@ def _outcomes(
             for place in chosen:
                 found = _in_part(rules.limits[place], label, measured, tails, rules)
                 made.setdefault(place, []).extend(found)
-    told: list[Outcome] = []
+    told: list[LimitOutcome] = []
     for place in sorted(made):
         limit, found = rules.limits[place], made[place]
         if all(math.isnan(each.value) for each in found):
@@ -399,7 +399,7 @@ def _in_part(
     measured: Sequence[Evaluation],
     tails: tuple[float, float],
     rules: Rules,
-) -> list[Outcome]:
+) -> list[LimitOutcome]:
     """One limit on some rows: by the bound that would prove it, and the one that would refute it.
 
     `measured` are the rows' measures at the confidences of the two, or at the one of both.
@@ -414,7 +414,7 @@ def _in_part(
         record = replace(good, lower=lower, upper=upper)
         state = judge(limit, record, slack_of(measured[0], record))
         made.append(
-            Outcome(
+            LimitOutcome(
                 limit=limit,
                 model=record.model,
                 group=label,
@@ -437,9 +437,9 @@ def _fails(state: State, rules: Rules) -> bool:
     return state == "fails" or (state == "undecided" and rules.undecided == "fail")
 
 
-def _worst(made: Sequence[Outcome], rules: Rules) -> list[Outcome]:
+def _worst(made: Sequence[LimitOutcome], rules: Rules) -> list[LimitOutcome]:
     """At each coverage the group that decides, with the bounds of the least of all."""
-    by_coverage: dict[str, list[Outcome]] = {}
+    by_coverage: dict[str, list[LimitOutcome]] = {}
     for each in made:
         by_coverage.setdefault(f"{each.coverage:g}", []).append(each)
     found = []

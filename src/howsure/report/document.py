@@ -139,7 +139,7 @@ class Column:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class GridRows:
     """Rows that belong together; they are sorted among themselves."""
 
     rows: tuple[tuple[Cell, ...], ...]
@@ -153,7 +153,7 @@ class Grid:
 
     title: str
     columns: tuple[Column, ...]
-    parts: tuple[Rows, ...]
+    parts: tuple[GridRows, ...]
     notes: tuple[str, ...] = ()
 
     @property

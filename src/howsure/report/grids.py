@@ -13,7 +13,7 @@ from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
 from howsure.metrics.catalogue import brought
-from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, Rows, slug
+from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, GridRows, slug
 from howsure.report.overview import LEGEND, OVERVIEW
 
 ROWS_LIMIT = 100
@@ -142,7 +142,7 @@ def unanswered_grid(
     )
     columns = (Column(title="Reason"), Column(title="Measures"))
     return Grid(
-        title="What could not be answered, and why", columns=columns, parts=(Rows(rows=rows),)
+        title="What could not be answered, and why", columns=columns, parts=(GridRows(rows=rows),)
     )
 
 
@@ -196,7 +196,7 @@ def table_grid(
     title = titles.get(table.name) or headed(table.name.replace("_", " "))
     if table.model:
         title += OF + table.model
-    part = Rows(rows=tuple(zip(*cells, strict=True)))
+    part = GridRows(rows=tuple(zip(*cells, strict=True)))
     return Grid(title=title, columns=tuple(columns), parts=(part,), notes=tuple(notes))
 
 
@@ -235,7 +235,7 @@ def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
     return Grid(
         title=TABLE_TITLES["groups"],
         columns=columns,
-        parts=(Rows(rows=tuple(rows)),),
+        parts=(GridRows(rows=tuple(rows)),),
         notes=tuple(notes),
     )
 
@@ -321,7 +321,7 @@ def _record_grid(
         *([Column(title="Units")] if shown.units else []),
     ]
     grid_parts = tuple(
-        Rows(title=heading, rows=tuple(_record_row(record, entries, shown) for record in part))
+        GridRows(title=heading, rows=tuple(_record_row(record, entries, shown) for record in part))
         for heading, part in parts.items()
     )
     return Grid(title=title, columns=tuple(columns), parts=grid_parts, notes=tuple(notes))
@@ -350,7 +350,7 @@ def _beside(
             cells += [Cell(text=first.group)] if groups else []
             cells += [_value(by_model[m]) if m in by_model else Cell(text="") for m in models]
             rows.append((*cells, _better(first)))
-        made.append(Rows(title=heading, rows=tuple(rows)))
+        made.append(GridRows(title=heading, rows=tuple(rows)))
     columns = (
         Column(title="Measure"),
         *([Column(title="Group")] if groups else []),

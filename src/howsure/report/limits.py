@@ -149,7 +149,7 @@ def limits_of(measure: str, least: float | None, most: float | None, **scope: An
 
 
 @dataclass(frozen=True, slots=True)
-class _Table(Checked):
+class _LimitEntry(Checked):
     """One entry of ``limits`` as it is written."""
 
     measure: str = ""
@@ -194,7 +194,7 @@ def _limits(table: Any, place: int) -> list[Limit]:
             raise InputError(
                 f'it must be a table such as {{measure = "mae", max = 2}}, got {table!r}'
             )
-        return from_options(_Table, table, "key").limits()
+        return from_options(_LimitEntry, table, "key").limits()
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:

@@ -24,8 +24,8 @@ from howsure.report.document import (
     Document,
     GlossaryEntry,
     Grid,
+    GridRows,
     Option,
-    Rows,
     Section,
     VerdictLine,
     noted,
@@ -290,7 +290,7 @@ def state_grid(
     titles = shown if len(models) > 1 else ["Finding"]
     cut = abridged(titles)
     columns = (Column(title="Question"), *(Column(title=cut.get(t, t)) for t in titles))
-    return Grid(title="", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
+    return Grid(title="", columns=columns, parts=(GridRows(rows=tuple(rows)),), notes=tuple(notes))
 
 
 def _place(name: str) -> int:

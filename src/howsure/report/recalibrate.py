@@ -42,7 +42,7 @@ from howsure.recalibration import (
 from howsure.recalibration import recalibrate as fitted_and_applied
 from howsure.recalibration.dispatch import EASED, suited
 from howsure.recalibration.ease import ease_column
-from howsure.recalibration.kept import Scale
+from howsure.recalibration.kept import TaughtScale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.door import columns_of
 from howsure.streaming.load import load_parts
@@ -389,7 +389,7 @@ def recalibrate_tables(
     if alone and method is not None:
         held = suited(held, method)
     needed = (asked or tuple(held.groups)) if method == "group" else ()
-    mend = Mend(by=needed, scales=Scale.of(held), sentence=sentence, facts=teaching.facts)
+    mend = Mend(by=needed, scales=TaughtScale.of(held), sentence=sentence, facts=teaching.facts)
     if method in EASED:
         mend = replace(mend, features={ease_column(held): "number"})
     elif method == "inputs" and held.features:

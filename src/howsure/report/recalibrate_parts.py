@@ -24,9 +24,9 @@ from howsure.inputs.building import Crossing
 from howsure.inputs.files import TEXT_ENDINGS, table_form
 from howsure.inputs.new import NewRows, as_types, gap_notes, number_types
 from howsure.inputs.new_parts import (
-    Batch,
+    NewBatch,
+    NewFile,
     NewReading,
-    Part,
     parts_of,
     skipped_of,
     targets,
@@ -39,7 +39,7 @@ from howsure.inputs.tables import Missing, NoneKeptError
 from howsure.inputs.write import appending
 from howsure.recalibration import Mend
 from howsure.recalibration.base import kinds_of
-from howsure.recalibration.kept import Scale
+from howsure.recalibration.kept import TaughtScale
 from howsure.report.recalibrate import Recalibration, lines_of, recalibrate_tables
 
 _MOST_NOTES: Final = 20
@@ -230,7 +230,7 @@ def recalibrate_parts(
 
 
 def _check_plan(
-    plan: Mapping[Path, Sequence[Part]], parts: Sequence[Part], other: Any, *, alone: bool
+    plan: Mapping[Path, Sequence[NewFile]], parts: Sequence[NewFile], other: Any, *, alone: bool
 ) -> None:
     """Refuse outputs that cannot be written, or that would replace what is read, before work."""
     read = {os.path.realpath(part.path): Path(part.path) for part in parts}
@@ -246,7 +246,7 @@ def _check_plan(
 
 
 def _first(
-    parts: Sequence[Part],
+    parts: Sequence[NewFile],
     calibration: Any,
     columns: Columns,
     reading: Mapping[str, Any],
@@ -269,8 +269,8 @@ def _first(
 
 
 def _whole(
-    parts: Sequence[Part],
-    plan: Mapping[Path, Sequence[Part]],
+    parts: Sequence[NewFile],
+    plan: Mapping[Path, Sequence[NewFile]],
     first: Recalibration,
     columns: Columns,
     reading: Mapping[str, Any],
@@ -314,7 +314,7 @@ def _lasting(first: Recalibration) -> list[str]:
     return [note for note in first.notes if note not in passing]
 
 
-def _total(parts: Sequence[Part]) -> int:
+def _total(parts: Sequence[NewFile]) -> int:
     """Rows of all parts; 0 where some do not tell."""
     found = [part.rows for part in parts]
     return sum(found) if all(found) else 0
@@ -332,11 +332,17 @@ class _Work:
     served: int = 0
     gaps: dict[str, int] = field(default_factory=dict)
     told: list[tuple[str, ...]] = field(default_factory=list)
-    scales: list[Scale] = field(default_factory=list)
+    scales: list[TaughtScale] = field(default_factory=list)
     kinds: tuple[str, ...] = ()
 
     def write(
-        self, parts: Sequence[Part], target: Path, temporary: Path, *, alone: bool, csv_safe: bool
+        self,
+        parts: Sequence[NewFile],
+        target: Path,
+        temporary: Path,
+        *,
+        alone: bool,
+        csv_safe: bool,
     ) -> None:
         """Serve the rows of some parts into one file.
 
@@ -362,7 +368,7 @@ class _Work:
         found = [
             *_lasting(self.first),
             *gap_notes(self.served, self.n, self.gaps),
-            *self.first.mend.notes_on(self.kinds, Scale.among(self.scales)),
+            *self.first.mend.notes_on(self.kinds, TaughtScale.among(self.scales)),
             *self._fit_notes,
             *summed(self.told),
         ]
@@ -373,7 +379,7 @@ class _Work:
         """Notes on what was learnt, whose numbers are of calibration rows."""
         return tuple(note for one in self.first.recalibrators for note in one.notes)
 
-    def _types(self, parts: Sequence[Part]) -> dict[int, pa.DataType]:
+    def _types(self, parts: Sequence[NewFile]) -> dict[int, pa.DataType]:
         """The columns of text files that are numbers in all of them, the new ones among them."""
         tell("looking at columns of text")
         found = (batch.whole() for part in parts for batch in self.reading.batches(part))
@@ -384,7 +390,7 @@ class _Work:
                 types[width + place] = pa.float64()
         return types
 
-    def _tables(self, part: Part) -> Iterator[tuple[Batch, pa.Table]]:
+    def _tables(self, part: NewFile) -> Iterator[tuple[NewBatch, pa.Table]]:
         """The rows of a part, as they are and recalibrated."""
         for batch in self.reading.batches(part):
             gaps: Mapping[str, int]
@@ -404,13 +410,13 @@ class _Work:
         mend = self.first.mend
         done = mend.apply(rows.evalset, ())
         self.told.append((*rows.notes, *(n for n in done.notes if n not in self._fit_notes)))
-        self.scales += Scale.of(rows.evalset)
+        self.scales += TaughtScale.of(rows.evalset)
         self.kinds = kinds_of(rows.evalset)
         return Recalibration(
             rows=rows, evalset=done.evalset, mend=mend, prefix=self.first.prefix
         ).whole()
 
-    def _without(self, batch: Batch) -> pa.Table:
+    def _without(self, batch: NewBatch) -> pa.Table:
         """Rows of which none has a prediction, beside empty cells."""
         made = self.first.whole().schema
         table = batch.whole()
@@ -420,7 +426,7 @@ class _Work:
         return table
 
 
-def _as(table: pa.Table, schema: pa.Schema, part: Part, first: Part) -> pa.Table:
+def _as(table: pa.Table, schema: pa.Schema, part: NewFile, first: NewFile) -> pa.Table:
     """The table with the columns of another, in their order."""
     if table.schema.equals(schema):
         return table

@@ -23,7 +23,7 @@ from howsure.report.document import (
     Column,
     Document,
     Grid,
-    Rows,
+    GridRows,
     Section,
     Tone,
     VerdictLine,
@@ -157,7 +157,7 @@ def key_numbers(records: Sequence[Record], first: Sequence[str] = ()) -> Grid:
     return Grid(
         title="Key numbers",
         columns=(Column(title="Measure"), *(Column(title=t, numeric=True) for t in titles)),
-        parts=(Rows(rows=tuple(rows)),),
+        parts=(GridRows(rows=tuple(rows)),),
         notes=tuple(notes),
     )
 

@@ -28,7 +28,7 @@ from howsure.stats.memory import FEWEST, memory_of
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class NormNoise:
     """What chance alone does to a norm of deviations, such as a calibration error.
 
     By the triangle inequality a norm is off by at most the norm of the noise, at any truth; where
@@ -97,7 +97,7 @@ class Estimate:
     n: float = math.nan
     squares: FloatArray | None = None
     cancels: bool = False
-    noise: Noise | None = None
+    noise: NormNoise | None = None
 
     __repr__ = brief_repr
 

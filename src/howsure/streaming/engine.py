@@ -42,7 +42,7 @@ _LOOK: Final = 1.0  # seconds between looks at a cluster
 _PAUSE: Final = 0.05  # seconds before a piece that was lost is looked at again
 
 
-class _Piece(NamedTuple):
+class _Call(NamedTuple):
     """One call of the work."""
 
     work: Callable[[Any], pa.Table]
@@ -76,7 +76,7 @@ def done_in_order(
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be a whole number of at least 1, got {jobs}")
     pieces = [
-        _Piece(work, item, identity, f"piece {number:,} of {len(items):,} ({brief(item)})")
+        _Call(work, item, identity, f"piece {number:,} of {len(items):,} ({brief(item)})")
         for number, (item, identity) in enumerate(zip(items, identities, strict=True), start=1)
     ]
     return _told(_done(pieces, jobs, scheduler, resume, stage), stage, sizes or [1] * len(items))
@@ -98,7 +98,7 @@ def _told(
 
 
 def _done(
-    pieces: Sequence[_Piece], jobs: int | None, scheduler: Any, resume: Path | None, stage: str
+    pieces: Sequence[_Call], jobs: int | None, scheduler: Any, resume: Path | None, stage: str
 ) -> Generator[pa.Table, None, None]:
     if scheduler is None:
         jobs = min(jobs or _cores(), len(pieces))
@@ -122,7 +122,7 @@ def _done(
         place.close()
 
 
-def _kept_or_done(piece: _Piece, resume: Path | None, do: Callable[[_Piece], bytes]) -> bytes:
+def _kept_or_done(piece: _Call, resume: Path | None, do: Callable[[_Call], bytes]) -> bytes:
     """A piece as it is kept, or done now and kept."""
     if resume is None or not piece.identity:
         return do(piece)
@@ -175,13 +175,13 @@ def _waited(future: Future[bytes], place: _Place) -> bytes:
     return future.result()
 
 
-def _here(piece: _Piece) -> bytes:
+def _here(piece: _Call) -> bytes:
     """Do a piece in this process, whose threads are others' too."""
     with one_thread():
         return _alone(piece)
 
 
-def _alone(piece: _Piece) -> bytes:
+def _alone(piece: _Call) -> bytes:
     """Do a piece in a process of our own, which has one thread."""
     return packed(piece.work(piece.item))
 
@@ -199,7 +199,7 @@ class _Place(ABC):
     ahead: int  # and with those that are done and wait for their turn
 
     @abstractmethod
-    def do(self, piece: _Piece) -> bytes:
+    def do(self, piece: _Call) -> bytes:
         """Have a piece done and wait for it; what is asked after `stop` is cancelled."""
 
     @abstractmethod
@@ -226,7 +226,7 @@ class _Processes(_Place):
         self._lock = threading.Lock()
         self._stopped = False
 
-    def do(self, piece: _Piece) -> bytes:
+    def do(self, piece: _Call) -> bytes:
         death = ""
         for _ in range(_DEATHS):
             child = self._child()
@@ -289,7 +289,7 @@ class _Cluster(_Place):
         self._out = dict[Any, threading.Event]()  # each future, and what wakes who waits for it
         self.out = self.ahead = max(_AHEAD * sum(self._client.nthreads().values()), _FEWEST)
 
-    def do(self, piece: _Piece) -> bytes:
+    def do(self, piece: _Call) -> bytes:
         future = submitted(self._client, f"howsure-{uuid4().hex}", _there, piece, __version__)
         woken = self._out[future] = threading.Event()
         future.add_done_callback(lambda _: woken.set())
@@ -324,7 +324,7 @@ class _Cluster(_Place):
         if self._own:
             self._client.close(timeout=TIMEOUT)
 
-    def _result(self, piece: _Piece, future: Any) -> bytes:
+    def _result(self, piece: _Call, future: Any) -> bytes:
         if future.status == "cancelled":
             raise HowsureError(self._silent())
         try:
@@ -345,7 +345,7 @@ class _Cluster(_Place):
         return f"the scheduler {self._name} no longer answers"
 
 
-def _there(piece: _Piece, version: str) -> bytes:
+def _there(piece: _Call, version: str) -> bytes:
     """Do a piece on a worker of a cluster, if it has the same howsure."""
     if version != __version__:
         raise InputError(f"workers must have howsure {version}, got {__version__}")

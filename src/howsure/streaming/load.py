@@ -18,11 +18,11 @@ from howsure.core.errors import InputError
 from howsure.core.sizes import as_bytes
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded, load
-from howsure.inputs.batches import Batch, Reading
+from howsure.inputs.batches import Batch, ReadPlan
 from howsure.inputs.building import Crossing
 from howsure.inputs.manifest import ReadFile, key_of
 from howsure.inputs.parts import Piece
-from howsure.inputs.pieces import HUGE, Cut, cut, extent, is_huge
+from howsure.inputs.pieces import HUGE, Scan, cut, extent, is_huge
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.tables import Missing
 from howsure.predictions import EvalSet
@@ -208,7 +208,7 @@ def loaded_state(state: State) -> Loaded:
     >>> loaded_state(state).totals[0].n
     500
     """
-    reading = Reading.from_told(state.reading)
+    reading = ReadPlan.from_told(state.reading)
     sample = state.sample.ranked()
     sets = _sets(reading, sample.table, from_text=state.reading["from_text"])
     if sets[0].weights is not None and sets[0].weights.kind == "frequency":
@@ -225,7 +225,7 @@ def loaded_state(state: State) -> Loaded:
     )
 
 
-def _sets(reading: Reading, table: pa.Table, *, from_text: bool) -> tuple[EvalSet, ...]:
+def _sets(reading: ReadPlan, table: pa.Table, *, from_text: bool) -> tuple[EvalSet, ...]:
     """The evaluation sets of chosen rows, which are called by their places."""
     row, file = place_names(reading)
     names = [name for name in table.column_names if name not in (row, file)]
@@ -239,7 +239,7 @@ def _sets(reading: Reading, table: pa.Table, *, from_text: bool) -> tuple[EvalSe
     return tuple(replace(held, rows=rows) for held in made)
 
 
-def _rows_of(found: Cut) -> float:
+def _rows_of(found: Scan) -> float:
     """How many rows a table has, or about; infinitely many where nothing tells."""
     if found.rows is not None:
         return found.rows
@@ -276,7 +276,7 @@ class _Again(Piece):
         yield from self._rest
 
 
-def _begun(found: Cut, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Cut]:
+def _begun(found: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Scan]:
     """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
     batches: list[tuple[Piece, Batch]] = []
     kept: deque[pa.Table] = deque()
@@ -294,7 +294,7 @@ def _begun(found: Cut, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Cut
     return batches, found
 
 
-def _whole(found: Cut, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
+def _whole(found: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
     """All rows of a table in parts."""
     reading, gaps = found.reading, Counter[str]()
     batches = [batch for _, batch in read]

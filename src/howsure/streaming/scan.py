@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from howsure.core.errors import InputError
 from howsure.core.progress import tell
-from howsure.inputs.batches import Batch, Reading
+from howsure.inputs.batches import Batch, ReadPlan
 from howsure.inputs.manifest import Manifest, ReadFile, key_of
 from howsure.inputs.parts import Piece
-from howsure.inputs.pieces import Cut
+from howsure.inputs.pieces import Scan
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
 from howsure.streaming.engine import done_in_order
@@ -35,10 +35,10 @@ BLOCKS = 2**16
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PieceWork:
     """What is done with every piece."""
 
-    reading: Reading
+    reading: ReadPlan
     coverages: tuple[float, ...]
     seed: int
     most: int
@@ -140,7 +140,7 @@ _NOTHING: Final = _Unused()
 
 
 def scan_table(
-    cut: Cut,
+    cut: Scan,
     *,
     coverages: Sequence[float] = (),
     seed: int = 0,
@@ -159,8 +159,8 @@ def scan_table(
     spans = cut.time_range, cut.reading.moments
     many = len({piece.file for piece in cut.pieces}) > 1
 
-    def task_for(first: Sequence[EvalSet]) -> Task:
-        return Task(
+    def task_for(first: Sequence[EvalSet]) -> PieceWork:
+        return PieceWork(
             reading=cut.reading,
             coverages=tuple(coverages) or choose_coverages(first[0]),
             seed=seed,
@@ -224,7 +224,7 @@ def scan_table(
     return replace(whole, manifest=cut.manifest(read))
 
 
-def place_names(reading: Reading) -> tuple[str, str]:
+def place_names(reading: ReadPlan) -> tuple[str, str]:
     """The columns of a sample for where a row stands in its file, and for which file that is."""
     row, file = "howsure_row", "howsure_file"
     while {row, file} & reading.kinds.keys():

@@ -53,7 +53,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class CrossedGroups:
     """How the rows are divided by all group columns together.
 
     Attributes
@@ -74,7 +74,7 @@ class Cells:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, groups: Mapping[str, Categories], n: int) -> tuple[Cells, IntArray]:
+    def of(cls, groups: Mapping[str, Categories], n: int) -> tuple[CrossedGroups, IntArray]:
         """Of rows, and the cell of each."""
         kept = {name: held for name, held in groups.items() if len(held.labels) <= MOST_LABELS}
         left_out = {
@@ -86,7 +86,7 @@ class Cells:
         labels = tuple(tuple(held.labels.tolist()) for held in kept.values())
         return cls(tuple(kept), labels, cells, left_out), place
 
-    def merged(self, other: Cells) -> tuple[Cells, IntArray, IntArray]:
+    def merged(self, other: CrossedGroups) -> tuple[CrossedGroups, IntArray, IntArray]:
         """The cells of both, and where those of each are among them."""
         left_out = {**self.left_out, **other.left_out}
         names = [name for name in self.names if name not in left_out]
@@ -109,7 +109,7 @@ class Cells:
                 f"with the other columns it makes more than {MOST_CELLS:,} groups: its own are "
                 "told by a sample"
             )
-        made = Cells(tuple(names), tuple(labels[name] for name in names), cells, left_out)
+        made = CrossedGroups(tuple(names), tuple(labels[name] for name in names), cells, left_out)
         return made, place[: len(self.codes)], place[len(self.codes) :]
 
     def of_column(self, name: str) -> tuple[Any, ...]:
@@ -171,7 +171,7 @@ def _distinct(codes: Sequence[IntArray], sizes: Sequence[int], n: int) -> tuple[
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Units:
+class ClusterSums:
     """Sums within units of rows that go together: clusters, blocks of time, bundles of rows.
 
     Attributes
@@ -208,7 +208,7 @@ class Units:
         place: IntArray,
         columns: Sequence[FloatArray],
         weights: FloatArray | None,
-    ) -> Units:
+    ) -> ClusterSums:
         """Of rows with their units and cells."""
         units, unit = np.unique(keys, return_inverse=True)
         pairs, pair = _distinct(
@@ -222,7 +222,7 @@ class Units:
             sums[:, number] = np.bincount(pair, weights=weighted, minlength=size)
         return cls(by, width, units[pairs[:, 0]], pairs[:, 1], mass, sums).bundled()
 
-    def merged(self, other: Units, here: IntArray, there: IntArray) -> Units:
+    def merged(self, other: ClusterSums, here: IntArray, there: IntArray) -> ClusterSums:
         """The sums of both, whose cells lie at these places."""
         one, two = self.coarser(other.width), other.coarser(self.width)
         both = replace(
@@ -234,7 +234,7 @@ class Units:
         )
         return both.joined().bundled()
 
-    def coarser(self, width: float) -> Units:
+    def coarser(self, width: float) -> ClusterSums:
         """In blocks or bundles as coarse as these, if they are not already."""
         if self.by == "time":
             if width <= self.width:
@@ -244,7 +244,7 @@ class Units:
             return self
         return replace(self, width=width, key=self.key >> round(self.width - width))
 
-    def joined(self) -> Units:
+    def joined(self) -> ClusterSums:
         """With one entry for a unit and cell."""
         units, unit = np.unique(self.key, return_inverse=True)
         sizes = [len(units), int(self.cell.max(initial=0)) + 1]
@@ -255,7 +255,7 @@ class Units:
         mass = np.bincount(pair, weights=self.mass, minlength=len(pairs)).astype(np.float64)
         return replace(self, key=units[pairs[:, 0]], cell=pairs[:, 1], mass=mass, sums=sums)
 
-    def bundled(self) -> Units:
+    def bundled(self) -> ClusterSums:
         """In so coarse units that there are not too many."""
         if len(self.key) <= MOST_UNITS:
             return self
@@ -349,12 +349,12 @@ class Totals:
     keys: tuple[Key, ...]
     sources: Mapping[str, str]
     reasons: Mapping[str, str]
-    cells: Cells
+    cells: CrossedGroups
     moments: Moments
     joints: Mapping[str, Joint]
     claims: Mapping[str, Joint]
-    units: Units | None
-    crossed: Units | None
+    units: ClusterSums | None
+    crossed: ClusterSums | None
     pit: FloatArray | None
     among: FloatArray | None
     origin: float = 0.0
@@ -403,15 +403,15 @@ class Totals:
             claims[str(float(coverage))] = Joint.of((), ends, weights)
             keys.append(Key(CLAIMED, coverage))
             columns.append(np.ascontiguousarray(told["covered"][:, 0]))
-        cells, place = Cells.of(evalset.groups, evalset.n)
+        cells, place = CrossedGroups.of(evalset.groups, evalset.n)
         found = unit_keys(evalset, block)
         units = crossed = None
         if found is not None:
             by, width, unit = found
             every = [*columns, *(each for own in rows.values() for each in own)]
-            units = Units.of(by, width, unit, np.zeros_like(place), every, weights)
+            units = ClusterSums.of(by, width, unit, np.zeros_like(place), every, weights)
             if len(cells.codes) > 1 and by != "rows":
-                crossed = Units.of(by, width, unit, place, columns, weights)
+                crossed = ClusterSums.of(by, width, unit, place, columns, weights)
         return cls(
             model=evalset.model,
             n=evalset.n,
@@ -499,7 +499,7 @@ class Totals:
                     reasons[name] = "sums about 0 lost digits, as y lies far from 0"
         return reasons
 
-    def by_cell(self) -> Units:
+    def by_cell(self) -> ClusterSums:
         """The sums within units cell by cell, those of means alone."""
         if self.crossed is not None:
             return self.crossed
@@ -533,7 +533,7 @@ class Totals:
             n=round(float(held.mass[0])),
             mass=float(held.mass[0]),
             squares=float(held.mass[0]),
-            cells=Cells((), (), np.zeros((1, 0), dtype=np.int64)),
+            cells=CrossedGroups((), (), np.zeros((1, 0), dtype=np.int64)),
             moments=held,
             joints={},
             claims={},

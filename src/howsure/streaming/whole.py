@@ -48,7 +48,7 @@ from howsure.predictions.laws import NormalLaw
 from howsure.stats.binomial import shift_shares
 from howsure.stats.estimate import Estimate, spread_of
 from howsure.stats.moments import Moments
-from howsure.streaming.totals import CLAIMED, PIT_CELLS, Key, Totals, Units, answering
+from howsure.streaming.totals import CLAIMED, PIT_CELLS, ClusterSums, Key, Totals, answering
 from howsure.verdict.nulls import with_nulls
 
 _SIDES = ("below", "above", "missed")
@@ -101,7 +101,7 @@ class Whole:
         """The unit of each entry of the totals' units, and what units are; None of plain rows."""
         return None if self.totals.units is None else self._coded(self.totals.units)
 
-    def _coded(self, held: Units) -> tuple[IntArray, str] | None:
+    def _coded(self, held: ClusterSums) -> tuple[IntArray, str] | None:
         codes: IntArray = np.unique(held.key, return_inverse=True)[1].astype(np.int64)
         if held.by != "time":
             return codes, held.by
@@ -111,7 +111,7 @@ class Whole:
         return held.key - held.key.min(), "time"  # a grid: gaps count
 
     @cached_property
-    def _by_cell(self) -> tuple[Units, IntArray] | None:
+    def _by_cell(self) -> tuple[ClusterSums, IntArray] | None:
         """Entries by unit and cell, and the unit of each; None of plain rows."""
         if self.units is None or self._importance:
             return None

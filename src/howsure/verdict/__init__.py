@@ -2,16 +2,16 @@
 
 from howsure.verdict.examine import examine
 from howsure.verdict.family import TOLERANCE, judge
-from howsure.verdict.findings import QUESTIONS, Finding, Question
-from howsure.verdict.mends import Advice, Trial, Trials, try_mends
+from howsure.verdict.findings import QUESTIONS, Finding, FindingQuestion
+from howsure.verdict.mends import Advice, RecalibrationTrial, Trials, try_mends
 
 __all__ = [
     "QUESTIONS",
     "TOLERANCE",
     "Advice",
     "Finding",
-    "Question",
-    "Trial",
+    "FindingQuestion",
+    "RecalibrationTrial",
     "Trials",
     "examine",
     "judge",

@@ -237,7 +237,7 @@ class Stand:
         return float(len(self.rows)) if held is None else held.effective_n
 
 
-class Pool:
+class Population:
     """Rows of a view from which some may be taken to stand for all, or for so many more."""
 
     def __init__(self, view: View, seed: int, n: float | None = None) -> None:

@@ -39,7 +39,7 @@ _REACH = float(special.ndtri(0.975))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class FindingQuestion:
     """What a finding answers.
 
     Attributes
@@ -64,80 +64,84 @@ class Question:
     margin: float = 0.03
 
 
-QUESTIONS: Mapping[str, Question] = MappingProxyType(
+QUESTIONS: Mapping[str, FindingQuestion] = MappingProxyType(
     {
-        "rows": Question(
+        "rows": FindingQuestion(
             asked="Are rows what they seem?",
             label="Rows",
             unit="share",
             tolerance=0.0,
             margin=math.nan,
         ),
-        "coverage": Question(
+        "coverage": FindingQuestion(
             asked="Do the intervals cover as often as they claim?", label="Coverage", unit="share"
         ),
-        "bias": Question(
+        "bias": FindingQuestion(
             asked="Are the predictions centred?",
             label="Bias",
             unit="mean error",
             tolerance=0.02,
             margin=0.1,
         ),
-        "spread": Question(
+        "spread": FindingQuestion(
             asked="Is the stated spread right?",
             label="Spread",
             unit="ratio − 1",
             tolerance=0.02,
             margin=0.1,
         ),
-        "skew": Question(asked="Is the stated skew right?", label="Skew", unit="share"),
-        "tails": Question(asked="Are the stated tails right?", label="Tails", unit="share"),
-        "one_sided": Question(
+        "skew": FindingQuestion(asked="Is the stated skew right?", label="Skew", unit="share"),
+        "tails": FindingQuestion(asked="Are the stated tails right?", label="Tails", unit="share"),
+        "one_sided": FindingQuestion(
             asked="Are misses as frequent on both sides?", label="Both sides", unit="share"
         ),
-        "support": Question(
+        "support": FindingQuestion(
             asked="Is every y possible?", label="Support", unit="share", tolerance=0.0
         ),
-        "groups": Question(asked="Do groups differ in coverage?", label="Groups", unit="share"),
-        "region": Question(
+        "groups": FindingQuestion(
+            asked="Do groups differ in coverage?", label="Groups", unit="share"
+        ),
+        "region": FindingQuestion(
             asked="Does coverage depend on the inputs?", label="Regions", unit="share"
         ),
-        "ease": Question(
+        "ease": FindingQuestion(
             asked="Does coverage hold where rows are hard?", label="Ease", unit="share"
         ),
-        "congruence": Question(
+        "congruence": FindingQuestion(
             asked="Is the prediction right at every input?",
             label="Congruence",
             unit="ratio − 1",
             tolerance=0.02,
             margin=math.nan,
         ),
-        "width": Question(
+        "width": FindingQuestion(
             asked="Do widths follow the size of the errors?",
             label="Widths",
             unit="ratio − 1",
             tolerance=0.02,
             margin=0.1,
         ),
-        "trade": Question(
+        "trade": FindingQuestion(
             asked="Do varying widths help?",
             label="Gain of widths",
             unit="ratio − 1",
             tolerance=0.02,
             margin=math.nan,
         ),
-        "sets": Question(
+        "sets": FindingQuestion(
             asked="Do sets of every size cover alike?", label="Set sizes", unit="share"
         ),
-        "dependence": Question(
+        "dependence": FindingQuestion(
             asked="Are rows independent?",
             label="Independence",
             unit="ratio − 1",
             tolerance=0.1,
             margin=0.25,
         ),
-        "drift": Question(asked="Does coverage change over time?", label="Drift", unit="share"),
-        "comparison": Question(
+        "drift": FindingQuestion(
+            asked="Does coverage change over time?", label="Drift", unit="share"
+        ),
+        "comparison": FindingQuestion(
             asked="Which model is better?", label="Best model", unit="y", margin=math.nan
         ),
     }

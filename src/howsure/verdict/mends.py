@@ -31,7 +31,7 @@ from howsure.core.threads import one_thread
 from howsure.metrics.groups import groupings
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.miss_range import MISS_RANGE
-from howsure.metrics.shared import Score, all_shared, scored
+from howsure.metrics.shared import SharedScore, all_shared, scored
 from howsure.metrics.view import RICHEST, View, choose_coverages
 from howsure.predictions import (
     EvalSet,
@@ -44,7 +44,7 @@ from howsure.predictions import (
 )
 from howsure.recalibration import METHODS, Recalibrator, recalibrate
 from howsure.recalibration.base import POINT, Pieces, counts, kinds_of
-from howsure.recalibration.dispatch import Options, applied
+from howsure.recalibration.dispatch import RecalibrationOptions, applied
 from howsure.recalibration.recent import since_rows
 from howsure.stats.binomial import holm
 from howsure.stats.estimate import spread_of
@@ -127,7 +127,7 @@ TRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class RecalibrationTrial:
     """One way to recalibrate, tried on held-out folds.
 
     Attributes
@@ -227,7 +227,7 @@ class Trials:
     """
 
     advice: Advice | None
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[RecalibrationTrial, ...] = ()
     score: str = ""
     costs: Mapping[str, float] = field(default_factory=dict)
     lifted: tuple[str, float, float] | None = None
@@ -355,13 +355,15 @@ class _Bench:
         folds = _folds(self.evalset, self.seed)
         listed = list(self.candidates())
         fits: list[_Fit] = []
-        refused: list[Trial] = []
+        refused: list[RecalibrationTrial] = []
         for place, (candidate, by) in enumerate(listed):
             tell(f"fit of {candidate.method}", place, len(listed))
             try:
                 fits.append(_fitted(self.evalset, candidate, by, folds))
             except HowsureError as error:
-                refused.append(Trial(method=candidate.method, by=by, reason=str(error)))
+                refused.append(
+                    RecalibrationTrial(method=candidate.method, by=by, reason=str(error))
+                )
         score, rows = self._score(folds, [each.few for each in fits])
         made: list[_Made] = []
         for place, fit in enumerate(fits):
@@ -370,7 +372,7 @@ class _Bench:
                 made.append(self._made(fit, folds, score, rows))
             except HowsureError as error:
                 method = fit.candidate.method
-                refused.append(Trial(method=method, by=fit.by, reason=str(error)))
+                refused.append(RecalibrationTrial(method=method, by=fit.by, reason=str(error)))
         if score is None or not made:
             return Trials(advice=None, trials=tuple(refused))
         tried = self._tried(made, rows)
@@ -383,7 +385,9 @@ class _Bench:
             lifted=None if chosen is None else self._lifted(made[chosen].covered),
         )
 
-    def _score(self, folds: IntArray, few: Sequence[EvalSet]) -> tuple[Score | None, FloatArray]:
+    def _score(
+        self, folds: IntArray, few: Sequence[EvalSet]
+    ) -> tuple[SharedScore | None, FloatArray]:
         """The finest score in common, by a few rows as each mend leaves them; and each row's."""
         before = self.evalset.take(_first(folds))
         whole = self._evaluated(self.evalset)
@@ -393,7 +397,9 @@ class _Bench:
                 return shared.score, rows
         return None, np.zeros(self.evalset.n)
 
-    def _made(self, fit: _Fit, folds: IntArray, score: Score | None, rows: FloatArray) -> _Made:
+    def _made(
+        self, fit: _Fit, folds: IntArray, score: SharedScore | None, rows: FloatArray
+    ) -> _Made:
         """What is known of a mend once its rows are let go."""
         if score is None:
             raise InputError("no score suits the predictions before and after it")
@@ -411,7 +417,7 @@ class _Bench:
             self._covered(after),
         )
 
-    def _tried(self, made: Sequence[_Made], rows: FloatArray) -> list[Trial]:
+    def _tried(self, made: Sequence[_Made], rows: FloatArray) -> list[RecalibrationTrial]:
         """Each mend, judged on held-out rows and in each part; of groups also on the worst."""
         unit, worst = _unit(self.evalset), self._worst_rows()
         drops = [each.drop / unit for each in made]
@@ -433,7 +439,7 @@ class _Bench:
             harms = _harmed(each.drop, rows, unit, parts)
             mendable = (*each.candidate.aims, *(set(self.red) - _OWN))
             tried.append(
-                Trial(
+                RecalibrationTrial(
                     method=each.candidate.method,
                     by=each.by,
                     since=self.since,
@@ -449,7 +455,7 @@ class _Bench:
             )
         return tried
 
-    def _advice(self, trial: Trial, score: str) -> Advice:
+    def _advice(self, trial: RecalibrationTrial, score: str) -> Advice:
         names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")
         told = {name: getattr(trial, name) for name in names}
         return Advice(**told, score=score, model=self.evalset.model)
@@ -467,7 +473,7 @@ class _Bench:
         """The group that fails, with its coverage before and after."""
         return None if math.isnan(after) else (self.worst, self._covered(self.evalset), after)
 
-    def _parts(self, unit: FloatArray) -> Iterator[_Part]:
+    def _parts(self, unit: FloatArray) -> Iterator[_PartOfRows]:
         """Groups, and thirds by width and in time: each with what a mean of its rows needs."""
         held = self.evalset
         lean = EvalSet(y=held.y, weights=held.weights, cluster=held.cluster, model=held.model)
@@ -486,7 +492,7 @@ class _Bench:
                 named += [(name, thirds == place) for place, name in enumerate(names)]
         for name, inside in named:
             if inside.sum() >= FEWEST_ROWS:
-                yield _Part(name, inside, lean.take(inside))
+                yield _PartOfRows(name, inside, lean.take(inside))
 
     def _worst_rows(self) -> BoolArray:
         """The rows of the group that fails."""
@@ -532,7 +538,7 @@ class _Bench:
         spoiled = any(each.state == "bad" and each.id not in self.red for each in found)
         return heals, leaves, spoiled
 
-    def _chosen(self, made: Sequence[_Made], tried: Sequence[Trial]) -> int | None:
+    def _chosen(self, made: Sequence[_Made], tried: Sequence[RecalibrationTrial]) -> int | None:
         """Of the accepted, those like the best; of these, what heals most, and is simplest."""
         accepted = [place for place, each in enumerate(tried) if each.accepted]
         if not accepted:
@@ -551,7 +557,9 @@ class _Bench:
 
         return min(alike, key=order)
 
-    def _costs(self, made: Sequence[_Made], tried: Sequence[Trial]) -> dict[str, float]:
+    def _costs(
+        self, made: Sequence[_Made], tried: Sequence[RecalibrationTrial]
+    ) -> dict[str, float]:
         """What each bad finding costs: the gain of the simplest mend that heals it, or the most
         that one aimed at it saves.
         """
@@ -585,7 +593,7 @@ class _Made(NamedTuple):
     covered: float
 
 
-class _Part(NamedTuple):
+class _PartOfRows(NamedTuple):
     """Some of the rows: their name, which they are, and these without predictions."""
 
     name: str
@@ -593,7 +601,9 @@ class _Part(NamedTuple):
     rows: EvalSet
 
 
-def _harmed(drop: FloatArray, rows: FloatArray, unit: FloatArray, parts: Sequence[_Part]) -> str:
+def _harmed(
+    drop: FloatArray, rows: FloatArray, unit: FloatArray, parts: Sequence[_PartOfRows]
+) -> str:
     """The part whose mean score a mend provably raises by most; empty where there is none."""
     worst, least = "", -_HARM
     for name, inside, held in parts:
@@ -758,7 +768,7 @@ def _concluded(
         said = words.nothing_helps(red, _nearest(trials, bench), reason)
         return replace(trials, advice=Advice(method="", sentence=said, model=bench.evalset.model))
     rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)
-    fitted = METHODS[bench.kind][advice.method](Options(by=advice.by)).fit(rows)
+    fitted = METHODS[bench.kind][advice.method](RecalibrationOptions(by=advice.by)).fit(rows)
     said = words.next_step(advice, fitted.parameters, trials.lifted)
     return replace(
         trials, advice=replace(advice, sentence=said, command=words.command(prefix, advice))

@@ -34,7 +34,7 @@ from howsure.predictions.quantiles import Quantiles
 from howsure.stats.estimate import Estimate
 from howsure.verdict.draws import (
     Copula,
-    Pool,
+    Population,
     Stand,
     copula_of,
     draw_outcomes,
@@ -94,7 +94,7 @@ class Null:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedMetric:
     """One metric at one coverage, with the form that answered."""
 
     metric: Metric
@@ -139,13 +139,13 @@ class _Nulls:
         self.records = evaluation.records
         self.model = evaluation.evalset.model
         self.seed = seed
-        self.pool = Pool(self.view, seed, n)
+        self.pool = Population(self.view, seed, n)
         self.divided: Sequence[Grouping] | None = None
         self.found: dict[Key, Null | str] = {}
         self.in_groups: dict[tuple[Key, str], Null | str] = {}
 
     def attach(self, grouped: Sequence[Record]) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-        by_kind: dict[type[Prediction], list[_Asked]] = {}
+        by_kind: dict[type[Prediction], list[_AskedMetric]] = {}
         for record in self.records:
             if not _open(record):
                 continue
@@ -175,13 +175,13 @@ class _Nulls:
         records = tuple(self._with(record, self.found.get(_key(record))) for record in self.records)
         return records, tuple(self._of_group(record) for record in grouped)
 
-    def _kind(self, record: Record) -> tuple[type[Prediction], _Asked] | None:
+    def _kind(self, record: Record) -> tuple[type[Prediction], _AskedMetric] | None:
         """Which kind draws y for a record; None where the null is known at once."""
         metric, key = catalogue()[record.metric], _key(record)
         if metric.units == "p-value":
             self.found[key] = Null(0.5, 0.05, 1.0)
             return None
-        asked = _Asked(metric, record.coverage, _form(self.view, metric, record.coverage))
+        asked = _AskedMetric(metric, record.coverage, _form(self.view, metric, record.coverage))
         if not asked.outcomes:
             self.found[key] = _STILL
             return None
@@ -191,7 +191,7 @@ class _Nulls:
     def _refused(self, key: Key, reason: str) -> None:
         self.found[key] = reason
 
-    def _try(self, draw: Any, asked: Sequence[_Asked]) -> None:
+    def _try(self, draw: Any, asked: Sequence[_AskedMetric]) -> None:
         """Draw for several metrics; where that is refused, each has the reason."""
 
         def otherwise(reason: str) -> None:
@@ -200,7 +200,7 @@ class _Nulls:
 
         attempt(f"perfect models of {self.model}", draw, otherwise)
 
-    def _means(self, kind: type[Prediction], asked: Sequence[_Asked], by_group: bool) -> None:
+    def _means(self, kind: type[Prediction], asked: Sequence[_AskedMetric], by_group: bool) -> None:
         most = min(_MEANS, max(reach(self.view.evalset, kind) // _LEAST, 1))
         held = self.pool.stand(most)
         stack = _Stack(held, kind, self.seed, self.copula)
@@ -235,11 +235,11 @@ class _Nulls:
             return np.zeros((1, groups))
         return self.copula.companions(codes, groups)
 
-    def _statistics(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
+    def _statistics(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
         held = self.pool.stand(self._most(kind))
         self._found(held, kind, asked, _DRAWS if held.whole else _OF_PART)
 
-    def _sized(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
+    def _sized(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
         most = 2 * reach(self.view.evalset, kind) // _FEWEST
         held = self.pool.stand(most)
         if not held.whole:
@@ -249,7 +249,7 @@ class _Nulls:
         self._found(held, kind, asked, _FEWEST if len(held.rows) > _STATISTICS else _DRAWS)
 
     def _found(
-        self, held: Stand, kind: type[Prediction], asked: Sequence[_Asked], draws: int
+        self, held: Stand, kind: type[Prediction], asked: Sequence[_AskedMetric], draws: int
     ) -> None:
         options = _options(held)
         together = self._together(held, np.arange(self.view.evalset.n))
@@ -274,7 +274,7 @@ class _Nulls:
         chosen = rows[held.rows]
         return lambda number: copula.uniforms(self.seed, f"outcome {number}")[chosen]
 
-    def _try_groups(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
+    def _try_groups(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
         """Statistics of groups, of the groupings that come first while groups are few."""
         left = _GROUPS
         for grouping in self._divided(True):
@@ -291,10 +291,10 @@ class _Nulls:
                 )
 
     def _group(
-        self, kind: type[Prediction], asked: Sequence[_Asked], rows: IntArray, label: str
+        self, kind: type[Prediction], asked: Sequence[_AskedMetric], rows: IntArray, label: str
     ) -> None:
         most = self._most(kind)
-        held = Pool(self.view.of(rows), self.seed).stand(most)
+        held = Population(self.view.of(rows), self.seed).stand(most)
         options = _options(held)
         kept = [each for each in asked if held.whole or each.metric.name not in _BY_SIZE]
         together = self._together(held, rows)
@@ -303,7 +303,7 @@ class _Nulls:
             known = null if isinstance(null, str) else replace(null, options=options)
             self.in_groups[(_name(each.metric.name, each.coverage), label)] = known
 
-    def _refused_groups(self, asked: Sequence[_Asked], label: str, reason: str) -> None:
+    def _refused_groups(self, asked: Sequence[_AskedMetric], label: str, reason: str) -> None:
         for each in asked:
             self.in_groups[(_name(each.metric.name, each.coverage), label)] = reason
 
@@ -386,7 +386,12 @@ class _Moments:
         return np.where(np.isfinite(grown), 1.0 + grown, 1.0)
 
     def nulls(
-        self, held: Stand, asked: _Asked, codes: IntArray, n: FloatArray, options: dict[str, str]
+        self,
+        held: Stand,
+        asked: _AskedMetric,
+        codes: IntArray,
+        n: FloatArray,
+        options: dict[str, str],
     ) -> list[Null | str]:
         """The null of each group of rows, whose numbers of rows stood for are given."""
         groups, w = len(n), held.weights
@@ -470,7 +475,7 @@ class _Stack:
         self._views: dict[str, list[View]] = {}
         self._sets: list[EvalSet] = []
 
-    def moments(self, asked: _Asked) -> _Moments:
+    def moments(self, asked: _AskedMetric) -> _Moments:
         """Of the scores of a mean."""
         if self.kind in (Intervals, LabelSets):
             return self._moments(self._scores(self._coin(asked.coverage), asked))
@@ -489,7 +494,7 @@ class _Stack:
         hermite = None if self.copula is None else self.copula.hermite(scores, self.uniforms)
         return _Moments.of(scores, self.chosen, exact=self.exact, hermite=hermite)
 
-    def _scores(self, view: View, asked: _Asked) -> FloatArray:
+    def _scores(self, view: View, asked: _AskedMetric) -> FloatArray:
         rows = _called(view, asked)
         return np.asarray(rows, dtype=np.float64).reshape(len(self.uniforms), -1)
 
@@ -523,7 +528,7 @@ class _Stack:
 def _drawn(
     held: Stand,
     kind: type[Prediction],
-    asked: Sequence[_Asked],
+    asked: Sequence[_AskedMetric],
     draws: int,
     seed: int,
     together: Callable[[int], FloatArray] | None,
@@ -579,7 +584,7 @@ def _drawn(
 
 
 def _statistic_null(
-    held: Stand, asked: _Asked, values: FloatArray, influence: FloatArray | None
+    held: Stand, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
 ) -> Null:
     """The range of drawn values, rescaled where a part stands for all."""
     centre, ratio = float(values.mean()), math.sqrt(held.size / held.n)
@@ -615,7 +620,7 @@ def _from_row_to_row(influence: FloatArray, size: float) -> float:
     return float(np.square(np.diff(influence)).mean() / 2.0 / size) if len(influence) > 1 else 0.0
 
 
-def _called(view: View, asked: _Asked) -> Any:
+def _called(view: View, asked: _AskedMetric) -> Any:
     """A metric's formula on a view; of a statistic the one estimate that it makes."""
     form, coverage = asked.form, asked.coverage
     taken = [view.get(name, coverage) for name in form.needs]
@@ -645,7 +650,7 @@ def _form(view: View, metric: Metric, coverage: float) -> Form:
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
 
 
-def _drawer(held: EvalSet, asked: _Asked, source: str) -> type[Prediction]:
+def _drawer(held: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]:
     """The kind that draws y: a coin for coverage, else who answered, else who knows most."""
     named = source.split(", ")
     if asked.outcomes == {"covered"} and asked.form.reduce != "statistic":
@@ -664,7 +669,7 @@ def _drawer(held: EvalSet, asked: _Asked, source: str) -> type[Prediction]:
     return next((kind for kind in drawers if kind.kind in named), drawers[0])
 
 
-def _by(kind: type[Prediction], asked: _Asked, view: View) -> dict[str, str]:
+def _by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, str]:
     """Who drew y, where that is not who answered."""
     source = view.source([*asked.form.needs, "ends"], asked.coverage)
     if not source or kind.kind in source.split(", "):

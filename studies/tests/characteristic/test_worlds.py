@@ -12,7 +12,7 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure_studies.characteristic import gap, read_traffic
-from howsure_studies.characteristic.worlds import Split, identity_of, split_of
+from howsure_studies.characteristic.worlds import TrainTest, identity_of, split_of
 
 HEADER = "holiday,temp,rain_1h,snow_1h,clouds_all,weather_main,weather_description,date_time"
 
@@ -22,7 +22,7 @@ def write_hours(folder: Path, lines: list[str]) -> None:
     (folder / "data.csv.gz").write_bytes(gzip.compress(text.encode()))
 
 
-def split(entry: dict[str, Any], folder: Path, seed: int = 0, **rows: int | None) -> Split:
+def split(entry: dict[str, Any], folder: Path, seed: int = 0, **rows: int | None) -> TrainTest:
     asked = {"n_train": None, "n_test": None, **rows}
     return split_of(*identity_of("w", entry, folder), seed=seed, **asked)
 

@@ -19,7 +19,7 @@ from howsure_studies.congruence import (
     TRUTH,
     CongruenceMeasure,
     CongruenceStudies,
-    Options,
+    CongruenceStudyOptions,
     all_runs,
     answer,
     compare,
@@ -512,8 +512,8 @@ def test_no_method_that_fits_is_told(data_dir: Callable[[str], Path]) -> None:
 
 
 def test_options_of_a_trial_are_read_back() -> None:
-    made = Options.of(plan_of(severities={"mixup": [0.1, 0.2]}, draws="exact"))
-    read = Options(**made.identity())
+    made = CongruenceStudyOptions.of(plan_of(severities={"mixup": [0.1, 0.2]}, draws="exact"))
+    read = CongruenceStudyOptions(**made.identity())
     assert read.measure == made.measure
     assert read.measure.draws is None
     assert read.identity() == made.identity()
@@ -571,7 +571,7 @@ def test_the_papers_recipe_reaches_the_training(
     assert np.isfinite(run_.value("cce"))
     assert run_.repeats.shape == (5,)  # sets of draws
     assert run_.bootstraps["cce"].shape == (10, 5)  # bootstrap samples, and sets of draws
-    measure = Options.of(plan, name).measure
+    measure = CongruenceStudyOptions.of(plan, name).measure
     assert (measure.draws, measure.replicates, measure.grid) == (1, 20, "resampled")
 
 
@@ -593,9 +593,9 @@ def test_the_papers_plan_is_changed_as_its_page_says() -> None:
     backbone = 'worlds.aaf.network={backbone = "encoders_tried:make"}'
     changes = [f"embedding={clip}", "worlds.wave.embedding=task", backbone]
     plan = load_plan("congruence_paper", changes)
-    spaces = {label: Options.of(plan, label).embedding for label in plan.worlds}
+    spaces = {label: CongruenceStudyOptions.of(plan, label).embedding for label in plan.worlds}
     assert spaces == {"wave": "task", **dict.fromkeys(PAPER, clip)}
-    network = Options.of(plan, "aaf").network
+    network = CongruenceStudyOptions.of(plan, "aaf").network
     assert network is not None
     assert network["backbone"] == "encoders_tried:make"
     assert PAPER["aaf"].items() <= network["recipe"].items()
@@ -606,10 +606,10 @@ def test_a_world_says_some_of_the_network_and_the_plan_the_rest() -> None:
     worlds = {"a": CELLS, "b": {**CELLS, "network": {"recipe": {"epochs": 9}}}}
     plan = plan_of({"g": "gaussian"}, worlds, network=network)
     own = {"backbone": "small", "recipe": {"epochs": 9, "learning_rate": 0.1}}
-    assert Options.of(plan, "a").network == network
-    assert Options.of(plan, "b").network == own
+    assert CongruenceStudyOptions.of(plan, "a").network == network
+    assert CongruenceStudyOptions.of(plan, "b").network == own
     alone = plan_of({"g": "gaussian"}, worlds)
-    assert Options.of(alone, "b").network == {"recipe": {"epochs": 9}}
+    assert CongruenceStudyOptions.of(alone, "b").network == {"recipe": {"epochs": 9}}
     wrong = {**CELLS, "network": {"recipe": {"epoch": 9}}}
     with pytest.raises(InputError, match="near: epochs"):
         trials_of(plan_of({"g": "gaussian"}, {"b": wrong}, network=network))
@@ -619,7 +619,7 @@ def test_the_small_plan_stands_for_its_family() -> None:
     plan = load_plan("congruence")
     assert plan.name == "congruence_small"
     assert plan.worlds["wave"]["draws"] == 5
-    wave = Options.of(plan, "wave")
+    wave = CongruenceStudyOptions.of(plan, "wave")
     assert (wave.measure.grid, wave.measure.bootstraps, wave.measure.samplings) == ("fixed", 10, 5)
     assert wave.methods == ("poisson", "negative_binomial", "gaussian", "double_poisson")
-    assert Options.of(plan, "cells").measure.draws == 1
+    assert CongruenceStudyOptions.of(plan, "cells").measure.draws == 1

@@ -21,9 +21,9 @@ from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
 from howsure_studies.engine import (
-    Monitor,
     Outcome,
     Plan,
+    RunListener,
     Store,
     combined,
     run,
@@ -138,7 +138,7 @@ def same_results(made: Plan, one: Store, other: Store) -> None:
         }
 
 
-class Kill(Monitor):
+class Kill(RunListener):
     """Kills a worker when so many trials have ended, while it has one in hand."""
 
     def __init__(self, victim: subprocess.Popen[bytes], after: int) -> None:
@@ -265,7 +265,7 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
         def close(self, **_: Any) -> None: ...
 
     client = Client()
-    cluster = cluster_module.Cluster("tcp://none", store, "t", Monitor(), client=client)
+    cluster = cluster_module.Cluster("tcp://none", store, "t", RunListener(), client=client)
     call = Call(trial=trial, location=store.location, run="t")
     cluster.submit(call)
     assert cluster.next(1.0) is None
@@ -274,7 +274,7 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
     assert ended is not None
     assert (ended[0], getattr(ended[1], "ending", "")) == (call, "done")
     client.future.fails = True  # run again, and killed by its fellows
-    (ended_well,) = outcomes(cluster, {trial.address: call}, store, Monitor())
+    (ended_well,) = outcomes(cluster, {trial.address: call}, store, RunListener())
     assert (ended_well.address, ended_well.ending) == (trial.address, "done")
     cluster.close()
 
@@ -366,7 +366,7 @@ def test_a_scheduler_that_goes_away_ends_the_run(
 def test_an_interrupt_leaves_what_is_in_hand_to_its_worker(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:
-    class Enough(Monitor):
+    class Enough(RunListener):
         def ended(self, *_: Any) -> None:
             raise KeyboardInterrupt
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from howsure_studies.engine import Monitor, Outcome, Store, Trial, TrialError
+from howsure_studies.engine import Outcome, RunListener, Store, Trial, TrialError
 from howsure_studies.engine.executor import KILLED, Executor, Lost, outcomes
 from howsure_studies.engine.trials import Call
 
@@ -40,7 +40,7 @@ class Scripted(Executor):
     def close(self) -> None: ...
 
 
-class Heard(Monitor):
+class Heard(RunListener):
     def __init__(self) -> None:
         self.words: list[str] = []
 

@@ -17,9 +17,9 @@ import pytest
 from extras import needs
 from howsure.core.errors import InputError, UnanswerableError
 from howsure_studies.engine import (
-    Monitor,
     Outcome,
     Plan,
+    RunListener,
     Store,
     Trial,
     combined,
@@ -64,7 +64,7 @@ def stamps(store: Store) -> dict[str, tuple[int, str]]:
     return found
 
 
-class Seen(Monitor):
+class Seen(RunListener):
     """Keeps all that it is told."""
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ def test_what_is_damaged_runs_again(store: Store, harm: str) -> None:
 
 
 def test_results_so_far_are_shown(store: Store) -> None:
-    class Enough(Monitor):
+    class Enough(RunListener):
         def ended(self, trial: Trial, outcome: Outcome) -> None:
             if trial.identity["first_trial"] == 2:
                 raise KeyboardInterrupt

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from howsure.cli.main import app
-from howsure_studies.engine import Monitor, Plan, Store, combined, run, survey
+from howsure_studies.engine import Plan, RunListener, Store, combined, run, survey
 
 PLAN = """
 [plan]
@@ -30,7 +30,7 @@ sum = "sum"
 """
 
 
-class Told(Monitor):
+class Told(RunListener):
     """Keeps what it is told of the worlds."""
 
     def __init__(self) -> None:

@@ -15,10 +15,15 @@ from extras import needs
 from howsure.core.records import Curve
 from howsure.figures import plot, to_vega
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Figure, Mark
-from howsure_studies.pointwise import Words, coverage_profile, intervals_along_x, share_histogram
+from howsure_studies.pointwise import (
+    FigureWords,
+    coverage_profile,
+    intervals_along_x,
+    share_histogram,
+)
 from howsure_studies.pointwise.figures import MOST_BINS, OneRun, intervals_over_truth, spread_figure
 
-WORDS = Words(name="n", question="Why?", title="T", reading="R", x="x", notes=("told",))
+WORDS = FigureWords(name="n", question="Why?", title="T", reading="R", x="x", notes=("told",))
 SHARES = st.integers(1, 300).flatmap(
     lambda n: arrays(np.float64, n, elements=st.floats(0.0, 1.0, width=32))
 )

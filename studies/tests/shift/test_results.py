@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure_studies.engine import Spread, crossed_spread
+from howsure_studies.engine import RunVariance, crossed_spread
 from howsure_studies.shift import (
     ALL_ROWS,
     DIRECTIONS,
@@ -27,7 +27,7 @@ from howsure_studies.shift import (
     shift_against_error,
     shift_ranks,
 )
-from howsure_studies.shift.evaluate import Cut
+from howsure_studies.shift.evaluate import ValidationThreshold
 
 SIMULATED = (
     *(
@@ -151,10 +151,10 @@ def test_runs_that_agree_in_all_rows_add_nothing_to_one() -> None:
 
 
 def test_shares_at_the_edge_keep_an_interval() -> None:
-    none = Spread(models=0.0, rows=0.0, calibration=0.0, degrees=math.inf)
+    none = RunVariance(models=0.0, rows=0.0, calibration=0.0, degrees=math.inf)
     low, high = none.share_interval(1.0, 100, 0.95)
     assert (round(low, 4), high) == (0.963, 1.0)
-    binomial = Spread(models=0.0, rows=0.09 / 100, calibration=0.0, degrees=math.inf)
+    binomial = RunVariance(models=0.0, rows=0.09 / 100, calibration=0.0, degrees=math.inf)
     from howsure.stats.binomial import wilson
 
     expected = [float(end) for end in wilson(90.0, 100.0)]
@@ -163,11 +163,11 @@ def test_shares_at_the_edge_keep_an_interval() -> None:
 
 def test_a_cut_knows_its_neighbours() -> None:
     values = np.random.default_rng(3).permutation(1000).astype(float)
-    cut = Cut.at(values, 901, 0.9)
+    cut = ValidationThreshold.at(values, 901, 0.9)
     reach = round(1.959964 * math.sqrt(90))
     assert (cut.low, cut.value, cut.high) == (900 - reach, 900, 900 + reach)
     assert cut.step == 2 * reach / 1000
-    assert Cut.at(values[:1], 1, 0.9).step == 0.0
+    assert ValidationThreshold.at(values[:1], 1, 0.9).step == 0.0
 
 
 def many(runs: int = 3, seed: int = 0) -> ShiftResult:

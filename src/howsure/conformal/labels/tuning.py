@@ -139,15 +139,15 @@ class TunedLabels:
         chosen = CalibratedLabels(method, outputs, learnt, rest.table.shape[1])
         return TunedCalibration(chosen, choice.tried)
 
-    def choose(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Choice:
+    def choose(self, x: npt.ArrayLike, y: npt.ArrayLike) -> TunedChoice:
         """Choose on one part of the rows; see `calibrate`."""
         inputs = np.asarray(x)
         outputs = Outputs(self.base.model)
         table = checked_table(outputs(inputs), LAC())
         labels = self.base.numbers(y, table)
         tuning = _chosen(table, self.share or _SHARES[self.family], self.base.seed)
-        tuned = _Rows(table[tuning], labels[tuning], inputs[tuning])
-        rest = _Rows(table[~tuning], labels[~tuning], inputs[~tuning])
+        tuned = _TuningRows(table[tuning], labels[tuning], inputs[tuning])
+        rest = _TuningRows(table[~tuning], labels[~tuning], inputs[~tuning])
         eases = self._eases(outputs, rest, tuned)
         candidates = self._candidates(tuned, len(rest.labels))
         judged = [
@@ -159,9 +159,9 @@ class TunedLabels:
                 f"no choice of {self.name} has a finite {self.criterion} on the tuning rows"
             )
         tried = tuple(((s, g), value) for (s, g, _), value in zip(candidates, judged, strict=True))
-        return Choice(tried[int(np.nanargmax(judged))][0], tried, tuning, rest)
+        return TunedChoice(tried[int(np.nanargmax(judged))][0], tried, tuning, rest)
 
-    def _eases(self, outputs: Outputs, rest: _Rows, tuned: _Rows) -> list[_Eases]:
+    def _eases(self, outputs: Outputs, rest: _TuningRows, tuned: _TuningRows) -> list[_Eases]:
         """Ease of both parts in each way; only what the family and the criterion need."""
         grouped = self.family in ("o_lac", "o_saps")
         ways = self._ways if grouped else self._ways[: self.criterion == "t_ss"]
@@ -169,7 +169,7 @@ class TunedLabels:
         return [(rule.values(rest.x), rule.values(tuned.x)) for rule in rules]
 
     def _candidates(
-        self, tuned: _Rows, rows: int
+        self, tuned: _TuningRows, rows: int
     ) -> list[tuple[LabelScore, EaseGroups | None, int]]:
         """Scores with groups, and the place of the way in which their ease is computed."""
         randomized = self.base.score.random or self.family == "o_lac"
@@ -199,8 +199,8 @@ class TunedLabels:
         self,
         score: LabelScore,
         groups: EaseGroups | None,
-        rest: _Rows,
-        tuned: _Rows,
+        rest: _TuningRows,
+        tuned: _TuningRows,
         eases: list[_Eases],
         place: int,
     ) -> float:
@@ -228,7 +228,7 @@ class TunedLabels:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
+class _TuningRows:
     table: Table
     labels: IntArray
     x: npt.NDArray[Any]
@@ -236,7 +236,7 @@ class _Rows:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class TunedChoice:
     """What was chosen on tuning rows.
 
     Attributes
@@ -254,7 +254,7 @@ class Choice:
     best: Candidate
     tried: tuple[tuple[Candidate, float], ...]
     tuning: BoolArray
-    rest: _Rows
+    rest: _TuningRows
 
 
 @final

@@ -20,7 +20,7 @@ from howsure.inputs.source import listed
 Features = Mapping[str, npt.ArrayLike]
 
 
-class _Column(ABC):
+class _EncodedColumn(ABC):
     """One column that varies, and what it takes to encode it."""
 
     width: int
@@ -32,7 +32,7 @@ class _Column(ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Numbers(_Column):
+class _Numbers(_EncodedColumn):
     """Numbers, dates or truth values, less their mean, over their standard deviation.
 
     Both are those of the numbers over a power of two, whose squares neither overflow nor vanish.
@@ -51,7 +51,7 @@ class _Numbers(_Column):
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Labels(_Column):
+class _Labels(_EncodedColumn):
     """Labels, one 0/1 column each and one for rare labels, scaled to variance one in all."""
 
     encoder: Any
@@ -84,7 +84,7 @@ class TabularEncoder:
     columns: tuple[str, ...]
     dropped: tuple[str, ...]
     width: int
-    _fitted: tuple[_Column, ...]
+    _fitted: tuple[_EncodedColumn, ...]
 
     def transform(self, features: Features) -> FloatArray:
         """Encode a table.
@@ -184,7 +184,7 @@ def tabular_encoder(features: Features, *, rare: float = 0.01, most: int = 20) -
     check_fraction(rare, "rare")
     if isinstance(most, bool) or not isinstance(most, int) or most < 2:
         raise InputError(f"most must be a whole number of at least 2, got {most!r}")
-    fitted: dict[str, _Column] = {}
+    fitted: dict[str, _EncodedColumn] = {}
     length = None
     for name, given in features.items():
         title = f"feature {name!r}"

@@ -22,7 +22,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.pit import PitCells, Version, pit_cells
-from howsure.stats.estimate import Estimate, Noise, weighted_mean
+from howsure.stats.estimate import Estimate, NormNoise, weighted_mean
 
 if TYPE_CHECKING:
     pass
@@ -260,10 +260,10 @@ def _level_mean(expected: FloatArray, grid: FloatArray, weighting: str) -> float
     return float(expected.mean() if weighting == "uniform" else grid @ expected / grid.sum())
 
 
-def _noise(value: float, grid: FloatArray, total: float, weighting: str) -> Noise:
+def _noise(value: float, grid: FloatArray, total: float, weighting: str) -> NormNoise:
     """What chance adds to a mean of |q(p) − p|: the same mean of a Brownian bridge over √n."""
     norms = _bridge_norms(grid.tobytes(), weighting) / math.sqrt(total)
-    return Noise(norms, lambda most: value - most)
+    return NormNoise(norms, lambda most: value - most)
 
 
 @lru_cache(maxsize=32)

@@ -3,7 +3,7 @@
 from howsure.metrics.characteristic.area import Area, AreaRequest, Gain
 from howsure.metrics.characteristic.bands import Bands, bands_from_quantiles, bands_from_sd
 from howsure.metrics.characteristic.curve import CharacteristicCurve, auucc, characteristic_curve
-from howsure.metrics.characteristic.operating import Cost, OperatingPoint, SplitConformal
+from howsure.metrics.characteristic.operating import ConformalPromise, Cost, OperatingPoint
 from howsure.metrics.characteristic.reference import PerfectGain, gain_of_perfect_model
 from howsure.metrics.characteristic.resampling import (
     BootstrapCurve,
@@ -21,12 +21,12 @@ __all__ = [
     "BootstrapCurve",
     "Bootstrapped",
     "CharacteristicCurve",
+    "ConformalPromise",
     "Cost",
     "Gain",
     "OperatingPoint",
     "PerfectGain",
     "PermutationTest",
-    "SplitConformal",
     "ToolkitCurve",
     "auucc",
     "bands_from_quantiles",

@@ -18,7 +18,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitConformal:
+class ConformalPromise:
     """What a setting of the knob promises for a fresh row.
 
     The bands must come from a model that has not seen these rows, and the fresh row must be
@@ -82,7 +82,7 @@ class OperatingPoint:
     excess: float
     deficit: float
     wanted: str
-    conformal: SplitConformal
+    conformal: ConformalPromise
     reason: str = ""
 
 
@@ -195,7 +195,7 @@ def _final_slope(bands: Bands) -> float:
 
 def _conformal_for(
     bands: Bands, trace: Trace, miss_rate: float, confidence: float
-) -> SplitConformal:
+) -> ConformalPromise:
     """The split-conformal setting for a miss rate chosen beforehand."""
     reason = _no_guarantee(bands)
     if reason:
@@ -209,7 +209,7 @@ def _conformal_for(
     elif not len(found):
         reason = "the row of this rank lies on the side of a band of 0"
     if reason:
-        return SplitConformal(
+        return ConformalPromise(
             knob=math.inf,
             rank=rank,
             n=n,
@@ -219,7 +219,7 @@ def _conformal_for(
             reason=reason,
         )
     lower = float(betaincinv(rank, n + 1 - rank, 1.0 - confidence)) if rank else 0.0
-    return SplitConformal(
+    return ConformalPromise(
         knob=float(trace.knob[found[0]]),
         rank=rank,
         n=n,
@@ -229,7 +229,7 @@ def _conformal_for(
     )
 
 
-def _conformal_at(bands: Bands, trace: Trace, knob: float, confidence: float) -> SplitConformal:
+def _conformal_at(bands: Bands, trace: Trace, knob: float, confidence: float) -> ConformalPromise:
     """What a setting promises that was not chosen as a rank beforehand."""
     reason = _no_guarantee(bands)
     if math.isnan(knob):
@@ -241,7 +241,7 @@ def _conformal_at(bands: Bands, trace: Trace, knob: float, confidence: float) ->
     share = 1.0 - float(trace.axes["miss_rate"][vertex])
     margin = math.sqrt(-math.log(min(1.0 - confidence, 0.5)) / (2.0 * n))
     rank = round(share * n)
-    return SplitConformal(
+    return ConformalPromise(
         knob=knob,
         rank=rank,
         n=n,
@@ -261,9 +261,9 @@ def _no_guarantee(bands: Bands) -> str:
     return ""
 
 
-def _unknown(trace: Trace, reason: str, confidence: float) -> SplitConformal:
+def _unknown(trace: Trace, reason: str, confidence: float) -> ConformalPromise:
     nan = math.nan
-    return SplitConformal(
+    return ConformalPromise(
         knob=nan,
         rank=0,
         n=0,

@@ -1,6 +1,6 @@
 """Conditional coverage: where does coverage fail, by how much, and is it more than chance?"""
 
-from howsure.metrics.conditional.dependence import Dependence, hsic, width_correlation
+from howsure.metrics.conditional.dependence import DependenceTest, hsic, width_correlation
 from howsure.metrics.conditional.ert import ERT, ert, excess_risk
 from howsure.metrics.conditional.groups import CoverageGap, coverage_gap
 from howsure.metrics.conditional.local_pit import LocalPit, local_pit
@@ -11,7 +11,7 @@ from howsure.metrics.conditional.worst import WorstRegion, worst_region
 __all__ = [
     "ERT",
     "CoverageGap",
-    "Dependence",
+    "DependenceTest",
     "LocalPit",
     "Region",
     "Slab",

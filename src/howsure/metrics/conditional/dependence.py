@@ -37,7 +37,7 @@ _FLAT = 1e-12  # of the largest width: below it, widths differ by rounding alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dependence:
+class DependenceTest:
     """Outcome of `hsic` and of `width_correlation`.
 
     Attributes
@@ -70,7 +70,7 @@ def hsic(
     permutations: int = 999,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Dependence:
+) -> DependenceTest:
     """Hilbert–Schmidt independence criterion of width and coverage, normalised; lower is better.
 
     Sees any dependence, not only a straight one, and does not change with the units of y.
@@ -125,7 +125,7 @@ def hsic(
     """
     hit, wide, claimed, reason = _checked(covered, width, coverage, permutations)
     if reason:
-        return Dependence(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
+        return DependenceTest(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
     scale = median_gap(wide)
     factor, left_out = landmark_factor(
         RBF(0.5),
@@ -160,7 +160,7 @@ def hsic(
         p=_tail(moved, value),
         n=len(hit),
     )
-    return Dependence(estimate=estimate, region=region, bandwidth=scale, rank=factor.shape[1])
+    return DependenceTest(estimate=estimate, region=region, bandwidth=scale, rank=factor.shape[1])
 
 
 def width_correlation(
@@ -171,7 +171,7 @@ def width_correlation(
     permutations: int = 999,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Dependence:
+) -> DependenceTest:
     """Pearson's correlation of width and coverage; closer to 0 is better.
 
     Parameters
@@ -201,7 +201,7 @@ def width_correlation(
     """
     hit, wide, claimed, reason = _checked(covered, width, coverage, permutations)
     if reason:
-        return Dependence(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
+        return DependenceTest(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
     factor: FloatArray = ((wide - wide.mean()) / np.ptp(wide))[:, None]
     expected = shift_shares(claimed, float(hit.mean()))
     surplus = hit - expected
@@ -223,7 +223,7 @@ def width_correlation(
         p=_tail(moved, abs(value)),
         n=len(hit),
     )
-    return Dependence(estimate=estimate, region=region)
+    return DependenceTest(estimate=estimate, region=region)
 
 
 def median_gap(values: FloatArray) -> float:

@@ -20,7 +20,7 @@ from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.conditional import (
     ERT,
     CoverageGap,
-    Dependence,
+    DependenceTest,
     LocalPit,
     Region,
     WorstRegion,
@@ -127,9 +127,9 @@ def _ert(view: View, coverage: float) -> ERT:
 
 
 def _of_width(
-    measure: Callable[..., Dependence],
-) -> Callable[[View, float], Dependence]:
-    def make(view: View, coverage: float) -> Dependence:
+    measure: Callable[..., DependenceTest],
+) -> Callable[[View, float], DependenceTest]:
+    def make(view: View, coverage: float) -> DependenceTest:
         part = _part(view)
         hits = _hits(part, coverage)
         if part.source(("covered",), coverage) == LabelSets.kind:

@@ -30,7 +30,7 @@ _NAMES = ("rbf", "laplacian", "laplacian-squared", "polynomial")
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class KernelInputs:
     """Checked inputs and their kernel.
 
     Attributes
@@ -61,7 +61,7 @@ def choose_inputs(
     normalize: bool | None,
     dtype: str,
     grid: npt.ArrayLike | None = None,
-) -> Inputs:
+) -> KernelInputs:
     """Check reference inputs and settle their kernel.
 
     Parameters
@@ -99,7 +99,7 @@ def choose_inputs(
         points = as_rows(grid, "grid", columns=rows.shape[1], beside=rows)
         source, name = normalize_rows(points, "grid") if unit else points, "grid"
         bandwidth = "variance"
-    return Inputs(choose_kernel(kernel, bandwidth, source, name), rows, unit)
+    return KernelInputs(choose_kernel(kernel, bandwidth, source, name), rows, unit)
 
 
 def choose_kernel(kernel: KernelChoice, bandwidth: Bandwidth, rows: Array, name: str) -> Kernel:

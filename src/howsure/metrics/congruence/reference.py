@@ -14,8 +14,8 @@ from howsure.core.errors import InputError
 from howsure.metrics.congruence.beliefs import Belief
 from howsure.metrics.congruence.choices import (
     Bandwidth,
-    Inputs,
     KernelChoice,
+    KernelInputs,
     as_outputs,
     choose_inputs,
     choose_kernel,
@@ -178,7 +178,7 @@ class CongruenceReference:
         solver: SolverOptions | None = None,
     ) -> None:
         options = solver or SolverOptions()
-        self.inputs: Inputs = choose_inputs(
+        self.inputs: KernelInputs = choose_inputs(
             x, kernel, bandwidth, normalize=normalize, dtype=options.dtype
         )
         self.y: FloatArray = as_outputs(y, "y", length=len(self.inputs.rows))

@@ -17,7 +17,7 @@ from howsure.core.arrays import FloatArray
 from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
-from howsure.report.document import Cell, Column, Grid, Rows
+from howsure.report.document import Cell, Column, Grid, GridRows
 
 DATA_LIMIT = 41
 """The most rows of each line in a figure's table."""
@@ -122,7 +122,7 @@ def _swatch_kind(mark: Mark) -> str:
 def _data_grid(figure: Figure) -> Grid:
     """The figure's numbers, each line thinned to few rows, the strongest points of a map."""
     layers = [layer for layer in figure.layers if layer.mark not in {Mark.INTERVALS, Mark.TEXT}]
-    shown = _Shown(
+    shown = _ShownColumns(
         series=any(layer.series for layer in layers),
         label=any(layer.labels for layer in layers) and not figure.is_horizontal(),
         ends=any(len(layer.lower) for layer in layers),
@@ -140,11 +140,11 @@ def _data_grid(figure: Figure) -> Grid:
     notes: tuple[str, ...] = ()
     if figure.shades is not None and any(len(layer) > MAP_DATA_LIMIT for layer in layers):
         notes = (f"The {MAP_DATA_LIMIT} points with the highest {figure.shades.title}.",)
-    return Grid(title="", columns=tuple(columns), parts=(Rows(rows=tuple(rows)),), notes=notes)
+    return Grid(title="", columns=tuple(columns), parts=(GridRows(rows=tuple(rows)),), notes=notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
+class _ShownColumns:
     """Which of the columns that may be empty a figure's table shows."""
 
     series: bool
@@ -153,7 +153,7 @@ class _Shown:
     hover: tuple[str, ...]
 
 
-def _data_rows(figure: Figure, layer: Layer, shown: _Shown) -> list[tuple[Cell, ...]]:
+def _data_rows(figure: Figure, layer: Layer, shown: _ShownColumns) -> list[tuple[Cell, ...]]:
     horizontal = figure.is_horizontal()
     across = figure.x if horizontal or layer.mark is Mark.BARS else figure.y
     rows = []

@@ -47,7 +47,7 @@ class _Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _DrawnSection:
     """A section with its figures ready to be drawn, how many of its tables are shown, and what
     its fold holds in words.
     """
@@ -90,7 +90,7 @@ def render(document: Document) -> str:
     )
 
 
-def _part(section: Section, counter: Iterator[int], *, first: bool = False) -> _Part:
+def _part(section: Section, counter: Iterator[int], *, first: bool = False) -> _DrawnSection:
     """A section as its template needs it: one table is shown where nothing else is, or first."""
     choices = tuple(_choice(choice, counter) for choice in section.choices)
     choices = tuple(choice for choice in choices if choice.options)
@@ -100,7 +100,7 @@ def _part(section: Section, counter: Iterator[int], *, first: bool = False) -> _
     rest += [grid.title.partition(OF)[0] for grid in section.grids[tables:]]
     names = list(dict.fromkeys(filter(None, rest)))
     more = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
-    return _Part(section=section, choices=choices, tables=tables, more=more)
+    return _DrawnSection(section=section, choices=choices, tables=tables, more=more)
 
 
 def _choice(choice: Choice, counter: Iterator[int]) -> _Choice:

@@ -356,7 +356,7 @@ def slope_floor(bins: int) -> float:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Split:
+class RandomSplit:
     """Row numbers of both parts of one random split, and a seed for the draws of methods."""
 
     validation: IntArray
@@ -403,17 +403,19 @@ class Design:
         """Rows of the validation part."""
         return round(self.n * check_fraction(self.share, "share"))
 
-    def split(self, repeat: int) -> Split:
+    def split(self, repeat: int) -> RandomSplit:
         """The split of one repeat."""
         order = child(self.seed, "adaptivity", "split", repeat).permutation(self.n)
         draws = child(self.seed, "adaptivity", "draws", repeat)
-        return Split(
+        return RandomSplit(
             validation=np.sort(order[: self.validation_rows]),
             test=np.sort(order[self.validation_rows :]),
             seed=int(draws.integers(2**31 - 1)),
         )
 
-    def run(self, one: Callable[[str, Split], Sequence[Numbers]]) -> tuple[MethodComparison, ...]:
+    def run(
+        self, one: Callable[[str, RandomSplit], Sequence[Numbers]]
+    ) -> tuple[MethodComparison, ...]:
         """Measure every method on every split; `one` gives the numbers at each coverage."""
         shape = (len(self.coverages), self.repeats, len(self.methods), len(self.measures))
         values = np.full(shape, np.nan)

@@ -37,7 +37,7 @@ from howsure_studies.adaptivity.comparison import (
     MethodComparison,
     Numbers,
     Predict,
-    Split,
+    RandomSplit,
     Subject,
     chosen,
     eases_of,
@@ -331,7 +331,7 @@ def compare_intervals(
     known = np.column_stack((task.mean, task.sd, task.ease))
     made = _Maker(design.coverages, groups, clip, difficulty)
 
-    def rows_of(name: str, split: Split) -> tuple[Method, FloatArray, FloatArray, FloatArray]:
+    def rows_of(name: str, split: RandomSplit) -> tuple[Method, FloatArray, FloatArray, FloatArray]:
         """A method, its rows and outcomes to fit, and its rows of the test part."""
         x = task.x if name == "SSCP" or (own and name in own) else known
         held, y, new = x[split.validation], task.y[split.validation], x[split.test]
@@ -341,7 +341,7 @@ def compare_intervals(
             return own[name], held, y, new
         return made.sscp(task, split) if name == "SSCP" else made.named(name), held, y, new
 
-    def one(name: str, split: Split) -> list[Numbers]:
+    def one(name: str, split: RandomSplit) -> list[Numbers]:
         method, x, y, new = rows_of(name, split)
         predicted = method.fit(x, y, child(split.seed, "adaptivity", name)).predict(new).outcome
         cells = EaseCells(task.ease[split.test], bins)
@@ -412,7 +412,7 @@ class _Maker(Checked):
             rank="pac" if name.endswith("PAC") else "conformal",
         )
 
-    def sscp(self, task: Regressed, split: Split) -> Method:
+    def sscp(self, task: Regressed, split: RandomSplit) -> Method:
         """The model itself, with residuals learnt from half of the validation rows."""
         model = self.difficulty
         if model is None:

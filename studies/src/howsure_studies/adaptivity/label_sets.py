@@ -52,7 +52,7 @@ from howsure_studies.adaptivity.comparison import (
     MethodComparison,
     Numbers,
     Predict,
-    Split,
+    RandomSplit,
     Subject,
     chosen,
     eases_of,
@@ -568,7 +568,7 @@ def compare_label_sets(
     )
     sets_of, rank = _Sets(task, own, tuning, bins), task.rank
 
-    def one(name: str, split: Split) -> list[Numbers]:
+    def one(name: str, split: RandomSplit) -> list[Numbers]:
         cells = EaseCells(task.ease[split.test], bins)
         found: list[Numbers] = []
         for coverage in design.coverages:
@@ -623,15 +623,15 @@ class _Sets:
         self.columns = np.column_stack((task.probabilities, *task.eases.values()))
         groups = tuple(EaseColumn(classes + place) for place in range(len(task.eases)))
         self.tuning = replace(tuning, groups=groups, evaluation_bins=bins)
-        self.model = _First(classes)
+        self.model = _FirstColumns(classes)
 
-    def __call__(self, name: str, coverage: float, split: Split) -> LabelSets:
+    def __call__(self, name: str, coverage: float, split: RandomSplit) -> LabelSets:
         method, x = self._ready(name, coverage, split)
         learnt = method.calibrate(x[split.validation], self.task.y[split.validation])
         shape = len(split.test), self.task.probabilities.shape[1]
         return LabelSets(_members(learnt.predict(x[split.test]), shape, name), coverage)
 
-    def _ready(self, name: str, coverage: float, split: Split) -> tuple[Any, FloatArray]:
+    def _ready(self, name: str, coverage: float, split: RandomSplit) -> tuple[Any, FloatArray]:
         """A method, and the rows that it reads."""
         own = self.own.get(name)
         if own is not None:
@@ -736,7 +736,7 @@ def label_method(label: str, entry: Mapping[str, Any]) -> LabelMethod | None:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _First:
+class _FirstColumns:
     """The first columns: probabilities that stand before the eases."""
 
     columns: int

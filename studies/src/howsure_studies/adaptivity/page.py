@@ -28,7 +28,7 @@ from howsure.report.document import (
     Document,
     GlossaryEntry,
     Grid,
-    Rows,
+    GridRows,
     Section,
     Tone,
     VerdictLine,
@@ -288,7 +288,9 @@ def _average_section(title: str, parts: list[list[MethodComparison]], wanted: fl
                 cells.append(number_cell(float(value), small))
             rows.append(tuple(cells))
         level = formats.level(some[0].coverage)
-        shown.append(Rows(title=f"Nominal {level}, {counted(len(some), 'task')}", rows=tuple(rows)))
+        shown.append(
+            GridRows(title=f"Nominal {level}, {counted(len(some), 'task')}", rows=tuple(rows))
+        )
     grid = Grid(
         title="Averages over tasks",
         columns=(
@@ -380,7 +382,7 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
             *(Column(title=str(place), numeric=True) for place in places),
             Column(title="Average", numeric=True),
         ),
-        parts=(Rows(rows=tuple(rows)),),
+        parts=(GridRows(rows=tuple(rows)),),
         notes=(
             "Property 1: of two random subsets the harder one has the larger sets. Ranks are by "
             "the size of Spearman's correlation with the share of pairs for which it holds.",
@@ -396,7 +398,7 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
             Column(title="At most about", numeric=True),
         ),
         parts=(
-            Rows(
+            GridRows(
                 rows=tuple(
                     (
                         *(Cell(text=check.task), Cell(text=check.method)),
@@ -499,7 +501,7 @@ def _medians(found: Sequence[MethodComparison]) -> Grid:
                 small = f"rank {shared[measure][place]}" if measure in shared else ""
                 cells.append(number_cell(float(values[place]), small))
             rows.append(tuple(cells))
-        parts.append(Rows(title=_heading(result, found), rows=tuple(rows)))
+        parts.append(GridRows(title=_heading(result, found), rows=tuple(rows)))
     missing = sorted({f"{m}: {why}." for r in found for (m, _), why in r.reasons.items()})
     notes = (
         "Medians over the splits. Small: a shared rank, 1 + the number of methods that are "

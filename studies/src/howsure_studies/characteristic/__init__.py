@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from howsure_studies.characteristic.models import QuantileBoosting as QuantileBoosting
     from howsure_studies.characteristic.page import characteristic_report as characteristic_report
     from howsure_studies.characteristic.study import CharacteristicStudy as CharacteristicStudy
-    from howsure_studies.characteristic.worlds import Split as Split
+    from howsure_studies.characteristic.worlds import TrainTest as TrainTest
     from howsure_studies.characteristic.worlds import gap as gap
     from howsure_studies.characteristic.worlds import read_traffic as read_traffic
 
@@ -31,7 +31,7 @@ _HOMES = {
     "models": "BaggedNetworks BayesianNetwork ErrorModel QuantileBoosting",
     "page": "characteristic_report",
     "study": "CharacteristicStudy",
-    "worlds": "Split gap read_traffic",
+    "worlds": "TrainTest gap read_traffic",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -244,12 +244,12 @@ class QuantileBoosting(Method):
         levels = np.array([0.5 - 0.5 * self.coverage, 0.5, 0.5 + 0.5 * self.coverage])
         state = _whole(rng)
         trained = [_boosted("quantile", self, state, quantile=level).fit(x, y) for level in levels]
-        return _Levels(tuple(trained), levels, self.centred)
+        return _FittedLevels(tuple(trained), levels, self.centred)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Levels(Fitted):
+class _FittedLevels(Fitted):
     trained: tuple[Any, ...]
     levels: FloatArray
     centred: bool

@@ -22,7 +22,7 @@ from howsure.report.document import (
     Document,
     GlossaryEntry,
     Grid,
-    Rows,
+    GridRows,
     Section,
     Tone,
     VerdictLine,
@@ -380,7 +380,7 @@ def _gains(found: Sequence[MethodResult], seeds: int) -> Grid:
         "The paper names two readings of a partial area alike: under the curve, and to its left.",
     )
     return Grid(
-        title="Areas and gains", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=notes
+        title="Areas and gains", columns=columns, parts=(GridRows(rows=tuple(rows)),), notes=notes
     )
 
 
@@ -449,7 +449,10 @@ def _beside_published(found: Sequence[MethodResult]) -> Grid | None:
     )
     notes = (_PATTERN, *missed, f"Not reached to the digit, as {_UNTOLD[problem]}.")
     return Grid(
-        title="Beside the published", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=notes
+        title="Beside the published",
+        columns=columns,
+        parts=(GridRows(rows=tuple(rows)),),
+        notes=notes,
     )
 
 
@@ -492,7 +495,7 @@ def _points(found: Sequence[MethodResult], seeds: int) -> Grid:
     return Grid(
         title="Operating points",
         columns=tuple(columns),
-        parts=(Rows(rows=tuple(rows)),),
+        parts=(GridRows(rows=tuple(rows)),),
         notes=tuple(notes),
     )
 
@@ -522,7 +525,7 @@ def _axes(found: Sequence[MethodResult]) -> Grid:
     return Grid(
         title="On other axes",
         columns=tuple(columns),
-        parts=(Rows(rows=tuple(rows)),),
+        parts=(GridRows(rows=tuple(rows)),),
         notes=notes,
     )
 
@@ -561,7 +564,7 @@ def _tests(pairs: Sequence[PairTest], seeds: int) -> Grid:
     )
     notes = (told, "Gains, and their p, are of the areas to the left of the curve.")
     return Grid(
-        title="Methods compared", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=notes
+        title="Methods compared", columns=columns, parts=(GridRows(rows=tuple(rows)),), notes=notes
     )
 
 

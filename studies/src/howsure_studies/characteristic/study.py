@@ -41,7 +41,7 @@ _COVERAGES: Final = (0.9,)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options(Measuring):
+class _CharacteristicOptions(Measuring):
     """Options of a plan of this study, with their defaults."""
 
     n_train: Count | None = None
@@ -73,7 +73,7 @@ class CharacteristicStudy(Study):
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Every world, method and seed."""
-        options = plain(plan.read(_Options))
+        options = plain(plan.read(_CharacteristicOptions))
         made = {label: make_method(label, e, _COVERAGES) for label, e in plan.methods.items()}
         found = []
         for world, entry in plan.worlds.items():
@@ -96,7 +96,7 @@ class CharacteristicStudy(Study):
         """Fit the method, and measure the bands of the test rows."""
         told = trial.identity
         seed = told["seed"]
-        options = _Options(**told["options"])
+        options = _CharacteristicOptions(**told["options"])
         rows = split_of(
             told["world"],
             trial.context["files"],

@@ -37,7 +37,7 @@ _LAGS: Final = (24, 48, 168, 336)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Split:
+class TrainTest:
     """Training rows and test rows.
 
     Attributes
@@ -71,7 +71,7 @@ class Split:
     __repr__ = brief_repr
 
 
-def gap(seed: int, *, n_train: int = 80, n_test: int = 2_000) -> Split:
+def gap(seed: int, *, n_train: int = 80, n_test: int = 2_000) -> TrainTest:
     """cos 2x with normal noise of sd 0.1: trained on 1 ≤ |x| ≤ 4, tested on −4 ≤ x ≤ 4.
 
     The highest point of the function lies in the gap, where no training row shows it. The paper
@@ -98,7 +98,7 @@ def gap(seed: int, *, n_train: int = 80, n_test: int = 2_000) -> Split:
     x = rng.uniform(1.0, 4.0, n_train) * rng.choice([-1.0, 1.0], n_train)
     x_test = rng.uniform(-4.0, 4.0, n_test)
     y, y_test = (np.cos(2.0 * at) + _NOISE * rng.normal(size=len(at)) for at in (x, x_test))
-    return Split(
+    return TrainTest(
         x=x[:, None],
         y=y,
         x_test=x_test[:, None],
@@ -109,7 +109,7 @@ def gap(seed: int, *, n_train: int = 80, n_test: int = 2_000) -> Split:
     )
 
 
-def read_traffic(folder: Path, every: int = 1) -> Split:
+def read_traffic(folder: Path, every: int = 1) -> TrainTest:
     """Hours of Metro Interstate Traffic Volume (UCI 492): trained to 2016, tested on 2017 and 2018.
 
     Inputs are hour, weekday, day of the year, holiday, the weather of the hour (column 8: its
@@ -158,7 +158,7 @@ def read_traffic(folder: Path, every: int = 1) -> Split:
     x = np.stack(parts, axis=1).astype(np.float64)
     old = hour < _BEGIN
     train, late = np.flatnonzero(old)[:: check_whole(every, "every")], hour[~old]
-    return Split(
+    return TrainTest(
         x=x[train],
         y=y[train],
         x_test=x[~old],
@@ -206,7 +206,7 @@ def split_of(
     seed: int,
     n_train: int | None,
     n_test: int | None,
-) -> Split:
+) -> TrainTest:
     """The rows of a world under a seed; a real table is split at random, one row in five tests.
 
     Raises
@@ -229,7 +229,7 @@ def split_of(
     train = world.training_set(seed, 0, n_train, n_test=n_test)
     test = world.test_set(seed, n_test)
     alone = world.dimension == 1
-    return Split(
+    return TrainTest(
         x=train.x,
         y=train.y,
         x_test=test.x,
@@ -239,5 +239,5 @@ def split_of(
     )
 
 
-def _hash(rows: Split) -> str:
+def _hash(rows: TrainTest) -> str:
     return numbers_hash(rows.x, rows.y, rows.x_test, rows.y_test)

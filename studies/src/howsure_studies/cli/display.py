@@ -25,9 +25,9 @@ from howsure.cli.entry import Interrupted
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import cut_text
 from howsure_studies.engine import (
-    Monitor,
     Outcome,
     Plan,
+    RunListener,
     RunSummary,
     Store,
     Survey,
@@ -42,7 +42,7 @@ _PARTS: Final = "failed parts"
 _STATES: Final = ("done", "failed", "damaged", "at work", "missing", _PARTS)
 
 
-class Bars(Monitor):
+class Bars(RunListener):
     """Bars on stderr: trials, and the steps of the trial at hand."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ def run_shown(plan: Plan, store: Store, **options: Any) -> RunSummary:
 def print_status(console: Console, survey: Survey) -> None:
     """How many trials of each world, method and other label are in which state, and why."""
     from howsure.cli.show import show_grid
-    from howsure.report.document import Cell, Column, Grid, Rows
+    from howsure.report.document import Cell, Column, Grid, GridRows
 
     given = dict.fromkeys(key for trial, _ in survey.entries for key in trial.labels)
     keys = sorted(given, key=lambda key: (key != "world", key == "method"))
@@ -136,7 +136,7 @@ def print_status(console: Console, survey: Survey) -> None:
         for place, states in counts.items()
     )
     columns = (*(Column(title=k) for k in keys), *(Column(title=s, numeric=True) for s in shown))
-    show_grid(console, Grid(title="", columns=columns, parts=(Rows(rows=rows),)))
+    show_grid(console, Grid(title="", columns=columns, parts=(GridRows(rows=rows),)))
     for trial, entry in survey.not_done():
         why = entry.problem
         if entry.failure is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from howsure_studies.congruence.result import CongruenceStudies as CongruenceStudies
     from howsure_studies.congruence.result import all_runs as all_runs
     from howsure_studies.congruence.study import CongruenceStudy as CongruenceStudy
-    from howsure_studies.congruence.study import Options as Options
+    from howsure_studies.congruence.study import CongruenceStudyOptions as CongruenceStudyOptions
     from howsure_studies.congruence.worlds import CongruenceTask as CongruenceTask
     from howsure_studies.congruence.worlds import wave_task as wave_task
 
@@ -33,7 +33,7 @@ _HOMES = {
     "page": "congruence_report",
     "published": "Published published_numbers published_reliability",
     "result": "CongruenceResult CongruenceRun CongruenceStudies all_runs",
-    "study": "CongruenceStudy Options",
+    "study": "CongruenceStudy CongruenceStudyOptions",
     "worlds": "CongruenceTask wave_task",
 }
 

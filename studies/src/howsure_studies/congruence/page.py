@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
-from howsure.report.document import Cell, Column, Document, Grid, Rows, Section, Tone
+from howsure.report.document import Cell, Column, Document, Grid, GridRows, Section, Tone
 from howsure.report.grids import number_cell, share_cell, sort_key
 from howsure_studies.congruence.figures import (
     cce_figure,
@@ -45,8 +45,8 @@ from howsure_studies.congruence.sentences import (
     CORRECT,
     GLOSSARY,
     Found,
+    TaskExperiments,
     Verdict,
-    World,
     diagnosis_line,
     ece_lines,
     headline,
@@ -71,15 +71,17 @@ _STATES: Final[Mapping[Verdict, tuple[Tone, str]]] = {
 }
 
 
-def grid_of(title: str, titles: Sequence[str], parts: Iterable[Rows], notes: Sequence[str]) -> Grid:
+def grid_of(
+    title: str, titles: Sequence[str], parts: Iterable[GridRows], notes: Sequence[str]
+) -> Grid:
     """A table of numbers whose first column is of words."""
     columns = (Column(title=titles[0]), *(Column(title=t, numeric=True) for t in titles[1:]))
     return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(notes))
 
 
-def part_of(rows: Iterable[Sequence[Cell]], title: str = "") -> Rows:
+def part_of(rows: Iterable[Sequence[Cell]], title: str = "") -> GridRows:
     """Rows under a title."""
-    return Rows(title=title, rows=tuple(map(tuple, rows)))
+    return GridRows(title=title, rows=tuple(map(tuple, rows)))
 
 
 def by_model(items: Sequence[T]) -> dict[str, list[T]]:
@@ -90,7 +92,7 @@ def by_model(items: Sequence[T]) -> dict[str, list[T]]:
     return found
 
 
-def models_grid(world: World, found: Sequence[Found]) -> Grid | None:
+def models_grid(world: TaskExperiments, found: Sequence[Found]) -> Grid | None:
     """Measures of every model."""
     if not found:
         return None
@@ -165,7 +167,7 @@ def published_rows(found: Sequence[Found]) -> dict[tuple[str, str], dict[str, An
     return rows
 
 
-def published_table(worlds: Sequence[World]) -> Table | None:
+def published_table(worlds: Sequence[TaskExperiments]) -> Table | None:
     """Numbers of the paper beside ours as a table; None where it prints none of these."""
     rows = [row for world in worlds for row in published_rows(world.found).values()]
     return (
@@ -241,7 +243,7 @@ def trends_grid(result: MonotonicityResult) -> Grid:
     return grid_of("Perturbed data", titles, parts, notes)
 
 
-def rejected_grid(world: World) -> Grid | None:
+def rejected_grid(world: TaskExperiments) -> Grid | None:
     """Losses of the rows kept, and gains with p."""
     if not world.rejections:
         return None
@@ -270,7 +272,7 @@ def rejected_grid(world: World) -> Grid | None:
     return grid_of("Rejection", titles, parts, notes)
 
 
-def diagnosed_grid(world: World) -> Grid | None:
+def diagnosed_grid(world: TaskExperiments) -> Grid | None:
     """Correlations of CCE and NLL with the true error."""
     rows = [
         [
@@ -293,7 +295,7 @@ def diagnosed_grid(world: World) -> Grid | None:
     return grid_of("Diagnosis without labels", titles, [part_of(rows)], notes)
 
 
-def outliers_grid(world: World) -> Grid | None:
+def outliers_grid(world: TaskExperiments) -> Grid | None:
     """Relative changes as rows are perturbed, means over sets of data."""
     found: dict[tuple[str, int], dict[str, list[list[float]]]] = {}
     for one in world.robustness:
@@ -356,7 +358,7 @@ def _decimals(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
-def opening(worlds: Sequence[World]) -> Section:
+def opening(worlds: Sequence[TaskExperiments]) -> Section:
     """CCE of every model on every task, by that of a correctly specified one."""
     states: dict[str, dict[str, Cell]] = {}
     for one in (one for world in worlds for one in world.found if not one.is_truth):
@@ -371,7 +373,7 @@ def opening(worlds: Sequence[World]) -> Section:
     return Section(title="", grids=(grid,), choices=choice_of("Task", options))
 
 
-def task_section(world: World, places: Mapping[str, int]) -> Section:
+def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
     """Everything of one task."""
     first, found = world.studies[0], world.found
     seeds = _seed_note(world)
@@ -408,7 +410,7 @@ def task_section(world: World, places: Mapping[str, int]) -> Section:
     )
 
 
-def reliability_of(worlds: Sequence[World]) -> Reliability | None:
+def reliability_of(worlds: Sequence[TaskExperiments]) -> Reliability | None:
     """Coefficients of variation of all models; None without bootstrap samples."""
     runs = tuple(
         replace(run, task=f"{world.name}, seed {run.seed}" if world.several else world.name)
@@ -422,7 +424,7 @@ def reliability_of(worlds: Sequence[World]) -> Reliability | None:
         return None
 
 
-def reliability_section(found: Reliability, worlds: Sequence[World]) -> Section:
+def reliability_section(found: Reliability, worlds: Sequence[TaskExperiments]) -> Section:
     """How much CCE and ECE vary from sample to sample, over all tasks, beside the published."""
     theirs = published_reliability()
     rows = [
@@ -457,7 +459,7 @@ def _welch(found: Reliability) -> list[Cell]:
     ]
 
 
-def _facts(world: World) -> dict[str, str]:
+def _facts(world: TaskExperiments) -> dict[str, str]:
     first, result = world.studies[0], world.result
     sizes = sorted({run.n for run in result.runs})
     draws, sets = (result.options.get(name) for name in ("draws", "samplings"))
@@ -473,7 +475,7 @@ def _facts(world: World) -> dict[str, str]:
     return {name: fact for name, fact in told.items() if fact}
 
 
-def _seed_note(world: World) -> str:
+def _seed_note(world: TaskExperiments) -> str:
     return f"Of {len(world.studies)} sets of data, the first that has it." if world.several else ""
 
 
@@ -515,7 +517,9 @@ def congruence_report(
     """
     if not results or not all(results.values()):
         raise InputError("results must hold at least one set of studies for each task, got none")
-    worlds = [World(name=str(name), studies=tuple(held)) for name, held in results.items()]
+    worlds = [
+        TaskExperiments(name=str(name), studies=tuple(held)) for name, held in results.items()
+    ]
     models = list(dict.fromkeys(name for world in worlds for name in world.result.models))
     places = colours_of(models)
     varied = reliability_of(worlds)
@@ -549,7 +553,7 @@ def congruence_report(
     )
 
 
-def _curves(world: World) -> list[Curve]:
+def _curves(world: TaskExperiments) -> list[Curve]:
     """What the page draws as lines, named by task and set of data."""
     found = []
     for part in world.studies:

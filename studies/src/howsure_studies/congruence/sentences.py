@@ -1,7 +1,7 @@
 """What a page on congruence says: which models are wrong, where, and whether ECE detects it.
 
-`Found` is what was found of one model on one task, `World` all of a task; each value is computed
-once, and sentences, tables and figures read it there.
+`Found` is what was found of one model on one task, `TaskExperiments` all of a task; each value is
+computed once, and sentences, tables and figures read it there.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _error(runs: Sequence[CongruenceRun]) -> float:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class World:
+class TaskExperiments:
     """All experiments of one task, by the plan's name; `studies` holds one a set of data."""
 
     name: str

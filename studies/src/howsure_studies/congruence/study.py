@@ -120,7 +120,7 @@ def _space(value: str, name: str) -> str:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(Checked):
+class CongruenceStudyOptions(Checked):
     """Options with their defaults; those of `CongruenceMeasure` and `TRAINING` stand among them.
 
     Attributes
@@ -198,7 +198,7 @@ class Options(Checked):
     network: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, plan: Plan, world: str | None = None) -> Options:
+    def of(cls, plan: Plan, world: str | None = None) -> CongruenceStudyOptions:
         """Check those of a plan, or of one of its worlds."""
         for key in plan.options:
             check_known(key, NAMES, "option of study 'congruence'")
@@ -227,7 +227,7 @@ class Options(Checked):
         return {"studies": sorted(self.studies), **{name: told[name] for name in names}}
 
 
-NAMES: Final = (*(n for n in option_names(Options) if n != "training"), *TRAINING)
+NAMES: Final = (*(n for n in option_names(CongruenceStudyOptions) if n != "training"), *TRAINING)
 """All options that a plan or a world may set."""
 COVERAGES: Final = (0.9,)
 """For methods that fix theirs when they are made; such methods give no distribution of y."""
@@ -245,7 +245,7 @@ def run_studies(trial: Trial) -> TrialOutput:
     """Fit the methods of a trial once, and do all its experiments with them."""
     told = trial.identity
     task = make_task(told["world"], trial.context["files"])
-    options, seed = Options(**told["options"]), told["seed"]
+    options, seed = CongruenceStudyOptions(**told["options"]), told["seed"]
     methods = {
         label: _on(task, make_method(label, entry, COVERAGES), told["world"])
         for label, entry in trial.context["methods"].items()
@@ -300,7 +300,7 @@ def image_fit(method: ImageNetwork, task: CongruenceTask, label: str, seed: int)
 
 
 def model_studies(
-    task: CongruenceTask, label: str, fit: Fitted, options: Options, seed: int
+    task: CongruenceTask, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int
 ) -> CongruenceStudies:
     """All experiments with one fitted model; what has no answer is left out, with a note."""
     notes: list[str] = []
@@ -427,7 +427,7 @@ class CongruenceStudy(Study):
     Single networks with heads train as one batch, in one trial a world and seed; every other
     method is a trial of its own. So a head more means that the heads of a world are trained
     again, and no other method. Labels of methods seed their draws, and are part of a trial's
-    identity. Options of a plan are those of `Options`.
+    identity. Options of a plan are those of `CongruenceStudyOptions`.
     """
 
     __slots__ = ()
@@ -440,7 +440,7 @@ class CongruenceStudy(Study):
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """World by world and seed by seed: the truth, heads together, and other methods."""
-        Options.of(plan)
+        CongruenceStudyOptions.of(plan)
         if TRUTH in plan.methods:
             raise InputError(f"a method must not be called {TRUTH!r}, the world's own distribution")
         found = [
@@ -482,7 +482,7 @@ class CongruenceStudy(Study):
         return congruence_report(combined.results, facts=facts, command=command)
 
     def _of_world(self, plan: Plan, label: str, seed: int) -> Iterator[Trial]:
-        options, world = Options.of(plan, label), _world(plan, label, seed)
+        options, world = CongruenceStudyOptions.of(plan, label), _world(plan, label, seed)
         pictured = is_pictured(world[0])
         _check_encoder(options.embedding, label, pictured=pictured)
         chosen = {
@@ -494,7 +494,7 @@ class CongruenceStudy(Study):
         groups = [{method: made} for method, made in chosen.items() if method not in batch]
         known = is_simulated(world[0]) and options.embedding != "features"
         if known and options.truth and "correctness" in options.studies:
-            plain = Options(
+            plain = CongruenceStudyOptions(
                 studies=("correctness",),
                 reference=options.reference,
                 embedding=options.embedding,
@@ -505,7 +505,12 @@ class CongruenceStudy(Study):
             yield self._trial(label, world, group, options, seed)
 
     def _trial(
-        self, label: str, world: _World, group: Mapping[str, _Chosen], options: Options, seed: int
+        self,
+        label: str,
+        world: _World,
+        group: Mapping[str, _Chosen],
+        options: CongruenceStudyOptions,
+        seed: int,
     ) -> Trial:
         identity, files = world
         methods = {k: method_identity(made, entry) for k, (made, entry) in group.items()}
@@ -545,11 +550,11 @@ def _check_encoder(embedding: str, label: str, *, pictured: bool) -> None:
 
 def _world(plan: Plan, label: str, seed: int) -> _World:
     entry = {key: value for key, value in plan.worlds[label].items() if key not in NAMES}
-    components = Options.of(plan, label).components
+    components = CongruenceStudyOptions.of(plan, label).components
     return task_identity(label, entry, plan.folder, seed=seed, components=components)
 
 
-def _methods(plan: Plan, options: Options, *, images: bool) -> dict[str, _Chosen]:
+def _methods(plan: Plan, options: CongruenceStudyOptions, *, images: bool) -> dict[str, _Chosen]:
     """The methods that are meant; heads take what the plan says of all of them."""
     pictured = None if options.network is None or not images else dict(options.network)
     found: dict[str, _Chosen] = {}
@@ -586,7 +591,7 @@ def _present(plan: Plan) -> list[str]:
             _world(plan, label, plan.seeds[0])
             there.append(label)
         except DataNotFoundError as error:
-            if Options.of(plan, label).absent == "error":
+            if CongruenceStudyOptions.of(plan, label).absent == "error":
                 raise
             lost[label] = error
     if not there:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from howsure.core.convert import packed, unpacked
 from howsure.core.lazy import exporting
-from howsure_studies.engine.executor import Monitor
+from howsure_studies.engine.executor import RunListener
 from howsure_studies.engine.plan import Plan, load_plan, plan_names, studies, toml_value
 from howsure_studies.engine.running import RunSummary, Survey, combined, run, survey
 from howsure_studies.engine.store import (
@@ -25,7 +25,7 @@ from howsure_studies.engine.trials import Outcome, provenance
 
 if TYPE_CHECKING:
     from howsure_studies.engine.comparison import Comparison as Comparison
-    from howsure_studies.engine.comparison import Spread as Spread
+    from howsure_studies.engine.comparison import RunVariance as RunVariance
     from howsure_studies.engine.comparison import columns_of as columns_of
     from howsure_studies.engine.comparison import crossed_spread as crossed_spread
     from howsure_studies.engine.comparison import side_by_side as side_by_side
@@ -53,12 +53,12 @@ __all__ = [
     "Combined",
     "Comparison",
     "DamagedError",
-    "Monitor",
     "Outcome",
     "OutputError",
     "Plan",
+    "RunListener",
     "RunSummary",
-    "Spread",
+    "RunVariance",
     "Status",
     "Store",
     "Study",
@@ -107,7 +107,7 @@ __all__ = [
 ]
 
 _LATE = {
-    "comparison": "Comparison Spread columns_of crossed_spread side_by_side",
+    "comparison": "Comparison RunVariance columns_of crossed_spread side_by_side",
     "entries": (
         "absolute check_options complete_numbers make_method make_world method_identity noise_of "
         "numbers_hash table_data world_identity"

@@ -15,7 +15,7 @@ from typing import Any, Final, final
 from howsure._version import __version__
 from howsure.core.cluster import TIMEOUT, connected, killed_worker, submitted
 from howsure.core.errors import HowsureError, InputError, error_line
-from howsure_studies.engine.executor import KILLED, Executor, Lost, Monitor, in_time
+from howsure_studies.engine.executor import KILLED, Executor, Lost, RunListener, in_time
 from howsure_studies.engine.store import Store
 from howsure_studies.engine.trials import Call, Outcome, work
 
@@ -47,7 +47,7 @@ class Cluster(Executor):
         scheduler: str,
         store: Store,
         run: str,
-        monitor: Monitor,
+        monitor: RunListener,
         limit: float | None = None,
         client: Any = None,
     ) -> None:

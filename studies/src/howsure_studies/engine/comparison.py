@@ -25,7 +25,7 @@ _Z: Final = 1.959964  # two-sided 95 %
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class MethodNumber:
     """One method's number.
 
     Attributes
@@ -69,7 +69,7 @@ class Comparison:
     coverage: float
     direction: Direction
     target: float
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, MethodNumber]
     best: tuple[str, ...]
 
 
@@ -118,7 +118,7 @@ def _compared(
     key: tuple[str, str, float | None], rows: Sequence[Mapping[str, Any]], *, many: bool
 ) -> Comparison:
     cells = {
-        f"{row['method']}, seed {row['seed']}" if many else row["method"]: Cell(
+        f"{row['method']}, seed {row['seed']}" if many else row["method"]: MethodNumber(
             value=row["value"], standard_error=row["standard_error"], reason=row["reason"]
         )
         for row in rows
@@ -135,7 +135,9 @@ def _compared(
     )
 
 
-def _best(cells: Mapping[str, Cell], direction: Direction, target: float) -> tuple[str, ...]:
+def _best(
+    cells: Mapping[str, MethodNumber], direction: Direction, target: float
+) -> tuple[str, ...]:
     costs = {name: _cost(cell.value, direction, target) for name, cell in cells.items()}
     known = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
     if not known:
@@ -161,7 +163,7 @@ def _cost(value: float, direction: Direction, target: float) -> float:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class RunVariance:
     """Variance of a mean over runs, by where it comes from, and the interval that follows.
 
     Attributes
@@ -236,7 +238,7 @@ def crossed_spread(
     rows: Sequence[FloatArray],
     calibration: Sequence[FloatArray],
     degrees: float = math.inf,
-) -> Spread:
+) -> RunVariance:
     """Variance of the mean of runs that meet the same rows.
 
     Parameters
@@ -278,7 +280,7 @@ def crossed_spread(
     total = sum(part for part, _ in parts)
     below = sum(part * part / most for part, most in parts if part > 0.0 and most > 0.0)
     free = total * total / below if below > 0.0 else math.inf
-    return Spread(models=models, rows=parts[1][0], calibration=parts[2][0], degrees=free)
+    return RunVariance(models=models, rows=parts[1][0], calibration=parts[2][0], degrees=free)
 
 
 def _common(influences: Sequence[FloatArray]) -> float:

@@ -33,7 +33,7 @@ KILLED: Final = TrialError(
 _HERE: Final = threading.local()  # of each thread of a cluster's worker
 
 
-class Monitor:
+class RunListener:
     """Hears how a run goes; this one does nothing with it."""
 
     def sources(self, told: str) -> None:
@@ -90,7 +90,7 @@ def outcomes(
     executor: Executor,
     calls: Mapping[str, Call],
     store: Store,
-    monitor: Monitor,
+    monitor: RunListener,
 ) -> Iterator[Outcome]:
     """Every trial's outcome, once each; a trial is handed out when those it needs have ended.
 

@@ -22,8 +22,8 @@ from howsure.report.document import (
     Column,
     Document,
     Grid,
+    GridRows,
     Option,
-    Rows,
     Section,
     Tone,
     VerdictLine,
@@ -113,7 +113,7 @@ def overview(
     return Grid(
         title=title,
         columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
-        parts=(Rows(rows=tuple(shown)),),
+        parts=(GridRows(rows=tuple(shown)),),
         notes=(*notes, *([f"{marks}."] if marks else [])),
     )
 
@@ -187,7 +187,7 @@ def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
     )
     titles = (*methods, *(("perfect",) if known else ()))
     columns = (Column(title="Measure"), *(Column(title=title, numeric=True) for title in titles))
-    return Grid(title="", columns=columns, parts=(Rows(rows=shown),))
+    return Grid(title="", columns=columns, parts=(GridRows(rows=shown),))
 
 
 def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
@@ -200,7 +200,7 @@ def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
     shown = [(Cell(text=name), *(_cell(row, name) for row in rows)) for name in methods]
     if any(not math.isnan(row.target) for row in rows):
         shown.append((Cell(text="perfect"), *(number_cell(row.target) for row in rows)))
-    return Grid(title="", columns=tuple(columns), parts=(Rows(rows=tuple(shown)),))
+    return Grid(title="", columns=tuple(columns), parts=(GridRows(rows=tuple(shown)),))
 
 
 def _at(row: Comparison) -> str:

@@ -20,7 +20,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import listening
 from howsure.core.registry import NotImportedError, importing_nothing
 from howsure_studies.engine.cluster import Cluster
-from howsure_studies.engine.executor import Executor, Here, Monitor, Processes, outcomes
+from howsure_studies.engine.executor import Executor, Here, Processes, RunListener, outcomes
 from howsure_studies.engine.plan import Plan
 from howsure_studies.engine.shipped import grouped, shipped
 from howsure_studies.engine.store import Store, TrialEntry
@@ -67,7 +67,7 @@ def run(
     trial_timeout: float | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
-    monitor: Monitor | None = None,
+    monitor: RunListener | None = None,
 ) -> RunSummary:
     """Run the trials of a plan that are not in the store; what is done is left alone.
 
@@ -137,7 +137,7 @@ def run(
     every = {trial.address: trial for trial in trials}
     _check_needs(every)
     told = sources_of(every.values())
-    listener, monitor = (None, Monitor()) if monitor is None else (monitor.within, monitor)
+    listener, monitor = (None, RunListener()) if monitor is None else (monitor.within, monitor)
     if told:
         monitor.sources(told)
     store.sweep()
@@ -183,7 +183,7 @@ def _executor(
     scheduler: str | None,
     store: Store,
     token: str,
-    monitor: Monitor,
+    monitor: RunListener,
     limit: float | None,
 ) -> Executor:
     if scheduler is not None:

@@ -71,7 +71,7 @@ class LinearT(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line(Fitted):
-    columns: Columns
+    columns: StandardizedColumns
     center: float
     basis: FloatArray
     slopes: FloatArray
@@ -147,7 +147,7 @@ class BayesianRidge(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ridge(Fitted):
-    columns: Columns
+    columns: StandardizedColumns
     center: float
     unit: float
     model: Any
@@ -168,7 +168,7 @@ class _Ridge(Fitted):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class StandardizedColumns:
     """How columns are standardised: (x − center)/unit."""
 
     center: FloatArray
@@ -179,9 +179,9 @@ class Columns:
         return np.asarray((x - self.center) / self.unit)
 
 
-def _standardised(x: FloatArray, *, centred: bool) -> Columns:
+def _standardised(x: FloatArray, *, centred: bool) -> StandardizedColumns:
     """Mean and standard deviation of each column; a column without spread keeps its unit."""
     center = x.mean(axis=0) if centred else np.zeros(x.shape[1])
     size = np.sqrt(np.square(x - center).mean(axis=0))
     flat = size <= 1e-12 * np.abs(x).max(axis=0)
-    return Columns(center, np.where(flat, 1.0, size))
+    return StandardizedColumns(center, np.where(flat, 1.0, size))

@@ -71,7 +71,11 @@ _MOVED: Final[Mapping[str, str]] = {
     f"{_DEEP}.montecarlo:MCDropout": f"{_DEEP}.networks:MCDropout",
     f"{_DEEP}.heads.pair:PairHead": f"{_DEEP}.heads.quantiles:PairHead",
     f"{_DEEP}.heads.shapes:NormalMixture": f"{_DEEP}.heads.normal:NormalMixture",
-    f"{_DEEP}.heads.shapes:StudentT": f"{_DEEP}.heads.normal:StudentT",
+    f"{_DEEP}.heads.normal:StudentT": f"{_DEEP}.heads.normal:StudentTHead",
+    f"{_DEEP}.heads.shapes:StudentT": f"{_DEEP}.heads.normal:StudentTHead",
+    f"{_DEEP}.heads.counts:Poisson": f"{_DEEP}.heads.counts:PoissonHead",
+    f"{_DEEP}.heads.counts:DoublePoisson": f"{_DEEP}.heads.counts:DoublePoissonHead",
+    f"{_DEEP}.heads.counts:NegativeBinomial": f"{_DEEP}.heads.counts:NegativeBinomialHead",
     f"{_DEEP}.modules.recipe:Recipe": f"{_DEEP}.training:Recipe",
 }
 # Where a class stood when it was first written down: it still is written so, that the addresses

@@ -12,9 +12,9 @@ from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.convert import Coverages, Fraction, check_fields
 from howsure.core.errors import InputError
 from howsure.predictions import EvalSet, Prediction
-from howsure.recalibration.base import Method as Recalibration
+from howsure.recalibration.base import RecalibrationMethod as Recalibration
 from howsure.recalibration.base import Recalibrator
-from howsure.recalibration.dispatch import INTERVAL_METHODS, METHODS, Options
+from howsure.recalibration.dispatch import INTERVAL_METHODS, METHODS, RecalibrationOptions
 from howsure.recalibration.levels import levels_with
 from howsure_studies.methods.interface import (
     COVERAGES,
@@ -176,7 +176,7 @@ class RecalibratedMethod(Method):
                 f"got {self.by!r}"
             )
         return known[self.by](
-            Options(
+            RecalibrationOptions(
                 coverages=self.coverages,
                 too_few=self.too_few,
                 rank=self.rank,

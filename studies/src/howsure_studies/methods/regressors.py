@@ -130,15 +130,15 @@ class PredictedSd(Method):
         """What reports call it."""
         return type(self.regressor).__name__
 
-    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Spread:
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _FittedSd:
         """Fit a copy of the regressor."""
         inputs, targets = checked_rows(x, y, least=2)
-        return _Spread(trained(self.regressor, inputs, targets, rng))
+        return _FittedSd(trained(self.regressor, inputs, targets, rng))
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Spread(Fitted):
+class _FittedSd(Fitted):
     model: Any
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:

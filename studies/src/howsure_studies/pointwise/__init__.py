@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
-    from howsure_studies.pointwise.figures import Words as Words
+    from howsure_studies.pointwise.figures import FigureWords as FigureWords
     from howsure_studies.pointwise.figures import coverage_profile as coverage_profile
     from howsure_studies.pointwise.figures import intervals_along_x as intervals_along_x
     from howsure_studies.pointwise.figures import one_run as one_run
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from howsure_studies.pointwise.study import PointwiseStudy as PointwiseStudy
 
 _HOMES = {
-    "figures": "Words coverage_profile intervals_along_x one_run share_histogram",
+    "figures": "FigureWords coverage_profile intervals_along_x one_run share_histogram",
     "measures": "curves failing_ranges records",
     "page": "pointwise_report",
     "repeated": "SplitsBesideTruth SplitsStudy",

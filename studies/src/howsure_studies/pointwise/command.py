@@ -518,7 +518,7 @@ def _ran(
     plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
 ) -> tuple[Trial, ...]:
     """The trials of a plan, run; input that a trial refuses is refused here."""
-    from howsure_studies.engine import Monitor, Outcome, run, trials_of
+    from howsure_studies.engine import Outcome, RunListener, run, trials_of
 
     def size(trial: Trial) -> int:
         found: int = trial.identity.get("trials") or trial.identity["options"]["splits"]
@@ -528,7 +528,7 @@ def _ran(
     total = sum(map(size, trials))
     what = "simulations" if plan.study == "pointwise" else "splits and simulations"
 
-    class Shown(Monitor):
+    class Shown(RunListener):
         done = 0
 
         def begin(self, trials: int, settled: int) -> None:

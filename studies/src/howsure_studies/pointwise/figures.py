@@ -28,7 +28,7 @@ _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class FigureWords:
     """What a figure says around its drawing; as in `Figure`."""
 
     name: str
@@ -54,7 +54,7 @@ class Words:
 def share_histogram(
     shares: Mapping[str, FloatArray],
     coverage: float,
-    words: Words,
+    words: FigureWords,
     *,
     places: Mapping[str, int],
     of: str,
@@ -93,7 +93,7 @@ def share_histogram(
 
 
 def coverage_profile(
-    curves: Sequence[Curve], coverage: float, words: Words, *, places: Mapping[str, int]
+    curves: Sequence[Curve], coverage: float, words: FigureWords, *, places: Mapping[str, int]
 ) -> Figure:
     """Coverage along x, one line with its band a method, over the nominal level."""
     bands, lines = [], []
@@ -215,7 +215,7 @@ def one_run(result: PointwiseResult, coverage: float) -> OneRun | None:
     )
 
 
-def intervals_along_x(run: OneRun, words: Words, *, colour: int) -> Figure:
+def intervals_along_x(run: OneRun, words: FigureWords, *, colour: int) -> Figure:
     """Intervals of one run along the only column of x, over the true mean and the data."""
     order = np.argsort(run.x, kind="stable")
     order = order[sample_points(run.x[order], MOST_POINTS)]
@@ -250,7 +250,7 @@ def intervals_along_x(run: OneRun, words: Words, *, colour: int) -> Figure:
     )
 
 
-def intervals_over_truth(run: OneRun, words: Words, *, colour: int) -> Figure:
+def intervals_over_truth(run: OneRun, words: FigureWords, *, colour: int) -> Figure:
     """Intervals of one run at single test points, in the order of their true means."""
     order = np.argsort(run.mean, kind="stable")
     count = min(len(order), MOST_INTERVALS)

@@ -26,7 +26,7 @@ _MARGIN: Final = 0.03
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Finding:
+class PointwiseFinding:
     """How the intervals of one method cover at the points of one world, at one coverage."""
 
     result: PointwiseResult
@@ -45,7 +45,7 @@ class Finding:
         which: Which,
         coverage: float,
         names: Sequence[str] | None,
-    ) -> Finding:
+    ) -> PointwiseFinding:
         trials = len(result.by_trial(which, coverage))
         if trials < 2:
             raise UnanswerableError(f"at least two trials are needed, {trials} succeeded")

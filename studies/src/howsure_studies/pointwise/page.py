@@ -22,7 +22,7 @@ from howsure.report.document import (
     Document,
     GlossaryEntry,
     Grid,
-    Rows,
+    GridRows,
     Section,
     Tone,
     VerdictLine,
@@ -30,7 +30,7 @@ from howsure.report.document import (
 from howsure.report.grids import number_cell, share_cell
 from howsure_studies.engine import choice_of, coverage_of, named, overview, study_document
 from howsure_studies.pointwise.figures import (
-    Words,
+    FigureWords,
     coverage_profile,
     intervals_along_x,
     intervals_over_truth,
@@ -38,7 +38,7 @@ from howsure_studies.pointwise.figures import (
     share_histogram,
     spread_figure,
 )
-from howsure_studies.pointwise.finding import NEAR, Finding, percent
+from howsure_studies.pointwise.finding import NEAR, PointwiseFinding, percent
 from howsure_studies.pointwise.measures import (
     bins_for,
     curves,
@@ -112,7 +112,7 @@ def pointwise_report(
     whole = [result for _, found in parts.values() for result in found]
     wanted = coverage_of(_shared_coverages(whole), coverage)
     worlds = [
-        _World.of(part, found, wanted, (names or {}).get(name))
+        _WorldFindings.of(part, found, wanted, (names or {}).get(name))
         for part, (name, found) in parts.items()
     ]
     stated = {
@@ -179,14 +179,14 @@ def _shared_coverages(results: Sequence[PointwiseResult]) -> list[float]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _World:
+class _WorldFindings:
     """What was found of the methods of one world, on one test set and at one coverage."""
 
     name: str
     results: tuple[PointwiseResult, ...]
     coverage: float
     names: tuple[str, ...] | None
-    findings: Mapping[Which, Sequence[Finding]]
+    findings: Mapping[Which, Sequence[PointwiseFinding]]
     missing: Sequence[VerdictLine]  # why the other methods cannot be judged
 
     @classmethod
@@ -196,15 +196,15 @@ class _World:
         results: tuple[PointwiseResult, ...],
         coverage: float,
         names: Sequence[str] | None,
-    ) -> _World:
+    ) -> _WorldFindings:
         fits = names is not None and len(names) == results[0].x.shape[1]
         known = tuple(names) if names is not None and fits else None
-        findings: dict[Which, list[Finding]] = {which: [] for which in _BOTH}
+        findings: dict[Which, list[PointwiseFinding]] = {which: [] for which in _BOTH}
         missing: list[VerdictLine] = []
         for result in results:
             for which in _BOTH:
                 try:
-                    findings[which].append(Finding.of(result, which, coverage, known))
+                    findings[which].append(PointwiseFinding.of(result, which, coverage, known))
                 except UnanswerableError as error:
                     if which == "picf":
                         missing.append(_missing_line(result, coverage, str(error)))
@@ -257,7 +257,7 @@ def _title(results: Mapping[str, Sequence[PointwiseResult]]) -> str:
     return f"Are prediction intervals right at every x? {on}"
 
 
-def _headline(found: Sequence[Finding], worlds: int) -> VerdictLine | None:
+def _headline(found: Sequence[PointwiseFinding], worlds: int) -> VerdictLine | None:
     """The main message over all prediction intervals tested; None where nothing was."""
     if not found:
         return None
@@ -286,7 +286,7 @@ def _headline(found: Sequence[Finding], worlds: int) -> VerdictLine | None:
     return VerdictLine(f"{text} In {hidden} of them {near}" if hidden else text, "bad")
 
 
-def _method_line(found: Finding) -> VerdictLine:
+def _method_line(found: PointwiseFinding) -> VerdictLine:
     """What is to be said of the intervals of one method."""
     result, subject = found.result, _SUBJECT[found.which]
     what = "a new y" if found.which == "picf" else "the true mean"
@@ -330,7 +330,7 @@ def _missing_line(result: PointwiseResult, coverage: float, why: str) -> Verdict
     return VerdictLine(text, "info", result.method)
 
 
-def _comparison_line(found: Sequence[Finding]) -> VerdictLine | None:
+def _comparison_line(found: Sequence[PointwiseFinding]) -> VerdictLine | None:
     """Which method of a world covers closest to nominal at single x; None for fewer than two."""
     if len(found) < 2:
         return None
@@ -353,7 +353,7 @@ def _comparison_line(found: Sequence[Finding]) -> VerdictLine | None:
 # Tables
 
 
-def _opening(worlds: Sequence[_World], coverage: float) -> Section:
+def _opening(worlds: Sequence[_WorldFindings], coverage: float) -> Section:
     """How every method covers, over the points of every world; empty where none can be judged."""
     every = [(world.name, found) for world in worlds for found in world.findings["picf"]]
     if not every:
@@ -433,7 +433,7 @@ def _comparison(results: Sequence[PointwiseResult], numbers: _Numbers, which: Wh
                 continue
             rows.append((Cell(text=result.method), *map(_number, found)))
         if rows:
-            parts.append(Rows(title=f"Nominal {formats.level(coverage)}", rows=tuple(rows)))
+            parts.append(GridRows(title=f"Nominal {formats.level(coverage)}", rows=tuple(rows)))
     if not parts:
         return None
     notes = (
@@ -478,11 +478,11 @@ def _trials(results: Sequence[PointwiseResult], numbers: _Numbers) -> Grid:
             )
         )
     counts = ("Log-likelihood", "Trials", "At most", "Failed", "Warnings")
-    grid = _grid("Trials", ["Method"], counts, [Rows(rows=tuple(rows))])
+    grid = _grid("Trials", ["Method"], counts, [GridRows(rows=tuple(rows))])
     return replace(grid, columns=(*grid.columns, Column(title="Why they ended")))
 
 
-def _regions(findings: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid | None:
+def _regions(findings: Mapping[Which, Sequence[PointwiseFinding]], coverage: float) -> Grid | None:
     """Where each method fails; None where none does."""
     parts, notes = [], []
     for which in _BOTH:
@@ -502,7 +502,7 @@ def _regions(findings: Mapping[Which, Sequence[Finding]], coverage: float) -> Gr
                 for row in range(min(len(found.where), _MOST_REGIONS))
             ]
         if rows:
-            parts.append(Rows(title=_COMPARED[which][0], rows=tuple(rows)))
+            parts.append(GridRows(title=_COMPARED[which][0], rows=tuple(rows)))
     if not parts:
         return None
     columns = (
@@ -520,7 +520,7 @@ def _grid(
     title: str,
     words: Sequence[str],
     numbers: Iterable[str],
-    parts: Sequence[Rows],
+    parts: Sequence[GridRows],
     notes: tuple[str, ...] = (),
 ) -> Grid:
     columns = (
@@ -533,7 +533,7 @@ def _grid(
 # Figures
 
 
-def _profiles(world: _World) -> Iterator[Choice]:
+def _profiles(world: _WorldFindings) -> Iterator[Choice]:
     """Coverage along x: its only column, or the one chosen, or the first principal component."""
     if not world.findings["picf"]:
         return
@@ -561,13 +561,15 @@ def _profiles(world: _World) -> Iterator[Choice]:
         yield from choice_of("Along", options)
 
 
-def _along_x(found: Finding) -> Curve:
+def _along_x(found: PointwiseFinding) -> Curve:
     """The method's coverage at each point, in rising x."""
     every = curves(found.result, coverages=(found.coverage,))
     return next(curve for curve in every if curve.name == found.which)
 
 
-def _directions(world: _World, x: FloatArray) -> list[tuple[str, FloatArray, tuple[str, ...]]]:
+def _directions(
+    world: _WorldFindings, x: FloatArray
+) -> list[tuple[str, FloatArray, tuple[str, ...]]]:
     """Columns by how much coverage differs along them, then the first principal component."""
     titles = world.names or default_names(x.shape[1])
     live = [column for column in range(x.shape[1]) if np.ptp(x[:, column]) > 0]
@@ -591,10 +593,10 @@ def _directions(world: _World, x: FloatArray) -> list[tuple[str, FloatArray, tup
 
 
 def _profile(
-    world: _World, which: Which, made: Iterable[Curve], title: str, notes: tuple[str, ...]
+    world: _WorldFindings, which: Which, made: Iterable[Curve], title: str, notes: tuple[str, ...]
 ) -> Figure:
     whole = "prediction intervals" if which == "picf" else "confidence intervals for the mean"
-    words = Words(
+    words = FigureWords(
         name=f"{which}_profile",
         question=f"Where along {title} do {whole} under- or over-cover?",
         title=f"Coverage of {whole} along {title}",
@@ -608,7 +610,7 @@ def _profile(
     return coverage_profile(list(made), world.coverage, words, places=world.places)
 
 
-def _runs(world: _World) -> tuple[Choice, ...]:
+def _runs(world: _WorldFindings) -> tuple[Choice, ...]:
     """The intervals of the first trial over the truth, one method at a time."""
     options = []
     for result in (found.result for found in world.findings["picf"]):
@@ -616,7 +618,7 @@ def _runs(world: _World) -> tuple[Choice, ...]:
         if run is None:
             continue
         alone = result.x.shape[1] == 1
-        words = Words(
+        words = FigureWords(
             name="one_run",
             question=f"What do the intervals of one trial look like? ({result.method})",
             title=f"{formats.level(world.coverage)} intervals from one training set",
@@ -656,7 +658,7 @@ _SPREADS: Final[Mapping[str, tuple[str, str, str]]] = {
 """By measure: over what it is spread, the question, and how to read it."""
 
 
-def _histograms(world: _World) -> tuple[Choice, ...]:
+def _histograms(world: _WorldFindings) -> tuple[Choice, ...]:
     """Coverage over test points, and over trials, for new y and for the mean."""
     coverage, means = world.coverage, world.findings["cicf"]
     shares = {
@@ -668,7 +670,7 @@ def _histograms(world: _World) -> tuple[Choice, ...]:
     options = []
     for name, values in shares.items():
         of, question, reading = _SPREADS[name]
-        words = Words(
+        words = FigureWords(
             name=f"{name.lower()}_histogram",
             question=question,
             title=f"{name} over {'test points' if of == 'points' else of}",

@@ -82,7 +82,7 @@ class SplitsBesideTruth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options(Checked):
+class _SplitsOptions(Checked):
     """Options of a plan, with their defaults."""
 
     coverages: Coverages = (0.9,)
@@ -125,7 +125,7 @@ class SplitsStudy(Study):
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Every table, method and seed: all splits in one trial, then the simulations."""
-        options = plan.read(_Options)
+        options = plan.read(_SplitsOptions)
         for label, words in plan.methods.items():
             if "n_train" in words:
                 raise InputError(f"method {label!r} must leave out n_train: splits decide the rows")
@@ -133,7 +133,7 @@ class SplitsStudy(Study):
             trial for world in plan.worlds for trial in self._of_table(plan, options, world)
         )
 
-    def _of_table(self, plan: Plan, options: _Options, world: str) -> Iterator[Trial]:
+    def _of_table(self, plan: Plan, options: _SplitsOptions, world: str) -> Iterator[Trial]:
         entry = plan.worlds[world]
         if "world" in entry or entry.get("source", "forest") != "forest":
             raise InputError(f"world {world!r} must be a table to be split, got {dict(entry)}")
@@ -188,7 +188,7 @@ class SplitsStudy(Study):
 
     def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
         """One `SplitsBesideTruth` of each table, method and seed whose splits are done."""
-        options = plan.read(_Options)
+        options = plan.read(_SplitsOptions)
         simulations = [trial for trial in trials if trial.study == PointwiseStudy.name]
         known = replace(plan, options={"simulations": max(options.simulations, 1)})
         simulated = results_of(known, simulations, store)

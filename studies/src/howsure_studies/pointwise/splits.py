@@ -282,7 +282,7 @@ def over_splits(
     tested = as_method(method, levels or None)
     given = published_splits(len(target)) if splits is None else _checked(splits, len(target))
     names = None if metrics is None else list(metrics)
-    run = _Run(tested, inputs, target, given, seed)
+    run = _SplitsRun(tested, inputs, target, given, seed)
     by_split: list[tuple[Record, ...]] = []
     seconds, failures, done = [], [], []
     for number, (found, took) in enumerate(run.splits()):
@@ -407,7 +407,7 @@ def against_published(
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Run:
+class _SplitsRun:
     """One method on the splits of one table, those of a batch of the method fitted together."""
 
     method: Method

@@ -19,15 +19,15 @@ from howsure.report.document import (
     Document,
     GlossaryEntry,
     Grid,
-    Rows,
+    GridRows,
     Section,
     Tone,
     VerdictLine,
 )
 from howsure.report.grids import number_cell, share_cell
 from howsure_studies.engine import choice_of, coverage_of, named, overview, study_document
-from howsure_studies.pointwise.figures import Words, share_histogram, spread_figure
-from howsure_studies.pointwise.finding import NEAR, Finding, percent
+from howsure_studies.pointwise.figures import FigureWords, share_histogram, spread_figure
+from howsure_studies.pointwise.finding import NEAR, PointwiseFinding, percent
 from howsure_studies.pointwise.page import GLOSSARY
 from howsure_studies.pointwise.repeated import SplitsBesideTruth
 from howsure_studies.pointwise.splits import against_published, splits_table
@@ -87,7 +87,7 @@ def splits_report(
     every = [one for held in results.values() for one in held]
     levels = {r.coverage for one in every for r in one.splits.records() if r.coverage > 0}
     wanted = coverage_of(levels or {0.9}, coverage)
-    tables = [_Table.of(name, tuple(held), wanted) for name, held in results.items()]
+    tables = [_TableFindings.of(name, tuple(held), wanted) for name, held in results.items()]
     methods = list(dict.fromkeys(one.splits.method for one in every))
     on = f"{named(methods, 'method')} on {named(list(map(str, results)), 'table')}"
     splits = [one.splits for one in every]
@@ -113,22 +113,24 @@ def splits_report(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Table:
+class _TableFindings:
     """What was found of the methods on one table, at one coverage."""
 
     name: str
     results: tuple[SplitsBesideTruth, ...]
     coverage: float
-    findings: Mapping[str, Finding]  # of methods that were simulated
+    findings: Mapping[str, PointwiseFinding]  # of methods that were simulated
 
     @classmethod
-    def of(cls, name: str, results: tuple[SplitsBesideTruth, ...], coverage: float) -> _Table:
+    def of(
+        cls, name: str, results: tuple[SplitsBesideTruth, ...], coverage: float
+    ) -> _TableFindings:
         findings = {}
         for one in results:
             if one.simulated is None:
                 continue
             try:
-                found = Finding.of(one.simulated, "picf", coverage, None)
+                found = PointwiseFinding.of(one.simulated, "picf", coverage, None)
             except UnanswerableError:
                 continue
             findings[one.splits.method] = found
@@ -247,7 +249,7 @@ class _Table:
         return Grid(
             title=f"Over the splits, and where the truth is known, at {at}",
             columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
-            parts=(Rows(rows=tuple(rows)),),
+            parts=(GridRows(rows=tuple(rows)),),
             notes=(
                 "± is the standard error of the mean over splits, corrected for the rows that "
                 "splits share (Nadeau and Bengio 2003).",
@@ -282,7 +284,7 @@ class _Table:
         return Grid(
             title="Beside published MC dropout on the same splits",
             columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
-            parts=(Rows(rows=tuple(rows)),),
+            parts=(GridRows(rows=tuple(rows)),),
             notes=(
                 "Difference: ours less the published, paired by split. The published networks "
                 "trained for 100 times the usual 40 epochs (Gal and Ghahramani 2016).",
@@ -315,7 +317,7 @@ class _Table:
         )
         options = []
         for of, values, question, reading in ways:
-            words = Words(
+            words = FigureWords(
                 name=f"{of}_histogram",
                 question=question,
                 title=f"Coverage over {of}",
@@ -328,7 +330,7 @@ class _Table:
         return choice_of("Histogram of", options)
 
 
-def _headline(tables: Sequence[_Table], coverage: float) -> VerdictLine:
+def _headline(tables: Sequence[_TableFindings], coverage: float) -> VerdictLine:
     """What the averages show, and what they hide."""
     tests = [(table, one) for table in tables for one in table.done]
     if not tests:
@@ -361,7 +363,7 @@ def _headline(tables: Sequence[_Table], coverage: float) -> VerdictLine:
     return VerdictLine(f"{text}the truth is known.", "bad" if hidden else "undecided")
 
 
-def _opening(tables: Sequence[_Table], coverage: float) -> Section:
+def _opening(tables: Sequence[_TableFindings], coverage: float) -> Section:
     """Every method on every table: coverage over splits, and its state at single x."""
     states: dict[str, dict[str, Cell]] = {}
     for table in tables:

@@ -58,7 +58,7 @@ _READ: Final = {"predictions": ("lower", "upper", "mean_lower", "mean_upper", "m
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options(Checked):
+class _PointwiseOptions(Checked):
     """Options of a plan, with their defaults."""
 
     coverages: Coverages | Literal["own"] = COVERAGES
@@ -120,7 +120,7 @@ class PointwiseStudy(Study):
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Blocks of every world, method and seed."""
-        options = plan.read(_Options)
+        options = plan.read(_PointwiseOptions)
         made = {label: options.made(label, entry) for label, entry in plan.methods.items()}
         trials: list[Trial] = []
         for world, entry in plan.worlds.items():
@@ -184,7 +184,7 @@ def results_of(
     plan: Plan, trials: Sequence[Trial], store: Store
 ) -> dict[tuple[str, str, int], PointwiseResult]:
     """By world, method and seed: the blocks joined; of one that failed, each simulation failed."""
-    options = plan.read(_Options)
+    options = plan.read(_PointwiseOptions)
     groups: dict[tuple[str, str, int], list[Trial]] = {}
     for trial in trials:
         key = (trial.labels["world"], trial.labels["method"], trial.identity["seed"])

@@ -53,7 +53,7 @@ from howsure_studies.shift.results import (
     shift_against_error,
     shift_ranks,
 )
-from howsure_studies.shift.study import Options, ShiftStudy, task_identity
+from howsure_studies.shift.study import ShiftOptions, ShiftStudy, task_identity
 
 __all__ = [
     "ALL_ROWS",
@@ -68,10 +68,10 @@ __all__ = [
     "Answers",
     "NetworkOutputs",
     "NetworkRuns",
-    "Options",
     "PublishedValue",
     "SharedWork",
     "ShiftMethod",
+    "ShiftOptions",
     "ShiftResult",
     "ShiftRun",
     "ShiftStudy",

@@ -104,7 +104,7 @@ def _numbers(value: npt.ArrayLike, name: str, length: int) -> FloatArray:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class ValidationThreshold:
     """An order statistic of validation numbers, and what it might have been on other rows."""
 
     value: float  # +inf where its rank exceeds the rows, NaN where a row has no number
@@ -120,7 +120,7 @@ class Cut:
         return self.spacings / self.n
 
     @classmethod
-    def at(cls, values: FloatArray, rank: int, share: float) -> Cut:
+    def at(cls, values: FloatArray, rank: int, share: float) -> ValidationThreshold:
         """The order statistic of this rank, shape (n,) of numbers.
 
         Examples
@@ -323,8 +323,8 @@ class ShiftRun:
 
     val: ShiftTest
     tests: Mapping[str, ShiftTest]
-    offset: Cut
-    cut: Cut | None = None
+    offset: ValidationThreshold
+    cut: ValidationThreshold | None = None
 
     @property
     def q(self) -> float:
@@ -371,10 +371,10 @@ def calibration_shift(val: Answers, coverage: float = 0.9, rule: Rule = "paper")
     return _offset(val, coverage, rule).value
 
 
-def _offset(val: Answers, coverage: float, rule: Rule) -> Cut:
+def _offset(val: Answers, coverage: float, rule: Rule) -> ValidationThreshold:
     if rule not in get_args(Rule):
         raise InputError(f"rule must be 'paper' or 'conformal', got {rule!r}")
-    return Cut.at(val.excess(), conformal_rank(len(val), coverage, rule), coverage)
+    return ValidationThreshold.at(val.excess(), conformal_rank(len(val), coverage, rule), coverage)
 
 
 def evaluate_shift(
@@ -431,7 +431,7 @@ def evaluate_shift(
     offset = _offset(val, coverage, rule)
     cut = None
     if val.score is not None:
-        cut = Cut.at(val.score, threshold_rank(len(val), share), share)
+        cut = ValidationThreshold.at(val.score, threshold_rank(len(val), share), share)
     limit = np.inf if cut is None else cut.value
     parts = {name: _part(test, offset.value, limit) for name, test in tests.items()}
     return ShiftRun(
@@ -527,7 +527,7 @@ def _moved_by_val(run: ShiftRun, name: str, part: ShiftTest) -> tuple[FloatArray
     return moved, degrees
 
 
-def _slope(cut: Cut, measure: Callable[[float], float]) -> float:
+def _slope(cut: ValidationThreshold, measure: Callable[[float], float]) -> float:
     """Rise of a measure by level between the neighbours of a cut; 0 where there is none."""
     if cut.spacings == 0:
         return 0.0

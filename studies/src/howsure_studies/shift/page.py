@@ -25,7 +25,7 @@ from howsure.report.document import (
     Document,
     GlossaryEntry,
     Grid,
-    Rows,
+    GridRows,
     Section,
     Tone,
     VerdictLine,
@@ -520,7 +520,9 @@ def _task_section(results: Sequence[ShiftResult], coverage: float, world: str) -
     )
 
 
-def _grid(title: str, titles: Sequence[str], parts: Sequence[Rows], notes: Sequence[str]) -> Grid:
+def _grid(
+    title: str, titles: Sequence[str], parts: Sequence[GridRows], notes: Sequence[str]
+) -> Grid:
     """A row a method, and columns of numbers."""
     columns = (Column(title="Method"), *(Column(title=name, numeric=True) for name in titles))
     return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(notes))
@@ -554,7 +556,7 @@ def _averages(results: Sequence[ShiftResult], methods: Sequence[str]) -> Grid:
         "|empirical − nominal coverage|, ± its standard error for these datasets. Chance alone: "
         "the error of a model of nominal coverage."
     )
-    return _grid("Averages", titles, [Rows(rows=tuple(rows))], [note])
+    return _grid("Averages", titles, [GridRows(rows=tuple(rows))], [note])
 
 
 def _by_task(
@@ -574,7 +576,7 @@ def _by_task(
     ]
     small = f"Small: {_level(results)} intervals over models and rows, in percent."
     title = f"{_QUANTITIES[measure]} by dataset"
-    return _grid(title, tasks, [Rows(rows=tuple(rows))], [note, small])
+    return _grid(title, tasks, [GridRows(rows=tuple(rows))], [note, small])
 
 
 def _legend(coverage: float) -> str:
@@ -616,7 +618,9 @@ def _tests(results: Sequence[ShiftResult]) -> Grid:
                 for result in own
                 if test in result.tests
             )
-            parts.append(Rows(title=", ".join(filter(None, (f"Test {test}", level))), rows=rows))
+            parts.append(
+                GridRows(title=", ".join(filter(None, (f"Test {test}", level))), rows=rows)
+            )
     if len(parts) == 1:
         parts = [replace(parts[0], title="")]
     units = _units(results)
@@ -649,7 +653,7 @@ def _validation(results: Sequence[ShiftResult]) -> Grid:
                     share_cell(change.value, small=formats.between(change).strip()),
                 )
             )
-        parts.append(Rows(title=level.capitalize(), rows=tuple(rows)))
+        parts.append(GridRows(title=level.capitalize(), rows=tuple(rows)))
     units = _units(results)
     titles = (f"MAE{units}", f"Width{units}", "Empirical coverage", "Change of MAE to test")
     note = "All validation rows, on which intervals are calibrated."
@@ -670,7 +674,7 @@ def _beside(results: Sequence[ShiftResult], world: str) -> Grid | None:
                         rows.append(_beside_row(result, theirs))
             if rows:
                 name = ", ".join(filter(None, (title, level)))
-                parts.append(Rows(title=name, rows=tuple(rows)))
+                parts.append(GridRows(title=name, rows=tuple(rows)))
     if not parts:
         return None
     drawn = world.casefold().startswith(("cells", "chair"))

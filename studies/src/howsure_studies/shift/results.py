@@ -15,7 +15,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.registry import check_known
 from howsure.stats.ranks import PostHoc, RankComparison, compare_ranks
-from howsure_studies.engine import Spread, columns_of, crossed_spread
+from howsure_studies.engine import RunVariance, columns_of, crossed_spread
 from howsure_studies.methods.selective import SHARE
 from howsure_studies.shift.evaluate import Rule, ShiftRun, run_measure
 from howsure_studies.shift.methods import INTERVAL_METHODS
@@ -99,7 +99,7 @@ class ShiftValue:
     confidence: float
     n: float
     by_run: FloatArray
-    spread: Spread | None = None
+    spread: RunVariance | None = None
     reason: str = ""
 
 
@@ -357,7 +357,9 @@ class ShiftResult:
         if measure == "val_empirical_coverage":
             rank = max(mean * n, float(self.runs[0].offset.rank))
             low, high = coverage_range(rank, n, confidence)
-            spread = Spread(models=math.nan, rows=math.nan, calibration=math.nan, degrees=math.nan)
+            spread = RunVariance(
+                models=math.nan, rows=math.nan, calibration=math.nan, degrees=math.nan
+            )
             reasons.append("fixed by the rule on the rows that Q comes from")
         if math.isnan(low) and not reasons:
             reasons.append("fewer than two rows")

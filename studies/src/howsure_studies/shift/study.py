@@ -101,7 +101,7 @@ _TABLE: Final = (*("table", "target", "split_by", "home", "up_to", "features", "
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(Checked):
+class ShiftOptions(Checked):
     """Options of a plan, with their defaults; those of `Recipe` stand among them in a plan.
 
     Attributes
@@ -157,7 +157,7 @@ class ShiftStudy(Study):
     A world is an image task, a table with a natural shift, or a table of one's own with
     ``target`` and ``split_by``; see `task_identity`. A method is one of the ten of the benchmark
     or their variations, or any method of howsure's or one's own, which is then trained in each
-    of ``runs`` runs. Options of a plan are those of `Options` and of `Recipe`.
+    of ``runs`` runs. Options of a plan are those of `ShiftOptions` and of `Recipe`.
     """
 
     __slots__ = ()
@@ -170,7 +170,7 @@ class ShiftStudy(Study):
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Networks of all worlds, then densities of their features, then methods."""
-        options = plan.read(Options)
+        options = plan.read(ShiftOptions)
         for label, entry in plan.methods.items():
             _check_method(label, entry, options)
         worlds = [
@@ -396,7 +396,7 @@ def _source(identity: Mapping[str, Any]) -> str:
     return "original" if "shift" in identity else ""
 
 
-def _present(plan: Plan, options: Options) -> list[str]:
+def _present(plan: Plan, options: ShiftOptions) -> list[str]:
     """Labels of the worlds whose data are on this machine; all, where none may be absent."""
     if options.absent == "error":
         return list(plan.worlds)
@@ -422,7 +422,7 @@ class _World:
     """The trials of one world under one seed, stage by stage."""
 
     def __init__(
-        self, study: ShiftStudy, plan: Plan, options: Options, label: str, seed: int
+        self, study: ShiftStudy, plan: Plan, options: ShiftOptions, label: str, seed: int
     ) -> None:
         self.study, self.options, self.label, self.seed = study, options, label, seed
         self.identity, self.files = task_identity(label, plan.worlds[label], plan.folder, seed)
@@ -535,7 +535,7 @@ def _pattern(method: ShiftMethod) -> str:
     return f"{kind} {{coverage}} {{place}}" if method.network == "quantile" else f"{kind} {{place}}"
 
 
-def _check_method(label: str, entry: Mapping[str, Any], options: Options) -> None:
+def _check_method(label: str, entry: Mapping[str, Any], options: ShiftOptions) -> None:
     """Benchmark methods take no options; others are made once, so that errors come early."""
     if entry.get("method") in (*_KNOWN, *BASELINES):
         for key in entry:

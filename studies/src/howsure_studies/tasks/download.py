@@ -88,7 +88,7 @@ class Entry:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FileCheck:
     """One thing that was checked: whether it is as it must be, and what was seen."""
 
     good: bool
@@ -205,14 +205,14 @@ def _check_layout(entry: Entry, staging: Path) -> None:
         )
 
 
-def check(entry: Entry, folder: Path | None = None) -> list[Finding]:
+def check(entry: Entry, folder: Path | None = None) -> list[FileCheck]:
     """Say what of a set is there, what is missing, and what has changed."""
     place = folder or located(entry.folder)
     if place is None:
         looked = " and ".join(map(str, places(entry.folder)))
-        return [Finding(False, f"not on this machine: looked for {looked}")]
+        return [FileCheck(False, f"not on this machine: looked for {looked}")]
     if not place.is_dir():
-        return [Finding(False, f"{place}: no such folder")]
+        return [FileCheck(False, f"{place}: no such folder")]
     found = _counted_all(place, entry)
     found += [_hashed(place / one.name, one) for one in entry.known if (place / one.name).is_file()]
     return found + _recorded(place)
@@ -235,30 +235,30 @@ def _files(place: Path, holding: Holding) -> list[Path]:
     return sorted(file for file in found if file.is_file() and not file.name.startswith("."))
 
 
-def _counted_all(place: Path, entry: Entry) -> list[Finding]:
+def _counted_all(place: Path, entry: Entry) -> list[FileCheck]:
     """What is there of the set, in the way of packing of which most is."""
     ways = [[_counted(place, one) for one in holds] for holds in (entry.holds, *entry.otherwise)]
     return max(ways, key=lambda found: sum(finding.good for finding in found) / len(found))
 
 
-def _counted(place: Path, holding: Holding) -> Finding:
+def _counted(place: Path, holding: Holding) -> FileCheck:
     number = len(_files(place, holding))
     wanted = " or ".join(holding.patterns)
     if number >= holding.count:
-        return Finding(True, f"{wanted}: {number} there")
-    return Finding(False, f"{wanted}: {number} of {holding.count} there")
+        return FileCheck(True, f"{wanted}: {number} there")
+    return FileCheck(False, f"{wanted}: {number} of {holding.count} there")
 
 
-def _hashed(file: Path, known: Known) -> Finding:
+def _hashed(file: Path, known: Known) -> FileCheck:
     """Compare the content of a file, packed or not, to what its publishers gave."""
     kinds = {one.partition(":")[0] for one in known.hashes}
     try:
         found = {f"{kind}:{_unpacked_digest(file, kind, known.packed)}" for kind in kinds}
     except (OSError, EOFError, zlib.error) as error:
-        return Finding(False, f"{file.name}: cannot be read: {error}")
+        return FileCheck(False, f"{file.name}: cannot be read: {error}")
     same = bool(found & set(known.hashes))
     said = "is the source's" if same else "has changed, or is not the source's"
-    return Finding(same, f"{file.name}: {' or '.join(sorted(kinds))} {said}")
+    return FileCheck(same, f"{file.name}: {' or '.join(sorted(kinds))} {said}")
 
 
 def _unpacked_digest(file: Path, kind: str, packed: bool) -> str:
@@ -271,19 +271,19 @@ def _unpacked_digest(file: Path, kind: str, packed: bool) -> str:
     return found.hexdigest()
 
 
-def _recorded(place: Path) -> list[Finding]:
+def _recorded(place: Path) -> list[FileCheck]:
     if not (place / MANIFEST).is_file():
         return []
     found, good = [], 0
     for line in (place / MANIFEST).read_text(encoding="utf-8").splitlines():
         wanted, _, name = line.partition("  ")
         if not (place / name).is_file():
-            found.append(Finding(False, f"{name}: recorded, and gone"))
+            found.append(FileCheck(False, f"{name}: recorded, and gone"))
         elif digest(place / name, "sha256") != wanted:
-            found.append(Finding(False, f"{name}: sha256 has changed since it was recorded"))
+            found.append(FileCheck(False, f"{name}: sha256 has changed since it was recorded"))
         else:
             good += 1
-    return [*found, Finding(True, f"{good} files are as recorded")]
+    return [*found, FileCheck(True, f"{good} files are as recorded")]
 
 
 def _move(source: Path, place: Path) -> None:

@@ -74,7 +74,7 @@ PACKED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
+class _TableFacts:
     """What a table must look like: its rows, its columns in order, its target, those left out."""
 
     rows: int
@@ -89,11 +89,11 @@ class _Facts:
         return len(self.titles) - 1 - len(self.left_out)
 
 
-def _facts(rows: int, titles: str, target: str, units: str, **more: Any) -> _Facts:
-    return _Facts(rows=rows, titles=tuple(titles.split()), target=target, units=units, **more)
+def _facts(rows: int, titles: str, target: str, units: str, **more: Any) -> _TableFacts:
+    return _TableFacts(rows=rows, titles=tuple(titles.split()), target=target, units=units, **more)
 
 
-_FACTS: Final[Mapping[str, _Facts]] = MappingProxyType(
+_FACTS: Final[Mapping[str, _TableFacts]] = MappingProxyType(
     {
         "boston": _facts(
             506,
@@ -351,7 +351,7 @@ def _checked(found: Sequence[Split], rows: int, path: Path) -> tuple[Split, ...]
     return tuple(found)
 
 
-def _plain(path: Path, facts: _Facts) -> pa.Table:
+def _plain(path: Path, facts: _TableFacts) -> pa.Table:
     """A table of numbers with blanks between them and no header."""
     cells = _numbers(path, dimensions=2)
     if cells.shape[1] != len(facts.titles):
@@ -359,7 +359,7 @@ def _plain(path: Path, facts: _Facts) -> pa.Table:
     return pa.table(dict(zip(facts.titles, cells.T, strict=True)))
 
 
-def _read_served(path: Path, served: Served, facts: _Facts) -> pa.Table:
+def _read_served(path: Path, served: Served, facts: _TableFacts) -> pa.Table:
     """A table as UCI serves it, with our titles."""
     titles = served.titles or facts.titles
     if not served.delimiter:

@@ -17,7 +17,7 @@ from howsure_studies.methods.deep.batch import Chunk, Member, train
 from howsure_studies.methods.deep.body import Bernoulli, Concrete, Dropout
 from howsure_studies.methods.deep.heads import HEADS, Head, PairHead, SquaredError, head_named
 from howsure_studies.methods.deep.modules.backbones import backbone_named
-from howsure_studies.methods.deep.modules.inputs import Inputs
+from howsure_studies.methods.deep.modules.inputs import DeviceRows
 from howsure_studies.methods.deep.modules.network import Net
 from howsure_studies.methods.deep.modules.training import Loop
 from howsure_studies.methods.deep.training import BatchTraining, Recipe
@@ -47,10 +47,10 @@ def loop(head: Head, recipe: Recipe, spec: Any = SMALL, device: str = "meta") ->
     x = rng.integers(0, 256, size=(20, 12, 12, 1), dtype=np.uint8)
     y = rng.poisson(4.0, size=20).astype(float)
     backbone = backbone_named(spec)
-    rows = Inputs.of(x, grey=backbone.grey, device=device)
+    rows = DeviceRows.of(x, grey=backbone.grey, device=device)
     net = Net.of(
         backbone,
-        Inputs.of(x, grey=backbone.grey).batch(slice(0, 2)),
+        DeviceRows.of(x, grey=backbone.grey).batch(slice(0, 2)),
         outputs=head.outputs,
         shielded=head.shielded,
         hidden=recipe.hidden,

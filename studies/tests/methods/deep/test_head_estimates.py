@@ -16,10 +16,10 @@ torch = needs("torch")
 from howsure_studies.methods.deep.heads import (  # noqa: E402
     HEADS,
     BetaGaussian,
-    DoublePoisson,
+    DoublePoissonHead,
     FaithfulGaussian,
     Gaussian,
-    NegativeBinomial,
+    NegativeBinomialHead,
     QuantileHead,
     head_named,
 )
@@ -138,13 +138,15 @@ def test_losses_are_least_where_estimates_are_known() -> None:
     assert slopes(head_named("poisson"), [np.log(level)], counts) == pytest.approx(0.0, abs=1e-9)
     inverse = np.log(np.expm1(level))
     for spread in (-1.0, 0.0, 2.0):  # the mean's estimate is the mean, whatever the dispersion
-        assert slopes(NegativeBinomial(), [inverse, spread], counts)[0] == pytest.approx(
+        assert slopes(NegativeBinomialHead(), [inverse, spread], counts)[0] == pytest.approx(
             0, abs=1e-9
         )
     y = drawn("double_poisson")
     ratio = np.where(y > 0, y * np.log(np.maximum(y, 1) / y.mean()), 0.0)
     phi = 0.5 / float(np.mean(ratio - y + y.mean()))
-    np.testing.assert_allclose(slopes(DoublePoisson(), np.log([y.mean(), phi]), y), 0.0, atol=1e-9)
+    np.testing.assert_allclose(
+        slopes(DoublePoissonHead(), np.log([y.mean(), phi]), y), 0.0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,9 +172,9 @@ def test_parameters_come_back_as_closely_as_likelihood_allows(name: str, seed: i
 def test_dispersion_of_counts_comes_back() -> None:
     """Of the double Poisson law, whose loss lacks the constant: φ within 3 % where φμ is 10 up."""
     for mu, phi in ((20.0, 0.5), (20.0, 2.5), (400.0, 5.0)):
-        law = DoublePoisson().belief(np.log([[mu], [phi]]), 0.0, 1.0)
+        law = DoublePoissonHead().belief(np.log([[mu], [phi]]), 0.0, 1.0)
         y = law.sample(np.random.default_rng(1), ROWS)[0]
-        found = fitted(DoublePoisson(), y, np.array(DoublePoisson().start(y).offset))
+        found = fitted(DoublePoissonHead(), y, np.array(DoublePoissonHead().start(y).offset))
         np.testing.assert_allclose(np.exp(found), [mu, phi], rtol=0.03)
 
 

@@ -9,9 +9,9 @@ import pytest
 from scipy import integrate
 
 from howsure.predictions import Distribution
-from howsure.predictions.counts import DoublePoisson as DoublePoissonLaw
+from howsure.predictions.counts import DoublePoissonHead as DoublePoissonLaw
 from howsure.predictions.counts import efron_constant
-from howsure_studies.methods.deep.heads import HEADS, DoublePoisson, QuantileHead, head_named
+from howsure_studies.methods.deep.heads import HEADS, DoublePoissonHead, QuantileHead, head_named
 
 COUNTS = ("poisson", "negative_binomial", "double_poisson")
 LAWS = tuple(name for name in HEADS if name != "quantile")
@@ -97,7 +97,7 @@ def test_sums_of_the_double_poisson_law(
     mu: float, phi: float, raw: float, corrected: float
 ) -> None:
     """With neither constant the published likelihood is no law; what the head states is one."""
-    belief = DoublePoisson().belief(np.log([[mu], [phi]]), 0.0, 1.0)
+    belief = DoublePoissonHead().belief(np.log([[mu], [phi]]), 0.0, 1.0)
     counts = np.arange(3000.0)[None]
     law = DoublePoissonLaw([mu], [phi])
     total = float(np.exp(law.log_pmf(counts, "none")).sum())
@@ -110,9 +110,9 @@ def test_sums_of_the_double_poisson_law(
 
 def test_moments_of_the_double_poisson_law() -> None:
     """Mean about μ and variance about μ/φ; at μ = 2, φ = 0.2 the mean is 1.300 μ."""
-    low = DoublePoisson().belief(np.log([[2.0], [0.2]]), 0.0, 1.0)
+    low = DoublePoissonHead().belief(np.log([[2.0], [0.2]]), 0.0, 1.0)
     assert low.point()[0] / 2.0 == pytest.approx(1.300, abs=1e-3)
     phi = np.array([0.5, 2.0, 5.0])
-    high = DoublePoisson().belief(np.log([[10.0] * 3, phi.tolist()]), 0.0, 1.0)
+    high = DoublePoissonHead().belief(np.log([[10.0] * 3, phi.tolist()]), 0.0, 1.0)
     np.testing.assert_allclose(high.point(), 10.0, rtol=0.01)
     np.testing.assert_allclose(high.sd() ** 2, 10.0 / phi, rtol=0.05)

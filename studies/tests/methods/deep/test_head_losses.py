@@ -16,15 +16,15 @@ from howsure.core.errors import InputError  # noqa: E402
 from howsure_studies.methods.deep.heads import (  # noqa: E402
     HEADS,
     BetaGaussian,
-    DoublePoisson,
+    DoublePoissonHead,
     FaithfulGaussian,
     Gaussian,
     NaturalGaussian,
-    NegativeBinomial,
+    NegativeBinomialHead,
     NormalMixture,
-    Poisson,
+    PoissonHead,
     QuantileHead,
-    StudentT,
+    StudentTHead,
     head_named,
 )
 from howsure_studies.methods.deep.heads.base import inverse_softplus  # noqa: E402
@@ -220,7 +220,7 @@ def test_the_double_poisson_loss_does_not_cancel_at_large_counts() -> None:
     y = 1e9
     log_mu = np.log(y) + 1e-6
     out = torch.tensor([[log_mu], [0.0]], dtype=torch.float64)
-    found = float(DoublePoisson().loss(out, torch.tensor([y], dtype=torch.float64)))
+    found = float(DoublePoissonHead().loss(out, torch.tensor([y], dtype=torch.float64)))
     gap = log_mu - np.log(y)
     assert found == pytest.approx(y * (gap**2 / 2 + gap**3 / 6), rel=1e-6)
 
@@ -228,13 +228,13 @@ def test_the_double_poisson_loss_does_not_cancel_at_large_counts() -> None:
 def test_clamps_of_the_published_double_poisson() -> None:
     """μ is at least 1e-6, and μ/φ at least 1e-4."""
     out = np.array([[-50.0, 0.0], [0.0, 30.0]])
-    law = DoublePoisson().belief(out, 0.0, 1.0)
+    law = DoublePoissonHead().belief(out, 0.0, 1.0)
     np.testing.assert_allclose(law.parameters["mu"], [1e-6, 1.0])
     np.testing.assert_allclose(law.parameters["phi"], [1e-2, 1e4])
 
 
 def test_the_least_dispersion_is_that_published() -> None:
-    law = NegativeBinomial().belief(np.array([[1.0], [-100.0]]), 0.0, 1.0)
+    law = NegativeBinomialHead().belief(np.array([[1.0], [-100.0]]), 0.0, 1.0)
     assert law.parameters["dispersion"] == pytest.approx(1e-5)
 
 
@@ -258,7 +258,7 @@ def test_bad_options_are_refused(make: Any, words: str) -> None:
 
 def test_names_and_options_make_heads() -> None:
     assert head_named({"name": "mixture", "components": 5}) == NormalMixture(5)
-    assert head_named(StudentT()) == StudentT()
+    assert head_named(StudentTHead()) == StudentTHead()
     assert head_named("natural_gaussian") == NaturalGaussian()
     assert len({head.title for head in ALL.values()}) == len(HEADS)
 
@@ -275,15 +275,21 @@ def test_targets_are_counted_on() -> None:
 def test_training_sets_out_near_the_law_that_ignores_x() -> None:
     y = np.random.default_rng(0).negative_binomial(2, 0.1, size=5000).astype(float)
     mean, variance = y.mean(), y.var()
-    for head in (Poisson(), NegativeBinomial(), DoublePoisson()):
+    for head in (PoissonHead(), NegativeBinomialHead(), DoublePoissonHead()):
         law = head.belief(np.array([head.start(y).offset]).T, 0.0, 1.0)
         assert law.parameters["mu"] == pytest.approx(mean, rel=1e-3)
-    start = np.array([NegativeBinomial().start(y).offset]).T
-    assert NegativeBinomial().belief(start, 0, 1).sd()[0] ** 2 == pytest.approx(variance, rel=1e-3)
-    phi = DoublePoisson().belief(np.array([DoublePoisson().start(y).offset]).T, 0, 1).parameters
+    start = np.array([NegativeBinomialHead().start(y).offset]).T
+    assert NegativeBinomialHead().belief(start, 0, 1).sd()[0] ** 2 == pytest.approx(
+        variance, rel=1e-3
+    )
+    phi = (
+        DoublePoissonHead()
+        .belief(np.array([DoublePoissonHead().start(y).offset]).T, 0, 1)
+        .parameters
+    )
     assert mean / phi["phi"][0] == pytest.approx(variance, rel=1e-3)
     z = (y - mean) / y.std()
-    law = StudentT().belief(np.array([StudentT().start(z).offset]).T, mean, float(y.std()))
+    law = StudentTHead().belief(np.array([StudentTHead().start(z).offset]).T, mean, float(y.std()))
     assert (law.point()[0], law.parameters["df"][0]) == pytest.approx((mean, 5.0), rel=1e-6)
     parts = np.array([NormalMixture(4).start(z).offset]).T
     mixed = NormalMixture(4).belief(parts, float(mean), float(y.std()))

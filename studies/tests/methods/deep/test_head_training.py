@@ -20,12 +20,12 @@ from howsure_studies.methods.deep.batch import Member, Network, outputs, train  
 from howsure_studies.methods.deep.body import Bernoulli, Body  # noqa: E402
 from howsure_studies.methods.deep.heads import (  # noqa: E402
     HEADS,
-    DoublePoisson,
+    DoublePoissonHead,
     FaithfulGaussian,
     Gaussian,
     Head,
-    NegativeBinomial,
-    Poisson,
+    NegativeBinomialHead,
+    PoissonHead,
     SquaredError,
     head_named,
 )
@@ -182,16 +182,16 @@ def test_losses_are_told_with_and_without_rows_held_out() -> None:
     member = members(1)[0]
     options = replace(FULL, keep="last")
     held, bare = (
-        train([one], Poisson(), options)[0] for one in (member, replace(member, held=None))
+        train([one], PoissonHead(), options)[0] for one in (member, replace(member, held=None))
     )
     assert held.kept == bare.kept == 6
     np.testing.assert_array_equal(held.losses[:, 0], bare.losses[:, 0])
     assert np.isfinite(held.losses).all()
     assert np.isnan(bare.losses[:, 1]).all()
-    best = train([member], Poisson(), FULL)[0]
+    best = train([member], PoissonHead(), FULL)[0]
     assert best.kept == int(np.argmin(best.losses[:, 1])) + 1
     with pytest.raises(InputError, match="keep must be 'last'"):
-        train([replace(member, held=None)], Poisson(), FULL)
+        train([replace(member, held=None)], PoissonHead(), FULL)
     with pytest.raises(InputError, match="held must be left out beside dropout"):
         train([member], Gaussian(), options, Bernoulli(0.1))
 
@@ -395,17 +395,17 @@ def test_starts_may_be_cold() -> None:
     warm, cold = (
         train(
             [Member(x, y, seed=0)],
-            DoublePoisson(),
+            DoublePoissonHead(),
             BatchTraining(layers=(4,), epochs=1, warm_start=w),
         )[0]
         for w in (True, False)
     )
-    assert belief(DoublePoisson(), warm, x).point().mean() == pytest.approx(1e6, rel=0.2)
-    assert belief(DoublePoisson(), cold, x).point().mean() < 100.0
+    assert belief(DoublePoissonHead(), warm, x).point().mean() == pytest.approx(1e6, rel=0.2)
+    assert belief(DoublePoissonHead(), cold, x).point().mean() < 100.0
     raw = train([Member(x, y, seed=0)], Gaussian(), BatchTraining(epochs=1, standardise=False))[0]
     assert (raw.scale.y_center, raw.scale.y_unit) == (0.0, 1.0)
     np.testing.assert_array_equal(raw.scale.x_unit, 1.0)
-    assert NegativeBinomial().start(y).unit[0] == pytest.approx(y.std(), rel=1e-3)
+    assert NegativeBinomialHead().start(y).unit[0] == pytest.approx(y.std(), rel=1e-3)
 
 
 @pytest.mark.parametrize(

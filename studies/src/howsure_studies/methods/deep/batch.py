@@ -28,7 +28,7 @@ from howsure_studies.methods.deep.training import (
     BatchTraining,
     Keeper,
     Outset,
-    Scale,
+    Standardization,
     Weights,
     start_of,
 )
@@ -115,7 +115,7 @@ class Network:
 
     kernels: tuple[Weights, ...]
     biases: tuple[Weights, ...]
-    scale: Scale
+    scale: Standardization
     failure: str | None = None
     kept: int = 0
     losses: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
@@ -337,7 +337,7 @@ class Data:
     y: Tensor
     held_x: Tensor | None
     held_y: Tensor | None
-    scales: list[Scale]
+    scales: list[Standardization]
     outset: Outset
 
     @classmethod
@@ -349,13 +349,13 @@ class Data:
         device: Any = "cpu",
     ) -> Data:
         """The rows of these members, each with its head, on a device."""
-        scales: list[Scale] = []
+        scales: list[Standardization] = []
         starts = []
         parts: list[tuple[FloatArray, ...]] = []
         for member, head in zip(members, heads, strict=True):
             x, y = member.rows()
             whole = options.standardise
-            scale = Scale.of(x, y, inputs=whole, targets=whole and head.standardises)
+            scale = Standardization.of(x, y, inputs=whole, targets=whole and head.standardises)
             scales.append(scale)
             held = member.held if member.held is not None else ()
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite fails

@@ -57,7 +57,9 @@ class Dropout(ABC):
         return 0
 
     @abstractmethod
-    def prepared(self, sizes: Sequence[int], rows: int, own: tuple[Tensor, Tensor] | None) -> Noise:
+    def prepared(
+        self, sizes: Sequence[int], rows: int, own: tuple[Tensor, Tensor] | None
+    ) -> DropoutMasks:
         """What drops units while networks are trained on so many rows.
 
         Rates that are learnt have parameters and gradients of their own, each (m, rates).
@@ -88,7 +90,7 @@ class Dropout(ABC):
         ]
 
 
-class Noise(ABC):
+class DropoutMasks(ABC):
     """Drops units while networks are trained: masks of shape (m, units, rows)."""
 
     __slots__ = ("_mask", "_places")
@@ -133,7 +135,9 @@ class Bernoulli(Dropout, Checked):
     rate: Fraction
     drop_input: bool = False
 
-    def prepared(self, sizes: Sequence[int], rows: int, own: tuple[Tensor, Tensor] | None) -> Noise:
+    def prepared(
+        self, sizes: Sequence[int], rows: int, own: tuple[Tensor, Tensor] | None
+    ) -> DropoutMasks:
         """What drops units while networks are trained."""
         return _BernoulliNoise(self.dropped(sizes), self.rate)
 
@@ -146,7 +150,7 @@ class Bernoulli(Dropout, Checked):
 
 
 @final
-class _BernoulliNoise(Noise):
+class _BernoulliNoise(DropoutMasks):
     __slots__ = ("_rate",)
 
     def __init__(self, places: dict[int, slice], rate: float) -> None:
@@ -179,7 +183,9 @@ class Concrete(Dropout, Checked):
         """One a layer dropped."""
         return len(self.dropped(sizes))
 
-    def prepared(self, sizes: Sequence[int], rows: int, own: tuple[Tensor, Tensor] | None) -> Noise:
+    def prepared(
+        self, sizes: Sequence[int], rows: int, own: tuple[Tensor, Tensor] | None
+    ) -> DropoutMasks:
         """What drops units while networks are trained; its parameters get their first values."""
         if own is None:
             raise InputError("own must hold the parameters of the rates, got None")
@@ -205,7 +211,7 @@ def _smooth(uniforms: Tensor, p: Tensor, temperature: float) -> Tensor:
 
 
 @final
-class _ConcreteNoise(Noise):
+class _ConcreteNoise(DropoutMasks):
     """Masks of shape (m, units, rows), and the gradients by the rates' parameters."""
 
     __slots__ = ("_inputs", "_layer", "_logits", "_options", "_p", "_rows", "_slopes", "_z")
@@ -232,12 +238,12 @@ class _ConcreteNoise(Noise):
     def drop(self, layer: int, h: Tensor) -> Tensor:
         """A layer's inputs, some dropped; they are kept for the gradients by the rates."""
         self._inputs[layer] = h
-        return Noise.drop(self, layer, h)
+        return DropoutMasks.drop(self, layer, h)
 
     def back(self, layer: int, slope: Tensor) -> Tensor:
         """Gradients by a layer's inputs; what the layer's masks were multiplied by is kept."""
         self._inputs[layer] = slope * self._inputs[layer]
-        return Noise.back(self, layer, slope)
+        return DropoutMasks.back(self, layer, slope)
 
     def finish(self, kernels: list[Tensor], gradients: list[Tensor]) -> None:
         """Add the regulariser, and write the gradients by the rates' parameters."""
@@ -323,7 +329,7 @@ class Body:
             for bias, kernel in zip(self.biases, self.kernels, strict=True):
                 self._fill(bias, rngs, math.sqrt(1.0 / kernel.shape[2]))
         self._shielded = shielded
-        self._noise: Noise | None = None
+        self._noise: DropoutMasks | None = None
         if dropout is not None:
             own = (parts[-1], slopes[-1]) if rates else None
             self._noise = dropout.prepared(self.sizes, rows, own)

@@ -31,7 +31,7 @@ _OTHER_NAMES: Final = {"warm_start": "warm"}
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class DataSet:
     """One data set, some rows perhaps held out, and the seed of all that follows."""
 
     x: FloatArray
@@ -112,22 +112,22 @@ class NetworkMethod(Method, Checked):
             for k, task in enumerate(tasks)
         ]
 
-    def _members(self, task: Task) -> list[Member]:
+    def _members(self, task: DataSet) -> list[Member]:
         """The networks to train for one data set."""
         return task.members(self.networks)
 
-    def _fitted(self, task: Task, networks: tuple[Network, ...]) -> NetworkFit:
+    def _fitted(self, task: DataSet, networks: tuple[Network, ...]) -> NetworkFit:
         """What the trained networks of one data set make."""
         return HeadFit(networks, self.head)
 
-    def _task(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Task:
+    def _task(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> DataSet:
         inputs, targets = checked_rows(x, y, least=4)
         self.head.check_targets(targets)
         held = np.zeros(len(targets), dtype=np.bool_)
         if self.validation_rows is not None:
             held = held_out(rng, len(targets), self.validation_rows, "validation")
         seed = int(rng.integers(2**63 - 1))
-        return Task(inputs[~held], targets[~held], inputs[held], targets[held], seed)
+        return DataSet(inputs[~held], targets[~held], inputs[held], targets[held], seed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,10 +33,10 @@ from howsure_studies.methods.deep.body import Bernoulli, Concrete, Dropout
 from howsure_studies.methods.deep.heads import Gaussian, QuantileHead, SquaredError, head_named
 from howsure_studies.methods.deep.method import (
     Combine,
+    DataSet,
     HeadFit,
     NetworkFit,
     NetworkMethod,
-    Task,
     check_combine,
     matched,
 )
@@ -135,10 +135,10 @@ class DeepEnsemble(NetworkMethod):
         """A mean and a log variance."""
         return Gaussian()
 
-    def _members(self, task: Task) -> list[Member]:
+    def _members(self, task: DataSet) -> list[Member]:
         return task.members(self.members, resampled=self.resampled)
 
-    def _fitted(self, task: Task, networks: tuple[Network, ...]) -> HeadFit:
+    def _fitted(self, task: DataSet, networks: tuple[Network, ...]) -> HeadFit:
         return HeadFit(networks, self.head, self.combine)
 
 
@@ -279,17 +279,17 @@ class HeadNetwork(NetworkMethod):
             x, y = checked_rows(data[0], data[1], least=4)
             held_x, held_y = checked_rows(held[0], held[1], least=1)
             held_x = as_matrix(held_x, "held", columns=x.shape[1])
-            task = Task(x, y, held_x, held_y, int(rng.integers(2**63 - 1)))
+            task = DataSet(x, y, held_x, held_y, int(rng.integers(2**63 - 1)))
         networks = train(self._members(task), self.head, self.training)
         return self._fitted(task, tuple(networks))
 
-    def _members(self, task: Task) -> list[Member]:
+    def _members(self, task: DataSet) -> list[Member]:
         plain = task.members(self.members, resampled=self.resampled)
         if not len(task.held_y):
             return plain
         return [replace(member, held=(task.held_x, task.held_y)) for member in plain]
 
-    def _fitted(self, task: Task, networks: tuple[Network, ...]) -> HeadFit:
+    def _fitted(self, task: DataSet, networks: tuple[Network, ...]) -> HeadFit:
         return HeadFit(networks, self.head, self.combine)
 
 
@@ -360,11 +360,11 @@ class NetworkBootstrap(NetworkMethod):
         """Rows, or the share of rows, that are held out."""
         return self.validation
 
-    def _members(self, task: Task) -> list[Member]:
+    def _members(self, task: DataSet) -> list[Member]:
         twins = 2 if self.spread == "mean" else 1
         return task.members(self.members, resampled=True, twins=twins)
 
-    def _fitted(self, task: Task, networks: tuple[Network, ...]) -> NetworkFit:
+    def _fitted(self, task: DataSet, networks: tuple[Network, ...]) -> NetworkFit:
         fitted = _Bootstrap(networks, self, float("nan"))
         if any(network.failure is not None for network in networks):
             return fitted
@@ -454,7 +454,7 @@ class MCDropout(NetworkMethod):
         """Rows, or the share of rows, that are held out where the noise is constant."""
         return self.validation if self.noise == "constant" else None
 
-    def _fitted(self, task: Task, networks: tuple[Network, ...]) -> NetworkFit:
+    def _fitted(self, task: DataSet, networks: tuple[Network, ...]) -> NetworkFit:
         fitted = _Passes(networks, self.dropout, self.passes, task.seed, self.head)
         if isinstance(self.head, Gaussian) or networks[0].failure is not None:
             return fitted
@@ -526,7 +526,7 @@ class ConcreteDropout(NetworkMethod):
         """At learnt rates."""
         return Concrete(self.length, self.temperature, self.start, self.drop_input)
 
-    def _fitted(self, task: Task, networks: tuple[Network, ...]) -> NetworkFit:
+    def _fitted(self, task: DataSet, networks: tuple[Network, ...]) -> NetworkFit:
         return _Passes(networks, self.dropout, self.passes, task.seed, self.head)
 
 

@@ -285,7 +285,7 @@ def recipe_named(spec: str | Mapping[str, Any] | Recipe) -> Recipe:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Scale:
+class Standardization:
     """What a network's data were standardised by: means and sds (divisor n), 1 where constant."""
 
     x_center: FloatArray
@@ -294,7 +294,9 @@ class Scale:
     y_unit: float
 
     @classmethod
-    def of(cls, x: FloatArray, y: FloatArray, *, inputs: bool = True, targets: bool) -> Scale:
+    def of(
+        cls, x: FloatArray, y: FloatArray, *, inputs: bool = True, targets: bool
+    ) -> Standardization:
         """The scale of these rows; zeros and ones for what stays as it is."""
         columns = x.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):  # see `sound`

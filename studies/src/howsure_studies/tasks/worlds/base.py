@@ -246,7 +246,7 @@ def trial_rng(seed: int, trial: int | None, part: str) -> np.random.Generator:
     return child(seed, "worlds", part, "trial", trial)
 
 
-class Inputs(ABC):
+class InputLaw(ABC):
     """A distribution of x. Subclasses are final."""
 
     __slots__ = ()
@@ -263,7 +263,7 @@ class Inputs(ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Box(Inputs):
+class Box(InputLaw):
     """Uniform in a box.
 
     Parameters
@@ -306,7 +306,7 @@ class Box(Inputs):
 
 @final
 @dataclass(frozen=True, slots=True)
-class TwoModes(Inputs):
+class TwoModes(InputLaw):
     """One column, drawn from two equally likely normal distributions.
 
     Parameters
@@ -384,7 +384,7 @@ class FunctionWorld(KnownWorld):
     """
 
     name: str
-    inputs: Inputs
+    inputs: InputLaw
     mean_function: RowFunction
     scale_function: RowFunction
     noise: Noise = field(default_factory=Normal)

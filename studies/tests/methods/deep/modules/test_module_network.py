@@ -21,7 +21,7 @@ from howsure_studies.methods.deep.modules import (  # noqa: E402
     train_module,
 )
 from howsure_studies.methods.deep.modules.inputs import (  # noqa: E402
-    Inputs,
+    DeviceRows,
     checked_inputs,
     network_input,
 )
@@ -51,32 +51,32 @@ def fit(head: Any = "gaussian", backbone: Any = TINY, **options: Any) -> ModuleN
 @pytest.mark.parametrize("last", [True, False])
 def test_batches_are_what_the_task_says(channels: int, last: bool) -> None:
     x, _ = data(20, channels)
-    inputs = Inputs.of(x, grey=False, channels_last=last)
+    inputs = DeviceRows.of(x, grey=False, channels_last=last)
     rows = torch.tensor([3, 1, 17])
     found = inputs.batch(rows)
     np.testing.assert_allclose(found.numpy(), network_input(x)[rows.numpy()], atol=1e-6)
     layout = torch.channels_last if last else torch.contiguous_format
     assert found.is_contiguous(memory_format=layout)
-    grey = Inputs.of(x, grey=True).batch(slice(0, 4))
+    grey = DeviceRows.of(x, grey=True).batch(slice(0, 4))
     np.testing.assert_allclose(grey.numpy(), network_input(x)[:4, :channels], atol=1e-6)
 
 
 def test_floats_and_tables_are_taken_as_they_are() -> None:
     x = np.random.default_rng(0).normal(size=(5, 3, 2, 8))
     rows = checked_inputs(x, "x", "none")
-    found = Inputs.of(rows, grey=True).batch(slice(0, 5))
+    found = DeviceRows.of(rows, grey=True).batch(slice(0, 5))
     np.testing.assert_array_equal(found.numpy(), network_input(x, "none"))
     table = checked_inputs(x.reshape(5, -1), "x", "imagenet")
-    np.testing.assert_array_equal(Inputs.of(table, grey=True).batch(slice(1, 3)), table[1:3])
+    np.testing.assert_array_equal(DeviceRows.of(table, grey=True).batch(slice(1, 3)), table[1:3])
 
 
 def test_bytes_in_eight_bits_are_never_widened_in_store() -> None:
     x, _ = data()
-    inputs = Inputs.of(checked_inputs(x, "x", "imagenet"), grey=True)
+    inputs = DeviceRows.of(checked_inputs(x, "x", "imagenet"), grey=True)
     assert inputs.values.dtype == torch.uint8
     assert inputs.values.data_ptr() == x.__array_interface__["data"][0]
     x.flags.writeable = False
-    assert Inputs.of(x, grey=True).values.shape == x.shape
+    assert DeviceRows.of(x, grey=True).values.shape == x.shape
 
 
 def test_outputs_features_and_beliefs_agree() -> None:

@@ -22,11 +22,11 @@ from howsure_studies.methods.deep.modules import (  # noqa: E402
     recipe_named,
     train_module,
 )
-from howsure_studies.methods.deep.modules.inputs import Inputs, augmented  # noqa: E402
+from howsure_studies.methods.deep.modules.inputs import DeviceRows, augmented  # noqa: E402
 from howsure_studies.methods.deep.modules.network import Net, torch_draws  # noqa: E402
 from howsure_studies.methods.deep.modules.training import Loop, steps  # noqa: E402
 from howsure_studies.methods.options import options_of  # noqa: E402
-from howsure_studies.shift.study import Options as ShiftOptions  # noqa: E402
+from howsure_studies.shift.study import ShiftOptions as ShiftOptions  # noqa: E402
 
 TINY = {"name": "small", "widths": [4, 6]}
 
@@ -48,7 +48,7 @@ def fit(x: Any, y: Any, head: Any = "gaussian", seed: int = 0, **options: Any) -
 def loop_of(head: Head, recipe: Recipe, n: int = 20, spec: Any = TINY) -> Loop:
     x, y = images(n, side=12)
     backbone = backbone_named(spec)
-    inputs = Inputs.of(x, grey=backbone.grey)
+    inputs = DeviceRows.of(x, grey=backbone.grey)
     net = Net.of(
         backbone,
         inputs.batch(slice(0, 2)),

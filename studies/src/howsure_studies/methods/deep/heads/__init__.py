@@ -14,9 +14,9 @@ from typing import Any, Final, cast
 from howsure_studies.methods.deep.heads.base import Head, Start
 from howsure_studies.methods.deep.heads.counts import (
     CountHead,
-    DoublePoisson,
-    NegativeBinomial,
-    Poisson,
+    DoublePoissonHead,
+    NegativeBinomialHead,
+    PoissonHead,
 )
 from howsure_studies.methods.deep.heads.normal import (
     BetaGaussian,
@@ -25,7 +25,7 @@ from howsure_studies.methods.deep.heads.normal import (
     NaturalGaussian,
     NormalMixture,
     SquaredError,
-    StudentT,
+    StudentTHead,
 )
 from howsure_studies.methods.deep.heads.quantiles import PairHead, QuantileHead
 from howsure_studies.methods.options import named
@@ -34,33 +34,33 @@ __all__ = [
     "HEADS",
     "BetaGaussian",
     "CountHead",
-    "DoublePoisson",
+    "DoublePoissonHead",
     "FaithfulGaussian",
     "Gaussian",
     "Head",
     "NaturalGaussian",
-    "NegativeBinomial",
+    "NegativeBinomialHead",
     "NormalMixture",
     "PairHead",
-    "Poisson",
+    "PoissonHead",
     "QuantileHead",
     "SquaredError",
     "Start",
-    "StudentT",
+    "StudentTHead",
     "head_named",
     "head_spec",
 ]
 
 HEADS: Final[Mapping[str, type[Head]]] = {
-    "poisson": Poisson,
-    "negative_binomial": NegativeBinomial,
-    "double_poisson": DoublePoisson,
+    "poisson": PoissonHead,
+    "negative_binomial": NegativeBinomialHead,
+    "double_poisson": DoublePoissonHead,
     "gaussian": Gaussian,
     "beta_gaussian": BetaGaussian,
     "natural_gaussian": NaturalGaussian,
     "faithful_gaussian": FaithfulGaussian,
     "quantile": QuantileHead,
-    "student_t": StudentT,
+    "student_t": StudentTHead,
     "mixture": NormalMixture,
 }
 """Heads of laws and of many quantiles, by name."""

@@ -56,7 +56,7 @@ def _log_step(mean: float, variance: float) -> float:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Poisson(CountHead):
+class PoissonHead(CountHead):
     """A log mean o, by the Poisson likelihood: eᵒ − y o.
 
     Notes
@@ -93,7 +93,7 @@ class Poisson(CountHead):
 
 @final
 @dataclass(frozen=True, slots=True)
-class NegativeBinomial(CountHead):
+class NegativeBinomialHead(CountHead):
     """A mean μ and a dispersion a, both by softplus; variance μ + a μ².
 
     Notes
@@ -146,7 +146,7 @@ class NegativeBinomial(CountHead):
 
 @final
 @dataclass(frozen=True, slots=True)
-class DoublePoisson(CountHead):
+class DoublePoissonHead(CountHead):
     """log μ and log φ of a double Poisson law: mean about μ, variance about μ/φ.
 
     Notes

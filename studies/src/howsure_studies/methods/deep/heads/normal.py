@@ -221,7 +221,7 @@ class SquaredError(Head, Checked):
 
 @final
 @dataclass(frozen=True, slots=True)
-class StudentT(Head):
+class StudentTHead(Head):
     """Location, log squared scale and degrees of freedom (above 2) of Student's t.
 
     Notes

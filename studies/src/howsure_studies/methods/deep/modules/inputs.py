@@ -54,7 +54,7 @@ def checked_inputs(x: npt.ArrayLike, name: str, scaling: Scaling, shape: Any = N
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Inputs:
+class DeviceRows:
     """Rows (n, …) on a device, of which batches are made; 8-bit images are scaled on the way."""
 
     values: Tensor
@@ -63,7 +63,9 @@ class Inputs:
     channels_last: bool
 
     @classmethod
-    def of(cls, x: Array, *, grey: bool, channels_last: bool = True, device: Any = "cpu") -> Inputs:
+    def of(
+        cls, x: Array, *, grey: bool, channels_last: bool = True, device: Any = "cpu"
+    ) -> DeviceRows:
         """Rows that `checked_inputs` has passed; 8-bit ones are images to be scaled."""
         values = placed(x, device)
         if x.dtype != np.uint8:

@@ -20,8 +20,8 @@ from howsure.core.tensors import placed, to_host
 from howsure.predictions import Prediction
 from howsure_studies.methods.deep.heads import Head, head_named, head_spec
 from howsure_studies.methods.deep.modules.backbones import Backbone, backbone_named, soften
-from howsure_studies.methods.deep.modules.inputs import Inputs, Scaling, checked_inputs
-from howsure_studies.methods.deep.training import Scale
+from howsure_studies.methods.deep.modules.inputs import DeviceRows, Scaling, checked_inputs
+from howsure_studies.methods.deep.training import Standardization
 
 Module = Any
 Tensor = Any
@@ -104,7 +104,7 @@ class Net:
         still = self._some(features.detach(), free, count)
         return require("torch", extra="deep").cat((open_part, still))
 
-    def passed(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
+    def passed(self, inputs: DeviceRows) -> tuple[Tensor, Tensor]:
         """Outputs (k, n) and features (n, d) of rows that pass through in blocks."""
         blocks = [slice(start, start + BLOCK) for start in range(0, len(inputs), BLOCK)]
         features = [self.body(inputs.batch(block)) for block in blocks]
@@ -185,7 +185,7 @@ class ModuleNetwork:
     net: Net
     head: Head
     backbone: Backbone
-    scale: Scale
+    scale: Standardization
     shape: tuple[int, ...]
     scaling: Scaling
     hidden: int | None
@@ -200,7 +200,7 @@ class ModuleNetwork:
         rows = checked_inputs(x, "x", self.scaling, self.shape)
         if self.failure is not None and self.kept == 0:
             raise UnanswerableError(f"the network was never trained: {self.failure}")
-        inputs = Inputs.of(
+        inputs = DeviceRows.of(
             rows, grey=self.backbone.grey, channels_last=self.channels_last, device=self.device
         )
         with torch.inference_mode():
@@ -270,7 +270,7 @@ class ModuleNetwork:
         shape = tuple(held["shape"])
         kind = np.uint8 if held["scaling"] == "imagenet" and len(shape) == 3 else np.float32
         layout = held["channels_last"]
-        example = Inputs.of(np.zeros((2, *shape), kind), grey=made.grey, channels_last=layout)
+        example = DeviceRows.of(np.zeros((2, *shape), kind), grey=made.grey, channels_last=layout)
         net = Net.of(
             made,
             example.batch(slice(0, 2)),
@@ -290,7 +290,7 @@ class ModuleNetwork:
             net=net,
             head=law,
             backbone=made,
-            scale=Scale(np.empty(0), np.empty(0), center, unit),
+            scale=Standardization(np.empty(0), np.empty(0), center, unit),
             shape=shape,
             scaling=held["scaling"],
             hidden=held["hidden"],

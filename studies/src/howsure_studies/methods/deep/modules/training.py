@@ -24,7 +24,7 @@ from howsure_studies.methods.deep.heads import Head, head_named
 from howsure_studies.methods.deep.modules.backbones import Backbone, backbone_named, tighten
 from howsure_studies.methods.deep.modules.inputs import (
     Array,
-    Inputs,
+    DeviceRows,
     Scaling,
     augmented,
     checked_inputs,
@@ -42,7 +42,7 @@ from howsure_studies.methods.deep.training import (
     Outset,
     Phase,
     Recipe,
-    Scale,
+    Standardization,
     recipe_named,
     start_of,
 )
@@ -50,7 +50,7 @@ from howsure_studies.methods.options import options_of
 
 Module = Any
 Tensor = Any
-Data = tuple[Inputs, FloatArray]
+Data = tuple[DeviceRows, FloatArray]
 Rows = tuple[npt.ArrayLike, npt.ArrayLike]
 
 _SECONDS: Final = 60.0
@@ -142,7 +142,7 @@ def train_module(
         judged = _rows(held[0], held[1], "held", "held y", law, scaling, inputs.shape[1:])
     chosen.check_held(judged)
     seed = int(rng.integers(2**63 - 1))
-    scale = Scale.of(
+    scale = Standardization.of(
         np.empty((len(targets), 0)),
         targets,
         targets=chosen.standardise and law.standardises,
@@ -192,12 +192,12 @@ def _loop(
     head: Head,
     backbone: Backbone,
     recipe: Recipe,
-    scale: Scale,
+    scale: Standardization,
     seed: int,
     device: Any,
 ) -> Loop:
-    def data(part: tuple[Array, FloatArray]) -> tuple[Inputs, FloatArray]:
-        inputs = Inputs.of(
+    def data(part: tuple[Array, FloatArray]) -> tuple[DeviceRows, FloatArray]:
+        inputs = DeviceRows.of(
             part[0], grey=backbone.grey, channels_last=recipe.channels_last, device=device
         )
         return inputs, scale.targets(part[1])
@@ -319,7 +319,7 @@ class Loop:
         """Mean loss on the rows held out, or NaN."""
         return float("nan") if self._held is None else float(self.held_loss(*self._held))
 
-    def held_loss(self, inputs: Inputs, targets: Tensor) -> Tensor:
+    def held_loss(self, inputs: DeviceRows, targets: Tensor) -> Tensor:
         """Mean loss on rows, with nothing copied from the device."""
         self.net.modules.eval()
         with self._torch.no_grad():
