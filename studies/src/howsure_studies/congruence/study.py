@@ -173,7 +173,7 @@ class CongruenceStudyOptions(Checked):
 
     Examples
     --------
-    >>> Options(**Options(trials=3).identity()).trials
+    >>> CongruenceStudyOptions(**CongruenceStudyOptions(trials=3).identity()).trials
     3
     """
 

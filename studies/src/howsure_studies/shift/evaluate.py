@@ -125,7 +125,7 @@ class ValidationThreshold:
 
         Examples
         --------
-        >>> cut = Cut.at(np.arange(100.0), 91, 0.9)
+        >>> cut = ValidationThreshold.at(np.arange(100.0), 91, 0.9)
         >>> cut.value, cut.low, cut.high, cut.step
         (90.0, 84.0, 96.0, 0.12)
         """

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate
 
 from howsure.predictions import Distribution
-from howsure.predictions.counts import DoublePoissonHead as DoublePoissonLaw
+from howsure.predictions.counts import DoublePoisson as DoublePoissonLaw
 from howsure.predictions.counts import efron_constant
 from howsure_studies.methods.deep.heads import HEADS, DoublePoissonHead, QuantileHead, head_named
 

@@ -65,7 +65,7 @@ class PoissonHead(CountHead):
 
     Examples
     --------
-    >>> Poisson().belief(np.array([[0.0, np.log(3.0)]]), 0.0, 1.0).point()
+    >>> PoissonHead().belief(np.array([[0.0, np.log(3.0)]]), 0.0, 1.0).point()
     array([1., 3.])
     """
 
@@ -103,7 +103,7 @@ class NegativeBinomialHead(CountHead):
 
     Examples
     --------
-    >>> law = NegativeBinomial().belief(np.array([[0.5413], [0.5413]]), 0.0, 1.0)
+    >>> law = NegativeBinomialHead().belief(np.array([[0.5413], [0.5413]]), 0.0, 1.0)
     >>> law.point().round(3), (law.sd() ** 2).round(3)
     (array([1.]), array([2.]))
     """
@@ -160,7 +160,7 @@ class DoublePoissonHead(CountHead):
 
     Examples
     --------
-    >>> law = DoublePoisson().belief(np.log([[9.0], [3.0]]), 0.0, 1.0)
+    >>> law = DoublePoissonHead().belief(np.log([[9.0], [3.0]]), 0.0, 1.0)
     >>> law.point().round(2), (law.sd() ** 2).round(1)
     (array([9.]), array([3.]))
     """

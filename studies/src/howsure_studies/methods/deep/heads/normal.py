@@ -230,7 +230,7 @@ class StudentTHead(Head):
 
     Examples
     --------
-    >>> law = StudentT().belief(np.array([[1.0], [0.0], [50.0]]), center=0.0, unit=2.0)
+    >>> law = StudentTHead().belief(np.array([[1.0], [0.0], [50.0]]), center=0.0, unit=2.0)
     >>> law.point(), law.parameters["df"]
     (array([2.]), array([52.]))
     """
