@@ -15,6 +15,7 @@ from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.recalibration import METHODS, Recalibrated, Recalibrator, recalibrate
 from howsure.recalibration.dispatch import RecalibrationOptions, applied
+from howsure.recalibration.info import INFOS
 from howsure.verdict import Advice, Trials, mends, try_mends, words
 
 N = 1_000
@@ -125,8 +126,7 @@ def test_no_row_teaches_its_own_mend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_gain_is_what_cross_fitting_by_hand_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    only = tuple(each for each in mends.CANDIDATES if each.method == "scale")
-    monkeypatch.setattr(mends, "CANDIDATES", only)
+    monkeypatch.setattr(mends, "advised", lambda _: (INFOS["scale"],))
     evalset = table(4, scale=0.7)
     (trial,) = try_mends(evalset).trials
 
@@ -337,7 +337,7 @@ def test_sentences_say_what_is_known() -> None:
 
 
 def test_no_sentence_of_advice_is_long() -> None:
-    told = [*words._DONE.values(), *words._NEEDS.values()]
+    told = [*(info.words for info in INFOS.values() if info.words), *words._NEEDS.values()]
     found = [try_mends(table(2, shift=0.6)).advice, try_mends(table(10, scale=0.2, n=20)).advice]
     told += [sentence for each in found if each for sentence in each.sentence.split(". ")]
     assert len(told) > 15

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +44,7 @@ from howsure.predictions import (
 from howsure.recalibration import METHODS, Recalibrator, recalibrate
 from howsure.recalibration.base import POINT, Pieces, counts, kinds_of
 from howsure.recalibration.dispatch import RecalibrationOptions, applied
+from howsure.recalibration.info import MethodInfo, advised
 from howsure.recalibration.recent import since_rows
 from howsure.stats.binomial import holm
 from howsure.stats.estimate import spread_of
@@ -81,49 +81,6 @@ _MOST_PARTS = 50
 """Groups of a column past which it makes no parts."""
 _FLOOR = 0.1
 """Least spread that a row's score is divided by, as a share of the mean spread."""
-
-
-class Candidate(NamedTuple):
-    """A mend to try: how complex it is, what it aims at, and what the rows must hold for it."""
-
-    method: str
-    rank: int
-    aims: frozenset[str]
-    needs: str = ""
-
-
-_SIDES = ("coverage", "bias", "one_sided")
-_SIZE = ("coverage", "spread")
-_SHAPE = (*_SIDES, *_SIZE, "skew", "tails", "support")
-CANDIDATES = (
-    Candidate("shift", 1, frozenset(_SIDES)),
-    Candidate("scale", 1, frozenset(_SIZE)),
-    Candidate("cqr", 1, frozenset(_SIZE)),
-    Candidate("shift_scale", 2, frozenset((*_SIDES, *_SIZE))),
-    Candidate("multiply", 2, frozenset((*_SIDES, *_SIZE))),
-    Candidate("asymmetric", 2, frozenset(_SIDES)),
-    Candidate("widths", 2, frozenset((*_SIZE, "width", "trade", "tails"))),
-    Candidate("shape", 3, frozenset(_SHAPE)),
-    Candidate("isotonic_variance", 3, frozenset((*_SIZE, "width", "trade", "tails"))),
-    Candidate("group", 4, frozenset((*_SHAPE, "groups", "width", "trade")), "groups"),
-    Candidate("inputs", 5, frozenset((*_SHAPE, "region", "width", "trade")), "inputs"),
-)
-"""All that is tried, the simplest first."""
-TRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        Intervals.kind: (
-            "shift",
-            "scale",
-            "cqr",
-            "multiply",
-            "asymmetric",
-            "widths",
-            "group",
-            "inputs",
-        ),
-        "": tuple(each.method for each in CANDIDATES if each.method not in ("cqr", "asymmetric")),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,16 +289,16 @@ class _Bench:
             return f"{len(cluster.labels)} clusters are too few to try methods on held-out folds"
         return ""
 
-    def candidates(self) -> Iterator[tuple[Candidate, tuple[str, ...]]]:
+    def candidates(self) -> Iterator[tuple[MethodInfo, tuple[str, ...]]]:
         """What suits the rows, each with the columns of groups that it divides by."""
-        known = {*METHODS[self.kind]} & {*TRIED.get(self.kind, TRIED[""])}
+        known = {*METHODS[self.kind]}
         unit = _unit(self.evalset)
         if np.ptp(unit) <= _EQUAL * unit.max():  # then these are the same as scale
             known -= {"widths", "isotonic_variance"}
         if not _one_sign(self.evalset):  # what has no natural 0 is in no other unit
             known -= {"multiply"}
-        for each in CANDIDATES:
-            if each.method not in known:
+        for each in advised(self.kind):
+            if each.name not in known:
                 continue
             if each.needs == "groups":
                 for name, column in self.evalset.groups.items():
@@ -357,21 +314,19 @@ class _Bench:
         fits: list[_Fit] = []
         refused: list[RecalibrationTrial] = []
         for place, (candidate, by) in enumerate(listed):
-            tell(f"fit of {candidate.method}", place, len(listed))
+            tell(f"fit of {candidate.name}", place, len(listed))
             try:
                 fits.append(_fitted(self.evalset, candidate, by, folds))
             except HowsureError as error:
-                refused.append(
-                    RecalibrationTrial(method=candidate.method, by=by, reason=str(error))
-                )
+                refused.append(RecalibrationTrial(method=candidate.name, by=by, reason=str(error)))
         score, rows = self._score(folds, [each.few for each in fits])
         made: list[_Made] = []
         for place, fit in enumerate(fits):
-            tell(f"trial of {fit.candidate.method}", place, len(fits))
+            tell(f"trial of {fit.candidate.name}", place, len(fits))
             try:
                 made.append(self._made(fit, folds, score, rows))
             except HowsureError as error:
-                method = fit.candidate.method
+                method = fit.candidate.name
                 refused.append(RecalibrationTrial(method=method, by=fit.by, reason=str(error)))
         if score is None or not made:
             return Trials(advice=None, trials=tuple(refused))
@@ -440,7 +395,7 @@ class _Bench:
             mendable = (*each.candidate.aims, *(set(self.red) - _OWN))
             tried.append(
                 RecalibrationTrial(
-                    method=each.candidate.method,
+                    method=each.candidate.name,
                     by=each.by,
                     since=self.since,
                     gain=each.gain[0],
@@ -553,7 +508,7 @@ class _Bench:
         ]
 
         def order(place: int) -> tuple[float, ...]:
-            return -len(tried[place].heals), made[place].candidate.rank, -tried[place].gain
+            return -len(tried[place].heals), made[place].candidate.complexity, -tried[place].gain
 
         return min(alike, key=order)
 
@@ -574,7 +529,7 @@ class _Bench:
 class _Fit(NamedTuple):
     """A mend as it was fitted on the other rows of each fold, and a few rows as it leaves them."""
 
-    candidate: Candidate
+    candidate: MethodInfo
     by: tuple[str, ...]
     fitted: tuple[tuple[Recalibrator, ...], ...]
     few: EvalSet
@@ -585,7 +540,7 @@ class _Made(NamedTuple):
     interval; what it heals, leaves and spoils; and the coverage then of the group that fails.
     """
 
-    candidate: Candidate
+    candidate: MethodInfo
     by: tuple[str, ...]
     drop: FloatArray
     gain: tuple[float, float, float]
@@ -653,12 +608,12 @@ def _first(folds: IntArray) -> IntArray:
     return np.sort(np.unique(folds, return_index=True)[1])
 
 
-def _fitted(evalset: EvalSet, candidate: Candidate, by: tuple[str, ...], folds: IntArray) -> _Fit:
+def _fitted(evalset: EvalSet, candidate: MethodInfo, by: tuple[str, ...], folds: IntArray) -> _Fit:
     """A mend fitted for each fold on the others."""
     fitted = []
     for fold in range(FOLDS):
         own, train = np.flatnonzero(folds == fold), evalset.take(folds != fold)
-        made = recalibrate(evalset.take(own[:1]), train, method=candidate.method, by=by)
+        made = recalibrate(evalset.take(own[:1]), train, method=candidate.name, by=by)
         fitted.append(made.recalibrators)
     rows = _first(folds)
     few = _mended(evalset.take(rows), fitted, folds[rows])

@@ -17,6 +17,7 @@ from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.miss_range import in_words
 from howsure.metrics.serial import Dependence
+from howsure.recalibration.info import INFOS
 from howsure.stats.memory import HARDLY
 from howsure.verdict.copies import RowFault
 from howsure.verdict.findings import FROM_ALL, LEVEL, QUESTIONS, Draft, Finding
@@ -663,19 +664,6 @@ _NAMES = {
 }
 """Findings within a sentence, where their ids are no words."""
 
-_DONE: Mapping[str, str] = {
-    "scale": "stretch every prediction",
-    "shift_scale": "shift and stretch every prediction",
-    "multiply": "multiply every prediction by one number",
-    "cqr": "move both ends of every interval",
-    "asymmetric": "move the lower and the upper ends of intervals by a constant each",
-    "shape": "map stated probabilities to observed frequencies",
-    "widths": "make widths follow the size of the errors",
-    "isotonic_variance": "replace each variance by the mean squared error of rows like it",
-    "group": "recalibrate within {by}",
-    "inputs": "recalibrate by the inputs",
-}
-
 
 def next_step(
     advice: Advice,
@@ -717,7 +705,7 @@ def _mended(method: str, learnt: Sequence[Learnt]) -> str:
     if method == "cqr" and learnt and math.isfinite(learnt[0].value):
         verb = "widen" if learnt[0].value > 0 else "narrow"
         return f"{verb} every interval by one constant at either end"
-    return _DONE[method]
+    return INFOS[method].words
 
 
 def _named(ids: Sequence[str]) -> str:

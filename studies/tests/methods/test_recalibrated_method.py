@@ -182,7 +182,7 @@ def test_it_is_a_method_like_others() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"by": "magic"}, "by must be one of isotonic, crude"),
+        ({"by": "magic"}, "by must be one of shift, scale"),
         ({"method": Oracle("intervals"), "by": "cqr", "coverages": (0.7,)}, "must be among those"),
         ({"coverages": ()}, "coverages must hold distinct"),
         ({"delta": 2.0}, "delta must lie"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast, final, get_args
+from typing import Annotated, Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,12 @@ import numpy.typing as npt
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.convert import Coverages, Fraction, check_fields
 from howsure.core.errors import InputError
+from howsure.core.registry import check_known
 from howsure.predictions import EvalSet, Prediction
 from howsure.recalibration.base import RecalibrationMethod as Recalibration
 from howsure.recalibration.base import Recalibrator
-from howsure.recalibration.dispatch import INTERVAL_METHODS, METHODS, RecalibrationOptions
+from howsure.recalibration.dispatch import METHODS, RecalibrationOptions
+from howsure.recalibration.info import INFOS
 from howsure.recalibration.levels import levels_with
 from howsure_studies.methods.interface import (
     COVERAGES,
@@ -26,47 +28,13 @@ from howsure_studies.methods.interface import (
 )
 from howsure_studies.methods.regressors import as_method
 
-By = Literal[
-    "isotonic",
-    "crude",
-    "scale",
-    "conformal",
-    "shift",
-    "shift_scale",
-    "multiply",
-    "widths",
-    "isotonic_variance",
-    "shape",
-    "cqr",
-    "asymmetric",
-    "ucc",
-]
+WAYS: Final = tuple(name for name, info in INFOS.items() if info.label)
+"""Those that a method can be recalibrated by."""
 
-_TABLES: Final = ("isotonic", "crude")
-_KEEPING: Final = (
-    "scale",
-    "conformal",
-    "shift",
-    "shift_scale",
-    "multiply",
-    "widths",
-    "isotonic_variance",
-)
-_WORDS: Final = {
-    "isotonic": "by its PIT",
-    "crude": "by its z-scores",
-    "scale": "scaled",
-    "conformal": "by conformal quantiles",
-    "shift": "shifted",
-    "shift_scale": "shifted and scaled",
-    "multiply": "multiplied",
-    "widths": "by a power of its widths",
-    "isotonic_variance": "by isotonic variance",
-    "shape": "by its shape",
-    "cqr": "by conformal offsets",
-    "asymmetric": "by conformal offsets of each end",
-    "ucc": "by conformal factors",
-}
+
+def _check_way(value: Any, name: str) -> str:
+    check_known(value, WAYS, name)
+    return str(value)
 
 
 @final
@@ -114,7 +82,7 @@ class RecalibratedMethod(Method):
     """
 
     method: Method | Any
-    by: By = "isotonic"
+    by: Annotated[str, _check_way] = "isotonic"
     calibration: float = 0.3
     coverages: Coverages = COVERAGES
     rank: RankRule = "conformal"
@@ -126,7 +94,7 @@ class RecalibratedMethod(Method):
         object.__setattr__(self, "method", as_method(self.method, self.coverages))
         fixed = self.method.fixed_coverages
         missing = [] if fixed is None else [c for c in self.coverages if c not in fixed]
-        if missing and self.by in (*INTERVAL_METHODS, "shape"):
+        if missing and INFOS[self.by].gives in ("intervals", "levels"):
             raise InputError(
                 f"coverages must be among those of {self.method.name} "
                 f"({', '.join(f'{c:g}' for c in fixed or ())}), got {missing[0]:g}"
@@ -135,12 +103,12 @@ class RecalibratedMethod(Method):
     @property
     def name(self) -> str:
         """What reports call it."""
-        return f"{self.method.name}, recalibrated {_WORDS[self.by]}"
+        return f"{self.method.name}, recalibrated {INFOS[self.by].label}"
 
     @property
     def fixed_coverages(self) -> tuple[float, ...] | None:
         """The only coverages that it can answer; None where it answers any."""
-        if self.by in _KEEPING:
+        if INFOS[self.by].gives == "same":
             return cast("tuple[float, ...] | None", self.method.fixed_coverages)
         return self.coverages
 
@@ -161,7 +129,7 @@ class RecalibratedMethod(Method):
         known = EvalSet.checked(targets[held], inner.predict(inputs[held]).outcome)
         recalibrator = self._recalibration(known.beliefs[0]).fit(known)
         fitted = RecalibratedFit(inner, recalibrator)
-        if self.by in _TABLES:
+        if INFOS[self.by].gives == "quantiles":
             self._check_reach(recalibrator, int(held.sum()))
         return fitted
 
@@ -172,7 +140,7 @@ class RecalibratedMethod(Method):
         if self.by not in known:
             raise InputError(
                 f"by must suit what {self.method.name} gives, {kind} "
-                f"({', '.join(name for name in known if name in get_args(By)) or 'none does'}), "
+                f"({', '.join(name for name in known if name in WAYS) or 'none does'}), "
                 f"got {self.by!r}"
             )
         return known[self.by](
