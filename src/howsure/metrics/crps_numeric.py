@@ -247,4 +247,5 @@ def _check_spread(spread: npt.ArrayLike, y: FloatArray) -> FloatArray:
     if (width < 0.0).any():
         row = int(np.argmax(width < 0.0))
         raise InputError(f"spread must not be negative, got {width[row]:g} (first at row {row})")
+    # Narrower than the doubles about y, or than any size, a law is a point and its z overflows.
     return np.maximum(width, np.maximum(1e-15 * np.abs(y), 1e-60))

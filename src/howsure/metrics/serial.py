@@ -351,16 +351,16 @@ def _paired(values: FloatArray) -> FloatArray:
 
 def _beyond(away: float, skew: float) -> float:
     """Upper tail of Pearson's type III law with mean 0 and variance 1."""
-    if skew < 1e-4:
+    if skew < 1e-4:  # normal to 1e-5, and shapes k past 4e8 lose digits
         return float(special.ndtr(-away))
-    k = 4.0 / min(skew, 1e6) ** 2
+    k = 4.0 / min(skew, 1e6) ** 2  # which a shape of 0 would not answer
     return float(special.gammaincc(k, max(k + away * math.sqrt(k), 0.0)))
 
 
 def _joined(chances: FloatArray) -> float:
     """The Cauchy combination of p-values, which may depend on each other."""
     least = float(chances.min())
-    if least < 1e-15:
+    if least < 1e-15:  # where 1 / tan loses the chance, the least alone decides, as Bonferroni's
         return min(least * len(chances), 1.0)
     chances = np.minimum(chances, 1.0 - 1e-3)  # one near 1 is no proof of independence
     mean = float(np.mean(1.0 / np.tan(math.pi * chances)))
@@ -403,7 +403,7 @@ def file_dependence(known: Mapping[str, FloatArray], shape: tuple[int, int]) -> 
     for name, values in known.items():
         x = (values - values.mean()).reshape(shape)
         size = float(np.square(x).mean())
-        if not size > 1e-18:
+        if not size > 1e-18:  # signals are of order one: this is rounding about a constant
             continue
         products = x[:, 1:] * x[:, :-1]
         rho = float(products.mean()) / size

@@ -121,6 +121,7 @@ class NystromSystem(KernelSystem):
         found = pivoted_cholesky(
             self.kernel.diagonal(sample),
             lambda row: self.kernel.gram(sample[row : row + 1], sample)[0],
+            # a hundredth of what the answer may err: what is left out is not seen in it
             tolerance=len(sample) * regularization * self.options.accuracy * 1e-2,
             max_rank=self.options.landmarks,
         )

@@ -215,6 +215,7 @@ class RidgeSystem(KernelSystem):
             self._factor = landmark_factor(
                 self.kernel,
                 self.rows,
+                # a hundredth of what the answer may err: what is left out is not seen in it
                 tolerance=self.ridge * self.options.accuracy * 1e-2,
                 max_rank=max(1, min(_RANK, len(self.rows) // 8)),
                 seed=self.options.seed,

@@ -262,6 +262,7 @@ class _Nulls:
     def _most(self, kind: type[Prediction]) -> int:
         """Rows that a statistic is drawn on: more where rows depend, as no part then serves."""
         most = _STATISTICS if self.copula is None else _DEPENDENT
+        # All draws together read at most 2½ times the rows within reach.
         return max(min(most, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
 
     def _together(self, held: Stand, rows: IntArray) -> Callable[[int], FloatArray] | None:
@@ -407,6 +408,7 @@ class _Moments:
             if not held.whole:
                 error = self._between(held, codes, mean) / size
             target = asked.metric.target_at(asked.coverage)
+            # Draws that do not contradict the target are noise about it, which it has none of.
             met = np.abs(mean - target) <= 3.0 * np.sqrt(error) + 1e-9 * max(1.0, abs(target))
             mean, error = np.where(met, target, mean), np.where(met, 0.0, error)
             shape = add(weights=w**3) / total**3 * np.square(size) * third / np.square(n)

@@ -327,8 +327,10 @@ def _newton(
             break
         move = -np.linalg.solve(slopes[free], means(*at)[free])
         size = np.abs(move).max()
+        # A tenth of the tolerance is near enough; at the last turn a loose step beats no answer.
         if size < 1e-3 or (turn == 11 and size < _LOOSE):
             return at, slopes / units.sum(axis=1)
+        # At most half or twice the spread a turn: far off, means are flat and steps overshoot.
         at = at + np.clip(move, -0.7, 0.7) @ units
     raise UnanswerableError("rows are too few, or too alike, to tell shift from spread")
 

@@ -214,6 +214,7 @@ def _size_by_spread(second: float) -> float:
 
 
 def _size_by_misses(nominal: float, missed: float) -> float:
+    # Where all or none are missed the size would be infinite or 0, which has no log.
     half = special.ndtri(min(max(1.0 - missed / 2.0, 0.5 + 1e-6), 1.0 - 1e-9))
     return math.log(float(special.ndtri(0.5 + nominal / 2.0)) / float(half))
 

@@ -287,6 +287,7 @@ def _neighbours(rows: FloatArray, seed: int) -> FloatArray:
     perplexity = min(30.0, (len(rows) - 1) / 3)
     started = _principal(rows)
     scale = float(started[:, 0].std()) or 1.0
+    # As scikit-learn scales a start of principal components: so near that all can still move.
     model = TSNE(random_state=state, perplexity=perplexity, init=1e-4 * started / scale)
     with threadpool_limits(1):  # of the OpenMP that was loaded just now
         return np.asarray(model.fit_transform(rows), dtype=np.float64)
