@@ -82,8 +82,8 @@ class Model:
             self.complete()
             return
         entries = catalogue()
-        keys = (name for name in KEY_NUMBERS if not entries[name].beside)
-        names = list(dict.fromkeys((*MEASURES[""], *keys)))
+        keys = (name for name in KEY_NUMBERS if name in entries and not entries[name].beside)
+        names = [name for name in dict.fromkeys((*MEASURES[""], *keys)) if name in entries]
         found = None
         for question in (Question.CALIBRATION, Question.TRADE):  # made of much that is theirs alone
             last = max(k for k, name in enumerate(names) if entries[name].question is question)

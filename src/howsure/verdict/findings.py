@@ -267,6 +267,8 @@ class Case:
         """The record of a measure; or the reason why it has none."""
         record = self.records.get(name)
         if record is None:
+            if name not in catalogue():
+                raise UnanswerableError(f"no topic brings the measure {name}")
             beside = catalogue()[name].beside
             if beside == "groups" and self.evalset.groups:
                 raise UnanswerableError(f"no column has {MOST_LABELS:,} groups or fewer")
