@@ -26,20 +26,39 @@ found = howsure.assess(y, law, x=x, groups={"g": time % 2}, time=time)
 found.save("page.html")
 found.save("report.json")
 assert "fault" not in found.facts.get("Notes", ""), found.facts["Notes"]
+from howsure.testing import assert_holds
+
+assert_holds(y, law, limits=[{"measure": "crps", "max": 9.0}], fail_on="bad")
 print(*(finding.id for finding in found.findings))
 """
 
 
-@pytest.mark.parametrize(("topic", "finding"), [("drift", "drift")])
+TOPICS = {
+    "drift": (("drift.py",), "drift"),
+    # its monitor goes with it
+    "congruence": (
+        ("congruence", "../report/congruence.py", "../report/monitor.py", "../report/monitored.py"),
+        "congruence",
+    ),
+}
+"""What is taken away of each, from the folder of measures on, and the finding that goes."""
+
+
+@pytest.mark.parametrize("topic", TOPICS)
 @pytest.mark.slow
-def test_a_topic_can_be_deleted(topic: str, finding: str, tmp_path: Path) -> None:
+def test_a_topic_can_be_deleted(topic: str, tmp_path: Path) -> None:
     copy = tmp_path / "howsure"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "metrics" / f"{topic}.py").unlink()
-    table = copy / "metrics" / "catalogue.py"
-    text, lines = re.subn(rf"^    {topic}(\.TOPIC)?,\n", "", table.read_text(), flags=re.MULTILINE)
+    files, finding = TOPICS[topic]
+    for name in files:
+        path = copy / "metrics" / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    of = rf"^(from howsure\.metrics\.{topic} import .*|    {topic}(\.TOPIC)?,)\n"
+    table, beside = copy / "metrics" / "catalogue.py", copy / "report" / "assess.py"
+    text, lines = re.subn(of, "", table.read_text(), flags=re.MULTILINE)
     assert lines == 2
     table.write_text(text)
+    beside.write_text(beside.read_text().replace(f'("{topic}",)', "()"))
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, str(tmp_path)],
         capture_output=True,

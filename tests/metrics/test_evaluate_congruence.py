@@ -19,7 +19,8 @@ from howsure.metrics.congruence.exhibits import map_table
 from howsure.metrics.congruence.laws import belief_of
 from howsure.metrics.congruence.view import CongruenceOptions, assess_congruence, congruence_mode
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
-from howsure.report.assess import assess, with_embedding
+from howsure.report.assess import assess
+from howsure.report.congruence import with_embedding
 from howsure.report.monitor import fit_monitor
 
 

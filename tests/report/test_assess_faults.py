@@ -21,6 +21,7 @@ from howsure.metrics.conditional.regions import tree_parts
 from howsure.metrics.congruence import view as congruence
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
+from howsure.report import congruence as report_congruence
 from howsure.report import grids, measured
 from howsure.report.assessment import Assessment
 from howsure.stats.kernels import RBF
@@ -66,7 +67,7 @@ STAGES = (
     (congruence, "map_table", "map of congruence"),
     (congruence, "tree_table", "tree of congruence"),
     (congruence, "rejection_curves", "rejection by congruence"),
-    (door, "with_embedding", "congruence"),
+    (report_congruence, "with_embedding", "congruence"),
     (measured, "compare", "comparison of models"),
     (findings, "_asked", "in the verdict on a"),
 )

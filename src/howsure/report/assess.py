@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,28 +28,22 @@ from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.source import quoted
 from howsure.inputs.tables import Missing
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, standing
-from howsure.metrics.congruence.laws import LAWS
-from howsure.metrics.congruence.view import (
-    CongruenceOptions,
-    CongruenceReport,
-    assess_congruence,
-    congruence_mode,
-    unanswered,
-)
 from howsure.metrics.measure import Evaluation
-from howsure.metrics.metric import SLOW_ROWS
 from howsure.metrics.miss_range import MISS_RANGE, in_words
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
-from howsure.report.images import MODELS, image_table, missing_images
-from howsure.report.measured import Model, Settings, everything, given_inputs
+from howsure.report.images import missing_images
+from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
 from howsure.report.overview import overview
 from howsure.verdict import QUESTIONS, TOLERANCE, Advice, Finding, judge
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import ordered
 from howsure.verdict.mends import Trials, tried
+
+if TYPE_CHECKING:
+    from howsure.metrics.congruence.view import CongruenceOptions
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
@@ -56,6 +51,8 @@ WEIGHTS = "Weights"
 """The fact that says in which sense weights were taken."""
 
 
+BESIDE: Final = ("congruence",)
+"""Topics that tell more than measures do: modules beside this one, each with its `reports`."""
 Said = Finding | VerdictLine
 """What the verdict says: a finding, or a line that comes from none."""
 
@@ -332,18 +329,18 @@ def _in_order(loaded: Loaded) -> _Ordered:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What sentences and key numbers read: of each model, given inputs, and congruence."""
+    """What sentences and key numbers read: of each model, given inputs, of topics beside them."""
 
     models: Sequence[Model]
     given_inputs: Sequence[Evaluation]
-    congruence: Sequence[CongruenceReport]
+    reports: Sequence[TopicReport]
 
     @property
     def records(self) -> list[Record]:
         return [
             *(record for model in self.models for record in model.records),
             *(record for found in self.given_inputs for record in found.records),
-            *(report.record for report in self.congruence),
+            *(report.record for report in self.reports),
         ]
 
 
@@ -359,7 +356,11 @@ def _measured(rows: _Ordered, settings: Settings) -> _Measured:
         tell(f"measures of {model.name}", place, len(models))
         model.answer(key_numbers=len(models) == 1)
     local = given_inputs(rows.evalsets, settings)
-    return _Measured(models, local, _congruence(rows, settings))
+    reports: list[TopicReport] = []
+    for topic in BESIDE:
+        make = importlib.import_module(f"howsure.report.{topic}").reports
+        reports += make(rows.evalsets, settings, rows.texts, rows.images)
+    return _Measured(models, local, reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +446,7 @@ def _told(
         detailed,
         ranked.best,
         measured.given_inputs,
-        measured.congruence,
+        measured.reports,
         before,
         last,
     )
@@ -495,62 +496,6 @@ def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> di
         return {}
     gone = missing_images(images, names)
     return {MISSING_IMAGES: gone} if gone else {}
-
-
-def _congruence(rows: _Ordered, settings: Settings) -> list[CongruenceReport]:
-    """Conditional congruence of every model, in one mode; nothing without inputs."""
-    evalsets = rows.evalsets
-    if not any(held.features or held.embedding is not None for held in evalsets):
-        return []
-    asked = "mean_cce" in settings.slow
-    if evalsets[0].n > SLOW_ROWS and not asked and evalsets[0].embedding is None:
-        return []
-    if not all(any(isinstance(b, LAWS) for b in held.beliefs) for held in evalsets):
-        return []
-    return attempt(
-        "congruence",
-        partial(_congruences, rows, settings, asked),
-        lambda reason: [unanswered(held, reason) for held in evalsets],
-    )
-
-
-def _congruences(rows: _Ordered, settings: Settings, asked: bool) -> list[CongruenceReport]:
-    embedded = [with_embedding(held) for held in rows.evalsets]
-    options, seed, images = settings.congruence or CongruenceOptions(), settings.seed, rows.images
-    mode = congruence_mode(embedded, options.draws, seed=seed, everything=asked)
-    reports = []
-    for place, held in enumerate(embedded):
-        report = assess_congruence(
-            held, mode, seed=seed, everything=asked, options=options, beside=rows.texts
-        )
-        if len(embedded) > 1:
-            named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
-            report = replace(report, curves=(*named, *(c for c in report.curves if not c.notes)))
-        if images is not None and len(images) == held.n and report.tables and place < MODELS:
-            told = f"images of {held.model}"
-            report = attempt(told, partial(_with_images, report, images), partial(_same, report))
-        reports.append(report)
-    return reports
-
-
-def _same(report: CongruenceReport, reason: str) -> CongruenceReport:
-    return report
-
-
-def _with_images(report: CongruenceReport, images: npt.NDArray[Any]) -> CongruenceReport:
-    """The report with small pictures of the best and worst rows."""
-    rows = next(table for table in report.tables if table.name == "cce_rows")
-    return replace(report, tables=(*report.tables, image_table(rows, images[report.places])))
-
-
-def with_embedding(held: EvalSet) -> EvalSet:
-    """The set with an embedding of its features: numbers scaled, labels as indicators."""
-    if held.embedding is not None or not held.features:
-        return held
-    from howsure.inputs.encoders.tabular import tabular_encoder
-
-    embedding = tabular_encoder(held.features).transform(held.features)
-    return replace(held, embedding=embedding)
 
 
 @dataclass(frozen=True, slots=True)

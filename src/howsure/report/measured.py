@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.metrics.catalogue import asked_for, catalogue
 from howsure.metrics.compare import compare
-from howsure.metrics.congruence.view import CongruenceOptions, CongruenceReport
 from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
 from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
@@ -31,6 +31,25 @@ from howsure.verdict.dependence import Known
 from howsure.verdict.family import check_judging
 from howsure.verdict.findings import MEASURES, needs_null
 from howsure.verdict.nulls import with_nulls
+
+if TYPE_CHECKING:
+    from howsure.metrics.congruence.view import CongruenceOptions
+
+
+class TopicReport(Protocol):
+    """What a topic tells of a model beside its measures."""
+
+    @property
+    def record(self) -> Record:
+        """Its one number."""
+
+    @property
+    def curves(self) -> Sequence[Curve]:
+        """To be drawn."""
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """Small ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +183,7 @@ def everything(
     detailed: Sequence[Model],
     best: Sequence[str],
     local: Sequence[Evaluation],
-    reports: Sequence[CongruenceReport],
+    reports: Sequence[TopicReport],
     before: Sequence[Table],
     after: Sequence[Table],
 ) -> Basis:

@@ -1,0 +1,93 @@
+"""What an assessment tells of conditional congruence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy.typing as npt
+
+from howsure.core.faults import attempt
+from howsure.metrics.congruence.laws import LAWS
+from howsure.metrics.congruence.view import (
+    CongruenceOptions,
+    CongruenceReport,
+    assess_congruence,
+    congruence_mode,
+    unanswered,
+)
+from howsure.metrics.metric import SLOW_ROWS
+from howsure.predictions import EvalSet
+from howsure.report.images import MODELS, image_table
+from howsure.report.measured import Settings
+
+
+def reports(
+    evalsets: Sequence[EvalSet],
+    settings: Settings,
+    texts: Mapping[str, npt.NDArray[Any]],
+    images: npt.NDArray[Any] | None,
+) -> list[CongruenceReport]:
+    """Conditional congruence of every model, in one mode; nothing without inputs.
+
+    `texts` and `images` belong to the rows, where there are any.
+    """
+    if not any(held.features or held.embedding is not None for held in evalsets):
+        return []
+    asked = "mean_cce" in settings.slow
+    if evalsets[0].n > SLOW_ROWS and not asked and evalsets[0].embedding is None:
+        return []
+    if not all(any(isinstance(b, LAWS) for b in held.beliefs) for held in evalsets):
+        return []
+    return attempt(
+        "congruence",
+        partial(_reports, evalsets, settings, texts, images, asked),
+        lambda reason: [unanswered(held, reason) for held in evalsets],
+    )
+
+
+def _reports(
+    evalsets: Sequence[EvalSet],
+    settings: Settings,
+    texts: Mapping[str, npt.NDArray[Any]],
+    images: npt.NDArray[Any] | None,
+    asked: bool,
+) -> list[CongruenceReport]:
+    embedded = [with_embedding(held) for held in evalsets]
+    options, seed = settings.congruence or CongruenceOptions(), settings.seed
+    mode = congruence_mode(embedded, options.draws, seed=seed, everything=asked)
+    made = []
+    for place, held in enumerate(embedded):
+        report = assess_congruence(
+            held, mode, seed=seed, everything=asked, options=options, beside=texts
+        )
+        if len(embedded) > 1:
+            named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
+            report = replace(report, curves=(*named, *(c for c in report.curves if not c.notes)))
+        if images is not None and len(images) == held.n and report.tables and place < MODELS:
+            told = f"images of {held.model}"
+            report = attempt(told, partial(_with_images, report, images), partial(_same, report))
+        made.append(report)
+    return made
+
+
+def _same(report: CongruenceReport, reason: str) -> CongruenceReport:
+    return report
+
+
+def _with_images(report: CongruenceReport, images: npt.NDArray[Any]) -> CongruenceReport:
+    """The report with small pictures of the best and worst rows."""
+    rows = next(table for table in report.tables if table.name == "cce_rows")
+    return replace(report, tables=(*report.tables, image_table(rows, images[report.places])))
+
+
+def with_embedding(held: EvalSet) -> EvalSet:
+    """The set with an embedding of its features: numbers scaled, labels as indicators."""
+    if held.embedding is not None or not held.features:
+        return held
+    from howsure.inputs.encoders.tabular import tabular_encoder
+
+    embedding = tabular_encoder(held.features).transform(held.features)
+    return replace(held, embedding=embedding)
