@@ -102,7 +102,7 @@ class Model:
             return
         entries = catalogue()
         keys = (name for name in KEY_NUMBERS if name in entries and not entries[name].beside)
-        names = [name for name in dict.fromkeys((*MEASURES[""], *keys)) if name in entries]
+        names = list(dict.fromkeys((*MEASURES[""], *keys)))
         found = None
         for question in (Question.CALIBRATION, Question.TRADE):  # made of much that is theirs alone
             last = max(k for k, name in enumerate(names) if entries[name].question is question)

@@ -19,7 +19,7 @@ from howsure.core.records import Record
 from howsure.core.times import Chronology
 from howsure.metrics.calibration.components import MOVED
 from howsure.metrics.calibration.responses import ONE_WIDTH
-from howsure.metrics.catalogue import catalogue
+from howsure.metrics.catalogue import TOPICS, catalogue
 from howsure.metrics.compare import Standing
 from howsure.metrics.groups import MOST_LABELS
 from howsure.metrics.serial import Dependence
@@ -149,34 +149,38 @@ QUESTIONS: Mapping[str, FindingQuestion] = MappingProxyType(
 """Every finding by its id, in the order in which what is not bad is told."""
 
 
+_READ: Mapping[str, tuple[str, ...]] = {
+    "": (
+        "empirical_coverage",
+        "misses_below",
+        "pit_bias",
+        "pit_spread",
+        "pit_skew",
+        "pit_tails",
+        "width_response",
+        "miss_imbalance",
+        "impossible_share",
+        "characteristic_gain",
+        "characteristic_partial_gain",
+        "empty_sets",
+        "set_size",
+        "sscv",
+        "bias",
+        "mae",
+        "coverage_drift",
+        "bias_drift",
+        "spread_drift",
+    ),
+    "inputs": ("worst_region", "noise_given_inputs"),
+    "ease": ("t_cv",),
+}
+_OWN = frozenset(entry.name for topic in TOPICS for entry in topic.entries)
 MEASURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "": (
-            "empirical_coverage",
-            "misses_below",
-            "pit_bias",
-            "pit_spread",
-            "pit_skew",
-            "pit_tails",
-            "width_response",
-            "miss_imbalance",
-            "impossible_share",
-            "characteristic_gain",
-            "characteristic_partial_gain",
-            "empty_sets",
-            "set_size",
-            "sscv",
-            "bias",
-            "mae",
-            "coverage_drift",
-            "bias_drift",
-            "spread_drift",
-        ),
-        "inputs": ("worst_region", "noise_given_inputs"),
-        "ease": ("t_cv",),
-    }
+    {beside: tuple(name for name in names if name in _OWN) for beside, names in _READ.items()}
 )
-"""The measures that findings read, by what they need beside y and predictions."""
+"""The measures that findings read of topics that are there, by what they need beside y and
+predictions.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
