@@ -35,6 +35,7 @@ print(*(finding.id for finding in found.findings))
 
 TOPICS = {
     "drift": (("drift.py",), "drift"),
+    "characteristic": (("characteristic", "../cli/characteristic.py"), "trade"),
     # its monitor goes with it
     "congruence": (
         ("congruence", "../report/congruence.py", "../report/monitor.py", "../report/monitored.py"),

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from howsure.core.labels import Categories
 from howsure.core.weights import Weights
+from howsure.metrics.catalogue import from_sums
 from howsure.metrics.measure import evaluate
-from howsure.metrics.sums import SUMS
 from howsure.predictions import Distribution, EvalSet, Intervals
 from howsure.streaming.totals import Totals
 from howsure.streaming.whole import Whole
@@ -22,7 +22,7 @@ from laws.worlds import KINDS, affine, make
 
 EPS = np.finfo(np.float64).eps
 NUMBERS = ("value", "standard_error", "lower", "upper", "n", "p")
-METRICS = [*SUMS, "mae", "mean_width", "interval_score"]
+METRICS = [*from_sums(), "mae", "mean_width", "interval_score"]
 
 
 def streamed(held: EvalSet, edges: list[int]) -> Whole:

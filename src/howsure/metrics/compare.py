@@ -6,7 +6,6 @@ difference is the difference of two resampled means, so pairs cost next to nothi
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,20 +16,15 @@ import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.brief import brief_repr
-from howsure.core.errors import UnanswerableError
 from howsure.core.formats import roughly
 from howsure.core.labels import Categories
 from howsure.core.records import Table
-from howsure.core.rng import child, row_keys
+from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.characteristic import AreaRequest, CharacteristicCurve
-from howsure.metrics.characteristic.resampling import gain_differences
-from howsure.metrics.characteristic.significance import permutation_tests
+from howsure.metrics.catalogue import catalogue, every_topic
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Question
-from howsure.metrics.miss_range import MISS_RANGE
 from howsure.metrics.recording import record_of
 from howsure.metrics.serial import follows, in_time_order
 from howsure.metrics.shared import (
@@ -43,7 +37,7 @@ from howsure.metrics.shared import (
 )
 from howsure.predictions import EvalSet, check_same_rows, content_order
 from howsure.stats.binomial import holm
-from howsure.stats.bootstrap import bootstrap_means, subsample
+from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of
 from howsure.stats.memory import FEWEST
 from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
@@ -170,8 +164,10 @@ def compare(
             by_pair[pair].append(row)
     for pair, row in _in_common(evaluations, by_pair, confidence, seed):
         by_pair[pair].append(row)
-    for pair, row in _trades(evaluations, pairs, confidence, seed):
-        by_pair[pair].append(row)
+    for topic in every_topic():
+        if topic.compared is not None:
+            for pair, row in topic.compared(evaluations, pairs, confidence, seed):
+                by_pair[pair].append(row)
     rows = [
         {**row, "model_a": sets[a].model, "model_b": sets[b].model, "n": _rows_that_count(sets[a])}
         for (a, b), found in by_pair.items()
@@ -502,61 +498,6 @@ class _Columns:
         assert spread is not None
         low, high = skewed_ends(value, spread, confidence)
         return value, float(low[0]), float(high[0])
-
-
-def _trades(
-    evaluations: Sequence[Evaluation], pairs: Sequence[Pair], confidence: float, seed: int
-) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """Gain over a constant band: paired bootstrap of the difference, permutation of the areas."""
-    curves: dict[int, CharacteristicCurve] = {}
-    for place, found in enumerate(evaluations):
-        with contextlib.suppress(UnanswerableError):
-            if not len(found.view.get("recentred_rows")):
-                curves[place] = found.view.get("characteristic")
-    asked = [(a, b) for a, b in pairs if a in curves and b in curves]
-    if not asked:
-        return
-    held, note = evaluations[0].evalset, ""
-    cluster = None if held.cluster is None else held.cluster.codes
-    if held.n > MOST_ROWS:
-        keys = row_keys(held.y, *(curve.bands.error for curve in curves.values()))
-        rows = subsample(keys, MOST_ROWS, seed=seed, name="compare curves")
-        curves = {place: curve.take(rows) for place, curve in curves.items()}
-        cluster = None if cluster is None else np.unique(cluster[rows], return_inverse=True)[1]
-        note = f"on {MOST_ROWS:,} rows"
-    column = {place: index for index, place in enumerate(curves)}
-    columns = [(column[a], column[b]) for a, b in asked]
-    every = list(curves.values())
-    requests = {"characteristic_gain": AreaRequest()}
-    part = evaluations[0].view.miss_range
-    if part != MISS_RANGE:  # each partial area needs a curve for every swap: only where asked for
-        requests |= {
-            "characteristic_partial_gain": AreaRequest(y_range=part),
-            "characteristic_left_gain": AreaRequest(y_range=part, reading="left"),
-        }
-    for metric, request in requests.items():
-        swaps = 2_000 if request.y_range is None else 500
-        common: dict[str, Any] = {"cluster": cluster, "seed": seed}
-        gains = gain_differences(
-            every, columns, request, confidence=confidence, replicates=500, **common
-        )
-        tests = permutation_tests(every, columns, request, permutations=swaps, **common)
-        values = {place: curve.gain_by(request).value for place, curve in curves.items()}
-        for pair, drawn, tested in zip(asked, gains, tests, strict=True):
-            yield (
-                pair,
-                {
-                    "metric": metric,
-                    "coverage": math.nan,
-                    "value_a": values[pair[0]],
-                    "value_b": values[pair[1]],
-                    "difference": drawn.value,
-                    "lower": drawn.lower,
-                    "upper": drawn.upper,
-                    "p_value": tested.p_value,
-                    "note": "; ".join(p for p in (note, drawn.reason, tested.reason) if p),
-                },
-            )
 
 
 def _units_in_time(evalset: EvalSet) -> IntArray | None:

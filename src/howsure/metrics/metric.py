@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -223,6 +223,11 @@ class Topic:
         What draws its curves of an evaluation, at a confidence.
     tables : tuple of callable
         What makes its small tables of an evaluation.
+    sums : mapping of str to Sums
+        Its statistics that follow from sums over rows, see `howsure.metrics.sums`.
+    compared : callable, optional
+        Of several evaluations, pairs of their numbers, a confidence and a seed: rows of how the
+        models of a pair differ, where that takes more than scores of rows.
     label, title : str
         Of its section of the page, in the list of contents and above it. Without a label its
         curves and tables stand where howsure places those of its own topics, or at the end.
@@ -240,6 +245,8 @@ class Topic:
     predicted: tuple[str, ...] = ()
     curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
     tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
+    sums: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    compared: Callable[..., Iterable[tuple[tuple[int, int], dict[str, Any]]]] | None = None
     label: str = ""
     title: str = ""
     layouts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))

@@ -19,7 +19,6 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH
 from howsure.metrics.calibration.responses import miss_imbalance
-from howsure.metrics.characteristic.bands import Bands, level, one_width
 from howsure.stats.estimate import Estimate
 from howsure.stats.moments import Joint
 
@@ -165,54 +164,6 @@ def _imbalance(held: Joint) -> tuple[Estimate, FloatArray]:
     return bare, np.array([-1.0, 1.0])
 
 
-def _bands(view: View, _: float) -> tuple[FloatArray, ...]:
-    """Half widths, critical scales, and errors above and below the point."""
-    held: Bands = view.get("bands")
-    half = 0.5 * (held.below + held.above)
-    return half, held.critical(), np.maximum(held.error, 0.0), np.maximum(-held.error, 0.0)
-
-
-def _beside_bands(view: View, _: float) -> tuple[FloatArray, ...]:
-    held: Bands = view.get("bands")
-    width = held.below + held.above
-    outside = np.zeros(len(held))
-    outside[view.get("recentred_rows")] = 1.0
-    return held.below, held.above, width, np.abs(held.y - held.error) + width, outside
-
-
-def _area(held: Joint) -> tuple[Estimate, FloatArray | None]:
-    half, scale, outside = (float(held.mean[place]) for place in (0, 1, 8))
-    if not math.isfinite(scale):
-        return Estimate(math.inf, reason="no scale captures some rows"), None
-    told = f"{_outside(outside * held.mass)}; midpoints stand for these points" if outside else ""
-    found = Estimate(half * scale, reason=told, details={"convention": "exact"})
-    return found, np.array([scale, half, 0.0, 0.0])
-
-
-def _gain(held: Joint) -> tuple[Estimate, FloatArray | None]:
-    half, scale, up, down, below, above, _, _, outside = (float(each) for each in held.mean)
-    if outside:
-        told = f"{_outside(outside * held.mass)}, where no scale is defined"
-        return Estimate(math.nan, reason=told), None
-    details = {"convention": "exact"}
-    if one_width(held.least[6], held.greatest[6], held.greatest[7]):
-        told = "every row has the same width"
-        return Estimate(0.0, reason=told, details=details), np.zeros(4)
-    if level(below, above):
-        below = above = 1.0
-    middle = (below + above) / 2.0
-    constant = middle * (up / above + down / below)
-    if not (math.isfinite(scale) and constant > 0.0):
-        return Estimate(math.nan, reason="an area is infinite, or that of the constant is 0"), None
-    ratio = half * scale / constant
-    slopes = np.array([scale, half, -ratio * middle / above, -ratio * middle / below])
-    return Estimate(100.0 * (1.0 - ratio), details=details), -100.0 / constant * slopes
-
-
-def _outside(count: float) -> str:
-    return f"the point lies outside its interval in {count:,.0f} rows"
-
-
 SUMS: Mapping[str, Sums] = MappingProxyType(
     {
         "normalised_width": Sums(
@@ -227,8 +178,6 @@ SUMS: Mapping[str, Sums] = MappingProxyType(
         "sharpness": Sums(lambda view, _: (np.square(view.get("sd")),), _root),
         "mean_squared_z": Sums(_errors_and_variances("ensemble_sd"), _variance_ratio),
         "relative_calibration_error": Sums(_errors_and_variances("error_sd"), _relative_error),
-        "auucc": Sums(_bands, _area, beside=_beside_bands),
-        "characteristic_gain": Sums(_bands, _gain, beside=_beside_bands),
         "rmse": Sums(lambda view, _: (np.square(view.get("y") - view.get("point")),), _root),
         "r_squared": Sums(
             lambda view, _: (view.get("y"), np.square(view.get("y") - view.get("point"))),
@@ -237,4 +186,4 @@ SUMS: Mapping[str, Sums] = MappingProxyType(
         ),
     }
 )
-"""Statistics that sums give exactly, by name."""
+"""Statistics that sums give exactly, by name, but for those that a topic brings itself."""

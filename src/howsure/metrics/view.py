@@ -65,7 +65,7 @@ class View:
         given: Mapping[str, Any] | None = None,
         miss_range: MissRange = MISS_RANGE,
     ) -> None:
-        self.evalset = evalset
+        self.evalset: EvalSet = evalset
         self.miss_range = miss_range
         self.slow = slow
         self.seed = seed

@@ -105,9 +105,10 @@ class Model:
         names = list(dict.fromkeys((*MEASURES[""], *keys)))
         found = None
         for question in (Question.CALIBRATION, Question.TRADE):  # made of much that is theirs alone
-            last = max(k for k, name in enumerate(names) if entries[name].question is question)
-            found = self._evaluated(names[: last + 1], found)
-            found.view.forget()
+            theirs = [k for k, name in enumerate(names) if entries[name].question is question]
+            if theirs:
+                found = self._evaluated(names[: theirs[-1] + 1], found)
+                found.view.forget()
         self.found = self._evaluated(names, found)
         self.groups = self._grouped(self.found, compare_groups)
         asked = tuple(

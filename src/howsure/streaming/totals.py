@@ -19,10 +19,9 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.core.rng import row_hashes
-from howsure.metrics.catalogue import catalogue
+from howsure.metrics.catalogue import catalogue, from_sums
 from howsure.metrics.groups import MOST_LABELS
 from howsure.metrics.metric import Form, Metric
-from howsure.metrics.sums import SUMS
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Quantiles
 from howsure.stats.ecdf import grid_sums
@@ -380,7 +379,7 @@ class Totals:
             try:
                 form = answering(view, metric, coverage)
                 if form.reduce == "statistic":
-                    held = SUMS[metric.name]
+                    held = from_sums()[metric.name]
                     same = held.columns, held.beside, str(coverage)
                     if same not in made:  # several statistics may rest on the same sums
                         own = held.rows(view, coverage, origin)
@@ -476,7 +475,7 @@ class Totals:
         sums = None if units is None else units.sums.copy()
         start = len(self.keys)
         for name, joint in self.joints.items():
-            squared = SUMS[name.partition(" ")[0]].squared
+            squared = from_sums()[name.partition(" ")[0]].squared
             if squared is not None:
                 joints[name] = joint.moved(squared, by)
                 if units is not None and sums is not None:
@@ -492,7 +491,7 @@ class Totals:
         """Statistics whose squares are so far from their origin that digits are gone, and why."""
         reasons = {}
         for name, joint in self.joints.items():
-            squared = SUMS[name.partition(" ")[0]].squared
+            squared = from_sums()[name.partition(" ")[0]].squared
             if squared is not None:
                 squares = float(joint.second[squared, squared])
                 if joint.mass * joint.mean[squared] ** 2 > _FAR**2 * squares:

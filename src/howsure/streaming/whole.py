@@ -28,7 +28,7 @@ from howsure.metrics.calibration.components import (
     legendre,
     pit_components,
 )
-from howsure.metrics.catalogue import catalogue
+from howsure.metrics.catalogue import catalogue, from_sums
 from howsure.metrics.groups import Grouping, GroupReport, compare_groups, groupings, means_in_groups
 from howsure.metrics.measure import (
     Evaluation,
@@ -41,7 +41,6 @@ from howsure.metrics.measure import (
 from howsure.metrics.metric import Metric
 from howsure.metrics.recording import record_of
 from howsure.metrics.serial import Dependence
-from howsure.metrics.sums import SUMS
 from howsure.metrics.view import View
 from howsure.predictions import Distribution, EvalSet, Quantiles
 from howsure.predictions.laws import NormalLaw
@@ -179,7 +178,7 @@ class Whole:
 
     def _statistic(self, key: Key) -> Record:
         held = self.totals.joints[str(key)]
-        found, slopes = SUMS[key.metric].value(held)
+        found, slopes = from_sums()[key.metric].value(held)
         if slopes is not None and not held.is_representable():
             told = (
                 "no interval: the numbers are too large or too small for their cubes to be summed"

@@ -15,8 +15,10 @@ from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint
 from howsure.metrics.characteristic.area import AreaRequest, Reading, gain_of
 from howsure.metrics.characteristic.bands import Bands, YAxis, checked_bands
+from howsure.metrics.characteristic.comparison import compared
 from howsure.metrics.characteristic.curve import curve_of
 from howsure.metrics.characteristic.operating import Cost
+from howsure.metrics.characteristic.sums import SUMS
 from howsure.metrics.characteristic.trace import axes_needed
 from howsure.metrics.metric import (
     BY_UNIT,
@@ -382,4 +384,6 @@ TOPIC = Topic(
     predicted=("recentred_rows", "miss_range"),
     curves=(lambda found, _: characteristic_curves(found.view, found.coverages),),
     tables=(operating_points,),
+    sums=SUMS,
+    compared=compared,
 )
