@@ -184,6 +184,19 @@ def test_a_mixture_of_one_is_student() -> None:
     assert found.effective == pytest.approx(100 / 9)
 
 
+def test_a_signal_stands_for_hits_only_where_these_hardly_vary() -> None:
+    """Of many misses their own memory is enough; of few, the dearer of both counts."""
+    rng = np.random.default_rng(0)
+    signal_of = filtered(1.0, -0.95)(rng, 4_000)
+    for share, own in ((0.5, True), (0.995, False)):
+        hits = (np.abs(signal_of) <= np.quantile(np.abs(signal_of), share)).astype(float)
+        alone = Chronology(np.arange(4_000))
+        plain = spread_of(hits - hits.mean(), None, alone)
+        hidden = spread_of(hits - hits.mean(), None, alone.hiding(signal_of))
+        assert (hidden.error[0] == plain.error[0]) == own
+        assert hidden.error[0] >= plain.error[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [100, 400])
 @pytest.mark.parametrize("name", ["independent", *PROCESSES])

@@ -248,6 +248,10 @@ def _in_time(
     return Spread(*told)
 
 
+_RARER = 30.0
+"""Effective values of the rarer outcome from which on a score tells its own memory."""
+
+
 def _mean_in_time(
     influence: FloatArray, mass: FloatArray | None, times: Chronology
 ) -> tuple[float, float, float, float]:
@@ -260,7 +264,7 @@ def _mean_in_time(
     variance = float(series @ series) / max(len(series) - 1, 1)
     costs = [_cost(series)]
     signal = times.signal
-    if signal is not None:
+    if signal is not None and not _tells_its_memory(series, costs[0]):
         costs.append(
             times.once(
                 "signal", lambda: _cost(times.series(signal, mass)), signal, mass, times.levels
@@ -277,6 +281,21 @@ def _mean_in_time(
     skew = cubes / float(series @ series) ** 1.5 if variance > 0 else 0.0
     error = unit * cost * math.sqrt(variance / len(series))
     return error, skew * cost, effective, degrees
+
+
+def _tells_its_memory(series: FloatArray, cost: tuple[float, float, float] | None) -> bool:
+    """Whether a score varies enough to tell its own memory, so that no signal need stand for it.
+
+    Of a share p, n / τ values hold about p (1 − p) n / τ of the rarer outcome, and p (1 − p) is
+    1 / (κ + 3) with κ the fourth moment of what is standardised.
+    """
+    if cost is None:
+        return False
+    square = float(np.mean(np.square(series)))
+    if not square > 0.0:
+        return False
+    fourth = float(np.mean((series / math.sqrt(square)) ** 4))
+    return len(series) / cost[2] / (fourth + 3.0) >= _RARER
 
 
 def _cost(series: FloatArray) -> tuple[float, float, float] | None:

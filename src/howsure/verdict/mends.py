@@ -282,10 +282,11 @@ class _Bench:
         """Why nothing can be tried; empty where it can."""
         if self.evalset.n < FEWEST_ROWS:
             return f"{self.evalset.n} rows are too few to try methods on held-out folds"
-        cluster = self.evalset.cluster
+        cluster, times = self.evalset.cluster, self.evalset.chronology
+        if times is not None:
+            told = "rows remember too much to try methods on held-out stretches of time"
+            return told if times.few or len(times.ranks()[0]) < FOLDS else ""
         if cluster is not None and len(cluster.labels) < FEWEST_UNITS:
-            if self.evalset.chronology is not None:
-                return "rows remember too much to try methods on held-out stretches of time"
             return f"{len(cluster.labels)} clusters are too few to try methods on held-out folds"
         return ""
 
@@ -431,7 +432,14 @@ class _Bench:
     def _parts(self, unit: FloatArray) -> Iterator[_PartOfRows]:
         """Groups, and thirds by width and in time: each with what a mean of its rows needs."""
         held = self.evalset
-        lean = EvalSet(y=held.y, weights=held.weights, cluster=held.cluster, model=held.model)
+        times = held.chronology if _batches_are_few(held) else None
+        lean = EvalSet(
+            y=held.y,
+            weights=held.weights,
+            cluster=held.cluster,
+            chronology=times,
+            model=held.model,
+        )
         named: list[tuple[str, BoolArray]] = []
         for name, column in held.groups.items():
             if 1 < len(column.labels) <= _MOST_PARTS:
@@ -594,13 +602,21 @@ def _keys(evalset: EvalSet) -> npt.NDArray[np.uint64]:
 
 
 def _folds(evalset: EvalSet, seed: int) -> IntArray:
-    """The fold of each row: whole clusters, else rows by what they hold."""
+    """The fold of each row: whole clusters, stretches of time, else rows by what they hold."""
+    if evalset.chronology is not None and _batches_are_few(evalset):
+        held, place = evalset.chronology.ranks()
+        return np.asarray(FOLDS * place // len(held))
     if evalset.cluster is not None:
         return np.asarray(evalset.cluster.codes % FOLDS)
     drawn = row_uniforms(seed, "folds", _keys(evalset))
     places = np.empty(evalset.n, dtype=np.int64)
     places[np.argsort(drawn, kind="stable")] = np.arange(evalset.n)
     return places % FOLDS
+
+
+def _batches_are_few(evalset: EvalSet) -> bool:
+    """Whether rows that follow each other make too few batches to stand for independent rows."""
+    return evalset.cluster is not None and len(evalset.cluster.labels) < FEWEST_UNITS
 
 
 def _first(folds: IntArray) -> IntArray:
