@@ -257,7 +257,8 @@ def _mean_in_time(
 ) -> tuple[float, float, float, float]:
     """Error, skewness, effective times and degrees of freedom of one mean.
 
-    The memory of the signal that scores hide counts where it costs more than their own.
+    The memory of the signal that scores hide counts where it costs more than their own, unless
+    these vary enough to tell it.
     """
     unit = power_of_two(influence)
     series = times.series(influence / unit, mass)
