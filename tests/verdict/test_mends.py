@@ -12,6 +12,7 @@ from scipy import stats
 
 from howsure.core.arrays import FloatArray
 from howsure.core.rng import child
+from howsure.core.times import Chronology
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.recalibration import METHODS, Recalibrated, Recalibrator, recalibrate
 from howsure.recalibration.dispatch import RecalibrationOptions, applied
@@ -355,3 +356,15 @@ def test_predictions_on_one_side_of_zero_may_be_multiplied() -> None:
     assert found.advice.sentence.startswith("Best next step: multiply every prediction by 1.2")
     moved = try_mends(EvalSet.checked(y - 3.0, Distribution.normal(center - 3.0, sd)))
     assert "multiply" not in [each.method for each in moved.trials]
+
+
+def test_few_times_are_not_said_to_remember_too_much() -> None:
+    """Rows of four times make no five stretches."""
+    held = table(3, scale=0.7)
+    times = replace(held, chronology=Chronology(np.arange(held.n) % 4))
+    bench = mends._Bench(times, None, (), (), "distributions", (), 0, ())
+    assert bench.too_few == "4 times are too few to try methods on held-out stretches of time"
+    few = replace(held, chronology=Chronology(np.arange(held.n), few=True))
+    assert replace(bench, evalset=few).too_few.startswith("rows remember too much")
+    enough = replace(held, chronology=Chronology(np.arange(held.n)))
+    assert replace(bench, evalset=enough).too_few == ""

@@ -192,8 +192,9 @@ def table_grid(
             texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
         cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
-    titles = {**TABLE_TITLES, **{name: t for each in brought() for name, t in each.titles.items()}}
-    title = titles.get(table.name) or headed(table.name.replace("_", " "))
+    own = (topic.titles.get(table.name) for topic in brought())
+    known = TABLE_TITLES.get(table.name) or next(filter(None, own), None)
+    title = known or headed(table.name.replace("_", " "))
     if table.model:
         title += OF + table.model
     part = GridRows(rows=tuple(zip(*cells, strict=True)))

@@ -284,8 +284,11 @@ class _Bench:
             return f"{self.evalset.n} rows are too few to try methods on held-out folds"
         cluster, times = self.evalset.cluster, self.evalset.chronology
         if times is not None:
-            told = "rows remember too much to try methods on held-out stretches of time"
-            return told if times.few or len(times.ranks()[0]) < FOLDS else ""
+            if (count := len(times.ranks()[0])) < FOLDS:
+                return f"{count} times are too few to try methods on held-out stretches of time"
+            if times.few:
+                return "rows remember too much to try methods on held-out stretches of time"
+            return ""
         if cluster is not None and len(cluster.labels) < FEWEST_UNITS:
             return f"{len(cluster.labels)} clusters are too few to try methods on held-out folds"
         return ""
