@@ -48,6 +48,8 @@ def _tables(evaluation: Any) -> list[Table]:
     """Quantiles of the depth of the rows that were missed."""
     missed = [(coverage, depth[depth > 0]) for coverage, depth in _depths(evaluation)]
     missed = [(coverage, depth) for coverage, depth in missed if len(depth)]
+    if not missed:
+        return []
     columns = {
         "coverage": np.array([coverage for coverage, _ in missed]),
         "missed": np.array([len(depth) for _, depth in missed]),

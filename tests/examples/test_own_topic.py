@@ -82,6 +82,22 @@ def test_its_measure_curve_and_table_stand_beside_the_others(site: Path) -> None
     assert "Miss depth (miss_depth)" in told
 
 
+@pytest.mark.parametrize("points", [True, False], ids=["points", "no misses"])
+@pytest.mark.slow
+def test_where_nothing_is_missed_no_table_is_empty(site: Path, points: bool) -> None:
+    table = parquet.read_table(site / "table.parquet")
+    table = table.select(["y", "mean"] if points else ["y", "mean", "sd"])
+    if not points:
+        table = table.set_column(2, "sd", pa.array(np.full(table.num_rows, 100.0)))
+    parquet.write_table(table, site / "other.parquet")
+    done = howsure(site, "assess", "other.parquet", "-o", "other.json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads((site / "other.json").read_text())
+    assert "fault" not in report["facts"].get("Notes", "")
+    assert ("miss_depth" in {curve["name"] for curve in report["curves"]}) != points
+    assert "miss_depths" not in {each["name"] for each in report["tables"]}
+
+
 @pytest.mark.parametrize(
     ("points", "told"),
     [
