@@ -178,7 +178,7 @@ def test_mapie_tells_its_coverages(seen: dict[str, Any], levels: Any) -> None:
     cross = regression.CrossConformalRegressor(LinearRegression(), confidence_level=levels, cv=3)
     cross.fit_conformalize(X[FIT], Y[FIT])
     jackknife = regression.JackknifeAfterBootstrapRegressor(
-        LinearRegression(), confidence_level=levels, resampling=20
+        LinearRegression(), confidence_level=levels, resampling=20, random_state=0
     ).fit_conformalize(X[FIT], Y[FIT])
     for model in (split, cross, jackknife):
         given = said(seen, model)
