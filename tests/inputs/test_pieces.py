@@ -23,7 +23,8 @@ from extras import absent, needs
 from howsure.core.errors import InputError
 from howsure.inputs import load, write_table
 from howsure.inputs.batches import with_numbers
-from howsure.inputs.pieces import Batch, Scan, cut, extent, is_huge
+from howsure.inputs.pieces import Batch, Scan, cut
+from howsure.inputs.sources import extent, is_huge
 from howsure.predictions import EvalSet
 
 N = 3_000

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from howsure.inputs.assigned import Roles as Roles
     from howsure.inputs.assigned import parse_law as parse_law
     from howsure.inputs.columns import assign_roles as assign_roles
-    from howsure.inputs.files import open_table as open_table
     from howsure.inputs.new import NewRows as NewRows
     from howsure.inputs.new import load_new as load_new
     from howsure.inputs.source import Source as Source
+    from howsure.inputs.sources import open_table as open_table
     from howsure.inputs.tables import Loaded as Loaded
     from howsure.inputs.tables import explain as explain
     from howsure.inputs.tables import load as load
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "assigned": "ColumnUse LawColumns Roles parse_law",
     "columns": "assign_roles",
-    "files": "open_table",
     "new": "NewRows load_new",
     "source": "Source",
+    "sources": "open_table",
     "tables": "Loaded explain load",
     "unlabelled": "Unlabelled load_inputs load_unlabelled",
     "write": "write_table",

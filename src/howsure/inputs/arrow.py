@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from howsure.core.errors import InputError
+
 
 def numpy_of(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     """A column as an array: as `to_numpy` makes it, where missing numbers are NaN.
@@ -54,3 +56,27 @@ def words_of(texts: Sequence[str], kind: pa.DataType | None = None) -> pa.Array:
 def missing_of(kind: pa.DataType) -> pa.Scalar:
     """What is missing of a type."""
     return pa.nulls(1, kind)[0]
+
+
+def written_out(table: pa.Table) -> pa.Table:
+    """The table without dictionaries."""
+    for place, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            name = table.column_names[place]
+            table = table.set_column(place, name, column.cast(column.type.value_type))
+    return table
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all; an error where a column is of types that do not go together."""
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InputError(
+            f"all parts must hold columns of types that go together, got {error}"
+        ) from error
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is of text, long or short."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -19,9 +19,9 @@ from howsure.inputs.building import Crossing, build
 from howsure.inputs.cells import ParsedColumns, asked_of, kinds_of, read_cells
 from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
+from howsure.inputs.matching import Missing, gaps_of
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
-from howsure.inputs.tables import Missing, gaps_of
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 

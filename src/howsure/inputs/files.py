@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,35 +42,41 @@ def table_form(path: str | os.PathLike[str]) -> tuple[str, str]:
     return ending, packed
 
 
-def open_table(
-    path: str | os.PathLike[str], *, encoding: str | None = None, decimal: str = "."
+def table_of(
+    title: str,
+    file: pa.NativeFile,
+    *,
+    groups: Sequence[int] | None = None,
+    encoding: str | None = None,
+    decimal: str = ".",
+    remote: bool = False,
 ) -> Source:
-    """Open a file of a table by its ending, and read its column names."""
-    title = str(path)
-    with refusing(title):
-        file = Path(path)
-        if file.is_dir():
-            raise InputError(f"{title}: a file is needed, got a folder")
-        if not file.exists():
-            raise InputError(f"{title}: there is no such file")
-        if not file.is_file():
-            raise InputError(f"{title}: a regular file is needed")
-        ending, packed = table_form(path)
-        handle = pa.OSFile(os.fspath(file))
-        check_sign(handle.read(8), title, ending, packed)
-        if ending in TEXT_ENDINGS:
-            return TextFile(file, handle, encoding, decimal)
-        return (ParquetTable if ending in PARQUET_ENDINGS else ArrowTable)(file, handle)
+    """The reader of an open file by the ending of its name: all of it, or some of its groups."""
+    ending, _ = table_form(title)
+    if ending in TEXT_ENDINGS:
+        return TextFile(title, file, encoding, decimal, remote=remote)
+    kind = ParquetTable if ending in PARQUET_ENDINGS else ArrowTable
+    return kind(title, file, groups, remote=remote)
 
 
 class ParquetTable(Source):
-    """An open Parquet file; only the columns that are asked for leave the disk."""
+    """An open Parquet file, or some row groups; only the asked columns leave the disk."""
 
-    def __init__(self, path: Path, file: pa.NativeFile) -> None:
-        self.title = str(path)
-        self.folder = path.parent
+    def __init__(
+        self,
+        title: str,
+        file: pa.NativeFile,
+        groups: Sequence[int] | None = None,
+        *,
+        remote: bool = False,
+    ) -> None:
+        self.title = title
+        self.folder = None if remote else Path(title).parent
         self._file = file
-        with refusing(self.title), pq.ParquetFile(file) as parts:
+        self._groups = groups
+        self._remote = remote
+        with refusing(title), pq.ParquetFile(file) as parts:
+            self._metadata = parts.metadata
             self._schema = parts.schema_arrow
             self.names = tuple(self._schema.names)
         self.check_names()
@@ -79,64 +84,109 @@ class ParquetTable(Source):
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns; labels that are text come as codes."""
         check_flat(self._schema, kinds, self.title)
-        texts = [
-            name
-            for name, kind in kinds.items()
-            if kind == "label" and pa.types.is_string(self._schema.field(name).type)
-        ]
-        return self._columns(texts, list(kinds)).select(list(kinds))
+        return self._columns(self._texts(kinds), list(kinds)).select(list(kinds))
+
+    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+        """The rows of `read`, so many at a time, by one thread."""
+        check_flat(self._schema, kinds, self.title)
+        with refusing(self.title), self._opened(self._texts(kinds)) as parts:
+            for batch in parts.iter_batches(
+                rows, row_groups=self._groups, columns=list(kinds), use_threads=False
+            ):
+                batch.validate(full=True)
+                yield pa.Table.from_batches([batch])
 
     def whole(self) -> pa.Table:
         """Every column."""
         return self._columns([], None)
 
+    def _texts(self, kinds: Mapping[str, Kind]) -> list[str]:
+        return [
+            name
+            for name, kind in kinds.items()
+            if kind == "label" and pa.types.is_string(self._schema.field(name).type)
+        ]
+
     def _columns(self, texts: list[str], names: list[str] | None) -> pa.Table:
-        with (
-            refusing(self.title),
-            pq.ParquetFile(
-                self._file, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False
-            ) as parts,
-        ):
-            table = parts.read(columns=names)
+        with refusing(self.title), self._opened(texts) as parts:
+            groups = range(parts.num_row_groups) if self._groups is None else self._groups
+            table = parts.read_row_groups(list(groups), columns=names)
             table.validate(full=True)
         return some_rows(table, self.title)
 
+    def _opened(self, texts: list[str]) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            self._file,
+            metadata=self._metadata,
+            read_dictionary=texts,
+            page_checksum_verification=True,
+            pre_buffer=self._remote,
+        )
+
 
 class ArrowTable(Source):
-    """An open Arrow (Feather version 2) file, or an Arrow stream."""
+    """An open Arrow (Feather version 2) file, some batches of one, or an Arrow stream."""
 
-    def __init__(self, path: Path, file: pa.NativeFile) -> None:
-        self.title = str(path)
-        self.folder = path.parent
+    def __init__(
+        self,
+        title: str,
+        file: pa.NativeFile,
+        groups: Sequence[int] | None = None,
+        *,
+        remote: bool = False,
+    ) -> None:
+        self.title = title
+        self.folder = None if remote else Path(title).parent
         self._file = file
-        with refusing(self.title), self._open() as reader:
+        self._groups = groups
+        with refusing(title), arrow_reader(file) as reader:
             self._schema = reader.schema
             self.names = tuple(self._schema.names)
         self.check_names()
 
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns."""
+        return self._table(list(kinds), kinds)
+
+    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+        """The rows of `read`, batch by batch of the file."""
         check_flat(self._schema, kinds, self.title)
         places = [self.names.index(name) for name in kinds]
-        return self._columns(pa.ipc.IpcReadOptions(included_fields=places)).select(list(kinds))
+        with refusing(self.title), arrow_reader(self._file, places) as reader:
+            for batch in self._batches(reader):
+                batch.validate(full=True)
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch]).select(list(kinds))
 
     def whole(self) -> pa.Table:
         """Every column."""
-        return self._columns(None)
+        return self._table(self.names, {})
 
-    def _columns(self, options: Any) -> pa.Table:
-        with refusing(self.title), self._open(options) as reader:
-            table = reader.read_all()
+    def _table(self, names: Sequence[str], kinds: Mapping[str, Kind]) -> pa.Table:
+        check_flat(self._schema, kinds, self.title)
+        places = [self.names.index(name) for name in names]
+        with refusing(self.title), arrow_reader(self._file, places) as reader:
+            if self._groups is None:
+                table = reader.read_all()
+            else:
+                table = pa.Table.from_batches(self._batches(reader), reader.schema)
             table.validate(full=True)
-        return some_rows(table, self.title)
+        return some_rows(table.select(list(names)), self.title)
 
-    def _open(self, options: Any = None) -> AbstractContextManager[Any]:
-        self._file.seek(0)
-        whole = self._file.read(6) == b"ARROW1"
-        self._file.seek(0)
-        reader = pa.ipc.open_file if whole else pa.ipc.open_stream
-        opened: AbstractContextManager[Any] = reader(self._file, options=options)
-        return opened
+    def _batches(self, reader: Any) -> Iterator[pa.RecordBatch]:
+        if not hasattr(reader, "num_record_batches"):
+            return iter(reader)
+        every = range(reader.num_record_batches)
+        return map(reader.get_batch, every if self._groups is None else self._groups)
+
+
+def arrow_reader(handle: pa.NativeFile, places: Sequence[int] | None = None) -> Any:
+    """The reader of an Arrow file or stream, of some of its columns."""
+    handle.seek(0)
+    whole = handle.read(6) == b"ARROW1"
+    handle.seek(0)
+    options = pa.ipc.IpcReadOptions(included_fields=list(places or ()))
+    return (pa.ipc.open_file if whole else pa.ipc.open_stream)(handle, options=options)
 
 
 def check_flat(schema: pa.Schema, wanted: Mapping[str, Kind], title: str) -> None:

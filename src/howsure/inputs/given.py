@@ -22,10 +22,10 @@ from howsure.inputs.columns import assign_models, stated_spreads
 from howsure.inputs.families import KEYS
 from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.frames import MappingTable, is_frame, is_missing
+from howsure.inputs.matching import Missing
 from howsure.inputs.names import bound, normal_form, quantile_levels
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
-from howsure.inputs.tables import Missing
 from howsure.predictions import Distribution, Prediction
 from howsure.predictions.base import wanted_levels
 

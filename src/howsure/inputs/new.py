@@ -1,11 +1,17 @@
-"""Rows that predictions were made for: read with no need of y, beside every column as it is."""
+"""Rows that predictions were made for: read with no need of y, beside every column as it is.
+
+All at once, or some at a time where they come in many files, or in one too large to be held.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from pathlib import Path, PurePath
+from typing import Any, Unpack, final
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +23,19 @@ from howsure.core.errors import InputError, within
 from howsure.core.weights import Weights
 from howsure.inputs.arrow import missing_of, words_of
 from howsure.inputs.assigned import Roles
+from howsure.inputs.batches import ReadRows, regrouped
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import RECALIBRATED, assign_roles
+from howsure.inputs.files import TEXT_ENDINGS, table_form
 from howsure.inputs.long import refuse_long, without_long
-from howsure.inputs.roles import ROLES, Columns
+from howsure.inputs.matching import Missing, gaps_of, kept_rows, split_models
+from howsure.inputs.parts import FilePiece
+from howsure.inputs.places import Place, is_folder, places
+from howsure.inputs.roles import ROLES, Columns, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, counted, listed, perhaps, quoted
-from howsure.inputs.tables import Missing, gaps_of, kept_rows, sources, split_models
+from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, file_pieces, sources
 from howsure.inputs.values import Labels, labels
 from howsure.predictions import EvalSet
 
@@ -328,3 +339,132 @@ def _casts(column: pa.ChunkedArray, kind: pa.DataType, decimal: str) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file of new rows."""
+
+    place: Place  # where it is, and what its folders say
+    name: PurePath  # its path within the folder that was given; that of the file otherwise
+    pieces: tuple[FilePiece, ...]
+
+    __repr__ = brief_repr
+
+    @property
+    def path(self) -> str:
+        """Its path or address."""
+        return self.place.path
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its cells are text."""
+        return self.place.form in TEXT_ENDINGS
+
+    def told(self) -> tuple[str, ...]:
+        """The columns that its folders say and it lacks."""
+        piece = self.pieces[0]
+        return piece.told(piece.opened().names) if self.place.partition else ()
+
+    @property
+    def rows(self) -> int:
+        """Its rows, where that is known without reading it; 0 otherwise."""
+        counts = [piece.rows for piece in self.pieces]
+        return 0 if None in counts else sum(count or 0 for count in counts)
+
+
+def new_files(
+    source: Any,
+    *,
+    encoding: str | None = None,
+    decimal: str = ".",
+    piece_rows: int = PIECE_ROWS,
+) -> tuple[NewFile, ...]:
+    """The files that a path, folder, pattern or address names, or a sequence of these, in order."""
+    given: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "piece_rows": piece_rows}
+    if isinstance(source, list | tuple):
+        files = tuple(file for each in source for file in new_files(each, **given))
+        if not files:
+            raise InputError("a file of new rows is needed, got none")
+        return files
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"new rows must be in files, got {type(source).__name__}")
+    path = os.fspath(source)
+    near = places(path).places
+    above = [os.path.dirname(place.path) for place in near]
+    base = path if is_folder(path) else os.path.commonpath(above)
+    pieces: dict[Place, list[FilePiece]] = {place: [] for place in near}
+    for piece in file_pieces(near, **given):
+        pieces[piece.place].append(piece)
+    for place, own in pieces.items():
+        if not own:
+            raise InputError(f"{place.path}: the table holds columns but no rows")
+    return tuple(
+        NewFile(
+            place=place, name=PurePath(os.path.relpath(place.path, base)), pieces=tuple(own)
+        )
+        for place, own in pieces.items()
+    )
+
+
+def skipped_of(source: Any) -> tuple[tuple[str, str], ...]:
+    """What lies beside the files of `new_files` and is not read, and why."""
+    many = source if isinstance(source, list | tuple) else [source]
+    return tuple(skipped for path in many for skipped in places(os.fspath(path)).skipped)
+
+
+def targets(files: Sequence[NewFile], output: Path) -> dict[Path, list[NewFile]]:
+    """The files to write, and those that each holds: one, or in a folder one for each file."""
+    folder = output.is_dir() or (len(files) > 1 and not output.suffix)
+    if not folder:
+        table_form(output)
+        return {output: list(files)}
+    plan: dict[Path, list[NewFile]] = {}
+    for file in files:
+        plan.setdefault(output / file.name, []).append(file)
+    twice = [str(path) for path, joined in plan.items() if len(joined) > 1]
+    if twice:
+        raise InputError(f"parts must have different names in a folder, got two of {listed(twice)}")
+    return plan
+
+
+@final
+class NewBatch(ReadRows):
+    """Some rows of a file as they are."""
+
+    def __init__(self, piece: FilePiece, notes: tuple[str, ...], table: pa.Table, start: int) -> None:
+        super().__init__(table, piece.file, from_text=piece.from_text, decimal=piece.decimal)
+        self.folder = None if piece.place.remote else Path(piece.file).parent
+        self.notes = notes
+        self.start = start  # the number of the first row in the file
+        self.n = table.num_rows
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewReading:
+    """How new rows are read."""
+
+    needs: Mapping[str, Any]  # what a recalibration needs of them, as `load_new` takes it
+    columns: Columns  # by role
+    options: Mapping[str, Any]  # how cells and files are read, as `howsure.load` takes it
+    rows: int = BATCH_ROWS  # that are read at once
+
+    __repr__ = brief_repr
+
+    def batches(self, piece: FilePiece) -> Iterator[NewBatch]:
+        """The rows of a file, or of a part of one, as they are."""
+        notes = piece.notes()
+        kinds: dict[str, Kind] = dict.fromkeys(piece.names(), "text" if piece.from_text else "key")
+        start = piece.first_row or 0
+        with closing(piece.tables(kinds, self.rows)) as tables:
+            for table in regrouped(tables, self.rows):
+                yield NewBatch(piece, notes, table, start)
+                start += table.num_rows
+        if not start:
+            raise InputError(f"{piece.file}: the table holds columns but no rows")
+
+    def rows_of(self, batch: NewBatch) -> NewRows:
+        """The predictions of a batch. A message on a row counts from the start of the file."""
+        return load_new(batch, first_row=batch.start, **self.needs, **self.options, **self.columns)

@@ -9,12 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from howsure.inputs.batches import (
     Batch,
@@ -24,14 +22,13 @@ from howsure.inputs.batches import (
     regrouped,
     with_numbers,
 )
-from howsure.inputs.files import check_flat
+from howsure.inputs.files import TEXT_ENDINGS, check_flat, table_of
 from howsure.inputs.frames import FrameTable
 from howsure.inputs.manifest import ReadFile
 from howsure.inputs.places import Place, refusals
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import refusing
+from howsure.inputs.source import Source, refusing
 from howsure.inputs.streams import Stream
-from howsure.inputs.text import TextFile
 
 
 class Piece(ABC):
@@ -101,9 +98,10 @@ class Piece(ABC):
                 row += table.num_rows
 
 
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePiece(Piece):
-    """A file, or a part of one."""
+    """A file, or some row groups of one in Parquet, or some batches of one in Arrow."""
 
     title: str
     place: Place
@@ -111,6 +109,13 @@ class FilePiece(Piece):
     first_row: int | None = 0
     groups: tuple[int, ...] | None = None
     identity: str
+    encoding: str | None = None
+    decimal: str = "."
+
+    @property
+    def from_text(self) -> bool:
+        """Whether its cells are text."""
+        return self.place.form in TEXT_ENDINGS
 
     @property
     def file(self) -> str:
@@ -121,127 +126,50 @@ class FilePiece(Piece):
         """Its file."""
         return ReadFile.of(self.place, rows, key)
 
-    def all_names(self, own: Sequence[str]) -> tuple[str, ...]:
-        """The columns of the file, and those that its folders say."""
-        return (*own, *(key for key, _ in self.place.partition if key not in own))
+    def opened(self) -> Source:
+        """Its file, open."""
+        with refusing(self.file):
+            return table_of(
+                self.file,
+                self.place.open(),
+                groups=self.groups,
+                encoding=self.encoding,
+                decimal=self.decimal,
+                remote=self.place.remote,
+            )
 
-    def own_kinds(self, own: Sequence[str], kinds: Mapping[str, Kind]) -> dict[str, Kind]:
-        """Those of the asked columns that the file holds; an error where one is nowhere."""
-        check_names(self.all_names(own), kinds, self.file)
-        return {name: kind for name, kind in kinds.items() if name in own}
+    def names(self) -> tuple[str, ...]:
+        """All its columns, those that its folders say among them."""
+        return self._named(self.opened().names)
 
-    @final
+    def notes(self) -> tuple[str, ...]:
+        """As its file says."""
+        return self.opened().notes
+
     def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
         """Its rows; an error after the last where the file changed while it was read."""
-        with closing(self.raw_tables(kinds, rows)) as tables:
-            yield from tables
+        opened = self.opened()
+        check_names(self._named(opened.names), kinds, self.file)
+        own = {name: kind for name, kind in kinds.items() if name in opened.names}
+        with closing(opened.tables(own, rows)) as tables:
+            for table in tables:
+                yield self._completed(table, list(kinds))
         self.place.check_unchanged()
 
-    @abstractmethod
-    def raw_tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
-        """Its rows, whatever happens to the file meanwhile."""
+    def told(self, own: Sequence[str]) -> tuple[str, ...]:
+        """The columns that its folders say and the file lacks."""
+        return tuple(key for key, _ in self.place.partition if key not in own)
 
-    def completed(self, rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> pa.Table:
+    def _named(self, own: Sequence[str]) -> tuple[str, ...]:
+        """The columns of the file, and those that its folders say."""
+        return (*own, *self.told(own))
+
+    def _completed(self, table: pa.Table, names: Sequence[str]) -> pa.Table:
         """The named columns, those that the folders say among them."""
-        table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
         for key, value in self.place.partition:
             if key in names and key not in table.column_names:
                 table = table.append_column(key, _constant(value, table.num_rows))
         return table.select(list(names))
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetPiece(FilePiece):
-    """Row groups of a Parquet file."""
-
-    def names(self) -> tuple[str, ...]:
-        """All its columns."""
-        with refusing(self.file):
-            return self.all_names(pq.read_schema(self.place.open()).names)
-
-    def raw_tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
-        """Its rows; labels that are text come as codes."""
-        with refusing(self.file), self.place.open() as handle:
-            held = pq.read_metadata(handle)
-            schema = held.schema.to_arrow_schema()
-            own = self.own_kinds(schema.names, kinds)
-            check_flat(schema, own, self.file)
-            texts = [
-                name
-                for name, kind in own.items()
-                if kind == "label" and pa.types.is_string(schema.field(name).type)
-            ]
-            with pq.ParquetFile(
-                handle,
-                metadata=held,
-                read_dictionary=texts,
-                page_checksum_verification=True,
-                pre_buffer=self.place.remote,
-            ) as file:
-                for batch in file.iter_batches(
-                    rows, row_groups=self.groups, columns=list(own), use_threads=False
-                ):
-                    batch.validate(full=True)
-                    yield self.completed(batch, list(kinds))
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrowPiece(FilePiece):
-    """Record batches of an Arrow file, or an Arrow stream."""
-
-    def names(self) -> tuple[str, ...]:
-        """All its columns."""
-        with refusing(self.file), arrow_reader(self.place.open()) as reader:
-            return self.all_names(reader.schema.names)
-
-    def raw_tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
-        """Its rows."""
-        with refusing(self.file), self.place.open() as handle:
-            schema = arrow_reader(handle).schema
-            own = self.own_kinds(schema.names, kinds)
-            check_flat(schema, own, self.file)
-            with arrow_reader(handle, [schema.names.index(name) for name in own]) as reader:
-                for batch in _arrow_batches(reader, self.groups):
-                    batch.validate(full=True)
-                    if batch.num_rows:
-                        yield self.completed(batch, list(kinds))
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextPiece(FilePiece):
-    """A file of delimited text."""
-
-    encoding: str | None = None
-    decimal: str = "."
-
-    @property
-    def from_text(self) -> bool:
-        """Its cells are text."""
-        return True
-
-    def names(self) -> tuple[str, ...]:
-        """All its columns."""
-        return self.all_names(self._opened().names)
-
-    def notes(self) -> tuple[str, ...]:
-        """Its delimiter and its encoding, where they are not the usual ones."""
-        return self._opened().notes
-
-    def raw_tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
-        """Its rows."""
-        opened = self._opened()
-        own = self.own_kinds(opened.names, kinds)
-        with closing(opened.batches(own)) as blocks:
-            for block in blocks:
-                yield self.completed(block, list(kinds))
-
-    def _opened(self) -> TextFile:
-        path = self.place.path
-        with refusing(path):
-            return TextFile(Path(path), self.place.open(), self.encoding, self.decimal, path)
 
 
 @final
@@ -323,23 +251,6 @@ def identity_of(place: Place, groups: tuple[int, ...] | None) -> str:
     path = place.path if place.remote else os.path.abspath(place.path)
     held = [path, place.size, place.stamp, groups, place.partition]
     return hashlib.sha256(json.dumps(held).encode()).hexdigest()
-
-
-def arrow_reader(handle: pa.NativeFile, places: Sequence[int] | None = None) -> Any:
-    """The reader of an Arrow file or stream, of some of its columns."""
-    handle.seek(0)
-    whole = handle.read(6) == b"ARROW1"
-    handle.seek(0)
-    options = pa.ipc.IpcReadOptions(included_fields=list(places or ()))
-    return (pa.ipc.open_file if whole else pa.ipc.open_stream)(handle, options=options)
-
-
-def _arrow_batches(reader: Any, groups: Sequence[int] | None) -> Generator[pa.RecordBatch]:
-    if not hasattr(reader, "num_record_batches"):
-        yield from reader
-        return
-    every = range(reader.num_record_batches)
-    yield from map(reader.get_batch, every if groups is None else groups)
 
 
 def _constant(value: str | float | None, n: int) -> pa.Array:

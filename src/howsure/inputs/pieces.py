@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pyarrow as pa
@@ -22,43 +15,29 @@ from howsure.inputs import values
 from howsure.inputs.assigned import ColumnUse, Roles, explain_models
 from howsure.inputs.batches import Batch as Batch
 from howsure.inputs.batches import ReadPlan as ReadPlan
-from howsure.inputs.batches import forms_of, regrouped, several_models
+from howsure.inputs.batches import forms_of, several_models
 from howsure.inputs.building import Crossing
 from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.columns import assign_models
 from howsure.inputs.families import FEWEST_SERIES, KEYS
 from howsure.inputs.long import is_long
 from howsure.inputs.manifest import Manifest, ReadFile
+from howsure.inputs.matching import Missing
 from howsure.inputs.names import normal_form
-from howsure.inputs.parts import (
-    ArrowPiece,
-    FragmentPiece,
-    FramePiece,
-    ParquetPiece,
-    StreamPiece,
-    TextPiece,
-    arrow_reader,
-    identity_of,
-)
 from howsure.inputs.parts import Piece as Piece
-from howsure.inputs.places import Listing, Place, is_address, is_folder, is_pattern, places
+from howsure.inputs.parts import StreamPiece
+from howsure.inputs.places import Listing
 from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
-from howsure.inputs.source import COMPRESSION, Source, name_parts, quoted, refusing
+from howsure.inputs.source import Source, quoted
+from howsure.inputs.sources import BATCH_ROWS as BATCH_ROWS
+from howsure.inputs.sources import PIECE_ROWS, Pieces, begin, planned
 from howsure.inputs.stacked import check_unstacked
-from howsure.inputs.streams import is_dask, is_lazy, stream_of
-from howsure.inputs.tables import Missing, as_wide, read_told
+from howsure.inputs.tables import as_wide, read_told
 
 if TYPE_CHECKING:
-    from pyarrow.dataset import Dataset
+    pass
 
-HUGE: Final = 2_000_000
-"""Rows past which a table is read in parts, where nothing else is said."""
-BATCH_ROWS: Final = 131_072
-PIECE_ROWS: Final = 1_048_576
-_START: Final = 1 << 16
-_THREADS: Final = 16
 _LOOKS: Final = 20  # pieces that are looked at to count series
-_SAMPLE: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,35 +93,6 @@ class Scan:
             place.check_unchanged()
         files = (held.get(place.path) or ReadFile.of(place) for place in self.listing.places)
         return Manifest(files=tuple(files), skipped=self.listing.skipped)
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How large a table is, as far as that is told without reading it.
-
-    Attributes
-    ----------
-    rows : int, optional
-        Its rows: as metadata says or, for text, as its size and its first rows suggest.
-    parts : bool
-        Whether it can be read in parts alone: a folder, a pattern, an address, or what yields its
-        rows some at a time.
-    """
-
-    rows: int | None
-    parts: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Pieces that were found, before any role is decided."""
-
-    title: str
-    model: str
-    pieces: tuple[Piece, ...]
-    again: bool = True
-    footers: tuple[pq.FileMetaData, ...] = ()
-    listing: Listing | None = None
 
 
 def cut(
@@ -201,7 +151,7 @@ def cut(
             raise InputError(f"{name} must be {others[0]!r} or {others[1]!r}, got {value!r}")
     check_whole(batch_rows, "batch_rows")
     check_whole(piece_rows, "piece_rows")
-    plan = _planned(source, encoding, decimal, piece_rows)
+    plan = planned(source, encoding, decimal, piece_rows)
     head = _head(plan, batch_rows)
     parts, notes = _decided(head, columns)
     parts = [_with_series(part, plan.pieces, batch_rows) for part in parts]
@@ -240,193 +190,6 @@ def cut(
     )
 
 
-def extent(source: Any) -> Extent:
-    """How large a table is, told cheaply; nothing is refused that `load` would read or refuse."""
-    one = source[0] if isinstance(source, list | tuple) and len(source) == 1 else source
-    if isinstance(one, str | PathLike):
-        path = fspath(one)
-        if is_address(path) or is_pattern(path) or is_folder(path):
-            return Extent(None, parts=True)
-        try:
-            return Extent(_rows_of(places(path).places[0]), parts=False)
-        except InputError:
-            return Extent(None, parts=False)
-    return Extent(None, parts=_is_dataset(one) or is_lazy(one))
-
-
-def is_huge(source: Any, past: int) -> bool:
-    """Whether a table is to be read in parts: it has more rows, or cannot be read else."""
-    near = isinstance(source, str | PathLike) and not is_address(fspath(source))
-    if near and os.path.isfile(source) and os.path.getsize(source) <= past:
-        return False  # a file holds no more rows than bytes
-    found = extent(source)
-    return found.parts or (found.rows or 0) > past
-
-
-def _planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> _Plan:
-    """The pieces of whatever is given."""
-    if isinstance(source, list | tuple) and len(source) == 1:
-        (source,) = source
-    if isinstance(source, str | PathLike):
-        return _planned_files(fspath(source), encoding, decimal, piece_rows)
-    if isinstance(source, list | tuple) and any(isinstance(s, str | PathLike) for s in source):
-        raise InputError(
-            f"several tables ({len(source)}) are several models, which are not read in parts: give "
-            "a folder or a quoted pattern such as 'preds/*.parquet' where they are parts of one "
-            "table, or put the models beside one another in one"
-        )
-    if _is_dataset(source):
-        pieces = _fragments(source)
-        if pieces:
-            return _Plan("the dataset", "", pieces)
-        source = source.scanner().to_reader()
-    if is_dask(source):
-        count = source.npartitions
-        frames = [
-            FramePiece(title=f"partition {place} of the table", frame=source.partitions[place])
-            for place in range(count)
-        ]
-        return _Plan(f"the table ({count:,} partitions)", "", tuple(frames))
-    stream = stream_of(source)
-    return _Plan(stream.title, "", (StreamPiece(title=stream.title, stream=stream),), again=False)
-
-
-def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> _Plan:
-    listing = places(path)
-    title, found = listing.title, listing.places
-    footers: list[pq.FileMetaData] = []
-    pieces: list[Piece] = []
-    if found[0].form == "parquet":
-        with ThreadPoolExecutor(min(_THREADS, len(found))) as pool:
-            footers = list(pool.map(_footer, found))
-        for place, footer in zip(found, footers, strict=True):
-            groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-            pieces += _cut_file(ParquetPiece, place, groups, piece_rows)
-    elif found[0].form == "arrow":
-        for place in found:
-            pieces += _cut_arrow(place, piece_rows)
-    else:
-        for place in found:
-            pieces.append(
-                TextPiece(
-                    title=place.path,
-                    place=place,
-                    identity=identity_of(place, None),
-                    encoding=encoding,
-                    decimal=decimal,
-                )
-            )
-    if not pieces:
-        what = "the table holds" if len(found) == 1 else "the files hold"
-        raise InputError(f"{title}: {what} columns but no rows")
-    shared = found[0].path.partition("://")[0] != "memory"  # which no other process sees
-    return _Plan(title, _model_of(path), tuple(pieces), shared, tuple(footers), listing)
-
-
-def _model_of(path: str) -> str:
-    """What to call the model: the file without endings, or the last folder without wildcards."""
-    if is_pattern(path) or is_folder(path):
-        whole = [part for part in Path(path).parts if not is_pattern(part) and "=" not in part]
-        return whole[-1].strip("./\\") if whole else ""
-    return name_parts(Path(path))[0]
-
-
-def _footer(place: Place) -> pq.FileMetaData:
-    with refusing(place.path), place.open() as handle:
-        return pq.read_metadata(handle)
-
-
-def _cut_file(
-    kind: type[ParquetPiece] | type[ArrowPiece],
-    place: Place,
-    counts: Sequence[int],
-    piece_rows: int,
-) -> Iterator[Piece]:
-    """Pieces of a file whose groups hold so many rows; groups without rows are left out."""
-    starts = [0, *accumulate(counts)]
-    taken: list[list[int]] = []
-    size = 0
-    for group, count in enumerate(counts):
-        if not count:
-            continue
-        if not taken or size + count > piece_rows:
-            taken.append([])
-            size = 0
-        taken[-1].append(group)
-        size += count
-    word = "row groups" if kind is ParquetPiece else "batches"
-    for groups in taken:
-        part = f", {word} {groups[0]} to {groups[-1]}" if len(taken) > 1 else ""
-        held = tuple(groups)
-        yield kind(
-            title=f"{place.path}{part}",
-            place=place,
-            rows=sum(counts[group] for group in groups),
-            first_row=starts[groups[0]],
-            groups=held,
-            identity=identity_of(place, held),
-        )
-
-
-def _cut_arrow(place: Place, piece_rows: int) -> Iterator[Piece]:
-    """Pieces of an Arrow file; a stream, and a file far away, are one each."""
-    with refusing(place.path), place.open() as handle:
-        counts = None if place.remote else arrow_counts(handle)
-    if counts is not None:
-        yield from _cut_file(ArrowPiece, place, counts, piece_rows)
-        return
-    yield ArrowPiece(title=place.path, place=place, identity=identity_of(place, None))
-
-
-def arrow_counts(handle: pa.NativeFile) -> list[int] | None:
-    """The rows of each batch of an Arrow file, from its narrowest column; None of a stream."""
-    reader = arrow_reader(handle)
-    if not hasattr(reader, "num_record_batches"):
-        return None
-
-    def width(place: int) -> int:
-        kind = reader.schema.field(place).type
-        return kind.bit_width if pa.types.is_primitive(kind) else 1 << 20
-
-    if len(reader.schema):
-        reader = arrow_reader(handle, [min(range(len(reader.schema)), key=width)])
-    return [reader.get_batch(place).num_rows for place in range(reader.num_record_batches)]
-
-
-def _is_dataset(source: object) -> bool:
-    """Whether it is a dataset of pyarrow, which whoever made one has loaded."""
-    known = sys.modules.get("pyarrow.dataset")
-    return known is not None and isinstance(source, known.Dataset)
-
-
-def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
-    """A piece for each file of a dataset; none where it was filtered, or is of no files."""
-    from pyarrow import dataset as ds  # it loads pandas
-
-    if not isinstance(dataset, ds.FileSystemDataset):
-        return ()
-    try:
-        found = list(dataset.get_fragments())
-    except ValueError:
-        return ()
-    pieces: list[Piece] = []
-    for one in found:
-        info = one.filesystem.get_file_info(one.path)
-        place = Place(one.path, info.size or 0, str(info.mtime_ns))
-        rows = one.count_rows() if isinstance(one, ds.ParquetFileFragment) else None
-        if rows != 0:
-            pieces.append(
-                FragmentPiece(
-                    title=one.path,
-                    fragment=one,
-                    schema=dataset.schema,
-                    rows=rows,
-                    identity=identity_of(place, None),
-                )
-            )
-    return tuple(pieces)
-
-
 class _Head(Source):
     """The first rows of a table, any columns of which can be read."""
 
@@ -443,7 +206,7 @@ class _Head(Source):
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns."""
         if isinstance(self._first, int):
-            return _begin(self._piece, kinds, self._first)
+            return begin(self._piece, kinds, self._first)
         return self._first.select(list(kinds))
 
     def whole(self) -> pa.Table:
@@ -451,7 +214,7 @@ class _Head(Source):
         return self.read(dict.fromkeys(self.names, "key"))
 
 
-def _head(plan: _Plan, rows: int) -> _Head:
+def _head(plan: Pieces, rows: int) -> _Head:
     """The first rows of the first piece that holds any."""
     for piece in plan.pieces:
         names = piece.names()
@@ -459,16 +222,10 @@ def _head(plan: _Plan, rows: int) -> _Head:
             table = piece.stream.head(rows)
             if table.num_rows:
                 return _Head(piece, names, table)
-        elif names and _begin(piece, {names[0]: "key"}, rows) is not None:
+        elif names and begin(piece, {names[0]: "key"}, rows) is not None:
             return _Head(piece, names, rows)
     what = "the table holds" if len(plan.pieces) == 1 else "the parts hold"
     raise InputError(f"{plan.title}: {what} columns but no rows")
-
-
-def _begin(piece: Piece, kinds: Mapping[str, Kind], rows: int) -> pa.Table | None:
-    """The first rows of a piece; None where it holds none."""
-    with closing(piece.tables(kinds, rows)) as tables:
-        return next(regrouped(tables, rows), None)
 
 
 def _decided(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[str, ...]]:
@@ -506,7 +263,7 @@ def _with_series(cells: ParsedColumns, pieces: Sequence[Piece], rows: int) -> Pa
     step = max(len(pieces) // _LOOKS, 1)
     found: set[Any] = set()
     for piece in pieces[::step]:
-        table = _begin(piece, {name: "label"}, rows)
+        table = begin(piece, {name: "label"}, rows)
         if table is not None:
             labels = values.labels(table[name], name, from_text=piece.from_text)
             found.update(map(str, labels.labels.tolist()))
@@ -541,25 +298,6 @@ def _frozen(roles: Roles) -> Roles:
     """The roles with nothing that content may change."""
     kept = roles.only(lambda role: role.name != "image")
     return replace(kept, guessed=roles.guessed & {"ease"})
-
-
-def _rows_of(place: Place) -> int | None:
-    """The rows of a file near by, as its metadata say or its first bytes suggest."""
-    if place.form == "parquet":
-        return int(_footer(place).num_rows)
-    with refusing(place.path), place.open() as handle:
-        if place.form == "arrow":
-            counts = arrow_counts(handle)
-            return None if counts is None else sum(counts)
-        packed = name_parts(Path(place.path))[2]
-        if not packed:
-            start = handle.read(_START)
-            lines = start.count(b"\n")
-            return round(place.size * lines / len(start)) if lines else None
-        unpacked = pa.CompressedInputStream(handle, COMPRESSION[packed])
-        start = unpacked.read(_SAMPLE)
-        share = 1.0 if len(start) < _SAMPLE else handle.tell() / place.size
-        return round(int(start.count(b"\n")) / share)
 
 
 def _time_range(

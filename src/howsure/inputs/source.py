@@ -6,7 +6,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -64,12 +64,19 @@ class Source(ABC):
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The columns that are asked for, each with what it shall be read as."""
 
+    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+        """The rows of `read`, about so many at a time where they come so."""
+        yield self.read(kinds)
+
     @abstractmethod
     def whole(self) -> pa.Table:
         """Every column with its cells as they are; those of text files are text."""
 
-    def line(self, row: int) -> int:
-        """The line of a row in its file of text, as a spreadsheet counts: the header's is 1."""
+    def line(self, row: int) -> int | str:
+        """The line of a row in its file of text, as a spreadsheet counts: the header's is 1.
+
+        With the name of the file, where the table lies in several.
+        """
         return row + 2
 
     def check_names(self) -> None:
@@ -108,7 +115,7 @@ def counted(
         raise
 
 
-def _numbered(message: str, number: Callable[[int], int], *, lines: bool) -> str:
+def _numbered(message: str, number: Callable[[int], int | str], *, lines: bool) -> str:
     """A message with other numbers of rows in it, or with lines for them."""
     if not lines:
         return _ROW.sub(lambda found: f"row {number(int(found[1]))}{found[2] or ''}", message)

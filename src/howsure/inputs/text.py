@@ -57,19 +57,20 @@ class TextFile(Source):
 
     def __init__(
         self,
-        path: Path,
+        title: str,
         file: pa.NativeFile,
         encoding: str | None = None,
         decimal: str = ".",
-        title: str = "",
+        *,
+        remote: bool = False,
     ) -> None:
         if decimal not in (".", ","):
             raise InputError(f"decimal must be '.' or ',', got {decimal!r}")
-        self.title = title or str(path)
-        self.folder = path.parent
+        self.title = title
+        self.folder = None if remote else Path(title).parent
         self.decimal = decimal
         self._file = file
-        _, ending, self._packed = name_parts(path)
+        _, ending, self._packed = name_parts(Path(title))
         self._encoding = encoding
         with refusing(self.title):
             usual = "\t" if ending == ".tsv" else ","
@@ -106,7 +107,7 @@ class TextFile(Source):
             except pa.ArrowInvalid:
                 return self._read(kinds, pa.string(), LARGE_BLOCK)
 
-    def batches(self, kinds: Mapping[str, Kind]) -> Generator[pa.RecordBatch]:
+    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
         """The rows of `read` block by block, so that a file of any size takes little room.
 
         A column that may hold numbers or labels comes as text: its first block binds none later.
@@ -117,13 +118,13 @@ class TextFile(Source):
             try:
                 for block in self._blocks(kinds, pa.float64(), BLOCK):
                     given += block.num_rows
-                    yield block
+                    yield pa.Table.from_batches([block])
             except pa.ArrowInvalid:
                 for block in self._blocks(kinds, pa.string(), LARGE_BLOCK):
                     fresh = block.slice(min(given, block.num_rows))
                     given -= block.num_rows - fresh.num_rows
                     if fresh.num_rows:
-                        yield fresh
+                        yield pa.Table.from_batches([fresh])
 
     def line(self, row: int) -> int:
         """As a spreadsheet counts: empty lines too, and a cell of several lines as one."""

@@ -20,7 +20,8 @@ from howsure.inputs.encoding import embedded
 from howsure.inputs.long import refuse_long
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, quoted
-from howsure.inputs.tables import Loaded, sources
+from howsure.inputs.sources import sources
+from howsure.inputs.tables import Loaded
 from howsure.predictions import EvalSet
 
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError
 from howsure.core.files import replacing
+from howsure.inputs.arrow import written_out
 from howsure.inputs.files import ARROW_ENDINGS, PARQUET_ENDINGS, table_form
 from howsure.inputs.frames import MappingTable
 from howsure.inputs.source import COMPRESSION
@@ -96,7 +97,7 @@ def appending(
         def append(table: pa.Table) -> None:
             nonlocal writer
             if ending in ARROW_ENDINGS:
-                table = _written_out(table)
+                table = written_out(table)
             with _refusing(path):
                 writer = writer or begin(table)
                 writer(table)
@@ -125,7 +126,7 @@ def _lines(
     """Write the names of the first table, and lend what writes the rows of all."""
 
     def plain(table: pa.Table) -> pa.Table:
-        made = _written_out(table)
+        made = written_out(table)
         if not csv_safe:
             return made
         names = [unformulaic(name) for name in table.column_names]
@@ -143,15 +144,6 @@ def _lines(
     options = pacsv.WriteOptions(delimiter=mark)
     with pacsv.CSVWriter(stream, start.schema, write_options=options) as writer:
         yield lambda table: writer.write_table(plain(table))
-
-
-def _written_out(table: pa.Table) -> pa.Table:
-    """The table without dictionaries."""
-    for place, column in enumerate(table.columns):
-        if pa.types.is_dictionary(column.type):
-            name = table.column_names[place]
-            table = table.set_column(place, name, column.cast(column.type.value_type))
-    return table
 
 
 @contextmanager

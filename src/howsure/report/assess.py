@@ -25,8 +25,8 @@ from howsure.core.weights import Weights
 from howsure.figures.text import one_line
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
+from howsure.inputs.matching import Missing
 from howsure.inputs.source import quoted
-from howsure.inputs.tables import Missing
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, standing
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.miss_range import MISS_RANGE, in_words

@@ -9,7 +9,7 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs.building import Crossing
-from howsure.inputs.tables import Missing
+from howsure.inputs.matching import Missing
 from howsure.report.recalibrate import Recalibration, kept_mend, recalibrate_tables
 
 LABEL_METHODS: Final = ("lac", "aps", "raps", "saps", "o_lac", "o_saps")

@@ -19,9 +19,9 @@ from howsure.inputs.classes import label_text
 from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
 from howsure.inputs.given import Given, check_row_order, complete_rows, read_given
+from howsure.inputs.matching import Missing, left_out
 from howsure.inputs.source import listed
 from howsure.inputs.streams import is_lazy
-from howsure.inputs.tables import Missing, left_out
 from howsure.predictions import EvalSet, LabelSets
 from howsure.streaming import Resources, load_parts
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, Self, final
 
-import numpy.typing as npt
 import pyarrow as pa
 
-from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
@@ -20,29 +19,38 @@ from howsure.core.files import check_outputs, new_folders, replacing
 from howsure.core.progress import tell
 from howsure.core.text import CountedNote
 from howsure.core.threads import one_thread
-from howsure.inputs.building import Crossing
 from howsure.inputs.files import TEXT_ENDINGS, table_form
-from howsure.inputs.new import NewRows, as_types, gap_notes, number_types
-from howsure.inputs.new_parts import (
+from howsure.inputs.matching import NoneKeptError
+from howsure.inputs.new import (
     NewBatch,
     NewFile,
     NewReading,
-    parts_of,
+    NewRows,
+    as_types,
+    gap_notes,
+    new_files,
+    number_types,
     skipped_of,
     targets,
 )
-from howsure.inputs.pieces import BATCH_ROWS
+from howsure.inputs.parts import FilePiece
 from howsure.inputs.places import listed_skipped
 from howsure.inputs.roles import Columns
 from howsure.inputs.source import listed
-from howsure.inputs.tables import Missing, NoneKeptError
+from howsure.inputs.sources import BATCH_ROWS
 from howsure.inputs.write import appending
 from howsure.recalibration import Mend
 from howsure.recalibration.base import kinds_of
+from howsure.recalibration.dispatch import suited
 from howsure.recalibration.kept import TaughtScale
 from howsure.report.recalibrate import Recalibration, lines_of, recalibrate_tables
+from howsure.streaming.engine import done_in_order
+from howsure.streaming.kept import Kept
+from howsure.streaming.load import Resources
+from howsure.streaming.scan import identity_with
 
 _MOST_NOTES: Final = 20
+_SMALL: Final = 64 << 20  # bytes of a file of text that is held as a whole
 
 
 @final
@@ -83,146 +91,68 @@ class RecalibratedFiles:
         return "\n".join((*self.lines(), f"{self.served:,} rows recalibrated."))
 
 
-def recalibrate_files(
-    new: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    calibration: Any,
-    output: str | os.PathLike[str],
-    *,
-    method: str | None = None,
-    by: str | Sequence[str] | None = None,
-    since: Any = None,
-    coverage: float | None = None,
-    too_few: TooFew = "infinite",
-    rank: RankRule = "conformal",
-    delta: float = DELTA,
-    levels: npt.ArrayLike | None = None,
-    seed: int = 0,
-    missing: Missing = "error",
-    crossing: Crossing = "error",
-    encoding: str | None = None,
-    decimal: str = ".",
-    csv_safe: bool = False,
-    batch_rows: int = BATCH_ROWS,
-    **columns: Any,
-) -> RecalibratedFiles:
-    """Correct predictions in files of any size, some rows at a time, and write them.
-
-    What is written is what `howsure.recalibrate` gives of all rows at once. All files appear when
-    the last row is done; an error leaves none.
-
-    Parameters
-    ----------
-    new : path, or sequence of paths
-        Files of one model's predictions; also a folder, or a pattern such as ``preds/*.parquet``.
-    calibration
-        As in `howsure.recalibrate`.
-    output : path
-        One file for all rows; or a folder, there or with no ending, for a file of the same name
-        for each of several.
-    method, by, since, coverage, too_few, rank, delta, levels, seed
-        As in `howsure.recalibrate`.
-    missing, crossing, encoding, decimal
-        As in `howsure.recalibrate`.
-    csv_safe : bool
-        As in `howsure.inputs.write_table`.
-    batch_rows : int
-        Rows that are held at once.
-    **columns
-        Columns of both tables by role, as in `howsure.load`.
-
-    Returns
-    -------
-    RecalibratedFiles
-        ``print`` tells what was done; ``.mend.save`` keeps what was learnt.
-
-    Raises
-    ------
-    InputError
-        If an argument or a file breaks its rule, and the message names it; or if a method that
-        needs all rows at once is to serve several files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from howsure.inputs import open_table, write_table
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> held_out = {"y": [-2.0, 2.0] * 50, "mean": [0.0] * 100, "sd": [1.0] * 100}
-    >>> write_table({"mean": [5.0, 6.0], "sd": [1.0, 2.0]}, folder / "new.csv")
-    >>> done = recalibrate_files(folder / "new.csv", held_out, folder / "out.parquet")
-    >>> done.served
-    2
-    >>> open_table(folder / "out.parquet").names
-    ('mean', 'sd', 'recalibrated_mean', 'recalibrated_sd')
-    """
-    if coverage is not None and columns.get("lower"):
-        columns["coverage"] = coverage
-    given: Any = columns
-    return recalibrate_parts(
-        new,
-        calibration,
-        Path(output),
-        given,
-        reading={
-            "missing": missing,
-            "crossing": crossing,
-            "encoding": encoding,
-            "decimal": decimal,
-        },
-        csv_safe=csv_safe,
-        batch_rows=batch_rows,
-        method=method,
-        by=by,
-        since=since,
-        coverage=coverage,
-        too_few=too_few,
-        rank=rank,
-        delta=delta,
-        levels=levels,
-        seed=seed,
-    )
-
-
 @one_thread()
-def recalibrate_parts(
+def recalibrated_files(
     new: Any,
     calibration: Any,
-    output: Path,
+    output: str | os.PathLike[str],
     columns: Columns,
     *,
     reading: Mapping[str, Any],
     csv_safe: bool = False,
     batch_rows: int = BATCH_ROWS,
+    resources: Resources | None = None,
+    alone: bool = False,
     **options: Any,
 ) -> RecalibratedFiles:
-    """Do the work of `recalibrate_files`; `options` go to `recalibrate_tables`."""
+    """What `recalibrate` gives of all rows at once, written some at a time.
+
+    `options` go to `recalibrate_tables`; with `alone` as there. All files appear when the last row
+    is done; an error leaves none.
+    """
     check_whole(batch_rows, "batch_rows", 1)
-    parts = parts_of(new)
-    plan = targets(parts, output)
-    alone = output not in plan
-    _check_plan(plan, parts, calibration, alone=alone)
-    first = _first(parts, calibration, columns, reading, batch_rows, options)
+    resources = resources or Resources()
+    told = {name: reading[name] for name in ("encoding", "decimal")}
+    files = new_files(new, **told, piece_rows=resources.piece_rows)
+    plan = targets(files, Path(output))
+    apart = Path(output) not in plan  # a file stands for each that was given
+    _check_plan(plan, files, calibration, apart=apart)
+    shared = {"reading": reading, "resources": resources, "alone": alone}
+    look = NewReading(needs={}, columns=columns, options=reading, rows=batch_rows)
+    first = _first(files, calibration, look, {**shared, **options})
     mend = first.mend
     skipped = skipped_of(new)
     beside = (f"not read: {listed_skipped(skipped)}",) if skipped else ()
     if not mend.by_rows:
-        whole = _whole(parts, plan, first, columns, reading, csv_safe=csv_safe)
+        whole = _whole(files, plan, first, columns, shared, csv_safe=csv_safe)
         return replace(whole, notes=(*whole.notes, *beside))
     needs = {"by": mend.by, "like": mend.features, "vectors": mend.embedding}
-    work = _Work(
-        first=first,
+    serve = _Serve(
+        mend=mend,
+        prefix=first.prefix,
+        method=options.get("method") if alone else None,
+        added=_added(first),
         reading=NewReading(needs=needs, columns=columns, options=reading, rows=batch_rows),
-        total=_total(parts),
     )
+    work = _Work(first=first, total=_total(files), decimal=reading["decimal"])
     with ExitStack() as stack:
-        if alone:
+        kept = stack.enter_context(Kept.of(f"{new} {serve.identity}", resume=resources.resume))
+        ordered = [file for joined in plan.values() for file in joined]
+        served = stack.enter_context(closing(_served(serve, ordered, resources, kept.folder)))
+        if apart:
             stack.enter_context(new_folders(path.parent for path in plan))
-        for target, held in plan.items():
+        for target, joined in plan.items():
+            form = table_form(target)
+            text = all(file.is_text for file in joined) and form[0] not in TEXT_ENDINGS
+            types = _types(joined, serve.reading, first) if text else {}
             temporary = stack.enter_context(replacing(target))
-            work.write(held, target, temporary, alone=alone, csv_safe=csv_safe)
+            work.write(
+                joined, temporary, served, types, form=form, apart=apart, csv_safe=csv_safe
+            )
     return RecalibratedFiles(
         files=tuple(plan),
-        n=work.n,
-        served=work.served,
+        n=work.account.n,
+        served=work.account.served,
         mend=mend,
         labelled=first.rows.labelled,
         notes=(*work.notes(), *beside),
@@ -230,10 +160,10 @@ def recalibrate_parts(
 
 
 def _check_plan(
-    plan: Mapping[Path, Sequence[NewFile]], parts: Sequence[NewFile], other: Any, *, alone: bool
+    plan: Mapping[Path, Sequence[NewFile]], files: Sequence[NewFile], other: Any, *, apart: bool
 ) -> None:
     """Refuse outputs that cannot be written, or that would replace what is read, before work."""
-    read = {os.path.realpath(part.path): Path(part.path) for part in parts}
+    read = {os.path.realpath(file.path): Path(file.path) for file in files}
     if isinstance(other, str | os.PathLike):
         read[os.path.realpath(other)] = Path(other)
     for path in plan:
@@ -241,27 +171,24 @@ def _check_plan(
         if taken is not None:
             check_outputs([path], [taken])
     for folder, path in {path.parent: path for path in plan}.items():
-        if folder.is_dir() or not alone:  # others are made, each for its files
+        if folder.is_dir() or not apart:  # others are made, each for its files
             check_outputs([path])
 
 
 def _first(
-    parts: Sequence[NewFile],
+    files: Sequence[NewFile],
     calibration: Any,
-    columns: Columns,
-    reading: Mapping[str, Any],
-    rows: int,
+    look: NewReading,
     options: Mapping[str, Any],
 ) -> Recalibration:
     """The first batch with a prediction, recalibrated by what it takes to serve all."""
-    look = NewReading(needs={}, columns=columns, options=reading, rows=rows)
     refused: NoneKeptError | None = None
-    for part in parts:
-        for batch in look.batches(part):
+    for piece in (piece for file in files for piece in file.pieces):
+        for batch in look.batches(piece):
             tell("learning")
             try:
                 look.rows_of(batch)  # which counts rows from the start of the file
-                return recalibrate_tables(batch, calibration, columns, reading=reading, **options)
+                return recalibrate_tables(batch, calibration, look.columns, **options)
             except NoneKeptError as error:
                 refused = error
     assert refused is not None
@@ -269,31 +196,31 @@ def _first(
 
 
 def _whole(
-    parts: Sequence[NewFile],
+    files: Sequence[NewFile],
     plan: Mapping[Path, Sequence[NewFile]],
     first: Recalibration,
     columns: Columns,
-    reading: Mapping[str, Any],
+    shared: Mapping[str, Any],
     *,
     csv_safe: bool,
 ) -> RecalibratedFiles:
     """One file served at once, by what was learnt."""
-    held = ", ".join(one.method for one in first.recalibrators if not one.by_rows)
-    why = f"method {held!r} gives rows of equal content draws of their own"
-    if len(parts) > 1:
-        raise InputError(f"{why}, so new rows must be in one file, got {len(parts):,} files")
-    if parts[0].place.remote:
-        raise InputError(f"{why}, so new rows must be in a file at hand, got {parts[0].path}")
+    methods = ", ".join(fit.method for fit in first.recalibrators if not fit.by_rows)
+    why = f"method {methods!r} gives rows of equal content draws of their own"
+    if len(files) > 1:
+        raise InputError(f"{why}, so new rows must be in one file, got {len(files):,} files")
+    if files[0].place.remote:
+        raise InputError(f"{why}, so new rows must be in a file at hand, got {files[0].path}")
     (target,) = plan
     done = recalibrate_tables(
-        parts[0].path,
+        files[0].path,
         first.mend,
         columns,
         method=None,
         by=None,
         since=None,
         seed=0,
-        reading=reading,
+        **shared,
     )
     done.save(target, csv_safe=csv_safe)
     notes = (*_lasting(first), *done.notes, f"All rows were held at once, as {why}.")
@@ -314,119 +241,225 @@ def _lasting(first: Recalibration) -> list[str]:
     return [note for note in first.notes if note not in passing]
 
 
-def _total(parts: Sequence[NewFile]) -> int:
-    """Rows of all parts; 0 where some do not tell."""
-    found = [part.rows for part in parts]
-    return sum(found) if all(found) else 0
+def _total(files: Sequence[NewFile]) -> int:
+    """Rows of all files; 0 where some do not tell."""
+    counts = [file.rows for file in files]
+    return sum(counts) if all(counts) else 0
+
+
+@final
+@dataclass(slots=True)
+class _Account:
+    """What became of some rows, and what is to be told of them."""
+
+    n: int = 0
+    served: int = 0
+    gaps: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    scales: list[TaughtScale] = field(default_factory=list)
+    kinds: tuple[str, ...] = ()
+
+    def add(self, other: _Account) -> None:
+        """Take further rows in."""
+        self.n += other.n
+        self.served += other.served
+        for name, gone in other.gaps.items():
+            self.gaps[name] = self.gaps.get(name, 0) + gone
+        self.notes = summed([*self.notes, *other.notes])
+        self.scales += other.scales
+        self.kinds = other.kinds or self.kinds
+
+    def to_json(self) -> str:
+        """It as text."""
+        notes = [
+            [note.number, note.one, note.rest] if isinstance(note, CountedNote) else note
+            for note in self.notes
+        ]
+        scales = [asdict(scale) for scale in self.scales]
+        return json.dumps([self.n, self.served, self.gaps, notes, scales, self.kinds])
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` told."""
+        n, served, gaps, notes, scales, kinds = json.loads(text)
+        plain = [note if isinstance(note, str) else CountedNote.of(*note) for note in notes]
+        return cls(n, served, gaps, plain, [TaughtScale(**each) for each in scales], tuple(kinds))
+
+
+_ACCOUNT: Final = b"howsure"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Serve:
+    """What is done with every piece of a file, by whichever process."""
+
+    mend: Mend
+    prefix: str
+    method: str | None  # whose kind of prediction alone is kept
+    added: tuple[tuple[str, str], ...]  # the new columns, and the types that they are of
+    reading: NewReading
+
+    @property
+    def identity(self) -> str:
+        """What decides what becomes of a row."""
+        reading = [self.reading.needs, self.reading.columns, self.reading.options]
+        return repr((self.mend.to_json(), self.prefix, self.method, self.added, reading))
+
+    def batches(self, piece: FilePiece) -> Iterator[tuple[pa.Table, _Account]]:
+        """Its rows as they are, with new columns behind, some at a time."""
+        for batch in self.reading.batches(piece):
+            try:
+                yield self._recalibrated(self.reading.rows_of(batch), batch.n)
+            except NoneKeptError as error:
+                yield self._without(batch), _Account(batch.n, gaps=dict(error.gaps))
+
+    def __call__(self, piece: FilePiece) -> pa.Table:
+        """All its rows, and their account among the facts of the table."""
+        tables, account = [], _Account()
+        for table, own in self.batches(piece):
+            tables.append(table)
+            account.add(own)
+        whole = pa.concat_tables(tables)
+        facts = {**(whole.schema.metadata or {}), _ACCOUNT: account.to_json()}
+        return whole.replace_schema_metadata(facts)
+
+    def _recalibrated(self, rows: NewRows, n: int) -> tuple[pa.Table, _Account]:
+        if self.method is not None:
+            rows = replace(rows, evalset=suited(rows.evalset, self.method))
+        done = self.mend.apply(rows.evalset, ())
+        of_fit = _fit_notes(self.mend)
+        account = _Account(
+            n=n,
+            served=rows.evalset.n,
+            gaps=dict(rows.gaps),
+            notes=[*rows.notes, *(note for note in done.notes if note not in of_fit)],
+            scales=list(TaughtScale.of(rows.evalset)),
+            kinds=kinds_of(rows.evalset),
+        )
+        made = Recalibration(rows=rows, evalset=done.evalset, mend=self.mend, prefix=self.prefix)
+        return made.whole(), account
+
+    def _without(self, batch: NewBatch) -> pa.Table:
+        """Rows of which none has a prediction, beside empty cells."""
+        table = batch.whole()
+        for name, kind in self.added:
+            table = table.append_column(name, pa.nulls(len(table), pa.type_for_alias(kind)))
+        return table
+
+
+def _added(first: Recalibration) -> tuple[tuple[str, str], ...]:
+    fields = list(first.whole().schema)[-len(first.predictions) or None :]
+    return tuple((field.name, str(field.type)) for field in fields)
+
+
+def _served(
+    serve: _Serve, files: Iterable[NewFile], resources: Resources, kept: Path
+) -> Iterator[Iterable[tuple[pa.Table, _Account]]]:
+    """The rows of every piece of the files in their order, as they are and recalibrated.
+
+    Many rows are shared out among processes or the workers of a cluster, unless a file cannot be
+    cut into pieces that fit into memory.
+    """
+    pieces = [piece for file in files for piece in file.pieces]
+    counts = [piece.rows for piece in pieces]
+    few = None not in counts and sum(count or 0 for count in counts) <= resources.rows
+    if few or not all(_is_small(piece) for piece in pieces):
+        yield from map(serve.batches, pieces)
+        return
+    told = serve.identity
+    tables = done_in_order(
+        serve,
+        pieces,
+        identities=[identity_with(piece.identity, told) for piece in pieces],
+        jobs=resources.processes,
+        scheduler=resources.scheduler,
+        resume=kept,
+        sizes=[piece.rows or 1 for piece in pieces],
+    )
+    with closing(tables):
+        for table in tables:
+            facts = dict(table.schema.metadata)
+            account = _Account.from_json(facts.pop(_ACCOUNT).decode())
+            yield [(table.replace_schema_metadata(facts or None), account)]
+
+
+def _is_small(piece: FilePiece) -> bool:
+    """Whether all rows of a piece can be held."""
+    return piece.rows is not None or piece.place.size <= _SMALL
 
 
 @final
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """Rows served one batch after the other, and what is to be told of them."""
+    """Rows written one after the other, and what is to be told of them."""
 
     first: Recalibration
-    reading: NewReading
     total: int
-    n: int = 0
-    served: int = 0
-    gaps: dict[str, int] = field(default_factory=dict)
-    told: list[tuple[str, ...]] = field(default_factory=list)
-    scales: list[TaughtScale] = field(default_factory=list)
-    kinds: tuple[str, ...] = ()
+    decimal: str
+    account: _Account = field(default_factory=_Account)
 
     def write(
         self,
-        parts: Sequence[NewFile],
-        target: Path,
+        files: Sequence[NewFile],
         temporary: Path,
+        served: Iterator[Iterable[tuple[pa.Table, _Account]]],
+        types: Mapping[int, pa.DataType],
         *,
-        alone: bool,
+        form: tuple[str, str],
+        apart: bool,
         csv_safe: bool,
     ) -> None:
-        """Serve the rows of some parts into one file.
+        """Write the rows of some files into one.
 
-        What folders say of a part is a column of the file, unless the file stands `alone` for its
-        part, in a folder of the same name.
+        What folders say of a file is a column, unless it stands `apart` in a folder of that name.
         """
-        form = table_form(target)
-        text = all(part.is_text for part in parts)
-        as_text = text and form[0] in TEXT_ENDINGS
-        mark = self.reading.options["decimal"] if as_text else "."
-        types = self._types(parts) if text and not as_text else {}
+        as_text = all(file.is_text for file in files) and form[0] in TEXT_ENDINGS
+        mark = self.decimal if as_text else "."
         with appending(temporary, form, csv_safe=csv_safe, bare=as_text, decimal=mark) as append:
             schema: pa.Schema | None = None
-            for part in parts:
-                for batch, table in self._tables(part):
-                    made = as_types(table, types, self.reading.options["decimal"])
-                    made = made.drop_columns(batch.told) if alone else made
-                    schema = schema or made.schema
-                    append(_as(made, schema, part, parts[0]))
+            for file in files:
+                told = file.told() if apart else ()
+                for _ in file.pieces:
+                    for table, account in next(served):
+                        made = as_types(table, types, self.decimal).drop_columns(told)
+                        schema = schema or made.schema
+                        append(_as(made, schema, file, files[0]))
+                        self.account.add(account)
+                        tell("recalibrating rows", self.account.n, self.total)
 
     def notes(self) -> tuple[str, ...]:
         """What the reader must know of all rows."""
-        found = [
+        mend, account = self.first.mend, self.account
+        notes = [
             *_lasting(self.first),
-            *gap_notes(self.served, self.n, self.gaps),
-            *self.first.mend.notes_on(self.kinds, TaughtScale.among(self.scales)),
-            *self._fit_notes,
-            *summed(self.told),
+            *gap_notes(account.served, account.n, account.gaps),
+            *mend.notes_on(account.kinds, TaughtScale.among(account.scales)),
+            *_fit_notes(mend),
+            *few_notes(account.notes),
         ]
-        return tuple(dict.fromkeys(found))
-
-    @property
-    def _fit_notes(self) -> tuple[str, ...]:
-        """Notes on what was learnt, whose numbers are of calibration rows."""
-        return tuple(note for one in self.first.recalibrators for note in one.notes)
-
-    def _types(self, parts: Sequence[NewFile]) -> dict[int, pa.DataType]:
-        """The columns of text files that are numbers in all of them, the new ones among them."""
-        tell("looking at columns of text")
-        found = (batch.whole() for part in parts for batch in self.reading.batches(part))
-        types = number_types(found, self.reading.options["decimal"])
-        width = len(next(self.reading.batches(parts[0])).names)
-        for place, values in enumerate(self.first.predictions.values()):
-            if values.dtype != object:
-                types[width + place] = pa.float64()
-        return types
-
-    def _tables(self, part: NewFile) -> Iterator[tuple[NewBatch, pa.Table]]:
-        """The rows of a part, as they are and recalibrated."""
-        for batch in self.reading.batches(part):
-            gaps: Mapping[str, int]
-            try:
-                rows = self.reading.rows_of(batch)
-                table, gaps = self._recalibrated(rows), rows.gaps
-                self.served += rows.evalset.n
-            except NoneKeptError as error:
-                table, gaps = self._without(batch), error.gaps
-            self.n += batch.n
-            for name, gone in gaps.items():
-                self.gaps[name] = self.gaps.get(name, 0) + gone
-            tell("recalibrating rows", self.n, self.total)
-            yield batch, table
-
-    def _recalibrated(self, rows: NewRows) -> pa.Table:
-        mend = self.first.mend
-        done = mend.apply(rows.evalset, ())
-        self.told.append((*rows.notes, *(n for n in done.notes if n not in self._fit_notes)))
-        self.scales += TaughtScale.of(rows.evalset)
-        self.kinds = kinds_of(rows.evalset)
-        return Recalibration(
-            rows=rows, evalset=done.evalset, mend=mend, prefix=self.first.prefix
-        ).whole()
-
-    def _without(self, batch: NewBatch) -> pa.Table:
-        """Rows of which none has a prediction, beside empty cells."""
-        made = self.first.whole().schema
-        table = batch.whole()
-        for place in range(len(made) - len(self.first.predictions), len(made)):
-            added = made.field(place)
-            table = table.append_column(added.name, pa.nulls(len(table), added.type))
-        return table
+        return tuple(dict.fromkeys(notes))
 
 
-def _as(table: pa.Table, schema: pa.Schema, part: NewFile, first: NewFile) -> pa.Table:
+def _fit_notes(mend: Mend) -> tuple[str, ...]:
+    """Notes on what was learnt, whose numbers are of calibration rows."""
+    return tuple(note for fitted in mend.recalibrators for note in fitted.notes)
+
+
+def _types(files: Sequence[NewFile], reading: NewReading, first: Recalibration) -> dict[int, pa.DataType]:
+    """The columns of text files that are numbers in all of them, the new ones among them."""
+    tell("looking at columns of text")
+    pieces = [piece for file in files for piece in file.pieces]
+    whole = (batch.whole() for piece in pieces for batch in reading.batches(piece))
+    types = number_types(whole, reading.options["decimal"])
+    width = len(pieces[0].names())
+    for place, values in enumerate(first.predictions.values()):
+        if values.dtype != object:
+            types[width + place] = pa.float64()
+    return types
+
+
+def _as(table: pa.Table, schema: pa.Schema, file: NewFile, first: NewFile) -> pa.Table:
     """The table with the columns of another, in their order."""
     if table.schema.equals(schema):
         return table
@@ -439,7 +472,7 @@ def _as(table: pa.Table, schema: pa.Schema, part: NewFile, first: NewFile) -> pa
             if names
         ]
         raise InputError(
-            f"{part.path} must have the columns of {first.path} to stand in one file with it, got "
+            f"{file.path} must have the columns of {first.path} to stand in one file with it, got "
             f"columns {' and '.join(said)}; a folder as output has a file for each"
         )
     made = table.select(schema.names)
@@ -454,7 +487,7 @@ def _as(table: pa.Table, schema: pa.Schema, part: NewFile, first: NewFile) -> pa
         return made.cast(schema)
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"{part.path} must have columns of the types that those of {first.path} have, to stand "
+            f"{file.path} must have columns of the types that those of {first.path} have, to stand "
             f"in one file with it, got {error}"
         ) from error
 
@@ -472,17 +505,21 @@ def _family(kind: pa.DataType) -> str:
     return "moments" if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else str(kind)
 
 
-def summed(notes: Iterable[Iterable[str]]) -> list[str]:
+def summed(notes: Iterable[str]) -> list[str]:
     """Notes on parts as notes on the whole: those that count add up."""
     plain: dict[str, None] = {}
     counted: dict[tuple[str, str], CountedNote] = {}
-    for note in (note for each in notes for note in each):
+    for note in notes:
         if isinstance(note, CountedNote):
             key = note.one, note.rest
             counted[key] = counted[key].plus(note.number) if key in counted else note
         else:
             plain[note] = None
-    every = [*plain, *counted.values()]
-    if len(every) <= _MOST_NOTES:
-        return every
-    return [*every[:_MOST_NOTES], f"{len(every) - _MOST_NOTES} more notes are left out."]
+    return [*plain, *counted.values()]
+
+
+def few_notes(notes: Sequence[str]) -> list[str]:
+    """The first notes, and how many more there are."""
+    if len(notes) <= _MOST_NOTES:
+        return list(notes)
+    return [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more notes are left out."]

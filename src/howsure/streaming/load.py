@@ -18,16 +18,18 @@ from howsure.core.errors import InputError
 from howsure.core.sizes import as_bytes
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded, load
+from howsure.inputs.arrow import together, written_out
 from howsure.inputs.batches import Batch, ReadPlan
 from howsure.inputs.building import Crossing
 from howsure.inputs.manifest import ReadFile, key_of
+from howsure.inputs.matching import Missing
 from howsure.inputs.parts import Piece
-from howsure.inputs.pieces import HUGE, Scan, cut, extent, is_huge
+from howsure.inputs.pieces import Scan, cut
 from howsure.inputs.roles import Columns, Kind
-from howsure.inputs.tables import Missing
+from howsure.inputs.sources import HUGE, PIECE_ROWS, extent, is_huge
 from howsure.predictions import EvalSet
 from howsure.streaming.kept import Kept
-from howsure.streaming.sample import ROWS, content_hashes, together, written_out
+from howsure.streaming.sample import ROWS, content_hashes
 from howsure.streaming.scan import place_names, scan_table
 from howsure.streaming.state import State
 
@@ -86,6 +88,11 @@ class Resources:
     def rows(self) -> int:
         """Rows that may be assessed at once."""
         return HUGE if self.memory is None else self.memory // _ROW_BYTES
+
+    @property
+    def piece_rows(self) -> int:
+        """Rows of a piece of which each process holds a few at once."""
+        return max(min(PIECE_ROWS, self.rows // (4 * (self.processes or 1))), BATCH)
 
     @property
     def sample(self) -> int:
@@ -303,7 +310,9 @@ def _whole(found: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
         gaps.update(batch.dropped_by)
         key = key_of(content_hashes(batch.evalsets)) if batch.evalsets else ""
         files.append(piece.read_file(batch.rows, key))
-    held = [written_out(batch.table) for batch in batches if batch.evalsets]
+    held = [
+        written_out(batch.table).replace_schema_metadata() for batch in batches if batch.evalsets
+    ]
     if not held:
         raise InputError(f"{found.title}: a row without missing cells is needed, got none")
     table = together(held)

@@ -21,8 +21,8 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
-from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
+from howsure.inputs.arrow import together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.totals import hashed_labels, numbers_of_time, unit_keys
 
@@ -94,7 +94,7 @@ class Sample:
         whole = found is not None and found[0] != "rows"
         bound = 1.0 if whole else bound  # of a few clusters it might leave none
         held = cls(table, number, unit, copies, most, bound, 1.0).within()
-        return replace(held, table=written_out(held.table))
+        return replace(held, table=written_out(held.table).replace_schema_metadata())
 
     @property
     def taken(self) -> FloatArray:
@@ -213,25 +213,6 @@ def told_apart(hashes: KeyArray) -> KeyArray:
         return hashes
     batch = np.full(len(hashes), _number(hashes.sum(keepdims=True))[0])
     return row_keys(_number(hashes), batch)
-
-
-def together(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of all; an error where a column is of types that do not go together."""
-    try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise InputError(
-            f"all parts must hold columns of types that go together, got {error}"
-        ) from error
-
-
-def written_out(table: pa.Table) -> pa.Table:
-    """With labels in place of codes, which differ from part to part."""
-    for place, held in enumerate(table.schema):
-        if pa.types.is_dictionary(held.type):
-            plain = table[held.name].cast(held.type.value_type)
-            table = table.set_column(place, held.name, plain)
-    return table.replace_schema_metadata()
 
 
 def _number(hashes: KeyArray) -> FloatArray:

@@ -205,7 +205,7 @@ def scan_table(
         tables = done_in_order(
             task,
             cut.pieces,
-            identities=[_identity(piece.identity, told) for piece in cut.pieces],
+            identities=[identity_with(piece.identity, told) for piece in cut.pieces],
             jobs=jobs,
             scheduler=scheduler,
             resume=resume,
@@ -252,6 +252,6 @@ def block_width(span: tuple[float, float] | None, unit: str | None = None) -> fl
     return float(2.0 ** round(math.log2(length)))
 
 
-def _identity(piece: str, told: str) -> str:
+def identity_with(piece: str, told: str) -> str:
     """What decides the state of a piece; empty where it cannot be kept."""
     return hashlib.sha256(f"{piece}\x1f{told}".encode()).hexdigest() if piece else ""

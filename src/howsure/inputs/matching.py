@@ -1,0 +1,244 @@
+"""Rows of several models: those that miss cells, and all others in one order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import BoolArray
+from howsure.core.errors import InputError
+from howsure.inputs.cells import ParsedColumns
+from howsure.inputs.classes import moved, ordered
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import listed, quoted
+from howsure.inputs.stacked import MOST_MODELS
+from howsure.inputs.values import Labels, absent
+
+Missing = Literal["error", "drop"]
+
+
+class NoneKeptError(InputError):
+    """Every row of a table misses a cell; `gaps` counts them by column."""
+
+    def __init__(self, message: str, gaps: Mapping[str, int]) -> None:
+        super().__init__(message)
+        self.gaps = gaps
+
+
+def left_out(dropped: int, gaps: Mapping[str, int]) -> str:
+    """A note on rows that were left out, by how many each column or argument misses."""
+    said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
+    rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
+    return f"{rows} left out because a value is missing ({said})"
+
+
+def gaps_of(tables: Sequence[ParsedColumns], missing: Missing) -> dict[str, int]:
+    """Number of missing cells by column; an error where they are one."""
+    counts: dict[str, int] = {}
+    for cells in tables:
+        found = cells.missing()
+        if found and missing == "error":
+            said = ", ".join(
+                f"{int(gone.sum())} in {quoted(name)} (first at row {int(np.argmax(gone))})"
+                for name, gone in found.items()
+            )
+            raise InputError(
+                f"{cells.title}: no cell may be missing, got {said}, rows counted from 0. "
+                "howsure.load(…, missing='drop') (--missing drop) leaves such rows out"
+            )
+        for name, gone in found.items():
+            counts[name] = counts.get(name, 0) + int(gone.sum())
+    return counts
+
+
+def in_one_order(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
+    """The parts with classes of one order, where some say of classes what others do not."""
+    every = list(dict.fromkeys(part.labels for part in parts))
+    if len(every) == 1:
+        return list(parts)
+    if () in every or any(part.roles["softmax"] for part in parts):
+        lacking = next(part for part in parts if part.labels != parts[0].labels)
+        raise InputError(
+            f"models must have the same classes, got {listed(parts[0].labels, 6) or 'none'} of "
+            f"{quoted(parts[0].model)} and {listed(lacking.labels, 6) or 'none'} of "
+            f"{quoted(lacking.model)}"
+        )
+    labels = ordered(label for each in every for label in each)
+    made = []
+    for part in parts:
+        key: tuple[Kind, str] = ("number", part.roles["y"][0])
+        y = moved(part.columns[key], part.labels, labels)
+        made.append(replace(part, columns={**part.columns, key: y}, labels=labels))
+    return made
+
+
+def in_common(parts: Sequence[ParsedColumns]) -> tuple[list[ParsedColumns], dict[str, int]]:
+    """The rows that all parts hold, in the order of the first; how many each holds besides."""
+    named = [_with_names(part) for part in parts]
+    keys = []
+    for part in named:
+        known = _keys(part)
+        if known is None:
+            raise InputError(
+                f"common_rows (--common-rows) needs a column of row names (rows=, --row-id) in "
+                f"every table, got none in {quoted(part.title)}"
+            )
+        keys.append(known)
+    shared = set(keys[0]).intersection(*keys[1:])
+    if not shared:
+        raise InputError(
+            f"common_rows needs rows that all models hold, got none of one name in "
+            f"{listed(part.model for part in parts)}"
+        )
+    order = [name for name in keys[0] if name in shared]
+    taken = []
+    for part, known in zip(named, keys, strict=True):
+        place = {name: row for row, name in enumerate(known)}
+        taken.append(part.take(np.asarray([place[name] for name in order], dtype=np.int64)))
+    return taken, {part.model: part.n - len(order) for part in named}
+
+
+def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
+    """The aligned rows that miss nothing in any model."""
+    kept = np.ones(parts[0].n, dtype=np.bool_)
+    for part in parts:
+        for gone in part.missing().values():
+            kept &= ~gone
+    if not kept.any():
+        said = ", ".join(f"{count} cells miss in {quoted(name)}" for name, count in gaps.items())
+        raise NoneKeptError(f"a row without missing cells is needed, got none: {said}", gaps)
+    return kept
+
+
+_TOLERANCE: Final = 1e-6
+
+
+def split_models(cells: ParsedColumns) -> list[ParsedColumns]:
+    """One part for each label of the model column, in order of appearance; all without one."""
+    column = cells.one("model")
+    if column is None:
+        return [cells]
+    used, first = np.unique(column.codes, return_index=True)
+    order = [int(code) for code in used[np.argsort(first)] if code >= 0]
+    if len(order) > MOST_MODELS:
+        raise InputError(
+            f"{cells.title}: the model column {quoted(cells.roles['model'][0])} must hold at most "
+            f"{MOST_MODELS} names, got {len(order)}"
+        )
+    return [
+        replace(cells.take(np.flatnonzero(column.codes == code)), model=str(column.labels[code]))
+        for code in order
+    ]
+
+
+def align(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
+    """Put the rows of every part in the order of the first.
+
+    Rows are matched by their names where both parts have them, by their order otherwise.
+    """
+    named = [_with_names(part) for part in parts]
+    return [named[0], *(_aligned(named[0], other) for other in named[1:])]
+
+
+def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
+    """Raise `InputError` where aligned parts differ in y or in a group column.
+
+    Values of y may differ by a millionth of themselves, as they do after 32-bit storage.
+    """
+    if len(parts) == 1:
+        return
+    first = parts[0]
+    truth = first.one("y")
+    size = float(np.abs(truth[kept]).max(initial=0.0))
+    for other in parts[1:]:
+        same = other.one("y")
+        with np.errstate(over="ignore", invalid="ignore"):
+            near = np.abs(same - truth) <= _TOLERANCE * np.abs(truth) + 1e-12 * size
+        wrong = kept & ~near
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(
+                f"models must be given on the same rows, got {int(wrong.sum())} rows where y of "
+                f"{quoted(other.model)} is not y of {quoted(first.model)} (first at row "
+                f"{first.places[row]}: {same[row]:g}, not {truth[row]:g}); a column of row "
+                "names (rows=, --row-id) puts them in order"
+            )
+        ours, theirs = first.of("groups"), other.of("groups")
+        for name in ours.keys() & theirs.keys():
+            differ = kept & ~_equal(ours[name], theirs[name])
+            if differ.any():
+                row = int(first.places[np.argmax(differ)])
+                raise InputError(
+                    f"models must be given on the same rows, got {int(differ.sum())} rows where "
+                    f"the group {quoted(name)} of {quoted(other.model)} is not that of "
+                    f"{quoted(first.model)} (first at row {row})"
+                )
+
+
+def _with_names(part: ParsedColumns) -> ParsedColumns:
+    """The rows that do not miss their name."""
+    names = part.one("rows")
+    return part if names is None or not absent(names).any() else part.take(~absent(names))
+
+
+def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
+    ours, theirs = _keys(first), _keys(other)
+    if ours is not None and theirs is not None:
+        place = {name: row for row, name in enumerate(theirs)}
+        missing = [name for name in ours if name not in place]
+        if missing or len(ours) != len(theirs):
+            extra = sorted(set(theirs) - set(ours))
+            apart = [
+                f"{len(names):,} rows of {quoted(one.model)} that {quoted(two.model)} lacks "
+                f"({listed(names, 3)})"
+                for one, two, names in ((first, other, missing), (other, first, extra))
+                if names
+            ]
+            raise InputError(
+                f"models must be given on the same rows, got {' and '.join(apart)}; "
+                f"common_rows=True (--common-rows) compares those that all hold{_no_models(first)}"
+            )
+        return other.take(np.asarray([place[name] for name in ours], dtype=np.int64))
+    if first.n != other.n:
+        raise InputError(
+            f"models must be given on the same rows, got {first.n} rows of "
+            f"{quoted(first.model)} and {other.n} of {quoted(other.model)}; with a column of row "
+            "names (rows=, --row-id), common_rows=True (--common-rows) compares those that all hold"
+            f"{_no_models(first)}"
+        )
+    return other
+
+
+def _no_models(part: ParsedColumns) -> str:
+    """How to say that the labels of a column are no models, where only its name says so."""
+    held = part.roles["model"]
+    if not held or "model" not in part.roles.guessed:
+        return ""
+    return f"; model='' (--model \"\") states that {quoted(held[0])} names no models"
+
+
+def _keys(part: ParsedColumns) -> list[str] | None:
+    """Names of the rows as text, so that 1 in one table is 1 in another."""
+    names = part.one("rows")
+    if names is None:
+        return None
+    keys = [str(name) for name in names]
+    if len(set(keys)) < len(keys):
+        ((twice, _),) = Counter(keys).most_common(1)
+        raise InputError(
+            f"names of rows must differ within a model, got {quoted(twice)} twice in "
+            f"{quoted(part.model)}"
+        )
+    return keys
+
+
+def _equal(one: Labels, other: Labels) -> BoolArray:
+    """Whether each row has the same label in both."""
+    place = {str(label): code for code, label in enumerate(one.labels.tolist())}
+    moved = np.asarray([place.get(str(label), -2) for label in other.labels.tolist()] + [-1])
+    return np.asarray(one.codes == moved[other.codes])

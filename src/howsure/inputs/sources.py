@@ -1,0 +1,418 @@
+"""Whatever a caller gives as a table: one file, many, or what yields its rows, as one source.
+
+A table that lies in pieces is their concatenation, where it is read whole.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import accumulate
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from howsure.core.errors import InputError, within
+from howsure.inputs.arrow import is_text, together, written_out
+from howsure.inputs.batches import regrouped, with_numbers
+from howsure.inputs.files import arrow_reader, is_list, some_rows
+from howsure.inputs.frames import FrameTable, MappingTable
+from howsure.inputs.parts import (
+    FilePiece,
+    FragmentPiece,
+    FramePiece,
+    Piece,
+    StreamPiece,
+    identity_of,
+)
+from howsure.inputs.places import (
+    Listing,
+    Place,
+    is_address,
+    is_folder,
+    is_pattern,
+    listed_skipped,
+    places,
+)
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import COMPRESSION, Source, name_parts, refusing
+from howsure.inputs.streams import is_dask, is_lazy, stream_of
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
+
+HUGE: Final = 2_000_000
+"""Rows past which a table is read in parts, where nothing else is said."""
+BATCH_ROWS: Final = 131_072
+PIECE_ROWS: Final = 1_048_576
+_START: Final = 1 << 16
+_THREADS: Final = 16
+_SAMPLE: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How large a table is, as far as that is told without reading it.
+
+    Attributes
+    ----------
+    rows : int, optional
+        Its rows: as metadata says or, for text, as its size and its first rows suggest.
+    parts : bool
+        Whether it can be read in parts alone: a folder, a pattern, an address, or what yields its
+        rows some at a time.
+    """
+
+    rows: int | None
+    parts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A table cut into pieces, before any role is decided."""
+
+    title: str
+    model: str
+    pieces: tuple[Piece, ...]
+    again: bool = True
+    footers: tuple[pq.FileMetaData, ...] = ()
+    listing: Listing | None = None
+
+
+def extent(source: Any) -> Extent:
+    """How large a table is, told cheaply; nothing is refused that `load` would read or refuse."""
+    one = source[0] if isinstance(source, list | tuple) and len(source) == 1 else source
+    if isinstance(one, str | PathLike):
+        path = fspath(one)
+        if is_address(path) or is_pattern(path) or is_folder(path):
+            return Extent(None, parts=True)
+        try:
+            return Extent(_rows_of(places(path).places[0]), parts=False)
+        except InputError:
+            return Extent(None, parts=False)
+    return Extent(None, parts=_is_dataset(one) or is_lazy(one))
+
+
+def is_huge(source: Any, past: int) -> bool:
+    """Whether a table is to be read in parts: it has more rows, or cannot be read else."""
+    near = isinstance(source, str | PathLike) and not is_address(fspath(source))
+    if near and os.path.isfile(source) and os.path.getsize(source) <= past:
+        return False  # a file holds no more rows than bytes
+    found = extent(source)
+    return found.parts or (found.rows or 0) > past
+
+
+def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> Pieces:
+    """The pieces of whatever is given."""
+    if isinstance(source, list | tuple) and len(source) == 1:
+        (source,) = source
+    if isinstance(source, str | PathLike):
+        return _planned_files(fspath(source), encoding, decimal, piece_rows)
+    if isinstance(source, list | tuple) and any(isinstance(s, str | PathLike) for s in source):
+        raise InputError(
+            f"several tables ({len(source)}) are several models, which are not read in parts: give "
+            "a folder or a quoted pattern such as 'preds/*.parquet' where they are parts of one "
+            "table, or put the models beside one another in one"
+        )
+    if _is_dataset(source):
+        pieces = _fragments(source)
+        if pieces:
+            return Pieces("the dataset", "", pieces)
+        source = source.scanner().to_reader()
+    if is_dask(source):
+        count = source.npartitions
+        frames = [
+            FramePiece(title=f"partition {place} of the table", frame=source.partitions[place])
+            for place in range(count)
+        ]
+        return Pieces(f"the table ({count:,} partitions)", "", tuple(frames))
+    stream = stream_of(source)
+    return Pieces(stream.title, "", (StreamPiece(title=stream.title, stream=stream),), again=False)
+
+
+def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> Pieces:
+    listing = places(path)
+    title, found = listing.title, listing.places
+    footers = tuple(_footers(found)) if found[0].form == "parquet" else ()
+    pieces = tuple(file_pieces(found, encoding, decimal, piece_rows, footers))
+    if not pieces:
+        what = "the table holds" if len(found) == 1 else "the files hold"
+        raise InputError(f"{title}: {what} columns but no rows")
+    shared = found[0].path.partition("://")[0] != "memory"  # which no other process sees
+    return Pieces(title, _model_of(path), pieces, shared, footers, listing)
+
+
+def file_pieces(
+    found: Sequence[Place],
+    encoding: str | None = None,
+    decimal: str = ".",
+    piece_rows: int = PIECE_ROWS,
+    footers: Sequence[pq.FileMetaData] = (),
+) -> Iterator[FilePiece]:
+    """Pieces of files of one form, each of about so many rows where a file can be cut."""
+    counts: Sequence[Sequence[int] | None] = [None] * len(found)  # rows of each group of a file
+    if found[0].form == "parquet":
+        counts = [
+            [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+            for footer in footers or _footers(found)
+        ]
+    elif found[0].form == "arrow":
+        counts = [_arrow_counts(place) for place in found]
+    for place, groups in zip(found, counts, strict=True):
+        yield from _cut_file(place, groups, encoding, decimal, piece_rows)
+
+
+def _model_of(path: str) -> str:
+    """What to call the model: the file without endings, or the last folder without wildcards."""
+    if is_pattern(path) or is_folder(path):
+        whole = [part for part in Path(path).parts if not is_pattern(part) and "=" not in part]
+        return whole[-1].strip("./\\") if whole else ""
+    return name_parts(Path(path))[0]
+
+
+def _footers(found: Sequence[Place]) -> list[pq.FileMetaData]:
+    with ThreadPoolExecutor(min(_THREADS, len(found))) as pool:
+        return list(pool.map(_footer, found))
+
+
+def _footer(place: Place) -> pq.FileMetaData:
+    with refusing(place.path), place.open() as handle:
+        return pq.read_metadata(handle)
+
+
+def _cut_file(
+    place: Place,
+    counts: Sequence[int] | None,
+    encoding: str | None,
+    decimal: str,
+    piece_rows: int,
+) -> Iterator[FilePiece]:
+    """Pieces of a file by the rows of its groups, without those of none; or all of it as one."""
+    if counts is None:
+        yield FilePiece(
+            title=place.path,
+            place=place,
+            identity=identity_of(place, None),
+            encoding=encoding,
+            decimal=decimal,
+        )
+        return
+    starts = [0, *accumulate(counts)]
+    taken: list[list[int]] = []
+    size = 0
+    for group, count in enumerate(counts):
+        if not count:
+            continue
+        if not taken or size + count > piece_rows:
+            taken.append([])
+            size = 0
+        taken[-1].append(group)
+        size += count
+    word = "row groups" if place.form == "parquet" else "batches"
+    for groups in taken:
+        part = f", {word} {groups[0]} to {groups[-1]}" if len(taken) > 1 else ""
+        held = tuple(groups)
+        yield FilePiece(
+            title=f"{place.path}{part}",
+            place=place,
+            rows=sum(counts[group] for group in groups),
+            first_row=starts[groups[0]],
+            groups=held,
+            identity=identity_of(place, held),
+        )
+
+
+def _arrow_counts(place: Place) -> list[int] | None:
+    """The rows of each batch of an Arrow file; None of a stream, and of a file far away."""
+    with refusing(place.path), place.open() as handle:
+        return None if place.remote else arrow_counts(handle)
+
+
+def arrow_counts(handle: pa.NativeFile) -> list[int] | None:
+    """The rows of each batch of an Arrow file, from its narrowest column; None of a stream."""
+    reader = arrow_reader(handle)
+    if not hasattr(reader, "num_record_batches"):
+        return None
+
+    def width(place: int) -> int:
+        kind = reader.schema.field(place).type
+        return kind.bit_width if pa.types.is_primitive(kind) else 1 << 20
+
+    if len(reader.schema):
+        reader = arrow_reader(handle, [min(range(len(reader.schema)), key=width)])
+    return [reader.get_batch(place).num_rows for place in range(reader.num_record_batches)]
+
+
+def _is_dataset(source: object) -> bool:
+    """Whether it is a dataset of pyarrow, which whoever made one has loaded."""
+    known = sys.modules.get("pyarrow.dataset")
+    return known is not None and isinstance(source, known.Dataset)
+
+
+def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
+    """A piece for each file of a dataset; none where it was filtered, or is of no files."""
+    from pyarrow import dataset as ds  # it loads pandas
+
+    if not isinstance(dataset, ds.FileSystemDataset):
+        return ()
+    try:
+        found = list(dataset.get_fragments())
+    except ValueError:
+        return ()
+    pieces: list[Piece] = []
+    for one in found:
+        info = one.filesystem.get_file_info(one.path)
+        place = Place(one.path, info.size or 0, str(info.mtime_ns))
+        rows = one.count_rows() if isinstance(one, ds.ParquetFileFragment) else None
+        if rows != 0:
+            pieces.append(
+                FragmentPiece(
+                    title=one.path,
+                    fragment=one,
+                    schema=dataset.schema,
+                    rows=rows,
+                    identity=identity_of(place, None),
+                )
+            )
+    return tuple(pieces)
+
+
+def _rows_of(place: Place) -> int | None:
+    """The rows of a file near by, as its metadata say or its first bytes suggest."""
+    if place.form == "parquet":
+        return int(_footer(place).num_rows)
+    with refusing(place.path), place.open() as handle:
+        if place.form == "arrow":
+            counts = arrow_counts(handle)
+            return None if counts is None else sum(counts)
+        packed = name_parts(Path(place.path))[2]
+        if not packed:
+            start = handle.read(_START)
+            lines = start.count(b"\n")
+            return round(place.size * lines / len(start)) if lines else None
+        unpacked = pa.CompressedInputStream(handle, COMPRESSION[packed])
+        start = unpacked.read(_SAMPLE)
+        share = 1.0 if len(start) < _SAMPLE else handle.tell() / place.size
+        return round(int(start.count(b"\n")) / share)
+
+
+def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Iterator[Source]:
+    """The tables that a caller gives, each opened when it is asked for."""
+    many = source if isinstance(source, list | tuple) else [source]
+    if not many:
+        raise InputError("a table is needed, got none")
+    for number, item in enumerate(many, 1):
+        title = "the table" if len(many) == 1 else f"table {number}"
+        if isinstance(item, Source):
+            yield item
+        elif isinstance(item, Mapping):
+            yield MappingTable(item, title)
+        elif isinstance(item, str | PathLike):
+            yield from _files(fspath(item), encoding, decimal)
+        elif is_lazy(item) and not hasattr(item, "collect_schema"):
+            yield PiecedTable(planned(item, encoding, decimal, PIECE_ROWS))
+        else:
+            yield FrameTable(item, title)
+
+
+def _files(path: str, encoding: str | None, decimal: str) -> Iterator[Source]:
+    """One file as it is; or those that a folder, a pattern or an address stands for, as one."""
+    if is_address(path) or is_pattern(path) or is_folder(path):
+        yield PiecedTable(planned(path, encoding, decimal, PIECE_ROWS))
+        return
+    (place,) = places(path).places
+    (piece,) = _cut_file(place, None, encoding, decimal, PIECE_ROWS)
+    yield piece.opened()
+    place.check_unchanged()
+
+
+def open_table(
+    path: str | os.PathLike[str], *, encoding: str | None = None, decimal: str = "."
+) -> Source:
+    """Open a table by its path, and read its column names."""
+    return next(_files(fspath(path), encoding, decimal))
+
+
+class PiecedTable(Source):
+    """A table that lies in pieces, read whole: their rows one after the other."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        first = pieces.pieces[0]
+        self.title = pieces.title
+        self.names = first.names()
+        self.from_text = first.from_text
+        self.decimal = getattr(first, "decimal", ".")
+        self.notes = first.notes()
+        skipped = () if pieces.listing is None else pieces.listing.skipped
+        if skipped:
+            self.notes = (*self.notes, f"not read: {listed_skipped(skipped)}")
+        self._pieces = pieces
+        self._rows: list[int] = []  # of each piece, as it was read
+        self.check_names()
+
+    @property
+    def stem(self) -> str:
+        """The name of its folder."""
+        return self._pieces.model
+
+    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+        """The named columns of all pieces."""
+        return some_rows(_joined(list(self.tables(kinds, BATCH_ROWS)), self.title), self.title)
+
+    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+        """The rows of all pieces in their order."""
+        self._rows = []
+        for piece in self._pieces.pieces:
+            count = 0
+            with closing(piece.tables(kinds, rows)) as tables:
+                for table in tables:
+                    count += table.num_rows
+                    yield with_numbers(table, kinds, self.decimal) if self.from_text else table
+            self._rows.append(count)
+
+    def whole(self) -> pa.Table:
+        """Every column."""
+        kind: Kind = "text" if self.from_text else "key"
+        return self.read(dict.fromkeys(self.names, kind))
+
+    def line(self, row: int) -> int | str:
+        """The line of a row in its own file, and that file."""
+        start = 0
+        for piece, count in zip(self._pieces.pieces, self._rows, strict=False):
+            if row < start + count:
+                return f"{row - start + 2} of {os.path.basename(piece.file)}"
+            start += count
+        return row + 2
+
+
+def _joined(tables: Sequence[pa.Table], title: str) -> pa.Table:
+    """Tables under one another; what is text in one is text in all."""
+    if not tables:
+        return pa.table({})
+    if any(not table.schema.equals(tables[0].schema) for table in tables):
+        plain = [written_out(table) for table in tables]
+        texts = {field.name for table in plain for field in table.schema if is_text(field.type)}
+        tables = [_as_text(table, texts) for table in plain]
+    with within(title):
+        return together(tables)
+
+
+def _as_text(table: pa.Table, names: Collection[str]) -> pa.Table:
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        if name in names and not (is_text(column.type) or is_list(column.type)):
+            table = table.set_column(place, name, column.cast(pa.string()))
+    return table
+
+
+def begin(piece: Piece, kinds: Mapping[str, Kind], rows: int) -> pa.Table | None:
+    """The first rows of a piece; None where it holds none."""
+    with closing(piece.tables(kinds, rows)) as tables:
+        return next(regrouped(tables, rows), None)
