@@ -43,8 +43,8 @@ from howsure.metrics.adaptivity import (
     signed_r2,
     surrogate_ease,
 )
-from howsure.metrics.adaptivity.cells import Cells
 from howsure.predictions import LabelSets
+from howsure.stats.cells import Cells
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
     SURROGATE,
