@@ -49,7 +49,7 @@ OPTIONAL = {
 }
 FORMULA_FLOORS = {"core", "stats"}
 BESIDE_TOPICS = {
-    "interval_rows",
+    *("interval_rows", "finding"),
     *("view", "measure", "recording", "groups", "compare", "shared"),
     *("assess", "laws", "exhibits"),
 }

@@ -19,7 +19,6 @@ from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
 from howsure.report import measured
 from howsure.report.short_forms import KEY_NUMBERS
-from howsure.verdict.findings import MEASURES
 
 
 def table(rows: int = 400) -> dict[str, np.ndarray]:
@@ -65,11 +64,11 @@ def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.Monk
     quick = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     every = tuple(name for name, entry in catalogue().items() if entry.forms)
     monkeypatch.setattr(measured, "KEY_NUMBERS", every)  # so that all is measured at once
-    all_of = {
-        beside: tuple(name for name in every if catalogue()[name].beside == beside)
-        for beside in MEASURES
-    }
-    monkeypatch.setattr(measured, "MEASURES", all_of)
+
+    def all_of(beside: str = "") -> tuple[str, ...]:
+        return tuple(name for name in every if catalogue()[name].beside == beside)
+
+    monkeypatch.setattr(measured, "measures", all_of)
     slow = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     assert quick.lines == slow.lines
     assert repr(quick.findings) == repr(slow.findings)

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
+from howsure.metrics.finding import Draft, Finding
 from howsure.predictions import Distribution, EvalSet
 from howsure.stats.binomial import holm
-from howsure.verdict import family
+from howsure.verdict import QUESTIONS, family
 from howsure.verdict.copies import RowFault
 from howsure.verdict.family import APART, TOLERANCE, judge, ordered
-from howsure.verdict.findings import QUESTIONS, Draft, Finding
 from verdict.drafts import drafts
 
 HELD = EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 0.0], 1.0))

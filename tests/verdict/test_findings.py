@@ -13,18 +13,12 @@ from scipy import special, stats
 from howsure import assess
 from howsure.core.records import Record
 from howsure.core.rng import child
+from howsure.metrics.calibration.findings import MEAN_ERROR
 from howsure.metrics.calibration.responses import ONE_WIDTH
+from howsure.metrics.finding import Case, Draft
 from howsure.predictions import Distribution, EvalSet, Intervals
-from howsure.verdict import examine
-from howsure.verdict.findings import (
-    MEAN_ERROR,
-    QUESTIONS,
-    Case,
-    Draft,
-    case_of,
-    drafts_of,
-    headline_coverage,
-)
+from howsure.verdict import QUESTIONS, examine
+from howsure.verdict.findings import case_of, drafts_of, headline_coverage
 from howsure.verdict.words import sentence
 from verdict.drafts import finding, record
 

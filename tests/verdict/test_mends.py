@@ -17,7 +17,7 @@ from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Qua
 from howsure.recalibration import METHODS, Recalibrated, Recalibrator, recalibrate
 from howsure.recalibration.dispatch import RecalibrationOptions, applied
 from howsure.recalibration.info import INFOS
-from howsure.verdict import Advice, Trials, mends, try_mends, words
+from howsure.verdict import QUESTIONS, Advice, Trials, mends, try_mends, words
 
 N = 1_000
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -338,7 +338,8 @@ def test_sentences_say_what_is_known() -> None:
 
 
 def test_no_sentence_of_advice_is_long() -> None:
-    told = [*(info.words for info in INFOS.values() if info.words), *words._NEEDS.values()]
+    told = [info.words for info in INFOS.values() if info.words]
+    told += [question.needs for question in QUESTIONS.values() if question.needs]
     found = [try_mends(table(2, shift=0.6)).advice, try_mends(table(10, scale=0.2, n=20)).advice]
     told += [sentence for each in found if each for sentence in each.sentence.split(". ")]
     assert len(told) > 15

@@ -19,6 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.layouts import Axis, Layout, Mark
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
@@ -574,4 +575,22 @@ TOPIC = Topic(
     },
     predicted=("uncertainty",),
     curves=(_error_by_width,),
+    label="Widths",
+    layouts={
+        "error_by_width": Layout(
+            order=4,
+            question="Are errors larger where the predicted uncertainty is?",
+            title="Error by predicted uncertainty",
+            reading=(
+                "Each point is a bin of rows of similar uncertainty. "
+                "Rising points mean that it tells easy rows from hard ones."
+            ),
+            x=Axis(title="Mean width", zero=True),
+            y=Axis(title="Mean |error|", zero=True),
+            mark=Mark.POINTS,
+            data="bins of rows",
+            reference="ideal",
+            band="interval",
+        ),
+    },
 )

@@ -14,8 +14,10 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
+from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.weights import check_multiplicities
+from howsure.metrics.coverage_findings import FINDINGS
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
@@ -840,4 +842,21 @@ TOPIC = Topic(
     ),
     curves=(_interval_calibration,),
     tables=(_coverage_table,),
+    findings=FINDINGS,
+    label="Coverage",
+    layouts={
+        "interval_calibration": Layout(
+            order=1,
+            question="Do intervals cover as often as they claim?",
+            title="Interval calibration",
+            reading="Below the diagonal the intervals under-cover; above it they over-cover.",
+            banded="Where a shaded band contains the diagonal, the difference may be chance.",
+            x=Axis(title="Nominal coverage", kind="percent", domain=UNIT),
+            y=Axis(title="Empirical coverage", kind="percent", domain=UNIT),
+            reference="perfect calibration",
+            band="interval",
+            square=True,
+        ),
+    },
+    unlisted=("coverage",),
 )

@@ -13,6 +13,8 @@ from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Direction, Notion, Table
 
 if TYPE_CHECKING:
+    from howsure.core.layouts import Layout
+    from howsure.metrics.finding import FindingQuestion
     from howsure.metrics.measure import Evaluation
     from howsure.metrics.view import View
 
@@ -228,13 +230,22 @@ class Topic:
     compared : callable, optional
         Of several evaluations, pairs of their numbers, a confidence and a seed: rows of how the
         models of a pair differ, where that takes more than scores of rows.
+    findings : tuple of FindingQuestion
+        What the verdict concludes from its measures.
     label, title : str
-        Of its section of the page, in the list of contents and above it. Without a label its
-        curves and tables stand where howsure places those of its own topics, or at the end.
+        Of its section of the page, in the list of contents and above it. Topics of one label
+        share a section; without a label, what does not name its own section stands at the end.
+        Without a title, the section's is the question that it answers.
     layouts : mapping of str to Layout
         How its curves are drawn, by their names.
     titles : mapping of str to str
         Those of its tables, by their names.
+    unlisted : tuple of str
+        Tables that the page shows as figures or pictures alone.
+    reports : str
+        ``module:function`` of what tells more of every model than measures do; given the sets,
+        the settings, and texts and images of the rows, it returns what has a `record`, `curves`
+        and `tables`.
     """
 
     entries: tuple[Metric, ...]
@@ -247,10 +258,13 @@ class Topic:
     tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
     sums: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     compared: Callable[..., Iterable[tuple[tuple[int, int], dict[str, Any]]]] | None = None
+    findings: tuple[FindingQuestion, ...] = ()
     label: str = ""
     title: str = ""
-    layouts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    layouts: Mapping[str, Layout] = field(default_factory=lambda: MappingProxyType({}))
     titles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    unlisted: tuple[str, ...] = ()
+    reports: str = ""
 
 
 BY_UNIT = Laws(scale=1.0)

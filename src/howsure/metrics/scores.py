@@ -26,6 +26,7 @@ from howsure.core.arrays import (
 )
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.records import Direction
+from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words, of_value
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
@@ -36,6 +37,7 @@ from howsure.metrics.metric import (
     Question,
     Topic,
 )
+from howsure.metrics.wording import small
 from howsure.predictions import (
     Intervals,
     Quantiles,
@@ -493,6 +495,19 @@ _ENTRIES = (
     ),
 )
 
+
+def _support(case: Case) -> Draft:
+    record = case.get("impossible_share")
+    if record.value == 0:
+        raise UnanswerableError("every y is possible under its prediction")
+    return of_value(record, p=0.0, facts={"record": record})
+
+
+def _support_words(draft: Draft, _: Finding) -> Words:
+    seen = f"{small(100.0 * draft.effect, 1)} % of y have probability 0 under their prediction"
+    return Words(seen, "the predictive distribution rules out values that occurred")
+
+
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
@@ -505,4 +520,19 @@ TOPIC = Topic(
         "log_density": _log_density,
     },
     predicted=("levels", "quantiles", "lowers", "uppers", "coverages", "median"),
+    findings=(
+        FindingQuestion(
+            id="support",
+            asked="Is every y possible?",
+            label="Support",
+            unit="share",
+            draft=_support,
+            words=_support_words,
+            tolerance=0.0,
+            measures=("impossible_share",),
+            section="Coverage",
+            name="impossible outcomes",
+            needs="For impossible outcomes: a predictive distribution that allows them.",
+        ),
+    ),
 )

@@ -19,6 +19,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.layouts import UNIT, Axis, Companion, Layout
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import MOST_COPIES, check_multiplicities
 from howsure.metrics.metric import (
@@ -578,4 +579,24 @@ TOPIC = Topic(
         "oracle": _oracle,
     },
     curves=(_risk_coverage,),
+    label="Widths",
+    layouts={
+        "risk_coverage": Layout(
+            order=5,
+            question="Does keeping only the most certain rows lower the error?",
+            title="Risk–coverage curve",
+            reading=(
+                "Rows are kept from the most certain on. "
+                "The further the curve lies below random order, the better uncertainty ranks "
+                "errors."
+            ),
+            x=Axis(title="Prediction rate", kind="percent", domain=UNIT),
+            y=Axis(title="Mean |error| of the rows kept", zero=True),
+            data="most certain first",
+            reference="random order",
+            band="band",
+            fits_curve=True,
+            companions={"risk_coverage_oracle": Companion(words="oracle order")},
+        ),
+    },
 )

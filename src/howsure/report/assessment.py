@@ -15,9 +15,9 @@ from howsure.core.errors import InputError
 from howsure.core.progress import listener, listening
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import metric_named
+from howsure.metrics.finding import State
 from howsure.report.document import TONES, Document, Formed, VerdictLine
 from howsure.verdict import Advice, Finding
-from howsure.verdict.findings import State
 
 if TYPE_CHECKING:
     from howsure.figures import Figure

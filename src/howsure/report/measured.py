@@ -29,7 +29,7 @@ from howsure.streaming.whole import Whole
 from howsure.verdict import TOLERANCE
 from howsure.verdict.dependence import Known
 from howsure.verdict.family import check_judging
-from howsure.verdict.findings import MEASURES, needs_null
+from howsure.verdict.findings import measures, needs_null
 from howsure.verdict.nulls import with_nulls
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Model:
             return
         entries = catalogue()
         keys = (name for name in KEY_NUMBERS if name in entries and not entries[name].beside)
-        names = list(dict.fromkeys((*MEASURES[""], *keys)))
+        names = list(dict.fromkeys((*measures(), *keys)))
         found = None
         for question in (Question.CALIBRATION, Question.TRADE):  # made of much that is theirs alone
             theirs = [k for k, name in enumerate(names) if entries[name].question is question]
@@ -264,7 +264,7 @@ def given_inputs(
         made.append(
             evaluate(
                 held,
-                metrics=MEASURES[beside] if known is None else None,
+                metrics=measures(beside) if known is None else None,
                 beside=beside,
                 confidence=how.confidence,
                 seed=how.seed,

@@ -13,10 +13,11 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
+from howsure.metrics.finding import LEVEL, Draft, Finding, State
 from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import holm
-from howsure.verdict.findings import LEVEL, QUESTIONS, Draft, Finding, State, case_of, drafts_of
+from howsure.verdict.findings import case_of, drafts_of, questions
 from howsure.verdict.words import sentence
 
 TOLERANCE = 0.01
@@ -127,7 +128,7 @@ def ordered(
     findings: Sequence[Finding], costs: Mapping[str, float] = MappingProxyType({})
 ) -> tuple[Finding, ...]:
     """What is wrong with rows; what is bad, by its cost if known, then by size; the others."""
-    places = {name: place for place, name in enumerate(QUESTIONS)}
+    places = {name: place for place, name in enumerate(questions())}
     known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
 
     def place(each: Finding) -> tuple[float, ...]:
@@ -145,13 +146,13 @@ def ordered(
 def check_judging(tolerance: float, ignore: Collection[str]) -> None:
     """Refuse a tolerance that is no share, and ids of no finding."""
     check_fraction(tolerance, "tolerance")
-    unknown = sorted(set(ignore) - set(QUESTIONS))
+    unknown = sorted(set(ignore) - set(questions()))
     if unknown:
-        raise InputError(f"ignore must be among {', '.join(QUESTIONS)}, got {unknown[0]!r}")
+        raise InputError(f"ignore must be among {', '.join(questions())}, got {unknown[0]!r}")
 
 
 def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Finding:
-    question = QUESTIONS[draft.id]
+    question = questions()[draft.id]
     sets = draft.facts.get("sets", False)
     allowed = question.tolerance * tolerance / TOLERANCE
     margin = max(question.margin, allowed)

@@ -27,6 +27,7 @@ from howsure.core.errors import HowsureError, InputError
 from howsure.core.progress import tell
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.threads import one_thread
+from howsure.metrics.finding import LEVEL, Finding
 from howsure.metrics.groups import groupings
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.miss_range import MISS_RANGE
@@ -51,7 +52,7 @@ from howsure.stats.estimate import spread_of
 from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged
-from howsure.verdict.findings import LEVEL, Finding, headline_coverage
+from howsure.verdict.findings import headline_coverage
 
 MOST_ROWS = 20_000
 FOLDS = 5

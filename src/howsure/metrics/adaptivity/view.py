@@ -18,6 +18,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import number
+from howsure.core.layouts import UNIT, Axis, Layout, Mark
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
@@ -35,6 +36,7 @@ from howsure.metrics.adaptivity import (
     t_cv,
     t_ss,
 )
+from howsure.metrics.adaptivity.findings import FINDINGS
 from howsure.metrics.metric import POSITIVE, SHARE, Form, Laws, Metric, Question, Topic, stated
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
@@ -557,4 +559,34 @@ TOPIC = Topic(
     ),
     curves=(_curves,),
     tables=(cell_tables,),
+    findings=FINDINGS,
+    label="Ease",
+    layouts={
+        "coverage_by_ease": Layout(
+            order=14,
+            question="Do easy and hard inputs have the same coverage?",
+            title="Coverage by ease",
+            reading=(
+                "Rows are sorted from hard to easy, in cells of equal size. A line that leaves "
+                "the band is significantly below or above nominal coverage."
+            ),
+            x=Axis(kind="percent", domain=UNIT),
+            y=Axis(kind="percent"),
+            reference="nominal",
+            band_about="reference",
+            band="chance alone",
+        ),
+        "size_by_difficulty": Layout(
+            order=15,
+            question="Do sets or intervals grow with difficulty?",
+            title="Size by difficulty",
+            reading=(
+                "Each point is a cell of rows of similar difficulty. T-SS is the signed R² of a "
+                "line through the points of one colour."
+            ),
+            mark=Mark.POINTS,
+            data="cells",
+        ),
+    },
+    titles={"adaptivity_cells": "Adaptivity cells"},
 )

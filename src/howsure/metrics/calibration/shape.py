@@ -31,6 +31,7 @@ from howsure.metrics.calibration.components import (
     pooled_blocks,
     scale_of,
 )
+from howsure.metrics.calibration.findings import FINDINGS
 from howsure.metrics.calibration.responses import (
     ONE_WIDTH,
     exchanged_response,
@@ -362,4 +363,6 @@ TOPIC = Topic(
     },
     predicted=("placed",),
     per_coverage=("width_response", "miss_imbalance"),
+    findings=FINDINGS,
+    label="Distribution",
 )

@@ -10,6 +10,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
+from howsure.core.layouts import UNIT, Axis, Layout, Mark
 from howsure.core.records import Curve, Direction
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics.calibration.curve import calibration_curve, calibration_curve_quantiles
@@ -275,4 +276,51 @@ TOPIC = Topic(
         _calibration_drawn,
         _pit_drawn,
     ),
+    layouts={
+        "calibration": Layout(
+            order=0,
+            question="Does y fall below each predicted quantile as often as it should?",
+            title="Reliability diagram (calibration curve)",
+            reading=(
+                "On the diagonal, y falls below each predicted quantile as often as its level "
+                "says. A departure inside the shaded band may be chance."
+            ),
+            x=Axis(title="Nominal level", kind="percent", domain=UNIT),
+            y=Axis(title="Observed frequency", kind="percent", domain=UNIT),
+            square=True,
+            reference="perfect calibration",
+            band_about="reference",
+            band="simultaneous band",
+        ),
+        "pit_ecdf": Layout(
+            order=2,
+            question="Is the PIT uniform?",
+            title="PIT ECDF, difference from uniform",
+            reading=(
+                "A curve inside the shaded band is consistent with calibration. "
+                "Above then below zero means predictive distributions too narrow, below then above "
+                "too wide, one side biased."
+            ),
+            x=Axis(title="PIT", domain=UNIT),
+            y=Axis(title="ECDF − uniform"),
+            reference="uniform",
+            band_about="reference",
+            band="simultaneous band",
+        ),
+        "pit_histogram": Layout(
+            order=3,
+            question="What shape does the PIT have?",
+            title="PIT histogram",
+            reading=(
+                "A flat histogram is calibrated. A U shape means predictive distributions too "
+                "narrow, a hump too wide, a slope biased."
+            ),
+            x=Axis(title="PIT", domain=UNIT),
+            y=Axis(title="Density", zero=True),
+            mark=Mark.BARS,
+            reference="uniform",
+            band_about="reference",
+            band="simultaneous band",
+        ),
+    },
 )

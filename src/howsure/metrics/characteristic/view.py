@@ -11,12 +11,14 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.layouts import UNIT, Axis, Companion, Layout, Zone
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint
 from howsure.metrics.characteristic.area import AreaRequest, Reading, gain_of
 from howsure.metrics.characteristic.bands import Bands, YAxis, checked_bands
 from howsure.metrics.characteristic.comparison import compared
 from howsure.metrics.characteristic.curve import curve_of
+from howsure.metrics.characteristic.findings import FINDINGS
 from howsure.metrics.characteristic.operating import Cost
 from howsure.metrics.characteristic.sums import SUMS
 from howsure.metrics.characteristic.trace import axes_needed
@@ -372,6 +374,24 @@ _ENTRIES = (
     ),
 )
 
+_CURVE = Layout(
+    order=6,
+    question="What does a lower miss rate cost in width?",
+    title="Uncertainty characteristics curve",
+    reading=(
+        "All intervals are scaled from nothing to wide enough for every row; lower is better. "
+        "Where the constant band lies lower, varying widths do not pay."
+    ),
+    x=Axis(title="Mean half-width (bandwidth)", zero=True),
+    y=Axis(title="Miss rate", kind="percent", domain=UNIT),
+    data="the model's band",
+    reference="constant band",
+    companions={"characteristic_constant": Companion(words="constant band")},
+    points=("characteristic_points", "bandwidth", "miss_rate"),
+    zone=Zone(of="miss rate", ends=MISS_RANGE, curve="characteristic_part"),
+    tail=0.01,
+)
+
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
@@ -386,4 +406,30 @@ TOPIC = Topic(
     tables=(operating_points,),
     sums=SUMS,
     compared=compared,
+    findings=FINDINGS,
+    label="Widths",
+    layouts={
+        "characteristic": _CURVE,
+        "characteristic_deficit": Layout(
+            order=7,
+            question="Would scaling the intervals improve their score?",
+            title="Half-width against deficit",
+            reading=(
+                "The interval score is the same all along the straight line, and worse above it. "
+                "The curve touches the line at the scale that scores best."
+            ),
+            x=Axis(title="Mean half-width (bandwidth)", zero=True),
+            y=Axis(title="Deficit", zero=True),
+            data="the model's band",
+            reference="constant band",
+            companions={
+                "characteristic_deficit_constant": Companion(words="constant band", crowd=False),
+                "characteristic_isocost": Companion(words="equal interval score", dashed=True),
+            },
+            points=("characteristic_points", "bandwidth", "deficit"),
+            tail=0.01,
+        ),
+        "characteristic_curve": _CURVE,
+    },
+    titles={"characteristic_points": "Operating points"},
 )

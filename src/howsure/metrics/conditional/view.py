@@ -16,6 +16,7 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
+from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.conditional import (
     ERT,
@@ -33,6 +34,7 @@ from howsure.metrics.conditional import (
     worst_region,
     worst_slab,
 )
+from howsure.metrics.conditional.findings import FINDINGS
 from howsure.metrics.metric import SHARE, Laws, Metric, Question, Topic, stated
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.ecdf_bands import simultaneous_band
@@ -492,4 +494,26 @@ TOPIC = Topic(
     ),
     curves=(_local_curve,),
     tables=(region_tables,),
+    findings=FINDINGS,
+    label="Inputs",
+    layouts={
+        "local_pit": Layout(
+            order=9,
+            question="Where among the inputs is the PIT least uniform?",
+            title="Local PIT, difference from uniform",
+            reading=(
+                "Each curve is the PIT in the part of the inputs where it departs most. "
+                "Inside its shaded band it is consistent with calibration."
+            ),
+            x=Axis(title="PIT", domain=UNIT),
+            y=Axis(title="ECDF − uniform"),
+            reference="uniform",
+            band_about="reference",
+            band="simultaneous band",
+        ),
+    },
+    titles={
+        "conditional_regions": "Conditional regions",
+        "conditional_parts": "Conditional parts",
+    },
 )

@@ -19,6 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.faults import attempt
+from howsure.core.layouts import UNIT, Axis, Companion, Layout
 from howsure.core.progress import part_of, tell
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
@@ -30,13 +31,14 @@ from howsure.metrics.congruence import (
 )
 from howsure.metrics.congruence.choices import choose_kernel
 from howsure.metrics.congruence.exhibits import (
-    Layout,
+    MapLayout,
     extremes,
     extremes_table,
     map_table,
     rejection_curves,
     tree_table,
 )
+from howsure.metrics.congruence.findings import FINDINGS
 from howsure.metrics.congruence.laws import (
     DRAWS,
     Mode,
@@ -118,7 +120,7 @@ class CongruenceOptions:
     bandwidth: str | float | None = None
     regularization: float = 0.1
     draws: int | None = None
-    layout: Layout = "inputs"
+    layout: MapLayout = "inputs"
 
     def __post_init__(self) -> None:
         if self.draws is not None and (isinstance(self.draws, bool) or self.draws < 1):
@@ -442,4 +444,47 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
+    findings=FINDINGS,
+    label="Inputs",
+    layouts={
+        "rejection": Layout(
+            order=10,
+            question="Does it help to withhold suspect rows?",
+            title="Rejection by CCE",
+            section="Rejection",
+            reading=(
+                "Rows are withheld from the highest CCE on. "
+                "A curve below random order withholds the rows with the larger errors."
+            ),
+            x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
+            y=Axis(title="Mean |error| of the rows kept", zero=True),
+            data="highest CCE first",
+            reference="random order",
+            companions={"rejection_oracle": Companion(words="oracle order")},
+            fits_curve=True,
+        ),
+        "rejection_nll": Layout(
+            order=11,
+            question="Does it help the likelihood to withhold suspect rows?",
+            title="Rejection by CCE, likelihood",
+            section="Rejection",
+            reading=(
+                "Rows are withheld from the highest CCE on. "
+                "A curve below random order withholds the rows that were least likely."
+            ),
+            x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
+            y=Axis(title="Mean NLL of the rows kept"),
+            data="highest CCE first",
+            reference="random order",
+            companions={"rejection_nll_oracle": Companion(words="oracle order")},
+        ),
+    },
+    titles={
+        "cce_tree": "Which inputs go with the error",
+        "cce_map": "Congruence at every row",
+        "cce_rows": "Rows of the highest and the lowest CCE",
+        "cce_images": "Images of the highest and the lowest CCE",
+    },
+    unlisted=("cce_images", "cce_map", "cce_tree"),
+    reports="howsure.report.congruence:reports",
 )
