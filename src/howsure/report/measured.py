@@ -114,7 +114,7 @@ class Model:
         asked = tuple(
             record
             for record in self.found.records
-            if record.metric in KEY_NUMBERS and (key_numbers or needs_null(record))
+            if needs_null(record) or (key_numbers and record.metric in KEY_NUMBERS)
         )
         told, _ = with_nulls(
             replace(self.found, records=asked), seed=self.how.seed, dependence=self.dependence

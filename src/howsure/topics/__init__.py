@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
+    from howsure.core.errors import UnanswerableError as UnanswerableError
     from howsure.core.layouts import Axis as Axis
     from howsure.core.layouts import Companion as Companion
     from howsure.core.layouts import Layout as Layout
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from howsure.stats.estimate import Estimate as Estimate
 
 _HOMES = {
+    "core.errors": "UnanswerableError",
     "core.layouts": "Axis Companion Layout Mark",
     "core.records": "Curve Direction Notion Table",
     "metrics.finding": "Case Draft Finding FindingQuestion Words",
