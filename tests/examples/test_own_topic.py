@@ -131,12 +131,22 @@ def test_where_nothing_is_missed_no_table_is_empty(site: Path, points: bool) -> 
             "a = howsure.metrics.crps:TOPIC",
             "topic 'a' must name things of its own, got the",
         ),
+        (
+            "a = taken:TOPIC",
+            "topic 'a' must name things of its own, got the finding 'drift'",
+        ),
     ],
 )
 @pytest.mark.slow
 def test_a_topic_that_is_none_or_takes_a_name_is_left_out_and_told(
     site: Path, points: str, told: str
 ) -> None:
+    (site / "taken.py").write_text(
+        "from dataclasses import replace\n"
+        "from howsure.metrics.drift import TOPIC as own\n"
+        "named = replace(own.entries[0], name='other')\n"
+        "TOPIC = replace(own, entries=(named,), arrays={})\n"
+    )
     announce(site, "other", points)
     done = howsure(site, "metrics", "miss_depth")
     assert done.returncode == 0, done.stderr

@@ -412,7 +412,6 @@ TOPIC = Topic(
             id="drift",
             asked="Does coverage change over time?",
             label="Drift",
-            unit="share",
             draft=_drift,
             words=_drift_words,
             measures=("coverage_drift", "bias_drift", "spread_drift"),

@@ -189,9 +189,9 @@ class FindingQuestion:
     id: str
     asked: str
     label: str
-    unit: str
     draft: Callable[[Case], Draft]
     words: Callable[[Draft, Finding], Words]
+    unit: str = "share"
     tolerance: float = 0.01
     margin: float = MARGIN
     measures: tuple[str, ...] = ()

@@ -525,7 +525,6 @@ TOPIC = Topic(
             id="support",
             asked="Is every y possible?",
             label="Support",
-            unit="share",
             draft=_support,
             words=_support_words,
             tolerance=0.0,

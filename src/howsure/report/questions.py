@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
@@ -128,6 +128,7 @@ _UNLISTED: Final = ("files", "intervals", "not_judged")
 """Tables of no topic that stand elsewhere: what is silent, and the data of figures."""
 
 
+@cache
 def _sections_of_topics() -> tuple[_PagePart, ...]:
     """What stands in each section; sections that topics add stand before what is folded."""
     known = {part.label: part for part in _PAGE if not part.folded}

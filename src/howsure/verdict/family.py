@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
+from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.finding import LEVEL, Draft, Finding, State
@@ -101,8 +103,19 @@ def judge(
         cause = causes.get(draft.id, "")
         cause = causes.get(cause, cause)  # tails may themselves be part of something
         seen = replace(finding, state="caution") if cause else finding
-        told.append(replace(seen, sentence=sentence(seen, draft, cause)))
+        told.append(_in_words(seen, draft, cause))
     return ordered(told), silent
+
+
+def _in_words(finding: Finding, draft: Draft, cause: str) -> Finding:
+    """With its sentence; words that fail leave those of the others."""
+    label = questions()[finding.id].label
+    text = attempt(
+        f"words of {finding.id}",
+        partial(sentence, finding, draft, cause),
+        lambda reason: f"{label}: {reason}.",
+    )
+    return replace(finding, sentence=text)
 
 
 def _moved_by_rows(drafts: Sequence[Draft]) -> dict[str, float]:

@@ -33,7 +33,7 @@ _ORDER = (
 def questions() -> Mapping[str, FindingQuestion]:
     """Every finding by its id, in the order in which what is not bad is told."""
     of_topics = (question for topic in every_topic() for question in topic.findings)
-    known = {each.id: each for each in (ROWS, DEPENDENCE, COMPARISON, *of_topics)}
+    known = {each.id: each for each in (*of_topics, ROWS, DEPENDENCE, COMPARISON)}
     first = [name for name in _ORDER if name in known]
     return MappingProxyType({name: known[name] for name in (*first, *known)})
 

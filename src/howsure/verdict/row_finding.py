@@ -195,7 +195,6 @@ ROWS = FindingQuestion(
     id="rows",
     asked="Are rows what they seem?",
     label="Rows",
-    unit="share",
     draft=_draft,
     words=_words,
     tolerance=0.0,

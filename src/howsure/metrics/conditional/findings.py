@@ -66,7 +66,6 @@ FINDINGS = (
         id="region",
         asked="Does coverage depend on the inputs?",
         label="Regions",
-        unit="share",
         draft=_region,
         words=_region_words,
         measures=("worst_region",),
