@@ -234,8 +234,8 @@ class Topic:
         What the verdict concludes from its measures.
     label, title : str
         Of its section of the page, in the list of contents and above it. Topics of one label
-        share a section; without a label, what does not name its own section stands at the end.
-        Without a title, the section's is the question that it answers.
+        share a section, which has the title of the first; without a label, what does not name
+        its own section stands at the end. Without a title it is the question that is answered.
     layouts : mapping of str to Layout
         How its curves are drawn, by their names.
     titles : mapping of str to str

@@ -357,10 +357,15 @@ def _measured(rows: _Ordered, settings: Settings) -> _Measured:
         model.answer(key_numbers=len(models) == 1)
     local = given_inputs(rows.evalsets, settings)
     reports: list[TopicReport] = []
-    for topic in every_topic():
-        if topic.reports:
-            reports += attribute_of(topic.reports)(rows.evalsets, settings, rows.texts, rows.images)
+    for target in filter(None, (topic.reports for topic in every_topic())):
+        reports += attempt(target, partial(_reported, target, rows, settings), lambda _: [])
     return _Measured(models, local, reports)
+
+
+def _reported(target: str, rows: _Ordered, settings: Settings) -> list[TopicReport]:
+    """What a topic tells of every model beside its measures."""
+    made: list[TopicReport] = attribute_of(target)(rows.evalsets, settings, rows.texts, rows.images)
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,11 +94,9 @@ class _PagePart:
             if (layout.section or topic.label) == self.label
         }
         ids = (each.id for each in topic.findings if (each.section or topic.label) == self.label)
-        here = topic.label == self.label
-        tables = tuple(topic.titles) if here else ()
+        tables = tuple(topic.titles) if topic.label == self.label else ()
         return replace(
             self,
-            title=self.title or (topic.title if here else ""),
             ids=(*self.ids, *ids),
             asked=(*self.asked, *(layout.question for layout in layouts.values())),
             figures=(*self.figures, *layouts, *tables),
@@ -136,7 +134,8 @@ def _sections_of_topics() -> tuple[_PagePart, ...]:
         sections = [topic.label, *(question.section for question in topic.findings)]
         sections += [layout.section for layout in topic.layouts.values()]
         for label in filter(None, dict.fromkeys(sections)):
-            known[label] = known.get(label, _PagePart(label=label)).with_topic(topic)
+            new = _PagePart(label=label, title=topic.title if label == topic.label else "")
+            known[label] = known.get(label, new).with_topic(topic)
     return (*known.values(), *(part for part in _PAGE if part.folded))
 
 
