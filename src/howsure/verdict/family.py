@@ -19,6 +19,7 @@ from howsure.metrics.finding import LEVEL, Draft, Finding, State
 from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import holm
+from howsure.verdict.copies import OTHERS
 from howsure.verdict.findings import case_of, drafts_of, questions
 from howsure.verdict.words import sentence
 
@@ -121,9 +122,11 @@ def _in_words(finding: Finding, draft: Draft, cause: str) -> Finding:
 def _moved_by_rows(drafts: Sequence[Draft]) -> dict[str, float]:
     """By how much what is wrong with rows may move each finding."""
     moved: dict[str, float] = {}
-    for draft in drafts:
-        for fault in draft.facts["found"] if draft.id == "rows" else ():
-            for name, unit in fault.explains.items():
+    faults = [fault for draft in drafts if draft.id == "rows" for fault in draft.facts["found"]]
+    for name in (draft.id for draft in drafts if draft.id not in APART):
+        for fault in faults:
+            unit = fault.explains.get(name, fault.explains.get(OTHERS))
+            if unit is not None:
                 moved[name] = moved.get(name, 0.0) + unit * fault.share
     return moved
 
