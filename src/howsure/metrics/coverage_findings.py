@@ -238,5 +238,6 @@ FINDINGS = (
         name="coverage in groups",
         cause="how groups differ",
         needs="For groups: more rows of {where}, or a model that uses this column.",
+        healed="aimed",
     ),
 )

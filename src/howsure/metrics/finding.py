@@ -178,6 +178,11 @@ class FindingQuestion:
         What another finding is then part of.
     needs : str
         What a model needs that has it where no recalibration helps, with ``{where}``.
+    healed : {"any", "aimed", "none"}
+        By which ways to recalibrate: any; those alone that aim at it, as it is out of sight on
+        held-out folds, which differ; none.
+    reported : bool
+        Whether a report alone has what it reads, and a check does not judge it.
     sought : str
         What is proven or not.
     measured : bool
@@ -199,6 +204,8 @@ class FindingQuestion:
     name: str = ""
     cause: str = ""
     needs: str = ""
+    healed: Literal["any", "aimed", "none"] = "any"
+    reported: bool = False
     sought: str = "departure"
     measured: bool = True
     reads_null: Callable[[Record], bool] | None = None

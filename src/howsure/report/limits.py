@@ -26,8 +26,6 @@ WORST_GROUP = "worst_group"
 """The coverage of the group that is covered least."""
 PYPROJECT = "pyproject.toml"
 TABLE = "tool.howsure.check"
-_UNJUDGED = ("congruence", "comparison")
-"""Findings that a report alone has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class Rules:
         check_judging(self.tolerance, self.ignore)
         for name in self.findings:
             check_known(name, questions(), "findings")
-            if name in _UNJUDGED:
+            if questions()[name].reported:
                 raise InputError(f"findings must be of one table of numbers, got {name!r}")
         if self.fail_on == "never" and (self.findings or self.ignore):
             told = "findings" if self.findings else "ignore"

@@ -82,4 +82,5 @@ COMPARISON = FindingQuestion(
     draft=_draft,
     words=_words,
     margin=math.nan,
+    reported=True,
 )

@@ -52,7 +52,7 @@ from howsure.stats.estimate import spread_of
 from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged
-from howsure.verdict.findings import headline_coverage
+from howsure.verdict.findings import headline_coverage, questions
 
 MOST_ROWS = 20_000
 FOLDS = 5
@@ -70,9 +70,6 @@ NEAR = 0.9
 _WORSE = -float(special.ndtri(0.05))
 _KINDS = tuple(kind for kind in (*(each.kind for each in RICHEST), POINT) if kind in METHODS)
 """Kinds of prediction, what says most first: that one decides what is tried."""
-_OWN = frozenset(("groups", "region", "width", "trade"))
-"""Findings that only what aims at them heals: else they are out of sight, as folds differ."""
-_NOT_MENDED = frozenset(("congruence", "rows"))
 _EQUAL = 1e-9
 _HARM = 0.005
 """Share of a part's score that a mend may add to it."""
@@ -235,10 +232,11 @@ def tried(
     miss_range: Sequence[float] = MISS_RANGE,
 ) -> Trials:
     """The same of a view of rows in the order of their content, whose findings are known."""
-    red = tuple(each for each in findings if each.state == "bad" and each.id not in _NOT_MENDED)
+    bad = [each for each in findings if each.state == "bad"]
+    red = tuple(each for each in bad if questions()[each.id].healed != "none")
     kinds = kinds_of(view.evalset)
     kind = next((each for each in _KINDS if each in kinds), "")
-    other = any(each.id == "rows" and each.state == "bad" for each in findings)
+    other = any(each.id == "rows" for each in bad)
     if not kind or LabelSets.kind in kinds or other:  # rows are put right before predictions
         return Trials(advice=None)
     part = view.part(MOST_ROWS).evalset
@@ -397,7 +395,8 @@ class _Bench:
             cured = clear and aimed <= set(heals) and not spoiled
             proof = place in sure and (self.kind != Samples.kind or bool(self.clear))
             harms = _harmed(each.drop, rows, unit, parts)
-            mendable = (*each.candidate.aims, *(set(self.red) - _OWN))
+            healed_by_any = (name for name in self.red if questions()[name].healed == "any")
+            mendable = (*each.candidate.aims, *healed_by_any)
             tried.append(
                 RecalibrationTrial(
                     method=each.candidate.name,

@@ -200,4 +200,5 @@ ROWS = FindingQuestion(
     tolerance=0.0,
     margin=math.nan,
     cause="what is wrong with the rows",
+    healed="none",
 )

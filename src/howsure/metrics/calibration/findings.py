@@ -213,5 +213,6 @@ FINDINGS = (
         name="widths",
         cause="how errors depend on widths",
         needs="For widths: inputs that tell easy rows from hard ones.",
+        healed="aimed",
     ),
 )

@@ -67,5 +67,6 @@ FINDINGS = (
         needs="For widths: inputs that tell easy rows from hard ones.",
         sought="gain",
         reads_null=_is_loss,
+        healed="aimed",
     ),
 )

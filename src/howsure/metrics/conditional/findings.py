@@ -73,5 +73,6 @@ FINDINGS = (
         cause="what depends on the inputs",
         needs="For the inputs: a model that fits the rows better where {where}.",
         measured=False,  # its effect is of probabilities, its sentence of coverage
+        healed="aimed",
     ),
 )

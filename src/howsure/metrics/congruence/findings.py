@@ -45,5 +45,7 @@ FINDINGS = (
         tolerance=0.02,
         margin=math.nan,
         measures=("mean_cce",),
+        healed="none",
+        reported=True,
     ),
 )
