@@ -31,7 +31,7 @@ from howsure.metrics.conditional import noise
 from howsure.metrics.conditional import view as conditional
 from howsure.metrics.congruence import view as congruence
 from howsure.metrics.metric import Array, Beside, Metric, Topic
-from howsure.metrics.sums import SUMS, Sums
+from howsure.metrics.sums import Sums
 
 TOPICS: tuple[Topic, ...] = (
     coverage.TOPIC,
@@ -180,8 +180,9 @@ def arrays() -> Mapping[str, Array]:
 @cache
 def from_sums() -> Mapping[str, Sums]:
     """How statistics follow from sums over rows, by the name of the measure."""
-    own = {name: each for topic in every_topic() for name, each in topic.sums.items()}
-    return MappingProxyType({**SUMS, **own})
+    return MappingProxyType(
+        {name: each for topic in every_topic() for name, each in topic.sums.items()}
+    )
 
 
 def topics(beside: Beside = "") -> tuple[Topic, ...]:

@@ -6,6 +6,7 @@ Intervals are closed. Row functions return one number a row; their mean is the m
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from howsure.metrics.metric import (
     Topic,
     itself,
 )
+from howsure.metrics.sums import Sums, of_rows
 from howsure.predictions import (
     Distribution,
     Intervals,
@@ -37,6 +39,7 @@ from howsure.predictions import (
 )
 from howsure.stats.binomial import clopper_pearson, shift_shares
 from howsure.stats.estimate import Estimate, mean_statistic, quantile_statistic, weighted_mean
+from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -318,6 +321,7 @@ def median_width(
     return quantile_statistic(width(lower, upper), 0.5, weights=weights)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def normalised_width(
     y: npt.ArrayLike,
     lower: npt.ArrayLike,
@@ -355,20 +359,39 @@ def normalised_width(
     """
     truth, low, high = _rows(y, lower, upper)
     widths = high - low
-    mean = float(np.average(widths, weights=weights))
-    centre = float(np.average(truth, weights=weights))
-    variance = float(np.average(np.square(truth - centre), weights=weights))
-    spread = float(truth.max() - truth.min()) if by == "range" else math.sqrt(variance)
-    if spread == 0 or truth.max() == truth.min():
-        return Estimate(math.nan, None, reason="y is constant, so its spread is 0")
-    value = mean / spread
-    if not math.isfinite(value):
-        return Estimate(value, None, reason="some intervals are unbounded, or y hardly varies")
     if by == "range":
-        return Estimate(value, None, reason="no interval: the range of y is that of two rows alone")
-    squares = np.square(truth - centre)
-    influence = (widths - mean) / spread - value * (squares - variance) / (2 * variance)
-    return Estimate(value, influence, squares=np.square(truth - (low + high) / 2))
+        return of_rows(_by_range, (widths,), beside=(truth,), weights=weights)
+    off = truth - weighted_mean(truth, weights)
+    squares = np.square(truth - (low + high) / 2)
+    return of_rows(_by_sd, (widths, off, np.square(off)), weights=weights, squares=squares)
+
+
+def _by_range(sums: Joint) -> tuple[Estimate, None]:
+    """Of widths, and y beside them."""
+    found = _over_spread(sums, float(sums.greatest[1] - sums.least[1]))
+    reason = found.reason or "no interval: the range of y is that of two rows alone"
+    return replace(found, reason=reason), None
+
+
+def _by_sd(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """Of widths, y and its square."""
+    variance = float(sums.second[1, 1]) / sums.mass
+    constant = sums.least[1] == sums.greatest[1]
+    spread = 0.0 if constant else math.sqrt(variance)
+    found = _over_spread(sums, spread)
+    if found.reason:
+        return found, None
+    tilt = -found.value / (2.0 * variance)  # of (y − mean)² = y² − 2·mean·y + mean²
+    return found, np.array([1.0 / spread, -2.0 * sums.mean[1] * tilt, tilt])
+
+
+def _over_spread(sums: Joint, spread: float) -> Estimate:
+    """The mean width over a spread of y."""
+    if spread == 0.0:
+        return Estimate(math.nan, reason="y is constant, so its spread is 0")
+    value = float(sums.mean[0]) / spread
+    reason = "" if math.isfinite(value) else "some intervals are unbounded, or y hardly varies"
+    return Estimate(value, reason=reason)
 
 
 def _rows(
@@ -397,6 +420,11 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
         "ends", "interval", coverage, coverage=coverage, first=stated
     )
     return ends
+
+
+def _width(view: View, coverage: float) -> FloatArray:
+    lower, upper = view.get("ends", coverage)
+    return np.asarray(upper - lower)
 
 
 def _judged_sets(view: View) -> LabelSets | None:
@@ -840,4 +868,12 @@ TOPIC = Topic(
     ),
     curves=(_interval_calibration,),
     tables=(_coverage_table,),
+    sums={
+        "normalised_width": Sums(
+            lambda view, c: (_width(view, c),), _by_range, beside=lambda view, _: (view.evalset.y,)
+        ),
+        "relative_width": Sums(
+            lambda view, c: (_width(view, c), view.evalset.y), _by_sd, squared=1
+        ),
+    },
 )

@@ -7,13 +7,14 @@ so that they sum to Kish's effective n.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
+from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above, power_of_two
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
@@ -27,8 +28,10 @@ from howsure.metrics.metric import (
     Question,
     Topic,
 )
+from howsure.metrics.sums import Sums, Value, of_rows, root_mean
 from howsure.predictions import Samples
 from howsure.stats.estimate import Estimate, NormNoise, mean_statistic, noise_of_bins, weighted_mean
+from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -115,21 +118,7 @@ def variance_ratio(
     >>> variance_ratio([1.0, 3.0], [0.0, 0.0], [1.0, 2.0]).value
     2.0
     """
-    error = _errors(y, mean)
-    scale = as_vector(sd, "sd", length=len(error))
-    if (scale < 0).any():
-        raise InputError(f"sd must not be negative, got {float(scale.min()):g}")
-    w = check_multiplicities(weights, len(error))
-    unit = max(float(scale.max()), float(np.abs(error).max()))
-    if scale.max() == 0.0:
-        return Estimate(math.nan, reason="every sd is 0, so the predictions show no spread")
-    squared_error, variance = np.square(error / unit), np.square(scale / unit)
-    mean_variance = weighted_mean(variance, w)
-    if mean_variance == 0.0:
-        return Estimate(math.nan, reason="every sd is negligible beside the largest error")
-    ratio = weighted_mean(squared_error, w) / mean_variance
-    influence = (squared_error - ratio * variance) / mean_variance
-    return Estimate(ratio, influence, squares=squared_error)
+    return _of_variances(_ratio, y, mean, sd, weights)
 
 
 def relative_calibration_error(
@@ -172,13 +161,47 @@ def relative_calibration_error(
     >>> relative_calibration_error([1.0, -1.0], [0.0, 0.0], [2.0, 2.0]).value
     0.5
     """
-    found = variance_ratio(y, mean, sd, weights=weights)
-    if found.influence is None:
-        return found
-    root = math.sqrt(found.value)
-    if root == 0.0:
-        return Estimate(1.0, np.zeros_like(found.influence))
-    return Estimate(1.0 - root, -0.5 / root * found.influence, squares=found.squares)
+    return _of_variances(_relative_error, y, mean, sd, weights)
+
+
+def _of_variances(
+    value: Value,
+    y: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    sd: npt.ArrayLike,
+    weights: npt.ArrayLike | None,
+) -> Estimate:
+    """A statistic of squared errors and variances that no unit changes."""
+    error = _errors(y, mean)
+    scale = as_vector(sd, "sd", length=len(error))
+    if (scale < 0).any():
+        raise InputError(f"sd must not be negative, got {float(scale.min()):g}")
+    w = check_multiplicities(weights, len(error))
+    unit = max(float(scale.max()), float(np.abs(error).max())) or 1.0  # so that none overflows
+    squared_error, variance = np.square(error / unit), np.square(scale / unit)
+    found = of_rows(value, (squared_error, variance), weights=w, squares=squared_error)
+    if math.isnan(found.value) and scale.max() > 0.0:
+        return replace(found, reason="every sd is negligible beside the largest error")
+    return found
+
+
+def _ratio(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """Of squared errors and variances."""
+    error, variance = (float(mean) for mean in sums.mean)
+    if variance == 0.0:
+        reason = "every sd is 0, so the predictions show no spread"
+        return Estimate(math.nan, reason=reason), None
+    ratio = error / variance
+    return Estimate(ratio), np.array([1.0, -ratio]) / variance
+
+
+def _relative_error(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """Of squared errors and variances."""
+    ratio, slopes = _ratio(sums)
+    if slopes is None:
+        return ratio, None
+    root = math.sqrt(ratio.value)
+    return Estimate(1.0 - root), slopes * (-0.5 / root if root > 0.0 else 0.0)
 
 
 def ence(
@@ -304,13 +327,8 @@ def sharpness(
         return mean_statistic(scale, w)
     if kind != "root_mean_variance":
         raise InputError(f"kind must be 'root_mean_variance' or 'mean_sd', got {kind!r}")
-    unit = float(scale.max())
-    if unit == 0.0:
-        return Estimate(0.0, np.zeros(len(scale)))
-    variance = np.square(scale / unit)
-    mean = weighted_mean(variance, w)
-    value = unit * math.sqrt(mean)
-    return Estimate(value, 0.5 * value * (variance / mean - 1.0))
+    unit = power_of_two(scale)  # so that squares neither vanish nor overflow
+    return of_rows(root_mean, (np.square(scale / unit),), weights=w, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,6 +434,10 @@ def _stated_sd(view: View, _: float) -> FloatArray:
             f"bins follow the sd of {members} samples, so a perfect model scores above 0"
         )
     return sd
+
+
+def _errors_and_variances(sd: str, view: View, _: float) -> tuple[FloatArray, ...]:
+    return np.square(view.get("y") - view.get("mean")), np.square(view.get(sd))
 
 
 def _positive_sd(view: View, _: float) -> FloatArray:
@@ -524,4 +546,11 @@ TOPIC = Topic(
         "mean": lambda view, _: view.ask("mean", "point", also="sd"),
     },
     predicted=("error_sd", "ensemble_sd", "positive_sd", "stated_sd", "sd", "mean"),
+    sums={
+        "sharpness": Sums(lambda view, _: (np.square(view.get("sd")),), root_mean),
+        "mean_squared_z": Sums(partial(_errors_and_variances, "ensemble_sd"), _ratio),
+        "relative_calibration_error": Sums(
+            partial(_errors_and_variances, "error_sd"), _relative_error
+        ),
+    },
 )

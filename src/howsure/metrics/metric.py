@@ -14,6 +14,7 @@ from howsure.core.records import Curve, Direction, Notion, Table
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
+    from howsure.metrics.sums import Sums
     from howsure.metrics.view import View
 
 Reduce = Literal["mean", "share", "statistic"]
@@ -245,7 +246,7 @@ class Topic:
     predicted: tuple[str, ...] = ()
     curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
     tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
-    sums: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    sums: Mapping[str, Sums] = field(default_factory=lambda: MappingProxyType({}))
     compared: Callable[..., Iterable[tuple[tuple[int, int], dict[str, Any]]]] | None = None
     label: str = ""
     title: str = ""

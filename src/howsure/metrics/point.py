@@ -21,8 +21,10 @@ from howsure.metrics.metric import (
     Topic,
     itself,
 )
+from howsure.metrics.sums import Sums, of_rows, root_mean
 from howsure.predictions import Intervals, Quantiles
-from howsure.stats.estimate import Estimate
+from howsure.stats.estimate import Estimate, weighted_mean
+from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -109,12 +111,10 @@ def root_mean_squared_error(
     errors = error(y, point)
     unit = power_of_two(errors)  # so that squares neither vanish nor overflow
     squares = np.square(errors / unit)
-    mean = float(np.average(squares, weights=weights))
-    root = math.sqrt(mean)
-    influence = unit * (squares - mean) / (2 * root) if root > 0 else np.zeros(len(errors))
-    return Estimate(unit * root, influence, squares=squares)
+    return of_rows(root_mean, (squares,), weights=weights, unit=unit, squares=squares)
 
 
+@np.errstate(over="ignore")
 def r_squared(
     y: npt.ArrayLike, point: npt.ArrayLike, *, weights: FloatArray | None = None
 ) -> Estimate:
@@ -143,19 +143,22 @@ def r_squared(
     1.0
     """
     truth, forecast = _rows(y, point)
-    if truth.max() == truth.min():
-        return Estimate(math.nan, None, reason="y is constant, so it has no variance to explain")
-    centred = truth - float(np.average(truth, weights=weights))
+    centred = truth - weighted_mean(truth, weights)
     unit = power_of_two(centred)  # so that squares of small numbers do not vanish
-    squares = np.square((truth - forecast) / unit)
-    mean = float(np.average(squares, weights=weights))
-    deviations = np.square(centred / unit)
-    variance = float(np.average(deviations, weights=weights))
+    off, squares = centred / unit, np.square((truth - forecast) / unit)
+    columns = (off, np.square(off), squares)
+    return of_rows(_explained, columns, weights=weights, squares=squares, cancels=True)
+
+
+def _explained(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """Of y, its square and squared errors."""
+    variance = float(sums.second[0, 0]) / sums.mass
+    if sums.least[0] == sums.greatest[0]:
+        return Estimate(math.nan, reason="y is constant, so it has no variance to explain"), None
     if variance == 0.0:
-        return Estimate(math.nan, None, reason="y varies too little for its square to be summed")
-    ratio = mean / variance
-    influence = (ratio * (deviations - variance) - (squares - mean)) / variance
-    return Estimate(1.0 - ratio, influence, squares=squares, cancels=True)
+        return Estimate(math.nan, reason="y varies too little for its square to be summed"), None
+    ratio = float(sums.mean[2]) / variance
+    return Estimate(1.0 - ratio), np.array([-2.0 * sums.mean[0] * ratio, ratio, -1.0]) / variance
 
 
 def _rows(y: npt.ArrayLike, point: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -182,6 +185,10 @@ def _mean_point(view: View, _: float) -> FloatArray:
 
 def _y(view: View, _: float) -> FloatArray:
     return view.evalset.y
+
+
+def _squared_error(view: View) -> FloatArray:
+    return np.asarray(np.square(view.evalset.y - view.get("point")))
 
 
 def _absolute_error(view: View, _: float) -> FloatArray:
@@ -266,4 +273,10 @@ TOPIC = Topic(
         "absolute_error": _absolute_error,
     },
     predicted=("point", "mean_point"),
+    sums={
+        "rmse": Sums(lambda view, _: (_squared_error(view),), root_mean),
+        "r_squared": Sums(
+            lambda view, _: (view.evalset.y, _squared_error(view)), _explained, squared=0
+        ),
+    },
 )

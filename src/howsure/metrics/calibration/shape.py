@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray, row_blocks
+from howsure.core.arrays import BoolArray, FloatArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
 from howsure.core.times import Chronology
+from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import (
     REACH,
     Components,
@@ -39,8 +40,10 @@ from howsure.metrics.calibration.responses import (
     width_response,
 )
 from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself, stated
+from howsure.metrics.sums import Sums
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
+from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -220,27 +223,51 @@ def _size_by_misses(nominal: float, missed: float) -> float:
 
 
 def _imbalance(view: View, coverage: float) -> Estimate:
-    lower, upper = view.get("ends", coverage)
-    evalset = view.evalset
-    if np.isinf(lower).all() or np.isinf(upper).all():
-        raise UnanswerableError("the intervals are one-sided")
-    units = evalset.units
+    evalset, units = view.evalset, view.evalset.units
     if isinstance(units, Chronology):
         units = units.hiding(units.side)
-    below, above = evalset.y < lower, evalset.y > upper
-    found = miss_imbalance(below, above, weights=evalset.weights, cluster=units)
+    found = miss_imbalance(*_sides(view, coverage), weights=evalset.weights, cluster=units)
+    skew, variance = _claimed_sides(view, coverage)
+    null, spread = (weighted_mean(each, evalset.multiplicities) for each in (skew, variance))
+    n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
+    return _beside_claims(found, null, spread, n)
+
+
+def _imbalance_of_sums(sums: Joint) -> tuple[Estimate, FloatArray]:
+    """As of three rows, below, above and inside, which stand for all."""
+    below, above, null, spread = (float(mean) for mean in sums.mean)
+    counts = np.round(np.array([below, above, 1.0 - below - above]) * sums.mass)
+    side = np.arange(3)
+    found = miss_imbalance(side == 0, side == 1, weights=Weights(counts))
+    found = replace(found, value=above - below, influence=None)
+    return _beside_claims(found, null, spread, sums.mass), np.array([-1.0, 1.0])
+
+
+def _sides(view: View, coverage: float) -> tuple[BoolArray, BoolArray]:
+    """Which rows lie below and above their intervals."""
+    lower, upper = view.get("ends", coverage)
+    if np.isinf(lower).all() or np.isinf(upper).all():
+        raise UnanswerableError("the intervals are one-sided")
+    return np.asarray(view.evalset.y < lower), np.asarray(view.evalset.y > upper)
+
+
+def _claimed_sides(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
+    """What rows claim of misses above less below, and the variance of that; none of a range."""
     try:
         view.get("claim", coverage)  # one number, no range
         claims = view.get("claims", coverage)
     except UnanswerableError:
-        return found
-    missed, skew = claims["missed"][:, 0], (claims["above"] - claims["below"])[:, 0]
-    share = evalset.multiplicities
-    null, spread = weighted_mean(skew, share), weighted_mean(missed - np.square(skew), share)
+        none = np.zeros(view.evalset.n)
+        return none, none
+    skew = (claims["above"] - claims["below"])[:, 0]
+    return skew, claims["missed"][:, 0] - np.square(skew)
+
+
+def _beside_claims(found: Estimate, null: float, spread: float, n: float) -> Estimate:
+    """With the null of intervals of counts, which miss unequally on their sides."""
     if abs(null) <= _ROUNDING:
         return found
-    n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
-    chance = REACH * math.sqrt(spread / n)  # counts: intervals miss unequally on their sides
+    chance = REACH * math.sqrt(spread / n)
     return replace(found, null=null, null_lower=null - chance, null_upper=null + chance)
 
 
@@ -362,4 +389,11 @@ TOPIC = Topic(
     },
     predicted=("placed",),
     per_coverage=("width_response", "miss_imbalance"),
+    sums={
+        "miss_imbalance": Sums(
+            lambda view, c: tuple(side.astype(np.float64) for side in _sides(view, c)),
+            _imbalance_of_sums,
+            beside=_claimed_sides,
+        ),
+    },
 )

@@ -18,7 +18,7 @@ from howsure.metrics.characteristic.bands import Bands, YAxis, checked_bands
 from howsure.metrics.characteristic.comparison import compared
 from howsure.metrics.characteristic.curve import curve_of
 from howsure.metrics.characteristic.operating import Cost
-from howsure.metrics.characteristic.sums import SUMS
+from howsure.metrics.characteristic.sums import SUMS, of_bands, whole_area, whole_gain
 from howsure.metrics.characteristic.trace import axes_needed
 from howsure.metrics.metric import (
     BY_UNIT,
@@ -49,9 +49,7 @@ class Areas:
         self._scale = {flat: each.critical() for flat, each in self._bands.items()}
         self._edges: dict[tuple[bool, float], tuple[Estimate, Estimate]] = {}
 
-    def partial(
-        self, flat: bool, part: MissRange = (0.0, 1.0), reading: Reading = "under"
-    ) -> Estimate:
+    def partial(self, flat: bool, part: MissRange, reading: Reading) -> Estimate:
         """Area where the miss rate is in a range.
 
         Up to a share s, with K the scale that s of the rows exceed, it is c·mean (k − K)₊ under the
@@ -88,44 +86,50 @@ class Areas:
 
 def area_statistic(areas: Areas, outside: IntArray) -> Estimate:
     """Exact area under the curve (AUUCC), in units of y; lower is better."""
-    found = areas.curve.area()
-    if not found.complete:
-        return Estimate(math.inf, reason=found.reason)
-    influence = areas.partial(flat=False).influence
-    told = f"{_outside(outside)}; midpoints stand for these points" if len(outside) else ""
-    return Estimate(found.value, influence, reason=told, details={"convention": "exact"})
+    found = of_bands(whole_area, areas.curve.bands, outside)
+    if math.isinf(found.value):
+        return replace(found, reason=areas.curve.area().reason)
+    if len(outside):
+        return replace(found, reason=f"{_outside(outside)}; midpoints stand for these points")
+    return found
 
 
-def gain_statistic(
-    areas: Areas,
-    outside: IntArray,
-    part: MissRange | None = None,
-    *,
-    reading: Reading = "under",
-) -> Estimate:
+def gain_statistic(areas: Areas, outside: IntArray) -> Estimate:
     """How much smaller the area is than a constant band's, in percent; higher is better."""
     if len(outside):
         return Estimate(math.nan, reason=f"{_outside(outside)}, where no scale is defined")
-    details: dict[str, str | float] = {"convention": "exact"}
-    request = AreaRequest()
-    if part is not None:
-        request = AreaRequest(y_range=part, reading=reading)
-        details |= {"reading": reading, "miss_range": f"{part[0]:g} to {part[1]:g}"}
+    found = of_bands(whole_gain, areas.curve.bands, outside)
+    if math.isnan(found.value):
+        return replace(found, reason=gain_of(areas.curve.area(), areas.flat.area()).reason)
+    return found
+
+
+def partial_gain_statistic(
+    areas: Areas, outside: IntArray, part: MissRange, *, reading: Reading
+) -> Estimate:
+    """The gain over a range of miss rates.
+
+    Where a range begins and ends hangs on the order of the rows, so no sums over rows give it.
+    """
+    if len(outside):
+        return Estimate(math.nan, reason=f"{_outside(outside)}, where no scale is defined")
+    details: dict[str, str | float] = {"convention": "exact", "reading": reading}
+    details["miss_range"] = f"{part[0]:g} to {part[1]:g}"
     bands = areas.curve.bands
     if bands.one_width:
         none = np.zeros(len(bands))
         return Estimate(0.0, none, reason="every row has the same width", details=details)
-    found = gain_of(areas.curve.area_by(request), areas.flat.area_by(request))
-    if math.isnan(found.value):
-        return Estimate(math.nan, reason=found.reason)
-    if part is not None:
-        details |= {"area": found.area.value, "constant_area": found.constant.value}
-    own, constant = (areas.partial(flat, part or (0.0, 1.0), reading) for flat in (False, True))
+    request = AreaRequest(y_range=part, reading=reading)
+    gain = gain_of(areas.curve.area_by(request), areas.flat.area_by(request))
+    if math.isnan(gain.value):
+        return Estimate(math.nan, reason=gain.reason)
+    details |= {"area": gain.area.value, "constant_area": gain.constant.value}
+    own, constant = (areas.partial(flat, part, reading) for flat in (False, True))
     influence = None
     if own.influence is not None and constant.influence is not None:
         ratio = own.value / constant.value
         influence = -100.0 * (own.influence - ratio * constant.influence) / constant.value
-    return Estimate(found.value, influence, details=details)
+    return Estimate(gain.value, influence, details=details)
 
 
 def _outside(rows: IntArray) -> str:
@@ -288,7 +292,7 @@ def _partial_gain(*, reading: Reading, **words: Any) -> Metric:
         forms=(
             Form(
                 needs=("areas", "recentred_rows", "miss_range"),
-                function=gain_statistic,
+                function=partial_gain_statistic,
                 reduce="statistic",
                 weighted=False,
                 options={"reading": reading},
