@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,6 @@ from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
     SHARE,
     Form,
-    Laws,
     Metric,
     Question,
     Topic,
@@ -490,17 +490,24 @@ def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
+_entry = partial(
+    Metric,
+    question=Question.ASSOCIATION,
+    direction=Direction.HIGHER,
+    merges="rows",
+    standard_normal=math.nan,
+    notion=Notion.LOCAL,
+    bounds=(-1.0, 1.0),
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="kendall_tau",
         title="Kendall τ-b of |error| and width",
         synonyms=("Kendall", "tau", "Kendall tau-b"),
-        question=Question.ASSOCIATION,
         meaning="Rank agreement of widths and absolute errors.",
         formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
         source="Kendall 1945",
-        direction=Direction.HIGHER,
-        units="1",
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
@@ -509,22 +516,14 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        bounds=(-1.0, 1.0),
     ),
-    Metric(
+    _entry(
         name="spearman",
         title="Spearman ρ of |error| and width",
         synonyms=("Spearman correlation", "rho", "rank correlation", "Spearman rho", "SRCC"),
-        question=Question.ASSOCIATION,
         meaning="Rank correlation of widths and absolute errors.",
         formula="correlation of mid-ranks",
         source="Spearman 1904",
-        direction=Direction.HIGHER,
-        units="1",
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
@@ -533,22 +532,13 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        bounds=(-1.0, 1.0),
     ),
-    Metric(
+    _entry(
         name="binned_r2",
         title="Binned R² of |error| on width",
         synonyms=("binned R squared",),
-        question=Question.ASSOCIATION,
         meaning="Share of the variance of binned errors that mean widths explain.",
         formula="R² of bin means",
-        source="definition",
-        direction=Direction.HIGHER,
-        units="1",
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
@@ -557,10 +547,6 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
         bounds=SHARE,
     ),
 )

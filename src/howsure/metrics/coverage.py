@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from howsure.metrics.metric import (
     Question,
     Topic,
     itself,
+    statistic,
 )
 from howsure.metrics.sums import Sums, of_rows
 from howsure.predictions import (
@@ -551,8 +553,21 @@ def _coverage_table(evaluation: Evaluation) -> list[Table]:
     return [Table(name="coverage", columns=columns, model=evaluation.evalset.model)]
 
 
+_share = partial(
+    Metric, question=Question.COVERAGE, direction=Direction.TARGET, per_coverage=True, bounds=SHARE
+)
+_of_width = partial(
+    Metric,
+    question=Question.WIDTH,
+    direction=Direction.LOWER,
+    units="y",
+    laws=BY_UNIT,
+    bounds=POSITIVE,
+    per_coverage=True,
+)
+
 _ENTRIES = (
-    Metric(
+    _share(
         name="empirical_coverage",
         title="Empirical coverage (PICP)",
         synonyms=(
@@ -562,76 +577,52 @@ _ENTRIES = (
             "marginal coverage",
             "interval coverage",
         ),
-        question=Question.COVERAGE,
         meaning="Share of rows whose y lies in its closed interval or label set.",
         formula="mean 1{l ≤ y ≤ u}",
         source="prediction interval coverage probability",
-        direction=Direction.TARGET,
-        units="1",
         forms=(Form(needs=("covered",), function=itself, reduce="share"),),
-        laws=Laws(),
         standard_normal=0.9,
         target="coverage",
-        per_coverage=True,
         every_level=True,
         expected="covered",
-        bounds=SHARE,
     ),
-    Metric(
+    _share(
         name="misses_below",
         title="Misses below",
         synonyms=("lower misses", "below rate"),
-        question=Question.COVERAGE,
         meaning="Share of rows whose y lies below its interval.",
         formula="mean 1{y < l}",
-        source="definition",
-        direction=Direction.TARGET,
-        units="1",
         forms=(Form(needs=("y", "lower"), function=missed_below, reduce="share"),),
         laws=Laws(reflection="misses_above"),
         standard_normal=0.05,
         target="half miss",
-        per_coverage=True,
         expected="below",
-        bounds=SHARE,
     ),
-    Metric(
+    _share(
         name="misses_above",
         title="Misses above",
         synonyms=("upper misses", "above rate"),
-        question=Question.COVERAGE,
         meaning="Share of rows whose y lies above its interval.",
         formula="mean 1{y > u}",
-        source="definition",
-        direction=Direction.TARGET,
-        units="1",
         forms=(Form(needs=("y", "upper"), function=missed_above, reduce="share"),),
         laws=Laws(reflection="misses_below"),
         standard_normal=0.05,
         target="half miss",
-        per_coverage=True,
         expected="above",
-        bounds=SHARE,
     ),
-    Metric(
+    _share(
         name="miss_rate",
         title="Miss rate",
         synonyms=("miscoverage", "miscoverage rate", "non-coverage"),
-        question=Question.COVERAGE,
         meaning="Share of rows whose y lies outside its interval, 1 − empirical coverage.",
         formula="mean 1{y < l or y > u}",
         source=f"{_NAVRATIL}, equation 1",
-        direction=Direction.TARGET,
-        units="1",
         forms=(Form(needs=("covered",), function=_missed, reduce="share"),),
-        laws=Laws(),
         standard_normal=0.1,
         target="miss",
-        per_coverage=True,
         expected="missed",
-        bounds=SHARE,
     ),
-    Metric(
+    _of_width(
         name="deficit",
         title="Deficit",
         synonyms=("mean deficit",),
@@ -639,13 +630,8 @@ _ENTRIES = (
         meaning="How far missed values lie from their interval, averaged over all rows.",
         formula="mean max(l − y, y − u, 0)",
         source=_NAVRATIL,
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("y", "lower", "upper"), function=deficit),),
-        laws=BY_UNIT,
         standard_normal=0.0418,
-        per_coverage=True,
-        bounds=POSITIVE,
     ),
     Metric(
         name="groups_differ",
@@ -659,7 +645,6 @@ _ENTRIES = (
         units="p-value",
         forms=(),
         beside="groups",
-        laws=Laws(),
         standard_normal=math.nan,
         notion=Notion.GROUP,
         per_coverage=True,
@@ -672,18 +657,15 @@ _ENTRIES = (
         question=Question.COVERAGE,
         meaning="How far the coverage of the worst group lies below its nominal coverage.",
         formula="mean claim of the group − c_g",
-        source="definition",
         direction=Direction.LOWER,
-        units="1",
         forms=(),
         beside="groups",
-        laws=Laws(),
         standard_normal=math.nan,
         notion=Notion.GROUP,
         per_coverage=True,
         target=0.0,
     ),
-    Metric(
+    _of_width(
         name="mean_width",
         title="Mean width",
         synonyms=(
@@ -696,36 +678,22 @@ _ENTRIES = (
             "AIW",
             "width",
         ),
-        question=Question.WIDTH,
         meaning="Average width of the intervals; narrower is better at equal coverage.",
         formula="mean (u − l)",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("lower", "upper"), function=width),),
-        laws=BY_UNIT,
         standard_normal=3.2897,
-        per_coverage=True,
-        bounds=POSITIVE,
     ),
-    Metric(
+    _of_width(
         name="median_width",
         title="Median width",
         synonyms=("median interval width",),
-        question=Question.WIDTH,
         meaning="Median width of the intervals.",
         formula="median (u − l)",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(Form(needs=("lower", "upper"), function=median_width, reduce="statistic"),),
+        forms=(statistic(median_width, "lower", "upper"),),
         merges="rows",
-        laws=BY_UNIT,
         standard_normal=3.2897,
-        per_coverage=True,
-        bounds=POSITIVE,
     ),
-    Metric(
+    _of_width(
         name="normalised_width",
         title="Width relative to the range of y",
         synonyms=(
@@ -736,79 +704,44 @@ _ENTRIES = (
             "PINRW",
             "normalized mean prediction interval width",
         ),
-        question=Question.WIDTH,
         meaning="Mean width over the range of y (NMPIL); depends on the most extreme y.",
         formula="mean (u − l) / (max y − min y)",
         source="interval literature: NMPIL",
-        direction=Direction.LOWER,
         units="1",
-        forms=(
-            Form(
-                needs=("y", "lower", "upper"),
-                function=normalised_width,
-                reduce="statistic",
-                options={"by": "range"},
-            ),
-        ),
+        forms=(statistic(normalised_width, "y", "lower", "upper", by="range"),),
         laws=Laws(),
         standard_normal=math.nan,
-        per_coverage=True,
-        bounds=POSITIVE,
     ),
-    Metric(
+    _of_width(
         name="relative_width",
         title="Width relative to the sd of y",
         synonyms=("width over sd",),
-        question=Question.WIDTH,
         meaning="Mean width over the standard deviation of y.",
         formula="mean (u − l) / sd(y)",
-        source="definition",
-        direction=Direction.LOWER,
         units="1",
-        forms=(
-            Form(
-                needs=("y", "lower", "upper"),
-                function=normalised_width,
-                reduce="statistic",
-                options={"by": "sd"},
-            ),
-        ),
+        forms=(statistic(normalised_width, "y", "lower", "upper", by="sd"),),
         laws=Laws(),
         standard_normal=3.2897,
-        per_coverage=True,
-        bounds=POSITIVE,
     ),
-    Metric(
+    _of_width(
         name="bandwidth",
         title="Mean half-width (bandwidth)",
         synonyms=("half width",),
-        question=Question.WIDTH,
         meaning="Half the average width.",
         formula="mean (u − l) / 2",
         source=f"{_NAVRATIL}, equation 2",
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("lower", "upper"), function=bandwidth),),
-        laws=BY_UNIT,
         standard_normal=1.6449,
-        per_coverage=True,
-        bounds=POSITIVE,
     ),
-    Metric(
+    _of_width(
         name="excess",
         title="Excess",
         synonyms=("mean excess",),
-        question=Question.WIDTH,
         meaning="How far covered values lie from the nearer end, averaged over all rows.",
         formula="mean 1{l ≤ y ≤ u} min(y − l, u − y)",
         source=_NAVRATIL,
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("y", "lower", "upper"), function=excess),),
-        laws=BY_UNIT,
         standard_normal=0.8888,
-        per_coverage=True,
-        bounds=POSITIVE,
     ),
     Metric(
         name="set_size",
@@ -817,11 +750,9 @@ _ENTRIES = (
         question=Question.WIDTH,
         meaning="Average number of labels in a set; smaller is better at equal coverage.",
         formula="mean |C|",
-        source="definition",
         direction=Direction.LOWER,
         units="labels",
         forms=(Form(needs=("set_sizes",), function=itself),),
-        laws=Laws(),
         standard_normal=math.nan,
         bounds=POSITIVE,
     ),
@@ -832,11 +763,8 @@ _ENTRIES = (
         question=Question.WIDTH,
         meaning="Share of rows whose label set is empty, so that it cannot contain the true label.",
         formula="mean 1{|C| = 0}",
-        source="definition",
         direction=Direction.NONE,
-        units="1",
         forms=(Form(needs=("set_sizes",), function=_empty, reduce="share"),),
-        laws=Laws(),
         standard_normal=math.nan,
         bounds=SHARE,
     ),

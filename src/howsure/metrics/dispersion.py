@@ -23,10 +23,10 @@ from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
     Form,
-    Laws,
     Metric,
     Question,
     Topic,
+    statistic,
 )
 from howsure.metrics.sums import Sums, Value, of_rows, root_mean
 from howsure.predictions import Samples
@@ -453,6 +453,8 @@ def _positive_sd(view: View, _: float) -> FloatArray:
     return sd
 
 
+_entry = partial(Metric, question=Question.CALIBRATION, direction=Direction.TARGET)
+
 _ENTRIES = (
     Metric(
         name="sharpness",
@@ -464,12 +466,12 @@ _ENTRIES = (
         source="Gneiting, Balabdaoui and Raftery 2007",
         direction=Direction.NONE,
         units="y",
-        forms=(Form(needs=("sd",), function=sharpness, reduce="statistic"),),
+        forms=(statistic(sharpness, "sd"),),
         laws=BY_UNIT,
         standard_normal=1.0,
         bounds=POSITIVE,
     ),
-    Metric(
+    _entry(
         name="mean_squared_z",
         title="Mean squared z-score (ZMS)",
         synonyms=(
@@ -479,55 +481,38 @@ _ENTRIES = (
             "reduced chi squared",
             "MSZ",
         ),
-        question=Question.CALIBRATION,
         meaning="Squared errors over predicted variances: above 1 the sd is too small.",
         formula="mean ((y − μ)/sd)²; of m samples Σ(y − μ)²/Σ(1 + 1/m)sd²",
         source="Pernot 2024; of samples Fortin et al. 2014",
-        direction=Direction.TARGET,
-        units="1",
         forms=(
-            Form(needs=("y", "mean", "ensemble_sd"), function=variance_ratio, reduce="statistic"),
+            statistic(variance_ratio, "y", "mean", "ensemble_sd"),
             Form(needs=("y", "mean", "positive_sd"), function=squared_z, squares=True),
         ),
-        laws=Laws(),
         standard_normal=1.0,
         target=1.0,
         bounds=POSITIVE,
     ),
-    Metric(
+    _entry(
         name="relative_calibration_error",
         title="Relative calibration error (RCE)",
-        question=Question.CALIBRATION,
         meaning="Root mean variance against root mean squared error: above 0 the sd is too large.",
         formula="(RMV − RMSE)/RMV; of m samples with (1 + 1/m)sd² for the variance",
         source="Pernot 2024",
-        direction=Direction.TARGET,
-        units="1",
-        forms=(
-            Form(
-                needs=("y", "mean", "error_sd"),
-                function=relative_calibration_error,
-                reduce="statistic",
-            ),
-        ),
-        laws=Laws(),
+        forms=(statistic(relative_calibration_error, "y", "mean", "error_sd"),),
         standard_normal=0.0,
         target=0.0,
         bounds=(-math.inf, 1.0),
     ),
-    Metric(
+    _entry(
         name="ence",
         title="ENCE",
         synonyms=("expected normalised calibration error", "expected normalized calibration error"),
-        question=Question.CALIBRATION,
         meaning="Expected normalised calibration error: sd against error in bins of equal mass.",
         formula="mean over bins of |RMV_b − RMSE_b| / RMV_b; of m samples as RCE",
         source="Levi et al. 2022",
         direction=Direction.LOWER,
-        units="1",
-        forms=(Form(needs=("y", "mean", "positive_sd"), function=ence, reduce="statistic"),),
+        forms=(statistic(ence, "y", "mean", "positive_sd"),),
         merges="rows",
-        laws=Laws(),
         standard_normal=0.0,
         target=0.0,
         bounds=POSITIVE,

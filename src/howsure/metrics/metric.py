@@ -100,6 +100,10 @@ class Laws:
     why: str = ""
 
 
+INVARIANT = Laws()
+"""Laws of a measure without units that no shift and no mirror changes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """One measure: what it is, which way is better, how it is computed, what laws it obeys.
@@ -152,12 +156,12 @@ class Metric:
     question: Question
     meaning: str
     formula: str
-    source: str
     direction: Direction
-    units: str
     forms: tuple[Form, ...]
-    laws: Laws
     standard_normal: float
+    source: str = "definition"
+    units: str = "1"
+    laws: Laws = INVARIANT
     notion: Notion = Notion.MARGINAL
     synonyms: tuple[str, ...] = ()
     target: float | Literal["coverage", "miss", "half miss"] = math.nan
@@ -269,6 +273,15 @@ def itself(values: FloatArray) -> FloatArray:
     return values
 
 
+def statistic(
+    function: Callable[..., Any], *needs: str, weighted: bool = True, **options: Any
+) -> Form:
+    """The form of a statistic of these arrays."""
+    return Form(
+        needs=needs, function=function, reduce="statistic", weighted=weighted, options=options
+    )
+
+
 def stated(array: str, part: str = "estimate") -> Form:
     """The form of a measure whose estimate an array holds, or one for each of its items."""
 
@@ -277,4 +290,4 @@ def stated(array: str, part: str = "estimate") -> Form:
             return [getattr(item, part) for item in found]
         return getattr(found, part)
 
-    return Form(needs=(array,), function=read, reduce="statistic", weighted=False)
+    return statistic(read, array, weighted=False)

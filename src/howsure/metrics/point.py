@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from howsure.metrics.metric import (
     Question,
     Topic,
     itself,
+    statistic,
 )
 from howsure.metrics.sums import Sums, of_rows, root_mean
 from howsure.predictions import Intervals, Quantiles
@@ -195,41 +197,32 @@ def _absolute_error(view: View, _: float) -> FloatArray:
     return np.asarray(np.abs(view.evalset.y - view.get("point")))
 
 
+_entry = partial(
+    Metric,
+    question=Question.POINT,
+    direction=Direction.LOWER,
+    units="y",
+    laws=BY_UNIT,
+    bounds=POSITIVE,
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="mae",
         title="Mean absolute error",
-        question=Question.POINT,
         meaning="Average distance of the point forecast from y.",
         formula="mean |y − ŷ|",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("absolute_error",), function=itself),),
-        laws=BY_UNIT,
         standard_normal=0.7979,
-        bounds=POSITIVE,
     ),
-    Metric(
+    _entry(
         name="rmse",
         title="Root mean squared error",
         synonyms=("root mean square error", "RMS error", "RMSD"),
-        question=Question.POINT,
         meaning="Root of the mean squared error of the point forecast; large errors count more.",
         formula="√mean (y − ŷ)²",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(
-            Form(
-                needs=("y", "point"),
-                function=root_mean_squared_error,
-                reduce="statistic",
-            ),
-        ),
-        laws=BY_UNIT,
+        forms=(statistic(root_mean_squared_error, "y", "point"),),
         standard_normal=1.0,
-        bounds=POSITIVE,
     ),
     Metric(
         name="bias",
@@ -238,7 +231,6 @@ _ENTRIES = (
         question=Question.POINT,
         meaning="Average of forecast minus y: above 0 where forecasts are too high.",
         formula="mean (ŷ − y)",
-        source="definition",
         direction=Direction.TARGET,
         units="y",
         forms=(Form(needs=("y", "point"), function=error),),
@@ -254,11 +246,8 @@ _ENTRIES = (
         question=Question.POINT,
         meaning="Share of the variance of y that the point forecast explains.",
         formula="1 − Σ(y − ŷ)²/Σ(y − ȳ)²",
-        source="definition",
         direction=Direction.HIGHER,
-        units="1",
-        forms=(Form(needs=("y", "point"), function=r_squared, reduce="statistic"),),
-        laws=Laws(),
+        forms=(statistic(r_squared, "y", "point"),),
         standard_normal=0.0,
         bounds=(-math.inf, 1.0),
     ),

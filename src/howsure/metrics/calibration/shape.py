@@ -39,7 +39,7 @@ from howsure.metrics.calibration.responses import (
     width_rank,
     width_response,
 )
-from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself, stated
+from howsure.metrics.metric import Laws, Metric, Question, Topic, itself, stated, statistic
 from howsure.metrics.sums import Sums
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
@@ -273,69 +273,52 @@ def _beside_claims(found: Estimate, null: float, spread: float, n: float) -> Est
 
 _PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
 
+_entry = partial(
+    Metric,
+    question=Question.CALIBRATION,
+    source=_PIT,
+    direction=Direction.TARGET,
+    merges="histogram",
+    standard_normal=0.0,
+    target=0.0,
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="pit_bias",
         title="Bias by the PIT",
-        question=Question.CALIBRATION,
         meaning="Shift of y against its prediction; above 0 where predictions are too low.",
         formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
-        source=_PIT,
-        direction=Direction.TARGET,
         units="sd",
         forms=(stated("components", "bias"),),
-        merges="histogram",
         laws=Laws(reflection="negates"),
-        standard_normal=0.0,
-        target=0.0,
     ),
-    Metric(
+    _entry(
         name="pit_spread",
         title="Spread by the PIT",
-        question=Question.CALIBRATION,
         meaning=(
             "Size of the errors as a multiple of the stated one, for any predictive distribution."
         ),
         formula="k with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="1",
         forms=(stated("components", "spread"),),
-        merges="histogram",
-        laws=Laws(),
         standard_normal=1.0,
         target=1.0,
         bounds=(0.0, math.inf),
     ),
-    Metric(
+    _entry(
         name="pit_skew",
         title="Skew by the PIT",
-        question=Question.CALIBRATION,
         meaning="How far unstated skew moves a stated probability; above 0 for a long upper tail.",
         formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="1",
         forms=(stated("components", "skew"),),
-        merges="histogram",
         laws=Laws(reflection="negates"),
-        standard_normal=0.0,
-        target=0.0,
     ),
-    Metric(
+    _entry(
         name="pit_tails",
         title="Tails by the PIT",
-        question=Question.CALIBRATION,
         meaning="How far unstated tails move a stated probability; above 0 for heavier ones.",
         formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="1",
         forms=(stated("components", "tails"),),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
     ),
     Metric(
         name="width_response",
@@ -345,37 +328,26 @@ _ENTRIES = (
             "Errors over their stated size: ratio of rows with large to rows with small widths."
         ),
         formula="k(+1)/k(−1), k from φ_2 (or misses) on the width's standardised rank",
-        source="definition",
         direction=Direction.TARGET,
-        units="1",
-        forms=(
-            Form(needs=("width_response",), function=itself, reduce="statistic", weighted=False),
-        ),
+        forms=(statistic(itself, "width_response", weighted=False),),
         merges="rows",
         per_coverage=True,
-        laws=Laws(),
         standard_normal=math.nan,
         notion=Notion.LOCAL,
         target=1.0,
         bounds=(0.0, math.inf),
     ),
-    Metric(
+    _entry(
         name="miss_imbalance",
         title="Misses above minus misses below",
-        question=Question.CALIBRATION,
         meaning="Share of rows above their interval minus share below; 0 for balanced intervals.",
         formula="mean 1{y > u} − mean 1{y < l}",
         source="definition",
-        direction=Direction.TARGET,
-        units="1",
-        forms=(
-            Form(needs=("miss_imbalance",), function=itself, reduce="statistic", weighted=False),
-        ),
+        forms=(statistic(itself, "miss_imbalance", weighted=False),),
         per_coverage=True,
         laws=Laws(reflection="negates"),
-        standard_normal=0.0,
-        target=0.0,
         bounds=(-1.0, 1.0),
+        merges="sums",
     ),
 )
 

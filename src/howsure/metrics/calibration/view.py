@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from howsure.metrics.metric import (
     Metric,
     Question,
     Topic,
+    statistic,
 )
 from howsure.metrics.pit import pit_histogram, randomised_counts, randomised_pit
 from howsure.predictions import (
@@ -149,8 +151,18 @@ def _pit_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
+_entry = partial(
+    Metric,
+    question=Question.CALIBRATION,
+    direction=Direction.LOWER,
+    merges="histogram",
+    standard_normal=0.0,
+    target=0.0,
+    bounds=POSITIVE,
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="calibration_error",
         title="Regression calibration error",
         synonyms=(
@@ -162,12 +174,9 @@ _ENTRIES = (
             "regression ECE",
             "quantile calibration error",
         ),
-        question=Question.CALIBRATION,
         meaning="Distance of observed frequencies from stated probabilities, over levels.",
         formula="Σ_j w_j |p_j − q_j|^a",
         source="Kuleshov, Fenner and Ermon 2018",
-        direction=Direction.LOWER,
-        units="1",
         forms=(
             Form(
                 needs=("cdf",),
@@ -182,22 +191,15 @@ _ENTRIES = (
                 note="at the given levels",
             ),
         ),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
         bounds=SHARE,
     ),
-    Metric(
+    _entry(
         name="miscalibration_area",
         title="Miscalibration area",
         synonyms=("MA", "miscal area", "calibration area"),
-        question=Question.CALIBRATION,
         meaning="Area between the calibration curve and the diagonal, exact.",
         formula="∫ |q(p) − p| dp",
         source="Tran et al. 2020",
-        direction=Direction.LOWER,
-        units="1",
         forms=(
             Form(
                 needs=("cdf",),
@@ -207,21 +209,13 @@ _ENTRIES = (
                 options={"version": "quantile"},
             ),
         ),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
-        bounds=POSITIVE,
     ),
-    Metric(
+    _entry(
         name="centred_miscalibration_area",
         title="Miscalibration area of central intervals",
-        question=Question.CALIBRATION,
         meaning="Area between empirical and nominal coverage of central intervals, exact.",
         formula="∫ |c(p) − p| dp over central coverages p",
         source="Tran et al. 2020",
-        direction=Direction.LOWER,
-        units="1",
         forms=(
             Form(
                 needs=("cdf",),
@@ -231,11 +225,6 @@ _ENTRIES = (
                 options={"version": "interval"},
             ),
         ),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
-        bounds=POSITIVE,
     ),
     Metric(
         name="pit_uniformity",
@@ -247,9 +236,7 @@ _ENTRIES = (
         source="Säilynoja, Bürkner and Vehtari 2022",
         direction=Direction.NONE,
         units="p-value",
-        forms=(
-            Form(needs=("pit_counts",), function=_uniformity, reduce="statistic", weighted=False),
-        ),
+        forms=(statistic(_uniformity, "pit_counts", weighted=False),),
         merges="histogram",
         laws=Laws(
             reflection="varies",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,11 +24,10 @@ from howsure.metrics.characteristic.trace import axes_needed
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
-    Form,
-    Laws,
     Metric,
     Question,
     Topic,
+    statistic,
 )
 from howsure.metrics.miss_range import MISS_RANGE, MissRange
 from howsure.predictions import Intervals
@@ -281,33 +281,35 @@ def operating_points(evaluation: Evaluation) -> list[Table]:
     return [Table(name="characteristic_points", columns=columns, model=model, notes=notes)]
 
 
+_entry = partial(
+    Metric, question=Question.TRADE, source="Navrátil et al. 2021, section 2.2", notion=Notion.LOCAL
+)
+
+
 def _partial_gain(*, reading: Reading, **words: Any) -> Metric:
     """A gain over the miss rates of `View.miss_range`, by one reading of a partial area."""
-    return Metric(
+    return _entry(
         **words,
-        question=Question.TRADE,
-        source="Navrátil et al. 2021, section 2.2",
         direction=Direction.HIGHER,
         units="%",
         forms=(
-            Form(
-                needs=("areas", "recentred_rows", "miss_range"),
-                function=partial_gain_statistic,
-                reduce="statistic",
+            statistic(
+                partial_gain_statistic,
+                "areas",
+                "recentred_rows",
+                "miss_range",
                 weighted=False,
-                options={"reading": reading},
+                reading=reading,
             ),
         ),
         merges="rows",
-        laws=Laws(),
         standard_normal=0.0,
-        notion=Notion.LOCAL,
         bounds=(-math.inf, 100.0),
     )
 
 
 _ENTRIES = (
-    Metric(
+    _entry(
         name="auucc",
         title="Area under the characteristics curve (AUUCC)",
         synonyms=(
@@ -316,46 +318,25 @@ _ENTRIES = (
             "uncertainty characteristics curve",
             "area under the uncertainty characteristics curve",
         ),
-        question=Question.TRADE,
         meaning="Mean half-width needed, averaged over all miss rates; the exact step area.",
         formula="mean z · mean k, with k the scale that captures a row",
-        source="Navrátil et al. 2021, section 2.2",
         direction=Direction.LOWER,
         units="y",
-        forms=(
-            Form(
-                needs=("areas", "recentred_rows"),
-                function=area_statistic,
-                reduce="statistic",
-                weighted=False,
-            ),
-        ),
+        forms=(statistic(area_statistic, "areas", "recentred_rows", weighted=False),),
         laws=BY_UNIT,
         standard_normal=0.7979,
-        notion=Notion.LOCAL,
         bounds=POSITIVE,
     ),
-    Metric(
+    _entry(
         name="characteristic_gain",
         title="Gain over a constant band",
         synonyms=("AUUCC gain", "UCC gain"),
-        question=Question.TRADE,
         meaning="AUUCC against that of a constant band with the mean distances below and above.",
         formula="100 (A_const − AUUCC)/A_const; A_const is the MAE where bands are symmetric",
-        source="Navrátil et al. 2021, section 2.2",
         direction=Direction.HIGHER,
         units="%",
-        forms=(
-            Form(
-                needs=("areas", "recentred_rows"),
-                function=gain_statistic,
-                reduce="statistic",
-                weighted=False,
-            ),
-        ),
-        laws=Laws(),
+        forms=(statistic(gain_statistic, "areas", "recentred_rows", weighted=False),),
         standard_normal=0.0,
-        notion=Notion.LOCAL,
         bounds=(-math.inf, 100.0),
     ),
     _partial_gain(
