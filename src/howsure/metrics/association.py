@@ -547,6 +547,7 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
+        by_size=True,
         bounds=SHARE,
     ),
 )

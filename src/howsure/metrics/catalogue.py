@@ -185,6 +185,13 @@ def from_sums() -> Mapping[str, Sums]:
     )
 
 
+@cache
+def key_measures() -> tuple[str, ...]:
+    """The measures that a report tells first, in the order in which they are looked for."""
+    places = {name: entry.key_number for name, entry in catalogue().items() if entry.key_number}
+    return tuple(sorted(places, key=places.__getitem__))
+
+
 def topics(beside: Beside = "") -> tuple[Topic, ...]:
     """The topics that need this much beside y and predictions."""
     return tuple(t for t in every_topic() if t.entries[0].beside == beside)

@@ -585,6 +585,7 @@ _ENTRIES = (
         target="coverage",
         every_level=True,
         expected="covered",
+        key_number=1,
     ),
     _share(
         name="misses_below",
@@ -597,6 +598,7 @@ _ENTRIES = (
         standard_normal=0.05,
         target="half miss",
         expected="below",
+        key_number=15,
     ),
     _share(
         name="misses_above",
@@ -609,6 +611,7 @@ _ENTRIES = (
         standard_normal=0.05,
         target="half miss",
         expected="above",
+        key_number=16,
     ),
     _share(
         name="miss_rate",
@@ -682,6 +685,7 @@ _ENTRIES = (
         formula="mean (u − l)",
         forms=(Form(needs=("lower", "upper"), function=width),),
         standard_normal=3.2897,
+        key_number=2,
     ),
     _of_width(
         name="median_width",
@@ -709,6 +713,7 @@ _ENTRIES = (
         source="interval literature: NMPIL",
         units="1",
         forms=(statistic(normalised_width, "y", "lower", "upper", by="range"),),
+        by_size=True,
         laws=Laws(),
         standard_normal=math.nan,
     ),
@@ -719,7 +724,7 @@ _ENTRIES = (
         meaning="Mean width over the standard deviation of y.",
         formula="mean (u − l) / sd(y)",
         units="1",
-        forms=(statistic(normalised_width, "y", "lower", "upper", by="sd"),),
+        forms=(statistic(normalised_width, "y", "lower", "upper", by="sd", squares=True),),
         laws=Laws(),
         standard_normal=3.2897,
     ),
@@ -755,6 +760,7 @@ _ENTRIES = (
         forms=(Form(needs=("set_sizes",), function=itself),),
         standard_normal=math.nan,
         bounds=POSITIVE,
+        key_number=3,
     ),
     Metric(
         name="empty_sets",

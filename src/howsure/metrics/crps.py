@@ -228,6 +228,7 @@ _ENTRIES = (
         ),
         standard_normal=0.5642,
         bounds=POSITIVE,
+        key_number=5,
     ),
     _entry(
         name="crps_fair",

@@ -485,7 +485,7 @@ _ENTRIES = (
         formula="mean ((y − μ)/sd)²; of m samples Σ(y − μ)²/Σ(1 + 1/m)sd²",
         source="Pernot 2024; of samples Fortin et al. 2014",
         forms=(
-            statistic(variance_ratio, "y", "mean", "ensemble_sd"),
+            statistic(variance_ratio, "y", "mean", "ensemble_sd", squares=True),
             Form(needs=("y", "mean", "positive_sd"), function=squared_z, squares=True),
         ),
         standard_normal=1.0,
@@ -498,7 +498,7 @@ _ENTRIES = (
         meaning="Root mean variance against root mean squared error: above 0 the sd is too large.",
         formula="(RMV − RMSE)/RMV; of m samples with (1 + 1/m)sd² for the variance",
         source="Pernot 2024",
-        forms=(statistic(relative_calibration_error, "y", "mean", "error_sd"),),
+        forms=(statistic(relative_calibration_error, "y", "mean", "error_sd", squares=True),),
         standard_normal=0.0,
         target=0.0,
         bounds=(-math.inf, 1.0),

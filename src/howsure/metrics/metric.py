@@ -60,7 +60,7 @@ class Form:
     note : str
         What the reader must know of this form.
     squares : bool
-        Whether the row scores of a mean are squared errors: see `howsure.stats.estimate.heavy`.
+        Whether a mean of squared errors is what it rests on: see `howsure.stats.estimate.heavy`.
     """
 
     needs: tuple[str, ...]
@@ -149,6 +149,11 @@ class Metric:
         Which of a prediction's claims, see `Prediction.claimed_misses`, the value is to meet.
     supposes : str
         Name of an array without which the target does not hold; the reason is then told.
+    by_size : bool
+        Whether the value changes with the number of rows in no way known.
+    key_number : int
+        Its place among the key numbers of a report, where the first that there are have room; 0
+        where it is none.
     """
 
     name: str
@@ -174,6 +179,8 @@ class Metric:
     slow: bool = False
     expected: Literal["", "covered", "missed", "below", "above"] = ""
     supposes: str = ""
+    by_size: bool = False
+    key_number: int = 0
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -274,11 +281,20 @@ def itself(values: FloatArray) -> FloatArray:
 
 
 def statistic(
-    function: Callable[..., Any], *needs: str, weighted: bool = True, **options: Any
+    function: Callable[..., Any],
+    *needs: str,
+    weighted: bool = True,
+    squares: bool = False,
+    **options: Any,
 ) -> Form:
     """The form of a statistic of these arrays."""
     return Form(
-        needs=needs, function=function, reduce="statistic", weighted=weighted, options=options
+        needs=needs,
+        function=function,
+        reduce="statistic",
+        weighted=weighted,
+        squares=squares,
+        options=options,
     )
 
 

@@ -214,6 +214,7 @@ _ENTRIES = (
         formula="mean |y − ŷ|",
         forms=(Form(needs=("absolute_error",), function=itself),),
         standard_normal=0.7979,
+        key_number=6,
     ),
     _entry(
         name="rmse",
@@ -221,8 +222,9 @@ _ENTRIES = (
         synonyms=("root mean square error", "RMS error", "RMSD"),
         meaning="Root of the mean squared error of the point forecast; large errors count more.",
         formula="√mean (y − ŷ)²",
-        forms=(statistic(root_mean_squared_error, "y", "point"),),
+        forms=(statistic(root_mean_squared_error, "y", "point", squares=True),),
         standard_normal=1.0,
+        key_number=7,
     ),
     Metric(
         name="bias",
@@ -247,9 +249,10 @@ _ENTRIES = (
         meaning="Share of the variance of y that the point forecast explains.",
         formula="1 − Σ(y − ŷ)²/Σ(y − ȳ)²",
         direction=Direction.HIGHER,
-        forms=(statistic(r_squared, "y", "point"),),
+        forms=(statistic(r_squared, "y", "point", squares=True),),
         standard_normal=0.0,
         bounds=(-math.inf, 1.0),
+        key_number=17,
     ),
 )
 

@@ -421,6 +421,7 @@ _ENTRIES = (
         standard_normal=4.1254,
         calibration=True,
         per_coverage=True,
+        key_number=4,
     ),
     _entry(
         name="weighted_interval_score",
@@ -436,6 +437,7 @@ _ENTRIES = (
             ),
         ),
         standard_normal=math.nan,
+        key_number=13,
     ),
     _entry(
         name="pinball",
@@ -446,6 +448,7 @@ _ENTRIES = (
         source="Koenker and Bassett 1978",
         forms=(Form(needs=("y", "quantiles", "levels"), function=mean_pinball),),
         standard_normal=math.nan,
+        key_number=12,
     ),
     Metric(
         name="log_score",
@@ -469,6 +472,7 @@ _ENTRIES = (
         forms=(Form(needs=("log_density",), function=_negative),),
         laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
         standard_normal=1.4189,
+        key_number=14,
     ),
     Metric(
         name="impossible_share",

@@ -51,8 +51,6 @@ from howsure.streaming.totals import CLAIMED, PIT_CELLS, ClusterSums, Key, Total
 from howsure.verdict.nulls import with_nulls
 
 _SIDES = ("below", "above", "missed")
-_BY_PIT = ("calibration_error", "miscalibration_area", "centred_miscalibration_area")
-_COMPONENTS = ("pit_bias", "pit_spread", "pit_skew", "pit_tails")
 
 
 @dataclass(frozen=True)
@@ -288,7 +286,7 @@ class Whole:
         form = answering(view, metric, key.coverage)
         found = self._claimed(metric, key.coverage, noted(found, form))
         tail = None
-        if form.squares or key.metric in _SQUARES:
+        if form.squares:
             tail = tail_of(view, form, key.coverage)
         bundles = None
         if self.units is not None and self.units[1] == "rows":
@@ -327,16 +325,13 @@ class Whole:
         weights = Weights(counts[kept] * (self.n / self.totals.mass))
         rows = EvalSet(y=pit, weights=weights, model=self.totals.model)
         given: dict[str, Any] = {"cdf": pit, "cdf_left": pit, "left": None}
-        names = list(_BY_PIT)
         law = self.sample.view.held(Distribution)
         if law is not None and isinstance(law.law, NormalLaw):
             place = by_normal_scores(np.stack([pit, pit]))
             given["components"] = pit_components(
                 lambda b, k: place(b, k)[0], legendre, weights=weights
             )
-            names += _COMPONENTS
-        if not self._importance and self.sample.evalset.cluster is None:
-            names.append("pit_uniformity")
+        names = _by_histogram(tests=not self._importance and self.sample.evalset.cluster is None)
         return evaluate(
             rows, metrics=names, confidence=self.confidence, seed=self.seed, given=given
         )
@@ -393,7 +388,7 @@ class Whole:
         held = self.sample.evalset
         if held.units is None:
             return {}
-        names = {r.metric for r in self.sample.records} & {*_BY_PIT, *_COMPONENTS}
+        names = {r.metric for r in self.sample.records} & {*_by_histogram(tests=False)}
         plain = evaluate(
             replace(held, cluster=None, chronology=None), metrics=sorted(names), seed=self.seed
         )
@@ -534,11 +529,6 @@ class Whole:
 _ROUNDING = 1e-20
 """Variance of shares that are equal but for rounding."""
 
-_SQUARES = frozenset(
-    {"mean_squared_z", "relative_calibration_error", "relative_width", "rmse", "r_squared"}
-)
-"""Statistics that rest on means of squared errors."""
-
 
 def _key(key: Key) -> tuple[str, str]:
     return key.metric, str(float(key.coverage))
@@ -546,6 +536,15 @@ def _key(key: Key) -> tuple[str, str]:
 
 def _name(record: Record) -> tuple[str, str]:
     return record.metric, str(float(record.coverage))
+
+
+def _by_histogram(*, tests: bool) -> list[str]:
+    """The measures that the histogram of the PIT tells, with tests or without."""
+    return [
+        name
+        for name, entry in catalogue().items()
+        if entry.merges == "histogram" and (tests or entry.units != "p-value")
+    ]
 
 
 def _is_share(name: str) -> bool:

@@ -292,6 +292,7 @@ _ENTRIES = (
         units="sd",
         forms=(stated("components", "bias"),),
         laws=Laws(reflection="negates"),
+        key_number=8,
     ),
     _entry(
         name="pit_spread",
@@ -304,6 +305,7 @@ _ENTRIES = (
         standard_normal=1.0,
         target=1.0,
         bounds=(0.0, math.inf),
+        key_number=9,
     ),
     _entry(
         name="pit_skew",

@@ -346,6 +346,7 @@ _ENTRIES = (
         meaning="Gain by the area under the curve at miss rates up to 20 %, or in `miss_range`.",
         formula="100 (A_const − A)/A_const, areas under the curve where a ≤ ρ ≤ b",
         reading="under",
+        key_number=10,
     ),
     _partial_gain(
         name="characteristic_left_gain",

@@ -288,6 +288,7 @@ _ENTRIES = (
         forms=(stated("worst_region"),),
         target="coverage",
         bounds=SHARE,
+        key_number=11,
     ),
     _entry(
         name="worst_slab",
