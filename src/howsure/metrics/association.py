@@ -23,6 +23,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
+    BINNED,
     SHARE,
     Form,
     Metric,
@@ -490,6 +491,10 @@ def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
+ORDER_ALONE = (
+    "It sees the order of uncertainties alone: doubling all of them changes nothing, so it says "
+    "nothing of coverage."
+)
 _entry = partial(
     Metric,
     question=Question.ASSOCIATION,
@@ -516,6 +521,7 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
+        beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
     _entry(
         name="spearman",
@@ -532,6 +538,7 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
+        beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
     _entry(
         name="binned_r2",
@@ -549,6 +556,7 @@ _ENTRIES = (
         ),
         by_size=True,
         bounds=SHARE,
+        beware=f"{BINNED} A line with a wrong slope has an R² of 1, too.",
     ),
 )
 

@@ -586,6 +586,11 @@ _ENTRIES = (
         every_level=True,
         expected="covered",
         key_number=1,
+        beware=(
+            "An average over all rows: groups may miss it on either side. Infinitely wide "
+            "intervals cover all, so read it with a width. With 100 rows it is known to about 6 "
+            "points."
+        ),
     ),
     _share(
         name="misses_below",
@@ -599,6 +604,7 @@ _ENTRIES = (
         target="half miss",
         expected="below",
         key_number=15,
+        beware="A share of half the miss rate is best only where intervals are central.",
     ),
     _share(
         name="misses_above",
@@ -612,6 +618,7 @@ _ENTRIES = (
         target="half miss",
         expected="above",
         key_number=16,
+        beware="A share of half the miss rate is best only where intervals are central.",
     ),
     _share(
         name="miss_rate",
@@ -624,6 +631,7 @@ _ENTRIES = (
         standard_normal=0.1,
         target="miss",
         expected="missed",
+        beware="As empirical coverage: an average that hides groups, and knows no width.",
     ),
     _of_width(
         name="deficit",
@@ -635,6 +643,7 @@ _ENTRIES = (
         source=_NAVRATIL,
         forms=(Form(needs=("y", "lower", "upper"), function=deficit),),
         standard_normal=0.0418,
+        beware="It is 0 for intervals wide enough; read it beside the excess or a width.",
     ),
     Metric(
         name="groups_differ",
@@ -652,6 +661,10 @@ _ENTRIES = (
         notion=Notion.GROUP,
         per_coverage=True,
         bounds=SHARE,
+        beware=(
+            "A p-value is no size: with many rows a difference without consequence is "
+            "significant. Groups must be chosen before y is seen."
+        ),
     ),
     Metric(
         name="worst_group_shortfall",
@@ -667,6 +680,7 @@ _ENTRIES = (
         notion=Notion.GROUP,
         per_coverage=True,
         target=0.0,
+        beware="The worst of many groups looks bad by chance: see its reference.",
     ),
     _of_width(
         name="mean_width",
@@ -686,6 +700,7 @@ _ENTRIES = (
         forms=(Form(needs=("lower", "upper"), function=width),),
         standard_normal=3.2897,
         key_number=2,
+        beware="Narrow intervals that miss look best. Compare widths at equal coverage only.",
     ),
     _of_width(
         name="median_width",
@@ -696,6 +711,7 @@ _ENTRIES = (
         forms=(statistic(median_width, "lower", "upper"),),
         merges="rows",
         standard_normal=3.2897,
+        beware="It does not see how wide the wider half is. Compare at equal coverage.",
     ),
     _of_width(
         name="normalised_width",
@@ -716,6 +732,7 @@ _ENTRIES = (
         by_size=True,
         laws=Laws(),
         standard_normal=math.nan,
+        beware="The range of y rests on two rows, and grows with the number of rows.",
     ),
     _of_width(
         name="relative_width",
@@ -727,6 +744,7 @@ _ENTRIES = (
         forms=(statistic(normalised_width, "y", "lower", "upper", by="sd", squares=True),),
         laws=Laws(),
         standard_normal=3.2897,
+        beware="It compares with the spread of y, so it varies with the rows chosen.",
     ),
     _of_width(
         name="bandwidth",
@@ -737,6 +755,7 @@ _ENTRIES = (
         source=f"{_NAVRATIL}, equation 2",
         forms=(Form(needs=("lower", "upper"), function=bandwidth),),
         standard_normal=1.6449,
+        beware="Narrow bands that miss look best. Read it beside the miss rate.",
     ),
     _of_width(
         name="excess",
@@ -747,6 +766,7 @@ _ENTRIES = (
         source=_NAVRATIL,
         forms=(Form(needs=("y", "lower", "upper"), function=excess),),
         standard_normal=0.8888,
+        beware="It is least where intervals are narrow and miss. Read it beside the deficit.",
     ),
     Metric(
         name="set_size",
@@ -761,6 +781,7 @@ _ENTRIES = (
         standard_normal=math.nan,
         bounds=POSITIVE,
         key_number=3,
+        beware="Small sets that miss look best. Compare at equal coverage.",
     ),
     Metric(
         name="empty_sets",
@@ -773,6 +794,7 @@ _ENTRIES = (
         forms=(Form(needs=("set_sizes",), function=_empty, reduce="share"),),
         standard_normal=math.nan,
         bounds=SHARE,
+        beware="Empty sets may be right where coverage asked is below the accuracy.",
     ),
 )
 

@@ -229,6 +229,10 @@ _ENTRIES = (
         standard_normal=0.5642,
         bounds=POSITIVE,
         key_number=5,
+        beware=(
+            "From quantiles it stops at the outermost levels; from samples it favours narrow "
+            "ensembles. Large errors of the mean hide faults of the spread."
+        ),
     ),
     _entry(
         name="crps_fair",
@@ -239,6 +243,7 @@ _ENTRIES = (
         source="Ferro 2014",
         forms=(Form(needs=("y", "samples"), function=crps_samples, options={"fair": True}),),
         standard_normal=math.nan,
+        beware="It judges the distribution behind the samples, not the ensemble that is served.",
     ),
 )
 

@@ -20,6 +20,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
+    BINNED,
     BY_UNIT,
     POSITIVE,
     Form,
@@ -470,6 +471,7 @@ _ENTRIES = (
         laws=BY_UNIT,
         standard_normal=1.0,
         bounds=POSITIVE,
+        beware="A model that claims no doubt is sharpest. Read it beside a calibration.",
     ),
     _entry(
         name="mean_squared_z",
@@ -491,6 +493,10 @@ _ENTRIES = (
         standard_normal=1.0,
         target=1.0,
         bounds=POSITIVE,
+        beware=(
+            "One tiny sd with an ordinary error decides it. Where z is heavy-tailed, the "
+            "interval is withheld. Over- and under-confident rows cancel."
+        ),
     ),
     _entry(
         name="relative_calibration_error",
@@ -502,6 +508,7 @@ _ENTRIES = (
         standard_normal=0.0,
         target=0.0,
         bounds=(-math.inf, 1.0),
+        beware="Rows with large variances decide it; others may be wrong.",
     ),
     _entry(
         name="ence",
@@ -517,6 +524,7 @@ _ENTRIES = (
         target=0.0,
         bounds=POSITIVE,
         supposes="stated_sd",
+        beware=BINNED,
     ),
 )
 

@@ -278,6 +278,10 @@ _entry = partial(
     notion=Notion.LOCAL,
     target=0.0,
     bounds=SHARE,
+    beware=(
+        "The change point is sought where the change is clearest, so compare it with what "
+        "stationary rows show, not with 0."
+    ),
 )
 
 _ENTRIES = (

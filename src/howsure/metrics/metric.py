@@ -117,8 +117,8 @@ class Metric:
         and by the title and what the title has in brackets.
     question : Question
         What it helps to answer.
-    meaning, formula, source : str
-        What it says, its formula, and where it comes from.
+    meaning, formula, source, beware : str
+        What it says, its formula, where it comes from, and how it can mislead.
     direction, units, notion
         As in `Record`. Units are ``y``, ``nats``, ``%`` or ``1``.
     target : float or {"coverage", "miss", "half miss"}
@@ -179,6 +179,7 @@ class Metric:
     slow: bool = False
     expected: Literal["", "covered", "missed", "below", "above"] = ""
     supposes: str = ""
+    beware: str = ""
     by_size: bool = False
     key_number: int = 0
 
@@ -267,6 +268,8 @@ class Topic:
 
 BY_UNIT = Laws(scale=1.0)
 """Laws of a measure in the units of y."""
+BINNED = "It depends on the number of bins, and is above 0 for a perfect model: read its reference."
+"""What to beware of in a measure of bins."""
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
 RANGED = 0.01

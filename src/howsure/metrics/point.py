@@ -197,6 +197,7 @@ def _absolute_error(view: View, _: float) -> FloatArray:
     return np.asarray(np.abs(view.evalset.y - view.get("point")))
 
 
+_POINT_ALONE = "It says nothing of the uncertainty."
 _entry = partial(
     Metric,
     question=Question.POINT,
@@ -215,6 +216,7 @@ _ENTRIES = (
         forms=(Form(needs=("absolute_error",), function=itself),),
         standard_normal=0.7979,
         key_number=6,
+        beware=f"{_POINT_ALONE} It is least for a median, not for a mean.",
     ),
     _entry(
         name="rmse",
@@ -225,6 +227,7 @@ _ENTRIES = (
         forms=(statistic(root_mean_squared_error, "y", "point", squares=True),),
         standard_normal=1.0,
         key_number=7,
+        beware=f"{_POINT_ALONE} A few large errors decide it.",
     ),
     Metric(
         name="bias",
@@ -240,6 +243,7 @@ _ENTRIES = (
         standard_normal=0.0,
         target=0.0,
         supposes="mean_point",
+        beware="Too high here and too low there cancel. Judge groups as well.",
     ),
     Metric(
         name="r_squared",
@@ -253,6 +257,7 @@ _ENTRIES = (
         standard_normal=0.0,
         bounds=(-math.inf, 1.0),
         key_number=17,
+        beware=f"{_POINT_ALONE} It rises with the spread of y in the rows chosen.",
     ),
 )
 

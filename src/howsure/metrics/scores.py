@@ -422,6 +422,10 @@ _ENTRIES = (
         calibration=True,
         per_coverage=True,
         key_number=4,
+        beware=(
+            "It is proper for central intervals of one coverage. Scores at different coverages, "
+            "or of different tables, cannot be compared."
+        ),
     ),
     _entry(
         name="weighted_interval_score",
@@ -438,6 +442,7 @@ _ENTRIES = (
         ),
         standard_normal=math.nan,
         key_number=13,
+        beware="It depends on the coverages chosen: compare models at the same ones.",
     ),
     _entry(
         name="pinball",
@@ -449,6 +454,7 @@ _ENTRIES = (
         forms=(Form(needs=("y", "quantiles", "levels"), function=mean_pinball),),
         standard_normal=math.nan,
         key_number=12,
+        beware="It averages over the levels given: compare models at the same levels.",
     ),
     Metric(
         name="log_score",
@@ -473,6 +479,11 @@ _ENTRIES = (
         laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
         standard_normal=1.4189,
         key_number=14,
+        beware=(
+            "One outlier can decide it, and it is infinite where a density is 0. A unit of y "
+            "changes it by a constant. Densities cannot be compared with probabilities of "
+            "counts."
+        ),
     ),
     Metric(
         name="impossible_share",
@@ -486,6 +497,7 @@ _ENTRIES = (
         standard_normal=0.0,
         target=0.0,
         bounds=SHARE,
+        beware="It is 0 for any distribution with tails, however wrong these are.",
     ),
 )
 

@@ -22,6 +22,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import MOST_COPIES, check_multiplicities
+from howsure.metrics.association import ORDER_ALONE
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
@@ -471,6 +472,7 @@ _entry = partial(
     bounds=POSITIVE,
     merges="rows",
     notion=Notion.LOCAL,
+    beware=ORDER_ALONE,
 )
 
 
@@ -530,6 +532,7 @@ _ENTRIES = (
         source="Geifman, Uziel and El-Yaniv 2019",
         forms=(statistic(Acceptance.aurc, "acceptance", weighted=False),),
         standard_normal=0.7979,
+        beware=f"{ORDER_ALONE} It falls with the error itself: a better forecast has a lower AURC.",
     ),
     _entry(
         name="excess_aurc",
@@ -540,6 +543,7 @@ _ENTRIES = (
         source="Geifman, Uziel and El-Yaniv 2019",
         forms=(statistic(Acceptance.excess_aurc, "acceptance", "oracle", weighted=False),),
         standard_normal=math.nan,
+        beware=f"{ORDER_ALONE} A perfect model stays above 0, as it cannot know its errors.",
     ),
     *(_most_certain(share) for share in (50, 80, 90, 95)),
 )

@@ -365,6 +365,9 @@ def _size_curve(cells: CellTable, units: str, model: str) -> Curve:
     )
 
 
+_STRATA = "It sees coverage that depends on the size of sets, and nothing else."
+_MAXIMUM = "A largest violation is above 0 by chance: compare it with the value of a perfect model."
+_RANK = "It conditions on the true label, which no method knows: it describes, and is no test."
 _entry = partial(
     Metric,
     question=Question.ADAPTIVITY,
@@ -387,6 +390,7 @@ _ENTRIES = (
         synonyms=("transformation-based coverage violation", "coverage violation by ease"),
         source="Jang and Lee 2025, equation 3",
         forms=(stated("t_cv"),),
+        beware=f"{_MAXIMUM} It sees ease alone.",
     ),
     _entry(
         name="t_ss",
@@ -398,6 +402,7 @@ _ENTRIES = (
         forms=(stated("t_ss"),),
         target=1.0,
         bounds=(-1.0, 1.0),
+        beware="Constant widths have none. Random sizes reach some value by chance.",
     ),
     _entry(
         name="satisfaction_rate",
@@ -408,6 +413,7 @@ _ENTRIES = (
         direction=Direction.HIGHER,
         forms=(stated("satisfaction_rate"),),
         target=1.0,
+        beware="Random sizes satisfy the property half of the time: 0.5 is nothing.",
     ),
     _entry(
         name="sscv",
@@ -418,6 +424,7 @@ _ENTRIES = (
         source="Angelopoulos et al. 2021",
         forms=(stated("sscv"),),
         beside="",
+        beware=f"{_STRATA} {_MAXIMUM}",
     ),
     _entry(
         name="escv",
@@ -427,6 +434,7 @@ _ENTRIES = (
         formula="max over sizes j ≥ 1 of |(1−α) − cov_j|",
         source="Huang et al. 2024; two-sided as in Jang and Lee 2025",
         forms=(stated("escv"),),
+        beware=f"{_STRATA} Rare sizes decide it.",
     ),
     _entry(
         name="rank_cv",
@@ -435,6 +443,7 @@ _ENTRIES = (
         formula="max over strata of rank of |(1−α) − cov_j|",
         direction=Direction.NONE,
         forms=(stated("rank_cv"),),
+        beware=_RANK,
     ),
     _entry(
         name="rank_ss",
@@ -444,6 +453,7 @@ _ENTRIES = (
         direction=Direction.NONE,
         forms=(stated("rank_ss"),),
         bounds=(-1.0, 1.0),
+        beware=_RANK,
     ),
     _entry(
         name="set_deficit",
@@ -455,6 +465,7 @@ _ENTRIES = (
         per_coverage=False,
         target=0.0,
         bounds=POSITIVE,
+        beware="It is 0 for sets of all labels; read it beside the excess.",
     ),
     _entry(
         name="set_excess",
@@ -466,6 +477,7 @@ _ENTRIES = (
         per_coverage=False,
         target=0.0,
         bounds=POSITIVE,
+        beware="It is 0 for empty sets; read it beside the deficit.",
     ),
 )
 

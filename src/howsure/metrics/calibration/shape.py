@@ -281,6 +281,9 @@ _entry = partial(
     merges="histogram",
     standard_normal=0.0,
     target=0.0,
+    beware=(
+        "Faults share the blame: look at all four of shift, spread, skew and tails before acting."
+    ),
 )
 
 _ENTRIES = (
@@ -338,6 +341,7 @@ _ENTRIES = (
         notion=Notion.LOCAL,
         target=1.0,
         bounds=(0.0, math.inf),
+        beware="It compares two halves; a fault in the middle of widths is not seen.",
     ),
     _entry(
         name="miss_imbalance",
@@ -350,6 +354,7 @@ _ENTRIES = (
         laws=Laws(reflection="negates"),
         bounds=(-1.0, 1.0),
         merges="sums",
+        beware="Balanced misses may be too many on both sides.",
     ),
 )
 

@@ -192,6 +192,10 @@ _ENTRIES = (
             ),
         ),
         bounds=SHARE,
+        beware=(
+            "It is above 0 by chance: read its reference. A model that ignores its inputs may be "
+            "perfectly calibrated."
+        ),
     ),
     _entry(
         name="miscalibration_area",
@@ -209,6 +213,10 @@ _ENTRIES = (
                 options={"version": "quantile"},
             ),
         ),
+        beware=(
+            "It is above 0 by chance: read its reference. Faults of opposite sign at other "
+            "levels do not cancel, those at other inputs do."
+        ),
     ),
     _entry(
         name="centred_miscalibration_area",
@@ -225,6 +233,7 @@ _ENTRIES = (
                 options={"version": "interval"},
             ),
         ),
+        beware="Bias and skew partly cancel in central intervals.",
     ),
     Metric(
         name="pit_uniformity",
@@ -246,6 +255,10 @@ _ENTRIES = (
             ),
         ),
         standard_normal=math.nan,
+        beware=(
+            "A p-value is no size: with many rows small departures are proven. Importance "
+            "weights are refused."
+        ),
     ),
 )
 

@@ -326,6 +326,10 @@ _ENTRIES = (
         laws=BY_UNIT,
         standard_normal=0.7979,
         bounds=POSITIVE,
+        beware=(
+            "Intervals are rescaled, so their own coverage is not judged. Areas of models with "
+            "different forecasts mix both."
+        ),
     ),
     _entry(
         name="characteristic_gain",
@@ -338,6 +342,10 @@ _ENTRIES = (
         forms=(statistic(gain_statistic, "areas", "recentred_rows", weighted=False),),
         standard_normal=0.0,
         bounds=(-math.inf, 100.0),
+        beware=(
+            "It is not a proper score: a correct model gains about 0 %, and a shrunken one more. "
+            "Read the gain of a perfect model beside it."
+        ),
     ),
     _partial_gain(
         name="characteristic_partial_gain",
@@ -347,6 +355,7 @@ _ENTRIES = (
         formula="100 (A_const − A)/A_const, areas under the curve where a ≤ ρ ≤ b",
         reading="under",
         key_number=10,
+        beware="The range of miss rates is part of the number: state it.",
     ),
     _partial_gain(
         name="characteristic_left_gain",
@@ -355,6 +364,7 @@ _ENTRIES = (
         meaning="Gain by the area left of the curve: the mean bandwidth saved at these miss rates.",
         formula="100 (A_const − A)/A_const, A = ∫ x dρ from ρ = a to b",
         reading="left",
+        beware="The range of miss rates is part of the number: state it.",
     ),
 )
 

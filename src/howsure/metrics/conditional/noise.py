@@ -138,6 +138,7 @@ TOPIC = Topic(
             notion=Notion.LOCAL,
             target=1.0,
             bounds=(0.0, math.inf),
+            beware="It is computed where all widths are equal, and only there.",
         ),
     ),
     arrays={"noise_given_inputs": _noise},

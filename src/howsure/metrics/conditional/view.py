@@ -261,6 +261,12 @@ def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
+_LOCAL = "Rows must be independent. At most 5,000 rows are looked at unless all are asked for."
+_ERT = (
+    "It is a lower bound: what the classifier cannot see of the inputs is missed. It is negative "
+    "where the classifier is worse than the nominal coverage itself, so a perfect model shows "
+    "about 0 or less, never surely 0."
+)
 _entry = partial(
     Metric,
     question=Question.CONDITIONAL,
@@ -289,6 +295,7 @@ _ENTRIES = (
         target="coverage",
         bounds=SHARE,
         key_number=11,
+        beware=f"Another half of the rows may find another region. {_LOCAL}",
     ),
     _entry(
         name="worst_slab",
@@ -303,6 +310,10 @@ _ENTRIES = (
         forms=(stated("worst_slab"),),
         target="coverage",
         bounds=SHARE,
+        beware=(
+            "Sought and judged on the same rows, a perfect model looks bad; here rows are split. "
+            f"{_LOCAL}"
+        ),
     ),
     _entry(
         name="ert_squared",
@@ -314,6 +325,7 @@ _ENTRIES = (
         formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered, 1−α as claimed",
         source="arXiv 2512.11779",
         forms=(stated("ert", "squared"),),
+        beware=f"{_ERT} {_LOCAL}",
     ),
     _entry(
         name="ert_absolute",
@@ -325,6 +337,7 @@ _ENTRIES = (
         formula="mean sign(h−(1−α))·(c−(1−α)), h(x) cross-fitted",
         source="arXiv 2512.11779",
         forms=(stated("ert", "absolute"),),
+        beware=f"{_ERT} {_LOCAL}",
     ),
     _entry(
         name="ert_log",
@@ -335,6 +348,7 @@ _ENTRIES = (
         source="arXiv 2512.11779",
         units="nats",
         forms=(stated("ert", "log"),),
+        beware=f"{_ERT} {_LOCAL}",
     ),
     _entry(
         name="hsic",
@@ -345,6 +359,7 @@ _ENTRIES = (
         source="Feldman, Bates and Romano 2021",
         forms=(stated("hsic"),),
         bounds=SHARE,
+        beware=f"It sees coverage that depends on width, not on other inputs. {_LOCAL}",
     ),
     _entry(
         name="width_correlation",
@@ -357,6 +372,7 @@ _ENTRIES = (
         forms=(stated("width_correlation"),),
         bounds=(-1.0, 1.0),
         merges="sums",
+        beware=f"It sees a straight relation alone. {_LOCAL}",
     ),
     _entry(
         name="local_pit",
@@ -367,6 +383,7 @@ _ENTRIES = (
         forms=(stated("local_pit"),),
         per_coverage=False,
         calibration=False,
+        beware=f"It is a lower bound, as the ERT is, and may be negative. {_LOCAL}",
     ),
     _entry(
         name="coverage_gap",
@@ -378,6 +395,10 @@ _ENTRIES = (
         notion=Notion.GROUP,
         bounds=SHARE,
         merges="sums",
+        beware=(
+            "Small groups stray by chance. The debiased form takes that off; the plain one does "
+            "not."
+        ),
     ),
     _entry(
         name="coverage_gap_debiased",
@@ -389,6 +410,10 @@ _ENTRIES = (
         notion=Notion.GROUP,
         bounds=SHARE,
         merges="sums",
+        beware=(
+            "Groups with less spread than chance count as 0, so a perfect model is slightly "
+            "above 0."
+        ),
     ),
 )
 

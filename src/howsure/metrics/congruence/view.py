@@ -434,6 +434,10 @@ _ENTRIES = (
         standard_normal=math.nan,
         notion=Notion.POINTWISE,
         bounds=POSITIVE,
+        beware=(
+            "A value means nothing without its reference: it depends on kernels, on λ and on the "
+            "number of rows. It is slow: past 50,000 rows it must be asked for by name."
+        ),
     ),
 )
 
