@@ -450,8 +450,8 @@ def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
     asked: Prediction | None = _judged_sets(view)
     if asked is None:
         view.get("ends", coverage)  # so that it is known who answered
-        kind = view.source(["ends"], coverage)
-        asked = next(each for each in view.evalset.beliefs if each.kind == kind)
+        asked = view.answered("ends", coverage)
+        assert asked is not None
     below, above = asked.claimed_misses(view.evalset.y, nominal)
     shape = below.shape
     if not (below.strides[0] or above.strides[0]):  # rows that all claim the same are one

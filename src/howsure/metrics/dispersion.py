@@ -30,7 +30,6 @@ from howsure.metrics.metric import (
     statistic,
 )
 from howsure.metrics.sums import Sums, Value, of_rows, root_mean
-from howsure.predictions import Samples
 from howsure.stats.estimate import Estimate, NormNoise, mean_statistic, noise_of_bins, weighted_mean
 from howsure.stats.moments import Joint
 
@@ -409,7 +408,8 @@ def _errors(y: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:
 
 def _members(view: View) -> int:
     """How many samples the sd of a row was estimated from; 0 where it was stated."""
-    return view.belief(Samples).size if view.source(["sd"]) == Samples.kind else 0
+    answered = view.answered("sd")
+    return 0 if answered is None else answered.draws
 
 
 def _error_sd(view: View, _: float) -> FloatArray:

@@ -24,7 +24,6 @@ from howsure.metrics.metric import (
     statistic,
 )
 from howsure.metrics.sums import Sums, of_rows, root_mean
-from howsure.predictions import Intervals, Quantiles
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.stats.moments import Joint
 
@@ -179,8 +178,9 @@ def _point(view: View, coverage: float) -> FloatArray:
 def _mean_point(view: View, _: float) -> FloatArray:
     """The point forecast where it is a mean: given as one, or derived as one."""
     point: FloatArray = view.get("point")
-    said = {Quantiles.kind: "median", Intervals.kind: "midpoint"}.get(view.source(["point"]))
-    if said is not None:
+    answered = view.answered("point")
+    said = "" if answered is None else answered.point_is
+    if said not in ("", "mean"):
         raise UnanswerableError(f"the point is a derived {said}, whose mean error need not be 0")
     return point
 
