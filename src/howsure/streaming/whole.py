@@ -26,7 +26,9 @@ from howsure.metrics.calibration.components import (
     REACH,
     by_normal_scores,
     legendre,
+    p_of_units,
     pit_components,
+    wider_than,
 )
 from howsure.metrics.catalogue import catalogue, from_sums
 from howsure.metrics.groups import Grouping, GroupReport, compare_groups, groupings, means_in_groups
@@ -212,19 +214,15 @@ class Whole:
         if math.isnan(record.p) or not record.standard_error > 0.0:
             return record
         values, mass = points
-        central = float(mass @ np.square(values)) / record.n
-        plain = math.sqrt(central / record.n)
-        error = record.standard_error * math.sqrt(1.0 + record.value**2 / central)  # about 0
         assert self.units is not None
-        freedom = float(self.units[0].max())
-        if rows.chronology is not None:
-            freedom = float(spread_of(influence, rows.weights, rows.units).degrees[0])
-        student = float(special.stdtrit(max(freedom, 1.0), 0.975)) / REACH
-        wider = student * max(record.standard_error / plain, 1.0) if plain > 0.0 else 1.0
+        units = self.units[0] if rows.chronology is None else rows.chronology
+        sd = math.sqrt(float(mass @ np.square(values)) / record.n)
+        spread = spread_of(influence, rows.weights, units)
+        wider = wider_than(sd / math.sqrt(record.n), spread, units)
         null = 0.0 if math.isnan(record.null) else record.null
         return replace(
             record,
-            p=float(2.0 * special.stdtr(freedom, -abs(record.value) / error)),
+            p=p_of_units(record.value, sd, math.hypot(sd, record.value), spread, units),
             null_lower=null - wider * (null - record.null_lower),
             null_upper=null + wider * (record.null_upper - null),
         )
