@@ -188,8 +188,17 @@ def from_sums() -> Mapping[str, Sums]:
 @cache
 def key_measures() -> tuple[str, ...]:
     """The measures that a report tells first, in the order in which they are looked for."""
-    places = {name: entry.key_number for name, entry in catalogue().items() if entry.key_number}
-    return tuple(sorted(places, key=places.__getitem__))
+    return _in_order({name: entry.key_number for name, entry in catalogue().items()})
+
+
+@cache
+def comparing_scores() -> tuple[str, ...]:
+    """The scores by the first of which models are compared in one figure."""
+    return _in_order({name: entry.compares for name, entry in catalogue().items()})
+
+
+def _in_order(places: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(sorted(filter(places.get, places), key=places.__getitem__))
 
 
 def topics(beside: Beside = "") -> tuple[Topic, ...]:

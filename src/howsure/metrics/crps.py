@@ -229,6 +229,7 @@ _ENTRIES = (
         standard_normal=0.5642,
         bounds=POSITIVE,
         key_number=5,
+        compares=1,
         beware=(
             "From quantiles it stops at the outermost levels; from samples it favours narrow "
             "ensembles. Large errors of the mean hide faults of the spread."

@@ -154,6 +154,8 @@ class Metric:
     key_number : int
         Its place among the key numbers of a report, where the first that there are have room; 0
         where it is none.
+    compares : int
+        Its place among the scores by the first of which a figure compares models; 0 where by none.
     """
 
     name: str
@@ -182,6 +184,7 @@ class Metric:
     beware: str = ""
     by_size: bool = False
     key_number: int = 0
+    compares: int = 0
 
     @property
     def spellings(self) -> tuple[str, ...]:

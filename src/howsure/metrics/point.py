@@ -216,6 +216,7 @@ _ENTRIES = (
         forms=(Form(needs=("absolute_error",), function=itself),),
         standard_normal=0.7979,
         key_number=6,
+        compares=6,
         beware=f"{_POINT_ALONE} It is least for a median, not for a mean.",
     ),
     _entry(

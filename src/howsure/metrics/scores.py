@@ -422,6 +422,7 @@ _ENTRIES = (
         calibration=True,
         per_coverage=True,
         key_number=4,
+        compares=3,
         beware=(
             "It is proper for central intervals of one coverage. Scores at different coverages, "
             "or of different tables, cannot be compared."
@@ -442,6 +443,7 @@ _ENTRIES = (
         ),
         standard_normal=math.nan,
         key_number=13,
+        compares=2,
         beware="It depends on the coverages chosen: compare models at the same ones.",
     ),
     _entry(
@@ -454,6 +456,7 @@ _ENTRIES = (
         forms=(Form(needs=("y", "quantiles", "levels"), function=mean_pinball),),
         standard_normal=math.nan,
         key_number=12,
+        compares=4,
         beware="It averages over the levels given: compare models at the same levels.",
     ),
     Metric(
@@ -479,6 +482,7 @@ _ENTRIES = (
         laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
         standard_normal=1.4189,
         key_number=14,
+        compares=5,
         beware=(
             "One outlier can decide it, and it is infinite where a density is 0. A unit of y "
             "changes it by a constant. Densities cannot be compared with probabilities of "
