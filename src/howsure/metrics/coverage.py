@@ -370,9 +370,9 @@ def normalised_width(
 
 def _by_range(sums: Joint) -> tuple[Estimate, None]:
     """Of widths, and y beside them."""
-    found = _over_spread(sums, float(sums.greatest[1] - sums.least[1]))
-    reason = found.reason or "no interval: the range of y is that of two rows alone"
-    return replace(found, reason=reason), None
+    estimate = _over_spread(sums, float(sums.greatest[1] - sums.least[1]))
+    reason = estimate.reason or "no interval: the range of y is that of two rows alone"
+    return replace(estimate, reason=reason), None
 
 
 def _by_sd(sums: Joint) -> tuple[Estimate, FloatArray | None]:
@@ -380,11 +380,11 @@ def _by_sd(sums: Joint) -> tuple[Estimate, FloatArray | None]:
     variance = float(sums.second[1, 1]) / sums.mass
     constant = sums.least[1] == sums.greatest[1]
     spread = 0.0 if constant else math.sqrt(variance)
-    found = _over_spread(sums, spread)
-    if found.reason:
-        return found, None
-    tilt = -found.value / (2.0 * variance)  # of (y − mean)² = y² − 2·mean·y + mean²
-    return found, np.array([1.0 / spread, -2.0 * sums.mean[1] * tilt, tilt])
+    estimate = _over_spread(sums, spread)
+    if estimate.reason:
+        return estimate, None
+    tilt = -estimate.value / (2.0 * variance)  # of (y − mean)² = y² − 2·mean·y + mean²
+    return estimate, np.array([1.0 / spread, -2.0 * sums.mean[1] * tilt, tilt])
 
 
 def _over_spread(sums: Joint, spread: float) -> Estimate:

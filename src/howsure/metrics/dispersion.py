@@ -177,12 +177,13 @@ def _of_variances(
     if (scale < 0).any():
         raise InputError(f"sd must not be negative, got {float(scale.min()):g}")
     w = check_multiplicities(weights, len(error))
-    unit = max(float(scale.max()), float(np.abs(error).max())) or 1.0  # so that none overflows
+    # in this unit no square overflows, and the largest does not vanish
+    unit = max(float(scale.max()), float(np.abs(error).max())) or 1.0
     squared_error, variance = np.square(error / unit), np.square(scale / unit)
-    found = of_rows(value, (squared_error, variance), weights=w, squares=squared_error)
-    if math.isnan(found.value) and scale.max() > 0.0:
-        return replace(found, reason="every sd is negligible beside the largest error")
-    return found
+    estimate = of_rows(value, (squared_error, variance), weights=w, squares=squared_error)
+    if math.isnan(estimate.value) and scale.max() > 0.0:
+        return replace(estimate, reason="every sd is negligible beside the largest error")
+    return estimate
 
 
 def _ratio(sums: Joint) -> tuple[Estimate, FloatArray | None]:

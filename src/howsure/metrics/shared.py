@@ -296,10 +296,10 @@ def _own_levels(belief: Prediction) -> tuple[float, ...]:
 
 def offered(found: Evaluation) -> str:
     """What a model gives, in words."""
-    told = [belief.described() for belief in found.evalset.beliefs]
+    words = [belief.described() for belief in found.evalset.beliefs]
     if found.evalset.point is not None:
-        told.append("a point forecast")
-    return " and ".join(told)
+        words.append("a point forecast")
+    return " and ".join(words)
 
 
 def _functional(found: Evaluation) -> str:

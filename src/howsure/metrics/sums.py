@@ -76,9 +76,9 @@ def of_rows(
     Columns may be in another unit than the statistic, of which `unit` is the size.
     """
     joint = Joint.of(columns, beside, weights, cubes=False)
-    found, slopes = value(joint)
+    estimate, slopes = value(joint)
     if slopes is None:
-        return found
+        return estimate
     influence = np.zeros(len(columns[0]))
     for slope, column, mean in zip(unit * slopes, columns, joint.mean, strict=False):
         off = column - mean
@@ -87,7 +87,7 @@ def of_rows(
     if weights is not None:
         influence[weights == 0.0] = 0.0
     return replace(
-        found, value=unit * found.value, influence=influence, squares=squares, cancels=cancels
+        estimate, value=unit * estimate.value, influence=influence, squares=squares, cancels=cancels
     )
 
 

@@ -233,10 +233,10 @@ def levels_in_words(levels: Sequence[float] | FloatArray) -> str:
     >>> levels_in_words([0.5]), levels_in_words([k / 10 for k in range(1, 10)])
     ('level 0.5', '9 levels from 0.1 to 0.9')
     """
-    told = [f"{level:g}" for level in levels]
-    if len(told) > 5:
-        return f"{len(told)} levels from {told[0]} to {told[-1]}"
-    return f"{'levels' if len(told) > 1 else 'level'} {', '.join(told)}"
+    words = [f"{level:g}" for level in levels]
+    if len(words) > 5:
+        return f"{len(words)} levels from {words[0]} to {words[-1]}"
+    return f"{'levels' if len(words) > 1 else 'level'} {', '.join(words)}"
 
 
 def listed_numbers(values: Sequence[float], most: int = 9) -> str:

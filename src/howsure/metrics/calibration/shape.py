@@ -226,11 +226,11 @@ def _imbalance(view: View, coverage: float) -> Estimate:
     evalset, units = view.evalset, view.evalset.units
     if isinstance(units, Chronology):
         units = units.hiding(units.side)
-    found = miss_imbalance(*_sides(view, coverage), weights=evalset.weights, cluster=units)
+    estimate = miss_imbalance(*_sides(view, coverage), weights=evalset.weights, cluster=units)
     skew, variance = _claimed_sides(view, coverage)
     null, spread = (weighted_mean(each, evalset.multiplicities) for each in (skew, variance))
     n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
-    return _beside_claims(found, null, spread, n)
+    return _beside_claims(estimate, null, spread, n)
 
 
 def _imbalance_of_sums(sums: Joint) -> tuple[Estimate, FloatArray]:
@@ -238,9 +238,9 @@ def _imbalance_of_sums(sums: Joint) -> tuple[Estimate, FloatArray]:
     below, above, null, spread = (float(mean) for mean in sums.mean)
     counts = np.round(np.array([below, above, 1.0 - below - above]) * sums.mass)
     side = np.arange(3)
-    found = miss_imbalance(side == 0, side == 1, weights=Weights(counts))
-    found = replace(found, value=above - below, influence=None)
-    return _beside_claims(found, null, spread, sums.mass), np.array([-1.0, 1.0])
+    estimate = miss_imbalance(side == 0, side == 1, weights=Weights(counts))
+    estimate = replace(estimate, value=above - below, influence=None)
+    return _beside_claims(estimate, null, spread, sums.mass), np.array([-1.0, 1.0])
 
 
 def _sides(view: View, coverage: float) -> tuple[BoolArray, BoolArray]:
@@ -263,12 +263,12 @@ def _claimed_sides(view: View, coverage: float) -> tuple[FloatArray, FloatArray]
     return skew, claims["missed"][:, 0] - np.square(skew)
 
 
-def _beside_claims(found: Estimate, null: float, spread: float, n: float) -> Estimate:
+def _beside_claims(estimate: Estimate, null: float, spread: float, n: float) -> Estimate:
     """With the null of intervals of counts, which miss unequally on their sides."""
     if abs(null) <= _ROUNDING:
-        return found
+        return estimate
     chance = REACH * math.sqrt(spread / n)
-    return replace(found, null=null, null_lower=null - chance, null_upper=null + chance)
+    return replace(estimate, null=null, null_lower=null - chance, null_upper=null + chance)
 
 
 _PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"

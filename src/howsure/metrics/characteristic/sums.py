@@ -37,8 +37,8 @@ def whole_area(sums: Joint) -> tuple[Estimate, FloatArray | None]:
     if not math.isfinite(scale):
         return Estimate(math.inf, reason="no scale captures some rows"), None
     reason = f"{_outside(outside * sums.mass)}; midpoints stand for these points" if outside else ""
-    found = Estimate(half * scale, reason=reason, details={"convention": "exact"})
-    return found, np.array([scale, half, 0.0, 0.0])
+    estimate = Estimate(half * scale, reason=reason, details={"convention": "exact"})
+    return estimate, np.array([scale, half, 0.0, 0.0])
 
 
 def whole_gain(sums: Joint) -> tuple[Estimate, FloatArray | None]:

@@ -86,22 +86,22 @@ class Areas:
 
 def area_statistic(areas: Areas, outside: IntArray) -> Estimate:
     """Exact area under the curve (AUUCC), in units of y; lower is better."""
-    found = of_bands(whole_area, areas.curve.bands, outside)
-    if math.isinf(found.value):
-        return replace(found, reason=areas.curve.area().reason)
+    estimate = of_bands(whole_area, areas.curve.bands, outside)
+    if math.isinf(estimate.value):
+        return replace(estimate, reason=areas.curve.area().reason)
     if len(outside):
-        return replace(found, reason=f"{_outside(outside)}; midpoints stand for these points")
-    return found
+        return replace(estimate, reason=f"{_outside(outside)}; midpoints stand for these points")
+    return estimate
 
 
 def gain_statistic(areas: Areas, outside: IntArray) -> Estimate:
     """How much smaller the area is than a constant band's, in percent; higher is better."""
     if len(outside):
         return Estimate(math.nan, reason=f"{_outside(outside)}, where no scale is defined")
-    found = of_bands(whole_gain, areas.curve.bands, outside)
-    if math.isnan(found.value):
-        return replace(found, reason=gain_of(areas.curve.area(), areas.flat.area()).reason)
-    return found
+    estimate = of_bands(whole_gain, areas.curve.bands, outside)
+    if math.isnan(estimate.value):
+        return replace(estimate, reason=gain_of(areas.curve.area(), areas.flat.area()).reason)
+    return estimate
 
 
 def partial_gain_statistic(
