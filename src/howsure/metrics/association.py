@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,9 +24,9 @@ from howsure.core.layouts import Axis, Layout, Mark
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
+    BINNED,
     SHARE,
     Form,
-    Laws,
     Metric,
     Question,
     Topic,
@@ -491,17 +492,28 @@ def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
+ORDER_ALONE = (
+    "It sees the order of uncertainties alone: doubling all of them changes nothing, so it says "
+    "nothing of coverage."
+)
+_entry = partial(
+    Metric,
+    question=Question.ASSOCIATION,
+    direction=Direction.HIGHER,
+    merges="rows",
+    standard_normal=math.nan,
+    notion=Notion.LOCAL,
+    bounds=(-1.0, 1.0),
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="kendall_tau",
         title="Kendall τ-b of |error| and width",
         synonyms=("Kendall", "tau", "Kendall tau-b"),
-        question=Question.ASSOCIATION,
         meaning="Rank agreement of widths and absolute errors.",
         formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
         source="Kendall 1945",
-        direction=Direction.HIGHER,
-        units="1",
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
@@ -510,22 +522,15 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        bounds=(-1.0, 1.0),
+        beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
-    Metric(
+    _entry(
         name="spearman",
         title="Spearman ρ of |error| and width",
         synonyms=("Spearman correlation", "rho", "rank correlation", "Spearman rho", "SRCC"),
-        question=Question.ASSOCIATION,
         meaning="Rank correlation of widths and absolute errors.",
         formula="correlation of mid-ranks",
         source="Spearman 1904",
-        direction=Direction.HIGHER,
-        units="1",
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
@@ -534,22 +539,14 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        bounds=(-1.0, 1.0),
+        beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
-    Metric(
+    _entry(
         name="binned_r2",
         title="Binned R² of |error| on width",
         synonyms=("binned R squared",),
-        question=Question.ASSOCIATION,
         meaning="Share of the variance of binned errors that mean widths explain.",
         formula="R² of bin means",
-        source="definition",
-        direction=Direction.HIGHER,
-        units="1",
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
@@ -558,11 +555,9 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
+        by_size=True,
         bounds=SHARE,
+        beware=f"{BINNED} A line with a wrong slope has an R² of 1, too.",
     ),
 )
 

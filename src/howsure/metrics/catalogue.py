@@ -15,7 +15,7 @@ from types import MappingProxyType
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import PluginError, Registry, nearest
 from howsure.metrics.metric import Array, Beside, Metric, Topic
-from howsure.metrics.sums import SUMS, Sums
+from howsure.metrics.sums import Sums
 
 TOPICS: tuple[Topic, ...] = tuple(
     import_module(f"howsure.metrics.{name}").TOPIC
@@ -168,8 +168,25 @@ def arrays() -> Mapping[str, Array]:
 @cache
 def from_sums() -> Mapping[str, Sums]:
     """How statistics follow from sums over rows, by the name of the measure."""
-    own = {name: each for topic in every_topic() for name, each in topic.sums.items()}
-    return MappingProxyType({**SUMS, **own})
+    return MappingProxyType(
+        {name: each for topic in every_topic() for name, each in topic.sums.items()}
+    )
+
+
+@cache
+def key_measures() -> tuple[str, ...]:
+    """The measures that a report tells first, in the order in which they are looked for."""
+    return _in_order({name: entry.key_number for name, entry in catalogue().items()})
+
+
+@cache
+def comparing_scores() -> tuple[str, ...]:
+    """The scores by the first of which models are compared in one figure."""
+    return _in_order({name: entry.compares for name, entry in catalogue().items()})
+
+
+def _in_order(places: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(sorted(filter(places.get, places), key=places.__getitem__))
 
 
 def topics(beside: Beside = "") -> tuple[Topic, ...]:

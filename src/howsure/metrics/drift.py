@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from howsure.metrics.finding import (
     Words,
     known_drift,
 )
-from howsure.metrics.metric import SHARE, Form, Laws, Metric, Question, Topic, itself, stated
+from howsure.metrics.metric import SHARE, Metric, Question, Topic, itself, stated, statistic
 from howsure.metrics.serial import MOST_UNITS
 from howsure.metrics.wording import between, points
 from howsure.stats.binomial import clopper_pearson
@@ -279,47 +279,45 @@ def _in_words(view: View, coverage: float) -> str:
     return f"{seen} ({p_words(found.p)}): {proof}."
 
 
-_DRIFT = Metric(
-    name="coverage_drift",
-    title="Largest change of coverage over time",
+_entry = partial(
+    Metric,
     question=Question.TIME,
-    meaning="Change of coverage minus its claim at the clearest change point in time.",
-    formula="max over splits in time of |mean (c − p) after − before|, the clearest one",
-    source="CUSUM test by permuted batches; Shao and Zhang 2010, Kiefer and Vogelsang 2005",
     direction=Direction.LOWER,
-    units="1",
-    forms=(Form(needs=("coverage_drift",), function=itself, reduce="statistic", weighted=False),),
-    synonyms=("drift",),
+    source="CUSUM test by permuted batches; Shao and Zhang 2010, Kiefer and Vogelsang 2005",
     merges="rows",
-    laws=Laws(),
     standard_normal=math.nan,
     notion=Notion.LOCAL,
     target=0.0,
-    per_coverage=True,
     bounds=SHARE,
+    beware=(
+        "The change point is sought where the change is clearest, so compare it with what "
+        "stationary rows show, not with 0."
+    ),
 )
 
 _ENTRIES = (
-    _DRIFT,
-    replace(
-        _DRIFT,
+    _entry(
+        name="coverage_drift",
+        title="Largest change of coverage over time",
+        synonyms=("drift",),
+        meaning="Change of coverage minus its claim at the clearest change point in time.",
+        formula="max over splits in time of |mean (c − p) after − before|, the clearest one",
+        forms=(statistic(itself, "coverage_drift", weighted=False),),
+        per_coverage=True,
+    ),
+    _entry(
         name="bias_drift",
-        synonyms=(),
         title="Largest change of bias over time",
         meaning="Largest change of a stated probability by a change of bias over time.",
         formula="max over splits in time of |mean φ_1 after − before| · max |∫φ_1|",
         forms=(stated("pit_drift", "bias"),),
-        per_coverage=False,
     ),
-    replace(
-        _DRIFT,
+    _entry(
         name="spread_drift",
-        synonyms=(),
         title="Largest change of spread over time",
         meaning="Largest change of a stated probability by a change of error size over time.",
         formula="max over splits in time of |mean φ_2 after − before| · max |∫φ_2|",
         forms=(stated("pit_drift", "spread"),),
-        per_coverage=False,
     ),
 )
 

@@ -13,7 +13,7 @@ from howsure.core.faults import attempt, collected
 from howsure.core.progress import tell
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
-from howsure.metrics.catalogue import asked_for, catalogue
+from howsure.metrics.catalogue import asked_for, catalogue, key_measures
 from howsure.metrics.compare import compare
 from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
 from howsure.metrics.interval_rows import interval_tables
@@ -23,7 +23,6 @@ from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.predictions import EvalSet, LabelSets
 from howsure.report.assessment import Basis
 from howsure.report.document import noted
-from howsure.report.short_forms import KEY_NUMBERS
 from howsure.streaming.totals import Totals
 from howsure.streaming.whole import Whole
 from howsure.verdict import TOLERANCE
@@ -101,7 +100,7 @@ class Model:
             self.complete()
             return
         entries = catalogue()
-        keys = (name for name in KEY_NUMBERS if name in entries and not entries[name].beside)
+        keys = [name for name in key_measures() if not entries[name].beside]
         names = list(dict.fromkeys((*measures(), *keys)))
         found = None
         for question in (Question.CALIBRATION, Question.TRADE):  # made of much that is theirs alone
@@ -114,7 +113,7 @@ class Model:
         asked = tuple(
             record
             for record in self.found.records
-            if needs_null(record) or (key_numbers and record.metric in KEY_NUMBERS)
+            if needs_null(record) or (key_numbers and record.metric in key_measures())
         )
         told, _ = with_nulls(
             replace(self.found, records=asked), seed=self.how.seed, dependence=self.dependence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from howsure.metrics.metric import (
     Metric,
     Question,
     Topic,
+    statistic,
 )
 from howsure.metrics.pit import pit_histogram, randomised_counts, randomised_pit
 from howsure.predictions import (
@@ -150,8 +152,18 @@ def _pit_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
+_entry = partial(
+    Metric,
+    question=Question.CALIBRATION,
+    direction=Direction.LOWER,
+    merges="histogram",
+    standard_normal=0.0,
+    target=0.0,
+    bounds=POSITIVE,
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="calibration_error",
         title="Regression calibration error",
         synonyms=(
@@ -163,12 +175,9 @@ _ENTRIES = (
             "regression ECE",
             "quantile calibration error",
         ),
-        question=Question.CALIBRATION,
         meaning="Distance of observed frequencies from stated probabilities, over levels.",
         formula="Σ_j w_j |p_j − q_j|^a",
         source="Kuleshov, Fenner and Ermon 2018",
-        direction=Direction.LOWER,
-        units="1",
         forms=(
             Form(
                 needs=("cdf",),
@@ -183,22 +192,19 @@ _ENTRIES = (
                 note="at the given levels",
             ),
         ),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
         bounds=SHARE,
+        beware=(
+            "It is above 0 by chance: read its reference. A model that ignores its inputs may be "
+            "perfectly calibrated."
+        ),
     ),
-    Metric(
+    _entry(
         name="miscalibration_area",
         title="Miscalibration area",
         synonyms=("MA", "miscal area", "calibration area"),
-        question=Question.CALIBRATION,
         meaning="Area between the calibration curve and the diagonal, exact.",
         formula="∫ |q(p) − p| dp",
         source="Tran et al. 2020",
-        direction=Direction.LOWER,
-        units="1",
         forms=(
             Form(
                 needs=("cdf",),
@@ -208,21 +214,17 @@ _ENTRIES = (
                 options={"version": "quantile"},
             ),
         ),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
-        bounds=POSITIVE,
+        beware=(
+            "It is above 0 by chance: read its reference. Faults of opposite sign at other "
+            "levels do not cancel, those at other inputs do."
+        ),
     ),
-    Metric(
+    _entry(
         name="centred_miscalibration_area",
         title="Miscalibration area of central intervals",
-        question=Question.CALIBRATION,
         meaning="Area between empirical and nominal coverage of central intervals, exact.",
         formula="∫ |c(p) − p| dp over central coverages p",
         source="Tran et al. 2020",
-        direction=Direction.LOWER,
-        units="1",
         forms=(
             Form(
                 needs=("cdf",),
@@ -232,11 +234,7 @@ _ENTRIES = (
                 options={"version": "interval"},
             ),
         ),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
-        bounds=POSITIVE,
+        beware="Bias and skew partly cancel in central intervals.",
     ),
     Metric(
         name="pit_uniformity",
@@ -248,9 +246,7 @@ _ENTRIES = (
         source="Säilynoja, Bürkner and Vehtari 2022",
         direction=Direction.NONE,
         units="p-value",
-        forms=(
-            Form(needs=("pit_counts",), function=_uniformity, reduce="statistic", weighted=False),
-        ),
+        forms=(statistic(_uniformity, "pit_counts", weighted=False),),
         merges="histogram",
         laws=Laws(
             reflection="varies",
@@ -260,6 +256,10 @@ _ENTRIES = (
             ),
         ),
         standard_normal=math.nan,
+        beware=(
+            "A p-value is no size: with many rows small departures are proven. Importance "
+            "weights are refused."
+        ),
     ),
 )
 

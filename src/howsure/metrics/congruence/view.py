@@ -50,7 +50,6 @@ from howsure.metrics.congruence.null import Outcomes
 from howsure.metrics.congruence.smoothing import lengths
 from howsure.metrics.metric import (
     POSITIVE,
-    Laws,
     Metric,
     Question,
     Topic,
@@ -431,14 +430,16 @@ _ENTRIES = (
         formula="mean over x of ‖Σ_i α_i(x) (φ(y_i) − μ_i)‖, α(x) = (K + nλI)⁻¹ k(x)",
         source="Young et al. 2025",
         direction=Direction.LOWER,
-        units="1",
         forms=(),
         merges="rows",
         beside="inputs",
-        laws=Laws(),
         standard_normal=math.nan,
         notion=Notion.POINTWISE,
         bounds=POSITIVE,
+        beware=(
+            "A value means nothing without its reference: it depends on kernels, on λ and on the "
+            "number of rows. It is slow: past 50,000 rows it must be asked for by name."
+        ),
     ),
 )
 
