@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NoReturn, final
+from typing import Final, NoReturn, final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from howsure.recalibration.base import (
     point_of,
     sampling_error,
 )
+from howsure.recalibration.info import FRAMED_KINDS, SIDES, SIZE, WIDTHS, MethodInfo
 from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.moving import (
     FLOOR,
@@ -584,3 +585,52 @@ def _power_of_table(rows: CalibrationRows, typical: float) -> float:
     found = minimum(loss, low, high, 1e-8)
     near = [round(found, 6), float(grid[best])]  # as above
     return min(near, key=loss)
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="shift",
+        kinds=(*FRAMED_KINDS, POINT),
+        make=lambda kind, _: PointShift() if kind == POINT else Shift(kind),
+        saves=(AffineMover, PointMover),
+        label="shifted",
+        words="shift every prediction",
+        complexity=1,
+        aims=SIDES,
+    ),
+    MethodInfo(
+        name="shift_scale",
+        kinds=FRAMED_KINDS,
+        make=lambda kind, options: (
+            ShiftScaledIntervals(*options.threshold) if kind == Intervals.kind else ShiftScale(kind)
+        ),
+        saves=(AffineMover, IntervalShifter),
+        label="shifted and scaled",
+        words="shift and stretch every prediction",
+        complexity=2,
+        aims=SIDES | SIZE,
+        but=Intervals.kind,
+    ),
+    MethodInfo(
+        name="multiply",
+        kinds=(*FRAMED_KINDS, POINT),
+        make=lambda kind, _: Multiply(kind),
+        saves=(AffineMover, PointMover),
+        label="multiplied",
+        words="multiply every prediction by one number",
+        complexity=2,
+        turn=1,
+        aims=SIDES | SIZE,
+    ),
+    MethodInfo(
+        name="widths",
+        kinds=FRAMED_KINDS,
+        make=lambda kind, _: Widths(kind),
+        saves=(AffineMover,),
+        label="by a power of its widths",
+        words="make widths follow the size of the errors",
+        complexity=2,
+        turn=3,
+        aims=WIDTHS,
+    ),
+)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.recalibration.base import RecalibrationMethod
+from howsure.recalibration.info import (
+    FRAMED_KINDS,
+    SIZE,
+    SPREAD_KINDS,
+    MethodInfo,
+    RecalibrationOptions,
+)
+from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.moving import PINBALL, AffineMover, CalibrationRows
 
 
@@ -109,3 +117,30 @@ class QuantileScaling(RecalibrationMethod):
         """
         rows = CalibrationRows.of(calibration, Quantiles.kind)
         return rows.mover(AffineMover, "scale", (rows.factor(),), PINBALL)
+
+
+def _made(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
+    if kind == Distribution.kind:
+        return VarianceScaling()
+    if kind == Samples.kind:
+        return SpreadScaling()
+    if kind == Quantiles.kind:
+        return QuantileScaling()
+    return ConformalIntervals("scale", kind, *options.threshold)
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="scale",
+        aliases=("ucc",),
+        kinds=FRAMED_KINDS,
+        make=_made,
+        saves=(AffineMover, IntervalRecalibrator),
+        leads=SPREAD_KINDS,
+        label="scaled",
+        words="stretch every prediction",
+        complexity=1,
+        turn=1,
+        aims=SIZE,
+    ),
+)

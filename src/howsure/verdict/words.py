@@ -17,7 +17,7 @@ from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.miss_range import in_words
 from howsure.metrics.serial import Dependence
-from howsure.recalibration.info import INFOS
+from howsure.recalibration.registry import METHODS
 from howsure.stats.memory import HARDLY
 from howsure.verdict.copies import RowFault
 from howsure.verdict.findings import FROM_ALL, LEVEL, QUESTIONS, Draft, Finding
@@ -705,7 +705,7 @@ def _mended(method: str, learnt: Sequence[Learnt]) -> str:
     if method == "cqr" and learnt and math.isfinite(learnt[0].value):
         verb = "widen" if learnt[0].value > 0 else "narrow"
         return f"{verb} every interval by one constant at either end"
-    return INFOS[method].words
+    return METHODS[method].words
 
 
 def _named(ids: Sequence[str]) -> str:
