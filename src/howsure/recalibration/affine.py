@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn, final
 
@@ -11,6 +12,7 @@ import numpy as np
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.formats import number
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Samples
 from howsure.recalibration.base import (
     POINT,
@@ -587,6 +589,12 @@ def _power_of_table(rows: CalibrationRows, typical: float) -> float:
     return min(near, key=loss)
 
 
+def _said(learnt: Sequence[Learnt]) -> str:
+    way = "up" if learnt[0].value > 0 else "down"
+    unit = "" if learnt[0].name == "shift" else " of its spread"
+    return f"shift every prediction {way} by {number(abs(learnt[0].value), 3)}{unit}"
+
+
 METHODS: Final = (
     MethodInfo(
         name="shift",
@@ -595,6 +603,7 @@ METHODS: Final = (
         saves=(AffineMover, PointMover),
         label="shifted",
         words="shift every prediction",
+        says=_said,
         complexity=1,
         aims=SIDES,
     ),
@@ -618,6 +627,8 @@ METHODS: Final = (
         saves=(AffineMover, PointMover),
         label="multiplied",
         words="multiply every prediction by one number",
+        says=lambda learnt: f"multiply every prediction by {number(learnt[0].value, 4)}",
+        of="sign",  # what has no natural 0 is in no other unit
         complexity=2,
         turn=1,
         aims=SIDES | SIZE,
@@ -629,6 +640,7 @@ METHODS: Final = (
         saves=(AffineMover,),
         label="by a power of its widths",
         words="make widths follow the size of the errors",
+        of="spreads",  # else it is the same as scale
         complexity=2,
         turn=3,
         aims=WIDTHS,

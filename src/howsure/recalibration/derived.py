@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, final
@@ -16,6 +17,7 @@ from howsure.recalibration.base import (
     CENTRAL,
     POINT,
     SPREAD,
+    Learnt,
     RecalibrationMethod,
     Recalibrator,
     belief_of,
@@ -167,6 +169,13 @@ def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) ->
     return replace(evalset, beliefs=(Intervals(lower, upper, coverages),), point=point)
 
 
+def _said(learnt: Sequence[Learnt]) -> str:
+    if not math.isfinite(learnt[0].value):
+        return ""
+    verb = "widen" if learnt[0].value > 0 else "narrow"
+    return f"{verb} every interval by one constant at either end"
+
+
 def _made(name: str) -> Callable[[str, RecalibrationOptions], RecalibrationMethod]:
     def make(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
         if kind in (Intervals.kind, POINT):
@@ -187,6 +196,7 @@ METHODS: Final = (
         gives="intervals",
         label="by conformal offsets",
         words="move both ends of every interval",
+        says=_said,
         complexity=1,
         turn=2,
         aims=SIZE,

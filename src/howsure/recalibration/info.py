@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
-from howsure.recalibration.base import POINT, RecalibrationMethod, Recalibrator
+from howsure.recalibration.base import POINT, Learnt, RecalibrationMethod, Recalibrator
 from howsure.recalibration.levels import DEFAULT_LEVELS
 
 KINDS: Final = (
@@ -117,6 +117,8 @@ class MethodInfo:
         tables alone.
     words : str
         What it does, as advice begins; of ``{by}`` columns. Empty where it is not advised.
+    says : callable
+        Of what was learnt the same words with its number; empty where `words` say it.
     complexity : int
         Of what is advised, the simplest first.
     turn : int
@@ -125,6 +127,8 @@ class MethodInfo:
         Ids of the findings that it can heal.
     only, but : str
         The one kind of prediction for which it is advised, or is not; any if empty.
+    of : {"", "spreads", "sign"}
+        What predictions it is tried of: all, those whose spreads differ, or those of one sign.
     """
 
     name: str
@@ -138,8 +142,10 @@ class MethodInfo:
     compared: bool = True
     label: str = ""
     words: str = ""
+    says: Callable[[Sequence[Learnt]], str] = lambda learnt: ""
     complexity: int = 0
     turn: int = 0
     aims: frozenset[str] = frozenset()
     only: str = ""
     but: str = ""
+    of: Literal["", "spreads", "sign"] = ""

@@ -179,6 +179,7 @@ METHODS: Final = (
         saves=(VarianceMover,),
         label="by isotonic variance",
         words="replace each variance by the mean squared error of rows like it",
+        of="spreads",  # else it is the same as scale
         complexity=3,
         turn=1,
         aims=WIDTHS,

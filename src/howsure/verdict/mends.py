@@ -296,14 +296,14 @@ class _Bench:
 
     def candidates(self) -> Iterator[tuple[MethodInfo, tuple[str, ...]]]:
         """What suits the rows, each with the columns of groups that it divides by."""
-        pointless = set()
         unit = _unit(self.evalset)
-        if np.ptp(unit) <= _EQUAL * unit.max():  # then these are the same as scale
-            pointless |= {"widths", "isotonic_variance"}
-        if not _one_sign(self.evalset):  # what has no natural 0 is in no other unit
-            pointless |= {"multiply"}
+        holds = {
+            "": True,
+            "spreads": np.ptp(unit) > _EQUAL * unit.max(),
+            "sign": _one_sign(self.evalset),
+        }
         for each in advised(self.kind):
-            if each.name in pointless:
+            if not holds[each.of]:
                 continue
             if each.needs == "groups":
                 for name, column in self.evalset.groups.items():
