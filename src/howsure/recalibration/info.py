@@ -127,8 +127,8 @@ class MethodInfo:
         Ids of the findings that it can heal.
     only, but : str
         The one kind of prediction for which it is advised, or is not; any if empty.
-    of : {"", "spreads", "sign"}
-        What predictions it is tried of: all, those whose spreads differ, or those of one sign.
+    tried_of : {"", "spreads", "sign"}
+        What predictions it is tried of: any, those whose spreads differ, or those of one sign.
     """
 
     name: str
@@ -148,4 +148,4 @@ class MethodInfo:
     aims: frozenset[str] = frozenset()
     only: str = ""
     but: str = ""
-    of: Literal["", "spreads", "sign"] = ""
+    tried_of: Literal["", "spreads", "sign"] = ""

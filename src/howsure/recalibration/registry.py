@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -41,10 +42,15 @@ _FILES: Final = (
     sets,
 )
 
+_LISTED: Final = tuple(info for file in _FILES for info in file.METHODS)
+
 METHODS: Final[Mapping[str, MethodInfo]] = MappingProxyType(
-    {info.name: info for file in _FILES for info in file.METHODS}
+    {
+        info.name: info
+        for info in sorted(_LISTED, key=lambda info: (info.complexity or math.inf, info.turn))
+    }
 )
-"""Every way to recalibrate, by its name."""
+"""Every way to recalibrate by its name; what is advised stands first, the simplest before all."""
 
 
 def methods_of(kind: str) -> dict[str, MethodInfo]:
@@ -58,7 +64,7 @@ def methods_of(kind: str) -> dict[str, MethodInfo]:
     >>> methods_of("samples")["scale"].make("samples", RecalibrationOptions())
     SpreadScaling()
     """
-    suiting = [info for info in METHODS.values() if kind in info.kinds]
+    suiting = [info for info in _LISTED if kind in info.kinds]
     suiting.sort(key=lambda info: kind not in info.leads)
     return {info.name: info for info in suiting}
 
@@ -79,9 +85,12 @@ def method_names() -> tuple[str, ...]:
 
 def advised(kind: str) -> tuple[MethodInfo, ...]:
     """What is tried of predictions of a kind, the simplest first."""
-    known = [info for info in methods_of(kind).values() if info.complexity]
-    known.sort(key=lambda info: (info.complexity, info.turn))
-    return tuple(info for info in known if kind != info.but and info.only in ("", kind))
+    return tuple(
+        info
+        for info in METHODS.values()
+        if info.complexity and kind in info.kinds
+        if kind != info.but and info.only in ("", kind)
+    )
 
 
 def can_teach(info: MethodInfo, calibration: EvalSet, by: Sequence[str] = ()) -> bool:

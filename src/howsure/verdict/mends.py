@@ -303,7 +303,7 @@ class _Bench:
             "sign": _one_sign(self.evalset),
         }
         for each in advised(self.kind):
-            if not holds[each.of]:
+            if not holds[each.tried_of]:
                 continue
             if each.needs == "groups":
                 for name, column in self.evalset.groups.items():

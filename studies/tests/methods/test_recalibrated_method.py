@@ -183,7 +183,7 @@ def test_it_is_a_method_like_others() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "magic"}, "method must be one of scale, shift"),
+        ({"method": "magic"}, "method must be one of shift, scale"),
         ({"inner": Oracle("intervals"), "method": "cqr", "coverages": (0.7,)}, "must be among"),
         ({"coverages": ()}, "coverages must hold distinct"),
         ({"delta": 2.0}, "delta must lie"),
