@@ -399,6 +399,14 @@ def test_old_names_of_options_are_refused_in_calls_and_read_where_they_were_writ
     made = [make_method("a", entry, (0.8, 0.9)) for entry in (flat, nested)]
     assert made == [method, method]
     assert method_identity(method, flat) == method_identity(method, nested)
+
+    class Local(LinearRegression):  # which cannot be written down, so the words of the plan stand
+        pass
+
+    unwritable = RecalibratedMethod(inner=Local(), method="ucc")
+    assert method_identity(unwritable, flat) == method_identity(unwritable, nested) == flat
+    with pytest.raises(InputError, match="options of method 'a' of a plan must be a table, got 3"):
+        make_method("a", {"method": "linear_t", "options": 3}, None)
     assert method_entries(["recalibrated:inner=linear_t,method=ucc"], (0.8, 0.9)) == {
         method.name: nested
     }

@@ -204,7 +204,10 @@ def make_method(
     'linear t'
     """
     options = {key: value for key, value in entry.items() if key not in _NO_OPTIONS}
-    options |= entry.get("options", {})
+    own = entry.get("options", {})
+    if not isinstance(own, Mapping):
+        raise InputError(f"options of method {label!r} of a plan must be a table, got {own!r}")
+    options |= own
     name = entry.get("method")
     if not isinstance(name, str):
         raise InputError(f"method {label!r} of a plan must name its method, got {dict(entry)!r}")
@@ -226,8 +229,10 @@ def method_identity(method: Method, entry: Mapping[str, Any]) -> dict[str, Any]:
     {'method': 'linear_t', 'options': {'intercept': True}}
     """
     told = {key: value for key, value in entry.items() if key not in ("n_train", "options")}
-    for key, value in entry.get("options", {}).items():
-        told["inner" if key == "method" else key] = value
+    own = dict(entry.get("options", {}))
+    if "method" in own:  # as plans of 0.2.0 said it, so that addresses stay
+        own["by" if "inner" in own else "inner"] = own.pop("method")
+    told |= own
     if isinstance(told.get("method"), str):
         told["method"] = written(told["method"])
     try:
