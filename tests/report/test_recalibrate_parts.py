@@ -19,7 +19,7 @@ from howsure.core.progress import listening
 from howsure.core.text import CountedNote
 from howsure.inputs import load, open_table, write_table
 from howsure.inputs import write as writing
-from howsure.recalibration import METHODS, load_mend
+from howsure.recalibration import load_mend, methods_of
 from howsure.report.recalibrate import HeldOut, fitted_on
 from howsure.report.recalibrate_parts import recalibrate_files, summed
 
@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "label_sets": ("p_cat", "p_cow", "p_dog"),
 }
 BESIDE = ("id", "site", "age", "ease", "day")
-METHODS_OF = [(kind, method) for kind in KINDS for method in METHODS[kind.replace("_", " ")]]
+METHODS_OF = [(kind, method) for kind in KINDS for method in methods_of(kind.replace("_", " "))]
 
 
 def rows(n: int, seed: int) -> dict[str, Any]:

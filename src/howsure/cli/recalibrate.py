@@ -28,9 +28,9 @@ from howsure.inputs.new_parts import is_large, parts_of
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
-from howsure.recalibration import METHODS
 from howsure.recalibration.comparison import Line, side_by_side
 from howsure.recalibration.kept import check_place
+from howsure.recalibration.registry import method_names
 from howsure.report.document import Cell, Column, Grid, GridRows
 from howsure.report.grids import DIRECTIONS, number_cell
 from howsure.report.recalibrate import (
@@ -193,15 +193,14 @@ def _tell_of_files(
 
 def _compared(method: str | None) -> list[str]:
     """The methods to compare; all if none is named."""
-    known = [*dict.fromkeys(way for ways in METHODS.values() for way in ways)]
     chosen = [] if method is None else [part.strip() for part in method.split(",")]
     if chosen == [ALL]:
         return []
     for way in chosen:
         if way == BEST:
             raise InputError("--method best chooses by itself: leave --compare out")
-        if way not in known:
-            raise InputError(unknown(way, [*known, ALL], "--method"))
+        if way not in method_names():
+            raise InputError(unknown(way, [*method_names(), ALL], "--method"))
     return chosen
 
 

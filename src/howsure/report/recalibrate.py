@@ -32,7 +32,6 @@ from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.predictions.columns import prediction_columns, to_columns
 from howsure.recalibration import (
     DEFAULT_LEVELS,
-    METHODS,
     Learnt,
     Mend,
     Recalibrated,
@@ -40,9 +39,10 @@ from howsure.recalibration import (
     since_rows,
 )
 from howsure.recalibration import recalibrate as fitted_and_applied
-from howsure.recalibration.dispatch import EASED, suited
+from howsure.recalibration.dispatch import suited
 from howsure.recalibration.ease import ease_column
 from howsure.recalibration.kept import TaughtScale
+from howsure.recalibration.registry import METHODS, method_names, methods_of
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.door import columns_of
 from howsure.streaming.load import load_parts
@@ -388,13 +388,14 @@ def recalibrate_tables(
         sentence = advice.sentence if method else f"{advice.sentence or NO_HELP} {UNCHANGED}"
     if alone and method is not None:
         held = suited(held, method)
-    needed = (asked or tuple(held.groups)) if method == "group" else ()
+    needs = METHODS[method].needs if method and method in METHODS else ""
+    needed = (asked or tuple(held.groups)) if needs == "groups" else ()
     mend = Mend(by=needed, scales=TaughtScale.of(held), sentence=sentence, facts=teaching.facts)
-    if method in EASED:
+    if needs == "ease":
         mend = replace(mend, features={ease_column(held): "number"})
-    elif method == "inputs" and held.features:
+    elif needs == "inputs" and held.features:
         mend = replace(mend, features=_kinds(held))
-    elif method == "inputs" and not isinstance(new, EvalSet | Loaded):
+    elif needs == "inputs" and not isinstance(new, EvalSet | Loaded):
         if held.embedding is not None and not vectors:
             raise InputError("method 'inputs' needs features, or columns of the embedding")
         mend = replace(mend, embedding=vectors)
@@ -408,7 +409,7 @@ def recalibrate_tables(
     else:
         if options.get("levels") is None:
             options["levels"] = DEFAULT_LEVELS
-        if asked and method == "group":
+        if asked and needs == "groups":
             options["by"] = asked
         if since is not None:
             options["since"] = since
@@ -463,7 +464,7 @@ def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def check_method(method: str | None, by: Sequence[str]) -> None:
     """Refuse a method that is unknown, or groups that it does not take."""
-    known = [BEST, *dict.fromkeys(name for ways in METHODS.values() for name in ways)]
+    known = [BEST, *method_names()]
     if method is not None and method not in known:
         raise InputError(unknown(method, known, "method"))
     if by and method not in ("group", BEST):
@@ -583,6 +584,6 @@ def _advised(held: EvalSet, seed: int) -> Advice:
     if sets and sets[0].probabilities is None:
         raise InputError(NO_PROBABILITIES)
     if sets:
-        known = ", ".join(METHODS[LabelSets.kind])
+        known = ", ".join(methods_of(LabelSets.kind))
         raise InputError(f"label sets are not tried: method must be one of {known}, got 'best'")
     return try_mends(held, seed=seed).advice or Advice(method="")

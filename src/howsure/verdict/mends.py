@@ -44,9 +44,10 @@ from howsure.predictions import (
 )
 from howsure.recalibration import METHODS, Recalibrator, recalibrate
 from howsure.recalibration.base import POINT, Pieces, counts, kinds_of
-from howsure.recalibration.dispatch import RecalibrationOptions, applied
-from howsure.recalibration.info import MethodInfo, advised
+from howsure.recalibration.dispatch import applied
+from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.recent import since_rows
+from howsure.recalibration.registry import advised
 from howsure.stats.binomial import holm
 from howsure.stats.estimate import spread_of
 from howsure.verdict import words
@@ -68,7 +69,7 @@ the 5 % at which it is bad, so that a right model is seldom advised.
 NEAR = 0.9
 """Share of the best gain that is as good as the best."""
 _WORSE = -float(special.ndtri(0.05))
-_KINDS = tuple(kind for kind in (*(each.kind for each in RICHEST), POINT) if kind in METHODS)
+_KINDS = tuple(kind for kind in (*(each.kind for each in RICHEST), POINT) if kind in KINDS)
 """Kinds of prediction, what says most first: that one decides what is tried."""
 _EQUAL = 1e-9
 _HARM = 0.005
@@ -294,14 +295,14 @@ class _Bench:
 
     def candidates(self) -> Iterator[tuple[MethodInfo, tuple[str, ...]]]:
         """What suits the rows, each with the columns of groups that it divides by."""
-        known = {*METHODS[self.kind]}
         unit = _unit(self.evalset)
-        if np.ptp(unit) <= _EQUAL * unit.max():  # then these are the same as scale
-            known -= {"widths", "isotonic_variance"}
-        if not _one_sign(self.evalset):  # what has no natural 0 is in no other unit
-            known -= {"multiply"}
+        holds = {
+            "": True,
+            "spreads": np.ptp(unit) > _EQUAL * unit.max(),
+            "sign": _one_sign(self.evalset),
+        }
         for each in advised(self.kind):
-            if each.name not in known:
+            if not holds[each.tried_of]:
                 continue
             if each.needs == "groups":
                 for name, column in self.evalset.groups.items():
@@ -742,7 +743,8 @@ def _concluded(
         said = words.nothing_helps(red, _nearest(trials, bench), reason)
         return replace(trials, advice=Advice(method="", sentence=said, model=bench.evalset.model))
     rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)
-    fitted = METHODS[bench.kind][advice.method](RecalibrationOptions(by=advice.by)).fit(rows)
+    method = METHODS[advice.method].make(bench.kind, RecalibrationOptions(by=advice.by))
+    fitted = method.fit(rows)
     said = words.next_step(advice, fitted.parameters, trials.lifted)
     return replace(
         trials, advice=replace(advice, sentence=said, command=words.command(prefix, advice))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from howsure.core.formats import fixed, listed, number, p_words, percent
 from howsure.metrics.finding import Draft, Finding
 from howsure.metrics.wording import points
-from howsure.recalibration.info import INFOS
+from howsure.recalibration.registry import METHODS
 from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:
@@ -100,19 +100,8 @@ def next_step(
 
 def _mended(method: str, learnt: Sequence[Learnt]) -> str:
     """What a mend does, with the one number that it learnt if there is one."""
-    if len(learnt) == 1 and learnt[0].name == "factor" and math.isfinite(learnt[0].value):
-        verb = "widen" if learnt[0].value > 1 else "narrow"
-        return f"{verb} every prediction by a factor of {number(learnt[0].value, 3)}"
-    if method == "shift" and learnt:
-        way = "up" if learnt[0].value > 0 else "down"
-        unit = "" if learnt[0].name == "shift" else " of its spread"
-        return f"shift every prediction {way} by {number(abs(learnt[0].value), 3)}{unit}"
-    if method == "multiply" and learnt:
-        return f"multiply every prediction by {number(learnt[0].value, 4)}"
-    if method == "cqr" and learnt and math.isfinite(learnt[0].value):
-        verb = "widen" if learnt[0].value > 0 else "narrow"
-        return f"{verb} every interval by one constant at either end"
-    return INFOS[method].words
+    info = METHODS[method]
+    return (info.says(learnt) if learnt else "") or info.words
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -157,8 +157,23 @@ def named(
     return made(known[name], options, f"{what} {name!r}")
 
 
+def renamed(factory: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by the names that they have now, where they are given as they are written down."""
+    if dataclasses.is_dataclass(factory):
+        now = {_key(field): field.name for field in dataclasses.fields(factory)}
+        if set(options) & (now.keys() - set(now.values())):  # a name that none has any more
+            return {now.get(name, name): value for name, value in options.items()}
+    return dict(options)
+
+
+def _key(field: dataclasses.Field[Any]) -> str:
+    """What an option was called when it was first written down: so that addresses stay."""
+    return str(field.metadata.get("written", field.name))
+
+
 def made(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:
     """Call a class or function with options given as plain values, each checked."""
+    options = renamed(factory, options)
     known = inspect.signature(factory).parameters
     named = [key for key, p in known.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
@@ -230,7 +245,7 @@ def options_of(value: Any, name: str) -> dict[str, Any]:
     if dataclasses.is_dataclass(value):
         # an option that came later is left out at its default, so that addresses stay
         given = [(f, getattr(value, f.name)) for f in dataclasses.fields(value) if f.init]
-        held = {f.name: v for f, v in given if not (f.metadata.get("later") and v == f.default)}
+        held = {_key(f): v for f, v in given if not (f.metadata.get("later") and v == f.default)}
     elif hasattr(value, "get_params"):
         held = value.get_params(deep=False)
     else:

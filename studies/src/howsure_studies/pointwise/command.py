@@ -257,9 +257,8 @@ def method_entries(specs: Sequence[str], coverages: Sequence[float]) -> dict[str
     entries, named = {}, []
     for spec in dict.fromkeys(specs):
         name, options = parse_method(spec)
-        if "method" in options:
-            options["inner"] = options.pop("method")
-        entries[spec] = {"method": name, **options}
+        own = {"options": options} if "method" in options else options
+        entries[spec] = {"method": name, **own}
         named.append(make_method(spec, entries[spec], tuple(coverages) or None).name)
     revision = _revision()
     found = {}
