@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure_studies.methods.deep.modules import Recipe, train_module
 from howsure_studies.methods.deep.modules.backbones import backbone_named
@@ -156,7 +156,7 @@ def trained(rows: int, epochs: int, backbone: Any, options: dict[str, Any], seed
     """Milliseconds a step of `train_module`: the fastest epoch."""
     x, y = images(rows)
     ends = [(time.perf_counter(), time.process_time())]
-    with listening(lambda *_: ends.append((time.perf_counter(), time.process_time()))):
+    with subscribe(lambda *_: ends.append((time.perf_counter(), time.process_time()))):
         train_module(
             x,
             y,

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.inputs import load_inputs
 from howsure.metrics.congruence import Draws, Empirical, Normals, NullReference, Support
@@ -310,7 +310,7 @@ def test_bad_choices_are_named(choice: dict[str, Any], match: str) -> None:
 
 def test_stages_are_told_from_first_to_last() -> None:
     told: list[tuple[str, int, int]] = []
-    with listening(lambda *step: told.append(step)):
+    with subscribe(lambda *step: told.append(step)):
         assess_congruence(wave(100), "exact")
     own = [(done, total) for _, done, total in told if total == 4]
     assert own == [(done, 4) for done in range(5)]

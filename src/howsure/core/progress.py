@@ -24,7 +24,7 @@ def listener() -> Listener | None:
 
 
 @contextmanager
-def listening(listener: Listener | None) -> Iterator[None]:
+def subscribe(listener: Listener | None) -> Iterator[None]:
     """Let a listener hear how far all work in a block is."""
     token = _LISTENER.set(_LISTENER.get() if listener is None else listener)
     try:
@@ -45,11 +45,11 @@ def part_of(whole: str, done: int = 0, total: int = 0) -> Iterator[None]:
         outer(f"{whole}: {stage}", *((done, total) if total else steps))
 
     outer(whole, done, total)
-    with listening(inner):
+    with subscribe(inner):
         yield
 
 
-def tell(stage: str, done: int = 0, total: int = 0) -> None:
+def report_progress(stage: str, done: int = 0, total: int = 0) -> None:
     """Tell whoever listens of a stage, the steps done, and the steps in all."""
     listener = _LISTENER.get()
     if listener is not None:
@@ -58,7 +58,7 @@ def tell(stage: str, done: int = 0, total: int = 0) -> None:
 
 def reported(items: Sequence[T], stage: str) -> Iterator[T]:
     """Pass items on, telling of the stage before the first and after each."""
-    tell(stage, 0, len(items))
+    report_progress(stage, 0, len(items))
     for done, item in enumerate(items, start=1):
         yield item
-        tell(stage, done, len(items))
+        report_progress(stage, done, len(items))

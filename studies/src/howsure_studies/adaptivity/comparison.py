@@ -19,7 +19,7 @@ from scipy.special import betaincinv
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import Count, Fraction, check_fields
 from howsure.core.errors import InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.registry import check_known
 from howsure.core.rng import child
@@ -430,7 +430,7 @@ class Design:
                             reasons[level][method, measure] = value
                         else:
                             values[level, repeat, place, k] = value
-            tell(self.subject.name, repeat + 1, self.repeats)
+            report_progress(self.subject.name, repeat + 1, self.repeats)
         tested = self.n - self.validation_rows
         return tuple(
             MethodComparison(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
@@ -179,7 +179,7 @@ def validate_measures(
         cells = EaseCells(drawn[:, 3], bins)
         rows_drawn = SetRows(drawn[:, 0], drawn[:, 1], drawn[:, 2], target, cells)
         values[trial] = [rows_drawn.measure(name) for name in VALIDATED]
-        tell("validation", trial + 1, trials)
+        report_progress("validation", trial + 1, trials)
     found = [_spearman(column, rate) for column in values.T]
     return MeasureValidation(
         measures=VALIDATED,

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from howsure.cli.entry import Interrupted
 from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _shown() -> Iterator[None]:
         said = f"{done:,}" if not total else f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
         bars.update(shown[stage], completed=done, total=total or None, said=said)
 
-    with bars, listening(hear):
+    with bars, subscribe(hear):
         yield
 
 

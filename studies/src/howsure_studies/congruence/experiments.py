@@ -21,7 +21,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Fraction, Positive, check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
 from howsure.metrics.congruence import rejection_curve
 from howsure.metrics.congruence.view import belief_of
@@ -179,7 +179,7 @@ def monotonicity(
             own["cce"][trial, place] = errors.mean()
             own["ece"][trial, place] = calibration_of(held, how, exact=False)
             own["nll"][trial, place] = losses(held).get("nll", np.array(np.nan)).mean()
-            tell(stage, done + 1, total)
+            report_progress(stage, done + 1, total)
     return MonotonicityResult(
         curves=tuple(
             Monotonicity(
@@ -284,7 +284,7 @@ def rejection(
             units=task.units,
             options=how.options(),
         )
-    tell("rejection", len(models), len(models))
+    report_progress("rejection", len(models), len(models))
     return found
 
 

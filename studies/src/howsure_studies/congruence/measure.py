@@ -21,7 +21,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Natural, checked, plain
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encode, encoder_named, opened
 from howsure.inputs.encoders.items import Kind
@@ -376,7 +376,7 @@ def _bootstrapped(
         found["mae"].append(known["error"][rows].mean())
         if "nll" in known:
             found["nll"].append(known["nll"][rows].mean())
-    tell(stage, total, total)
+    report_progress(stage, total, total)
     return {name: np.array(value) for name, value in found.items() if value}, points
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
 from howsure_studies.congruence.worlds import COMPONENTS, CongruenceTask, Embedding, PixelPCA
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
@@ -185,7 +185,7 @@ def _batched(
     total = len(networks) * len(tasks)
     found: dict[tuple[str, int], Fitted] = {}
     for training, pairs in recipes.items():
-        tell("training networks", len(found), total)
+        report_progress("training networks", len(found), total)
         members = []
         for label, place in pairs:
             view, task = views.get((widths.get(label, 0), place), _numbers), tasks[place]
@@ -196,7 +196,7 @@ def _batched(
         for (label, place), head, network_ in zip(pairs, heads, trained, strict=True):
             fit, features = HeadFit((network_,), head), views.get((widths.get(label, 0), place))
             found[label, place] = fit if features is None else FeatureFit(fit, features)
-    tell("training networks", len(found), total)
+    report_progress("training networks", len(found), total)
     return found
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, final
 
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.registry import NotImportedError, importing_nothing
 from howsure_studies.engine.cluster import Cluster
 from howsure_studies.engine.executor import Executor, Here, Processes, RunListener, outcomes
@@ -162,7 +162,7 @@ def run(
         if calls:
             executor = _executor(jobs, scheduler, store, token, monitor, trial_timeout)
             opened.enter_context(closing(executor))
-            opened.enter_context(listening(listener))
+            opened.enter_context(subscribe(listener))
             for outcome in outcomes(executor, calls, store, monitor):
                 monitor.ended(every[outcome.address], outcome)
                 endings[outcome.ending] += 1

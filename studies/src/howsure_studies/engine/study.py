@@ -125,7 +125,7 @@ class Study(ABC):
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Run one trial, in whatever process; what it raises is kept as the trial's failure.
 
-        How far it is, it says by `howsure.core.progress.tell`.
+        How far it is, it says by `howsure.core.progress.report_progress`.
 
         Parameters
         ----------

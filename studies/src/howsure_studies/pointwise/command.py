@@ -515,7 +515,7 @@ def combined_splits(
 
 
 def _ran(
-    plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
+    plan: Plan, store: Store, jobs: int, report: Callable[[str, int, int], None]
 ) -> tuple[Trial, ...]:
     """The trials of a plan, run; input that a trial refuses is refused here."""
     from howsure_studies.engine import Outcome, RunListener, run, trials_of
@@ -536,13 +536,13 @@ def _ran(
 
         def within(self, stage: str, done: int, of: int) -> None:
             if stage in ("trials", "splits"):
-                tell(what, self.done + done, total)
+                report(what, self.done + done, total)
 
         def ended(self, trial: Trial, outcome: Outcome) -> None:
             self.done += size(trial)
-            tell(what, self.done, total)
+            report(what, self.done, total)
 
-    tell(what, 0, total)
+    report(what, 0, total)
     run(plan, store, jobs=jobs, monitor=Shown())
     for entry in store.entries([trial.address for trial in trials]).values():
         if entry.failure is not None and entry.failure.error == InputError.__name__:

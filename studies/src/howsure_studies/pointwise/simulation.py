@@ -22,7 +22,7 @@ from howsure.core.arrays import BoolArray, FloatArray, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.convert import Positive, check_fields, check_whole, checked_coverages
 from howsure.core.errors import InputError, UnanswerableError, cut_text, kept_error
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.rng import child
 from howsure.metrics.pointwise import Brier, CoverageBand, brier, coverage_band, interval_mass
 from howsure.predictions import Prediction
@@ -205,10 +205,10 @@ def pointwise(
         return _with_reasons(made)
 
     rows = 0
-    tell("trials", 0, trials)
+    report_progress("trials", 0, trials)
     for tried, drawn in enumerate(run.trials(numbers, draw), start=1):
         rows = drawn.n
-        tell("trials", tried, trials)
+        report_progress("trials", tried, trials)
         if stop is not None and stop.due(tried):
             met = stop.first_met(result(rows), after=tried - 1)
             if met is not None:

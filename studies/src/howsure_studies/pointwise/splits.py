@@ -25,7 +25,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, chec
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, cut_text, kept_error
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.measure import evaluate
@@ -294,7 +294,7 @@ def over_splits(
         seconds.append(took)
         by_split.append(measured.records)
         done.append(number)
-    tell("splits", len(given), len(given))
+    report_progress("splits", len(given), len(given))
     return SplitsResult(
         table=table,
         method=tested.name,

@@ -21,7 +21,7 @@ import pyarrow as pa
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Coverages, Fraction, plain
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.records import Record
 from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
@@ -682,7 +682,7 @@ def _own_method(trial: Trial) -> TrialOutput:
     task = make_task(identity["world"], trial.context["files"])
     coverages = tuple(identity["options"]["coverages"])
     method = make_method(trial.labels["method"], trial.context["method"], coverages)
-    tell("fit", 0, 1)
+    report_progress("fit", 0, 1)
     fitted = fit_shift(method, task, child(identity["seed"], "shift", "own", identity["run"]))
     answers = [[model_answers(fitted, task, coverage)] for coverage in coverages]
     return _answered(trial, answers, task.units, list(getattr(fitted, "notes", ())))

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, final
 from zipfile import ZipFile, is_zipfile
 
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure_studies.tasks.files import BROKEN, UnreadableError
 from howsure_studies.tasks.transfer import check_room
 
@@ -252,7 +252,7 @@ def _written(
             continue
         count += 1
         _copied(member, target / place)
-        tell(f"unpacking {name}", count, 0)
+        report_progress(f"unpacking {name}", count, 0)
     return count
 
 

@@ -41,7 +41,7 @@ from urllib.request import (
 from howsure import __version__
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 
 MOST: Final = 10**9
 """Bytes that a file may have of which nobody states how many it has."""
@@ -173,7 +173,7 @@ def digest(file: Path, kind: str) -> str:
         while block := handle.read(_BLOCK):
             found.update(block)
             done += len(block)
-            tell(f"checking {file.name}", done, size)
+            report_progress(f"checking {file.name}", done, size)
     return found.hexdigest()
 
 
@@ -243,13 +243,13 @@ def _received(part: _Part, name: str, size: int | None, known: str, most: int) -
         atomic_write(part.notes, json.dumps(notes))
         done = start
         with part.open(start) as file:
-            tell(name, done, total or 0)
+            report_progress(name, done, total or 0)
             while block := answer.read1(_BLOCK):
                 done += len(block)
                 watch.come += len(block)
                 _check_most(part, done, limit)
                 file.write(block)
-                tell(name, done, total or 0)
+                report_progress(name, done, total or 0)
     return total is None or done >= total
 
 

@@ -13,7 +13,7 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import HowsureError, InputError  # noqa: E402
-from howsure.core.progress import listening  # noqa: E402
+from howsure.core.progress import subscribe  # noqa: E402
 from howsure_studies.methods.deep.modules import ModuleNetwork, Recipe, train_module  # noqa: E402
 from howsure_studies.methods.deep.modules.network import packed, unpacked  # noqa: E402
 
@@ -47,7 +47,7 @@ def fit(
         **options,
     }
     rng = np.random.default_rng(seed)
-    with listening(told):
+    with subscribe(told):
         return train_module(x, y, rng=rng, checkpoint=path, **chosen)
 
 
@@ -62,7 +62,7 @@ def test_a_resumed_training_is_as_an_unbroken_one(tmp_path: Path, stop: int, kee
         fit(path, stop=stop, **options)
     seen = []
     x, y = data()
-    with listening(lambda *told: seen.append(told[1])):
+    with subscribe(lambda *told: seen.append(told[1])):
         resumed = train_module(
             x,
             y,

@@ -13,7 +13,7 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import InputError, UnanswerableError  # noqa: E402
-from howsure.core.progress import listening  # noqa: E402
+from howsure.core.progress import subscribe  # noqa: E402
 from howsure_studies.methods.deep.heads import HEADS, Gaussian, Head, PairHead, head_named  # noqa: E402
 from howsure_studies.methods.deep.modules import (  # noqa: E402
     ModuleNetwork,
@@ -285,7 +285,7 @@ def test_a_loss_that_is_not_finite_says_where_and_keeps_the_last_good_state() ->
 
     seen = []
     recipe = Recipe.small(9, schedule="constant", warm_epochs=0)
-    with listening(lambda *told: seen.append(told)):
+    with subscribe(lambda *told: seen.append(told)):
         network = fit(x, y, backbone=exploding, recipe=recipe)
     assert network.failure == "loss not finite in epoch 5, step 2 of 2"
     assert network.kept == 4

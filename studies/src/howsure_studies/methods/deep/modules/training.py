@@ -17,7 +17,7 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.optional import require
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.rng import child
 from howsure.core.tensors import placed, to_host
 from howsure_studies.methods.deep.heads import Head, head_named
@@ -267,7 +267,7 @@ class Loop:
                 sound = self.keeper.look(self.epoch(epoch)[:, None], np.array([self._judged()]))
                 if checkpoint is not None:
                     checkpoint.save(self, epoch + 1, done=epoch + 1 == epochs or not sound)
-                tell("epochs", epoch + 1, epochs)
+                report_progress("epochs", epoch + 1, epochs)
         self._kept.put_back()
         tighten(self.net.body)
         last = self.net.modules["last"]
