@@ -1,6 +1,6 @@
 """Where a store's bytes live: a folder on a disk, or one at a URL that fsspec knows.
 
-A store needs no more of a place than `Folder`; how its work is claimed is a matter of `claims`.
+A store needs no more of a place than `Folder`; how its work is locked is a matter of `locks`.
 Folders on a disk are not fsspec's: its local files do not appear whole (a full disk leaves halves),
 and it would have to come with every install, for 35 ms more at each start.
 """

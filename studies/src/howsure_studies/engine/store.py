@@ -36,7 +36,7 @@ import pyarrow as pa
 from howsure.core.arrays import shortened
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Table
-from howsure_studies.engine.claims import Claims, FileClaims, Locks
+from howsure_studies.engine.locks import FileLocks, Locks, SystemLocks
 from howsure_studies.engine.places import Folder, LocalFolder, RemoteFolder
 from howsure_studies.engine.tables import (
     arrays_bytes,
@@ -219,7 +219,7 @@ class Store:
     location : path or str
         A local folder, or a URL that fsspec knows: ``s3://bucket/folder``, ``memory://name``
         (this process's own). ``file:///folder`` is the local folder; ``local:///folder`` is one
-        on a disk that offers no locks, where claims are files. One that does not exist, or is
+        on a disk that offers no locks, where files take their place. One that does not exist, or is
         empty, becomes a store when something is written.
 
     Raises
@@ -244,10 +244,10 @@ class Store:
     ['trial', 'value']
     """
 
-    __slots__ = ("_claims", "_folder")
+    __slots__ = ("_folder", "_locks")
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
-        self._folder, self._claims = _opened(str(location))
+        self._folder, self._locks = _opened(str(location))
         self._check_form()
 
     @property
@@ -388,31 +388,31 @@ class Store:
         twice; at a URL two that claim one trial at the same moment may both do it.
         """
         self._ready()
-        with self._claims.claimed(_file(address, ".claim"), canonical(note)) as mine:
+        with self._locks.locked(_file(address, ".claim"), canonical(note)) as mine:
             yield mine
 
     def claim_note(self, address: str) -> dict[str, Any]:
         """What the process says that works on a trial, or died at it; empty if neither."""
         try:
-            told = json.loads(self._claims.noted(_file(address, ".claim")) or "{}")
+            told = json.loads(self._locks.noted(_file(address, ".claim")) or "{}")
         except ValueError:
             return {}
         return told if isinstance(told, dict) else {}
 
     def in_work(self, address: str) -> bool:
         """Whether some process works on a trial now."""
-        return self._claims.held(_file(address, ".claim"))
+        return self._locks.held(_file(address, ".claim"))
 
     def disclaim(self, address: str) -> None:
         """End the claim of a process that is known to be dead."""
-        self._claims.forget(_file(address, ".claim"))
+        self._locks.release(_file(address, ".claim"))
 
     @contextmanager
     def shown(self, token: str) -> Iterator[None]:
         """Keep a mark in the store while the block lasts, by which others know this store."""
         self._ready()
         try:
-            with self._claims.claimed(f"runs/{token}", token):
+            with self._locks.locked(f"runs/{token}", token):
                 yield
         finally:
             self._folder.remove(f"runs/{token}")
@@ -427,7 +427,7 @@ class Store:
         What a process works on is left alone. At a URL files appear whole, and only marks stay.
         """
         for token in self._folder.names("runs"):
-            with self._claims.claimed(f"runs/{token}", "") as mine:
+            with self._locks.locked(f"runs/{token}", "") as mine:
                 if mine:
                     self._folder.remove(f"runs/{token}")
         if not isinstance(self._folder, LocalFolder):
@@ -437,7 +437,7 @@ class Store:
             if _TEMPORARY.fullmatch(path.name):
                 left.setdefault(path.parent.name, []).append(path)
         for address, paths in left.items():
-            with self._claims.claimed(_file(address, ".claim"), "") as mine:
+            with self._locks.locked(_file(address, ".claim"), "") as mine:
                 if mine:
                     for path in paths:
                         path.unlink(missing_ok=True)
@@ -551,8 +551,8 @@ class Store:
             )
 
 
-def _opened(location: str) -> tuple[Folder, Claims]:
-    """A place, and how work is claimed there."""
+def _opened(location: str) -> tuple[Folder, Locks]:
+    """A place, and how work is locked there."""
     kind, sign, rest = location.partition("://")
     if not sign:
         local = LocalFolder(location)
@@ -562,8 +562,8 @@ def _opened(location: str) -> tuple[Folder, Claims]:
         local = LocalFolder(rest, "" if kind == "file" else location)
     else:
         remote = RemoteFolder(location)
-        return remote, FileClaims(remote)
-    return local, FileClaims(local) if kind == "local" else Locks(local)
+        return remote, FileLocks(remote)
+    return local, FileLocks(local) if kind == "local" else SystemLocks(local)
 
 
 def _contents(address: str, output: TrialOutput) -> Iterator[tuple[str, bytes]]:
