@@ -30,7 +30,7 @@ import torch
 
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
-from howsure_studies.methods.deep.modules import Recipe, train_module
+from howsure_studies.methods.deep.modules import ModuleTraining, train_module
 from howsure_studies.methods.deep.modules.backbones import backbone_named
 from howsure_studies.methods.deep.modules.training import reuse_memory
 from howsure_studies.tasks.images import image_task
@@ -162,7 +162,7 @@ def trained(rows: int, epochs: int, backbone: Any, options: dict[str, Any], seed
             y,
             head="gaussian",
             backbone=backbone,
-            recipe=Recipe.small(epochs, warm_epochs=0, frozen_epochs=0, **options),
+            recipe=ModuleTraining.small(epochs, warm_epochs=0, frozen_epochs=0, **options),
             rng=child(seed, "network"),
         )
     steps = -(-rows // BATCH)
@@ -206,7 +206,7 @@ def learn(rows: int, epochs: int, backbone: Any, device: Any) -> None:
             task.train.y,
             head=head,
             backbone=backbone,
-            recipe=Recipe.small(epochs, device=device),
+            recipe=ModuleTraining.small(epochs, device=device),
             rng=child(0, "learn", head),
         )
         took = time.perf_counter() - start

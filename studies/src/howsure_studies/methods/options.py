@@ -76,7 +76,9 @@ _MOVED: Final[Mapping[str, str]] = {
     f"{_DEEP}.heads.counts:Poisson": f"{_DEEP}.heads.counts:PoissonHead",
     f"{_DEEP}.heads.counts:DoublePoisson": f"{_DEEP}.heads.counts:DoublePoissonHead",
     f"{_DEEP}.heads.counts:NegativeBinomial": f"{_DEEP}.heads.counts:NegativeBinomialHead",
-    f"{_DEEP}.modules.recipe:Recipe": f"{_DEEP}.training:Recipe",
+    f"{_DEEP}.modules:Recipe": f"{_DEEP}.training:ModuleTraining",
+    f"{_DEEP}.training:Recipe": f"{_DEEP}.training:ModuleTraining",
+    f"{_DEEP}.modules.recipe:Recipe": f"{_DEEP}.training:ModuleTraining",
 }
 # Where a class stood when it was first written down: it still is written so, that the addresses
 # of stored results stay, and both paths are read.

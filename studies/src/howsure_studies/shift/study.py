@@ -42,7 +42,12 @@ from howsure_studies.engine import (
     stacked,
 )
 from howsure_studies.methods.deep.heads import Gaussian, Head, PairHead, SquaredError
-from howsure_studies.methods.deep.modules import ModuleNetwork, Recipe, backbone_named, train_module
+from howsure_studies.methods.deep.modules import (
+    ModuleNetwork,
+    ModuleTraining,
+    backbone_named,
+    train_module,
+)
 from howsure_studies.methods.options import options_of
 from howsure_studies.methods.selective import SHARE, FeatureScore, GMMScore, KNNScore, Selective
 from howsure_studies.shift.evaluate import Answers, Rule, ShiftRun, evaluate_shift
@@ -102,7 +107,7 @@ _TABLE: Final = (*("table", "target", "split_by", "home", "up_to", "features", "
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShiftOptions(Checked):
-    """Options of a plan, with their defaults; those of `Recipe` stand among them in a plan.
+    """Options of a plan, with their defaults; those of `ModuleTraining` stand among them in a plan.
 
     Attributes
     ----------
@@ -122,7 +127,7 @@ class ShiftOptions(Checked):
     absent : {"error", "skip"}
         What becomes of worlds whose data are not on this machine: an error, or they are left out
         with a warning, as long as one is left.
-    recipe : Recipe
+    recipe : ModuleTraining
         How networks are trained.
     """
 
@@ -135,7 +140,7 @@ class ShiftOptions(Checked):
     backbone: Any = "resnet34"
     table_backbone: Any = "mlp"
     absent: Literal["error", "skip"] = "error"
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: ModuleTraining = field(default_factory=ModuleTraining)
 
     def training(self, own: Any = None, *, images: bool, spectral: bool) -> dict[str, Any]:
         """What decides how a network is trained, as plain values; the device is no part of it."""
@@ -157,7 +162,7 @@ class ShiftStudy(Study):
     A world is an image task, a table with a natural shift, or a table of one's own with
     ``target`` and ``split_by``; see `task_identity`. A method is one of the ten of the benchmark
     or their variations, or any method of howsure's or one's own, which is then trained in each
-    of ``runs`` runs. Options of a plan are those of `ShiftOptions` and of `Recipe`.
+    of ``runs`` runs. Options of a plan are those of `ShiftOptions` and of `ModuleTraining`.
     """
 
     __slots__ = ()
@@ -575,7 +580,7 @@ def _train_network(trial: Trial, store: Store | None) -> TrialOutput:
         task.part("train").y,
         head=_head(asked),
         backbone=training["backbone"],
-        recipe=Recipe(**training["recipe"]),
+        recipe=ModuleTraining(**training["recipe"]),
         rng=child(identity["seed"], "shift", kind, asked["index"]),
         scaling=inputs.scaling,
         checkpoint=None if store is None else store.scratch(trial.address),

@@ -22,12 +22,12 @@ from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
 from howsure.core.tensors import placed, to_host
-from howsure_studies.methods.deep.body import Body, Dropout
 from howsure_studies.methods.deep.heads import Gaussian, Head, SquaredError
+from howsure_studies.methods.deep.mlp import BatchedMLP, Dropout
 from howsure_studies.methods.deep.training import (
     BatchTraining,
-    Keeper,
-    Outset,
+    BestCheckpoint,
+    OutputInitialisation,
     Standardization,
     Weights,
     start_of,
@@ -238,7 +238,7 @@ class Chunk:
         "_orders",
         "_torch",
         "_uniforms",
-        "body",
+        "mlp",
         "optimiser",
     )
 
@@ -253,13 +253,13 @@ class Chunk:
         self._torch = require("torch", extra="deep")
         self._options, self._device = options, device
         self._data = Data.of(members, heads, options, device)
-        self._objective = Objective(heads, self._data.outset)
+        self._objective = Objective(heads, self._data.initialisation)
         count, columns, n = self._data.x.shape
         sizes = (columns, *options.layers, heads[0].outputs)
         rngs = [member.rng("weights") for member in members]
         shielded = heads[0].shielded
-        self.body = Body(sizes, rngs, dropout, n, options.initial, shielded, device)
-        self.optimiser = options.optimiser([self.body.values], eps=1e-7)
+        self.mlp = BatchedMLP(sizes, rngs, dropout, n, options.initial, shielded, device)
+        self.optimiser = options.optimiser([self.mlp.values], eps=1e-7)
         self._orders = [member.rng("order") for member in members]
         self._masks = [member.rng("masks") for member in members]
         drawn = (count, dropout.units(sizes), n) if dropout else None
@@ -267,25 +267,25 @@ class Chunk:
 
     def run(self) -> list[Network]:
         """Train to the end, or until no network is sound, and give the states that are kept."""
-        body, data = self.body, self._data
-        keeper = Keeper(body, best=self._options.keep == "best")
+        mlp, data = self.mlp, self._data
+        checkpoint = BestCheckpoint(mlp, best=self._options.keep == "best")
         rates = []
         with self._torch.no_grad():
             for epoch in range(self._options.epochs):
                 losses = np.asarray(to_host(self.epoch(epoch)))
-                rates.append(body.rates())
+                rates.append(mlp.rates())
                 judged = self.judged()
-                held = np.full(body.count, np.nan) if judged is None else to_host(judged)
-                if not keeper.look(losses, np.asarray(held, dtype=np.float64)):
+                held = np.full(mlp.count, np.nan) if judged is None else to_host(judged)
+                if not checkpoint.look(losses, np.asarray(held, dtype=np.float64)):
                     break
-            body.put_back()
-            data.outset.absorb(body.kernels[-1], body.biases[-1])
-        return _networks(body, data, keeper, np.stack(rates, axis=1))
+            mlp.put_back()
+            data.initialisation.absorb(mlp.kernels[-1], mlp.biases[-1])
+        return _networks(mlp, data, checkpoint, np.stack(rates, axis=1))
 
     def epoch(self, epoch: int) -> Tensor:
         """Train for one epoch, counted from 0; the losses of each step, (steps, m)."""
-        torch, options, body, data = self._torch, self._options, self.body, self._data
-        self.optimiser.param_groups[0]["lr"] = options.pace(epoch)
+        torch, options, mlp, data = self._torch, self._options, self.mlp, self._data
+        self.optimiser.param_groups[0]["lr"] = options.learning_rate_at(epoch)
         n, size = data.x.shape[2], options.batch_size
         orders = np.stack([rng.permutation(n) for rng in self._orders])
         order = placed(orders, self._device)
@@ -297,15 +297,15 @@ class Chunk:
                 rng.random(out=part, dtype=np.float32)
             uniforms = placed(self._uniforms, self._device)
         steps = -(-n // size)
-        losses = torch.empty(steps, body.count, dtype=torch.float64, device=self._device)
+        losses = torch.empty(steps, mlp.count, dtype=torch.float64, device=self._device)
         for step in range(steps):
             batch = slice(step * size, (step + 1) * size)
             drawn = None if uniforms is None else uniforms[:, :, batch]
-            outputs = body.forward(inputs[:, :, batch], drawn)
+            outputs = mlp.forward(inputs[:, :, batch], drawn)
             losses[step], slope = self._objective.slope(outputs, targets[:, batch])
-            body.backward(slope)
+            mlp.backward(slope)
             if options.penalty > 0:
-                body.shrink(options.penalty / n)
+                mlp.decay_weights(options.penalty / n)
             self.optimiser.step()
         return losses
 
@@ -313,14 +313,16 @@ class Chunk:
         """Mean loss of each network on the rows held out, (m,); None without such rows."""
         if self._data.held_x is None:
             return None
-        return self._objective.losses(self.body.forward(self._data.held_x), self._data.held_y)
+        return self._objective.losses(self.mlp.forward(self._data.held_x), self._data.held_y)
 
 
-def _networks(body: Body, data: Data, keeper: Keeper, rates: Weights) -> list[Network]:
+def _networks(
+    mlp: BatchedMLP, data: Data, checkpoint: BestCheckpoint, rates: Weights
+) -> list[Network]:
     networks = []
-    for place, (scale, losses) in enumerate(zip(data.scales, keeper.trace, strict=True)):
-        kernels, biases = body.layers_of(place)
-        failure, kept = keeper.failures[place], int(keeper.kept[place])
+    for place, (scale, losses) in enumerate(zip(data.scales, checkpoint.trace, strict=True)):
+        kernels, biases = mlp.layers_of(place)
+        failure, kept = checkpoint.failures[place], int(checkpoint.kept[place])
         if not scale.sound:
             failure, kept = "data too large to standardise", 0
         own = rates[place].astype(np.float64)
@@ -338,7 +340,7 @@ class Data:
     held_x: Tensor | None
     held_y: Tensor | None
     scales: list[Standardization]
-    outset: Outset
+    initialisation: OutputInitialisation
 
     @classmethod
     def of(
@@ -372,19 +374,19 @@ class Data:
             ]
         held_x, held_y = tensors[2:] if len(tensors) > 2 else (None, None)
         offsets, units = ([getattr(start, k) for start in starts] for k in ("offset", "unit"))
-        outset = Outset(offsets, units, device)
-        return cls(tensors[0], tensors[1], held_x, held_y, scales, outset)
+        initialisation = OutputInitialisation(offsets, units, device)
+        return cls(tensors[0], tensors[1], held_x, held_y, scales, initialisation)
 
 
 @final
 class Objective:
-    """The loss of m networks, equal heads side by side, from where they set out."""
+    """The loss of m networks, equal heads side by side, of outputs as they are initialised."""
 
-    __slots__ = ("_blocks", "_outset", "_torch")
+    __slots__ = ("_blocks", "_initialisation", "_torch")
 
-    def __init__(self, heads: Sequence[Head], outset: Outset) -> None:
+    def __init__(self, heads: Sequence[Head], initialisation: OutputInitialisation) -> None:
         self._torch = require("torch", extra="deep")
-        self._outset = outset
+        self._initialisation = initialisation
         self._blocks: list[tuple[Head, slice]] = []
         stop = 0
         for head, same in groupby(heads):
@@ -393,7 +395,7 @@ class Objective:
 
     def losses(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Mean loss of each network, (m,), for outputs (m, k, b) and standardised y (m, b)."""
-        outputs = self._outset.shift(outputs)
+        outputs = self._initialisation.shift(outputs)
         found = [head.loss(outputs[part], y[part]).mean(-1) for head, part in self._blocks]
         return found[0] if len(found) == 1 else self._torch.cat(found)
 

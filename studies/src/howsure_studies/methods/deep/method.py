@@ -17,8 +17,8 @@ from howsure.core.tensors import Device
 from howsure.inputs.models import located
 from howsure.predictions import Distribution, Prediction, Quantiles, mixture
 from howsure_studies.methods.deep.batch import Member, Network, outputs, train
-from howsure_studies.methods.deep.body import Dropout
 from howsure_studies.methods.deep.heads import Head, PairHead, QuantileHead
+from howsure_studies.methods.deep.mlp import Dropout
 from howsure_studies.methods.deep.training import BatchTraining, Layers, check_sound
 from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows, held_out
 

@@ -93,7 +93,7 @@ class DeviceRows:
 
 
 def augmented(images: Tensor, kinds: Sequence[Augment]) -> Tensor:
-    """Images (b, c, h, w), each changed at random by torch's generator; see `Recipe`."""
+    """Images (b, c, h, w), each changed at random by torch's generator; see `ModuleTraining`."""
     torch = require("torch", extra="deep")
     count, channels, high, wide = images.shape
     place, out = images.device, images

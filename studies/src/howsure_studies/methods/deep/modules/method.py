@@ -31,7 +31,7 @@ class ImageNetwork(Method):
         What outputs mean: see `howsure_studies.methods.deep.heads.head_named`.
     backbone : str, mapping or callable
         What turns images into features: see `backbone_named`.
-    recipe : str, mapping or Recipe
+    recipe : str, mapping or ModuleTraining
         How to train: see `recipe_named`.
     members : int
         Networks that differ by their first weights and order of rows, at least 1.

@@ -75,7 +75,7 @@ class Net:
     ) -> Net:
         """A net with first weights drawn by torch from a seed, on the processor.
 
-        The example holds two rows as the body takes them; `hidden` is as `Recipe` has it.
+        The example holds two rows as the body takes them; `hidden` is as `ModuleTraining` has it.
         """
         nn = require("torch", extra="deep").nn
         with _DRAWING, torch_draws(seed):
@@ -171,7 +171,7 @@ class ModuleNetwork:
     scaling : {"imagenet", "none"}
         What is done to images.
     hidden : int or None
-        Hidden units of each output; see `Recipe`.
+        Hidden units of each output; see `ModuleTraining`.
     channels_last : bool
         How images are laid out.
     failure : str or None

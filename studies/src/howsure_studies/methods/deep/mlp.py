@@ -268,7 +268,7 @@ class _ConcreteNoise(DropoutMasks):
 
 
 @final
-class Body:
+class BatchedMLP:
     """The parameters of many networks, their gradients, and the passes over minibatches.
 
     `sizes` are units of each layer, from inputs to outputs; `rngs` draw each network's first
@@ -396,7 +396,7 @@ class Body:
             self._rooms[rows] = ([*map(empty, inner)], [*map(empty, inputs)])
         return self._rooms[rows]
 
-    def shrink(self, amount: float) -> None:
+    def decay_weights(self, amount: float) -> None:
         """Add to the gradients those of amount × Σ w² over the hidden layers' kernels."""
         for kernel, gradient in zip(self.kernels[:-1], self.kernel_gradients[:-1], strict=True):
             gradient.add_(kernel, alpha=2.0 * amount)
