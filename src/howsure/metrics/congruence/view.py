@@ -29,7 +29,7 @@ from howsure.metrics.congruence import (
     null_reference,
 )
 from howsure.metrics.congruence.choices import choose_kernel
-from howsure.metrics.congruence.exhibits import (
+from howsure.metrics.congruence.examples import (
     Layout,
     extremes,
     extremes_table,
