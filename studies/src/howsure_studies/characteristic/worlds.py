@@ -174,8 +174,8 @@ def read_traffic(folder: Path, every: int = 1) -> TrainTest:
 def _before(hour: npt.NDArray[np.datetime64], y: FloatArray, lag: int) -> FloatArray:
     """The volume so many hours before each row; NaN where that hour is not in the table."""
     asked = hour - np.timedelta64(lag, "h")
-    place = np.searchsorted(hour, asked)
-    return np.where(hour[place] == asked, y[place], np.nan)
+    at = np.searchsorted(hour, asked)
+    return np.where(hour[at] == asked, y[at], np.nan)
 
 
 def identity_of(
