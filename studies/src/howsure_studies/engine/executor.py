@@ -36,7 +36,7 @@ _HERE: Final = threading.local()  # of each thread of a cluster's worker
 class RunListener:
     """Hears how a run goes; this one does nothing with it."""
 
-    def sources(self, told: str) -> None:
+    def sources(self, words: str) -> None:
         """Which worlds are drawn and which are read from originals, where a study tells."""
 
     def begin(self, trials: int, settled: int) -> None:

@@ -157,72 +157,76 @@ class FileLocks:
         finally:
             stop.set()
             beating.join()
-            if self._told(name).get("token") == token:
+            if self._content(name).get("token") == token:
                 if ended:
                     self._folder.remove(name)
                 else:
                     self._folder.write(name, _sign(token, note, 0.0))
 
     def noted(self, name: str) -> str:
-        return str(self._told(name).get("note", ""))
+        return str(self._content(name).get("note", ""))
 
     def held(self, name: str) -> bool:
-        return _seems_alive(self._told(name))
+        return _seems_alive(self._content(name))
 
     def release(self, name: str) -> None:
         self._folder.remove(name)
 
     def _won(self, name: str, token: str, note: str) -> bool:
-        before = self._told(name)
+        before = self._content(name)
         if before and not self._void(name, before):
             return False
         with _WRITING:
-            told = self._told(name)
-            if told != before:
+            content = self._content(name)
+            if content != before:
                 return False
             sign = _sign(token, note, time.time())
-            if told:
+            if content:
                 self._folder.write(name, sign)
             elif not self._folder.create(name, sign):
                 return False
         if self._folder.shared:
             time.sleep(_SETTLE)
-        return self._told(name).get("token") == token
+        return self._content(name).get("token") == token
 
-    def _void(self, name: str, told: dict[str, Any]) -> bool:
+    def _void(self, name: str, content: dict[str, Any]) -> bool:
         """Whether nobody is behind a lock: it was given up, or stays without a sign of life."""
-        if _seems_alive(told):
+        if _seems_alive(content):
             return False
         until = time.monotonic() + _PROOF * _BEAT
-        while told["beat"] and time.monotonic() < until:
+        while content["beat"] and time.monotonic() < until:
             time.sleep(_BEAT / 5)
-            if self._told(name) != told:
+            if self._content(name) != content:
                 return False
         return True
 
-    def _told(self, name: str) -> dict[str, Any]:
+    def _content(self, name: str) -> dict[str, Any]:
         """What a lock's file holds; nothing if there is none."""
         data = self._folder.read(name)
         if data is None:
             return {}
         try:
-            held = json.loads(data)
-            return {"token": held["token"], "note": held["note"], "beat": float(held["beat"])}
+            content = json.loads(data)
+            return {
+                "token": content["token"],
+                "note": content["note"],
+                "beat": float(content["beat"]),
+            }
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return {"beat": 0.0}  # written in part by a process that died
 
     def _beat(self, name: str, token: str, note: str, stop: threading.Event) -> None:
         while not stop.wait(_BEAT):
             try:
-                if self._told(name).get("token") != token:
+                if self._content(name).get("token") != token:
                     return
                 self._folder.write(name, _sign(token, note, time.time()))
             except InputError:
                 continue  # the next one may come through
 
 
-def _seems_alive(told: dict[str, Any]) -> bool:
-    return bool(abs(time.time() - told.get("beat", 0.0)) < _EXPIRY)
+def _seems_alive(content: dict[str, Any]) -> bool:
+    return bool(abs(time.time() - content.get("beat", 0.0)) < _EXPIRY)
 
 
 def _sign(token: str, note: str, beat: float) -> bytes:

@@ -168,11 +168,11 @@ class RemoteFolder:
                 return None
 
     def size(self, name: str) -> int | None:
-        place = self._place(name)
+        path = self._place(name)
         with self._refusals(name, "read"):
-            self._files.invalidate_cache(self._files._parent(place))
+            self._files.invalidate_cache(self._files._parent(path))
             try:
-                return int(self._files.info(place)["size"])
+                return int(self._files.info(path)["size"])
             except FileNotFoundError:
                 return None
 
@@ -196,14 +196,14 @@ class RemoteFolder:
                 return
 
     def names(self, name: str = "") -> tuple[str, ...]:
-        place = self._place(name)
+        folder = self._place(name)
         with self._refusals(name, "read"):
-            self._files.invalidate_cache(place)
+            self._files.invalidate_cache(folder)
             try:
-                found = self._files.ls(place, detail=False)
+                listed = self._files.ls(folder, detail=False)
             except (FileNotFoundError, NotADirectoryError):
                 return ()
-        inner = {path.rstrip("/") for path in found} - {place}
+        inner = {path.rstrip("/") for path in listed} - {folder}
         names = (path.rpartition("/")[2] for path in inner)
         return tuple(sorted(name for name in names if name[0] != "."))
 
@@ -217,14 +217,14 @@ class RemoteFolder:
     def _place(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root.rstrip("/")
 
-    def _put(self, place: str, data: bytes, mode: str) -> None:
+    def _put(self, path: str, data: bytes, mode: str) -> None:
         try:
-            self._files.pipe_file(place, data, mode=mode)
+            self._files.pipe_file(path, data, mode=mode)
         except FileNotFoundError:
-            if not place.startswith("/"):
+            if not path.startswith("/"):
                 raise  # an object store has no folders, and buckets are not made by accident
-            self._files.makedirs(self._files._parent(place), exist_ok=True)
-            self._files.pipe_file(place, data, mode=mode)
+            self._files.makedirs(self._files._parent(path), exist_ok=True)
+            self._files.pipe_file(path, data, mode=mode)
 
     @contextmanager
     def _refusals(self, name: str, done: str) -> Iterator[None]:

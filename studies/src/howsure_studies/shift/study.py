@@ -184,7 +184,7 @@ class ShiftStudy(Study):
             for seed in plan.seeds
         ]
         stages = zip(*(world.stages for world in worlds), strict=True)
-        return tuple(trial for stage in stages for part in stage for trial in part)
+        return tuple(trial for stage in stages for of_world in stage for trial in of_world)
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Train a network, fit a density, or ask a method."""
@@ -218,7 +218,7 @@ class ShiftStudy(Study):
         for result in results:
             short = result.without_runs()
             columns: dict[str, Any] = {
-                name: [getattr(one, name) for one in short.values] for name in _VALUE
+                name: [getattr(value, name) for value in short.values] for name in _VALUE
             }
             whole = {name: plain(getattr(short, name)) for name in _WHOLE}
             whole["rows"] = [{"part": part, "n": n} for part, n in short.rows.items()]
@@ -467,8 +467,8 @@ class _World:
         # Networks of quantiles are of one coverage each; others serve all.
         coverages = options.coverages if method.network == "quantile" else (None,)
         networks = dict(
-            self._network(method, place, coverage)
-            for place in sorted({place for run in runs for place in run})
+            self._network(method, index, coverage)
+            for index in sorted({index for run in runs for index in run})
             for coverage in coverages
         )
         densities = {}
@@ -497,11 +497,11 @@ class _World:
         ]
 
     def _network(
-        self, method: ShiftMethod, place: int, coverage: float | None
+        self, method: ShiftMethod, index: int, coverage: float | None
     ) -> tuple[str, Trial]:
-        name = _pattern(method).format(place=place, coverage=coverage)
+        name = _pattern(method).format(place=index, coverage=coverage)
         if name not in self.networks:
-            network: dict[str, Any] = {"kind": method.network, "index": place, "name": name}
+            network: dict[str, Any] = {"kind": method.network, "index": index, "name": name}
             if coverage is not None:
                 network["coverage"] = coverage
             images = "images" in self.identity
@@ -669,12 +669,12 @@ def _network_method(trial: Trial, store: Store) -> TrialOutput:
         [
             network_answers(
                 method,
-                [networks[pattern.format(place=place, coverage=coverage)] for place in places],
+                [networks[pattern.format(place=index, coverage=coverage)] for index in indices],
                 y,
                 coverage=coverage,
                 work=work,
             )
-            for places in identity["runs"]
+            for indices in identity["runs"]
         ]
         for coverage in identity["options"]["coverages"]
     ]
@@ -702,14 +702,14 @@ def _answered(
     """Answers of all runs, by coverage and run; measures are taken of them when they are read."""
     options = trial.identity["options"]
     arrays: Arrays = {}
-    for place, (coverage, runs) in enumerate(zip(options["coverages"], answers, strict=True)):
+    for level, (coverage, runs) in enumerate(zip(options["coverages"], answers, strict=True)):
         for run, (val, tests) in enumerate(runs):
             _evaluated(val, tests, coverage, options)  # what cannot be evaluated fails here
-            for name, part in {"val": val, **tests}.items():
-                arrays[f"y/{name}"] = part.y
+            for name, rows in {"val": val, **tests}.items():
+                arrays[f"y/{name}"] = rows.y
                 for item in _ANSWER:
-                    if getattr(part, item) is not None:
-                        arrays[f"{place}/{run}/{name}/{item}"] = getattr(part, item)
+                    if getattr(rows, item) is not None:
+                        arrays[f"{level}/{run}/{name}/{item}"] = getattr(rows, item)
     facts = {"runs": len(answers[0]), "tests": list(answers[0][0][1]), "units": units}
     return TrialOutput(arrays=arrays, facts={**facts, "notes": notes})
 
@@ -743,7 +743,7 @@ def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> l
         arrays, facts = store.arrays(trial.address), store.entry(trial.address).facts
         notes += facts["notes"]
         units = facts["units"]
-        for place, coverage in enumerate(options["coverages"]):
+        for level, coverage in enumerate(options["coverages"]):
             for run in range(facts["runs"]):
                 parts = {
                     name: Answers(
@@ -751,12 +751,12 @@ def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> l
                         **{
                             item: arrays[key]
                             for item in _ANSWER
-                            if (key := f"{place}/{run}/{name}/{item}") in arrays
+                            if (key := f"{level}/{run}/{name}/{item}") in arrays
                         },
                     )
                     for name in ("val", *facts["tests"])
                 }
-                runs[place].append(_evaluated(parts.pop("val"), parts, coverage, options))
+                runs[level].append(_evaluated(parts.pop("val"), parts, coverage, options))
     return [
         ShiftResult(
             task=task,
