@@ -124,13 +124,13 @@ class RecalibratedMethod(Method):
             If a law has no mean or sd where one is needed.
         """
         inputs, targets = checked_rows(x, y, least=4)
-        held = held_out(rng, len(targets), self.calibration, "calibration")
-        inner = self.method.fit(inputs[~held], targets[~held], rng)
-        known = EvalSet.checked(targets[held], inner.predict(inputs[held]).outcome)
+        calibration = held_out(rng, len(targets), self.calibration, "calibration")
+        inner = self.method.fit(inputs[~calibration], targets[~calibration], rng)
+        known = EvalSet.checked(targets[calibration], inner.predict(inputs[calibration]).outcome)
         recalibrator = self._recalibration(known.beliefs[0]).fit(known)
         fitted = RecalibratedFit(inner, recalibrator)
         if INFOS[self.by].gives == "quantiles":
-            self._check_reach(recalibrator, int(held.sum()))
+            self._check_reach(recalibrator, int(calibration.sum()))
         return fitted
 
     def _recalibration(self, prediction: Prediction) -> Recalibration:

@@ -189,10 +189,10 @@ class FittedCross(Fitted):
         gap += 8 * float(np.spacing(np.abs(forecasts).max() + ranked[-1]))
         first = int(np.searchsorted(ranked, middle - gap, side="left"))
         last = int(np.searchsorted(ranked, middle + gap, side="right"))
-        rows, place = order[first:last], rank - 1 - first
+        rows, column = order[first:last], rank - 1 - first
         own = self.left_out.spread(forecasts, rows)
-        high = np.partition(self.errors[rows] + own, place, axis=1)[:, place]
-        low = np.partition(self.errors[rows] - own, place, axis=1)[:, place]
+        high = np.partition(self.errors[rows] + own, column, axis=1)[:, column]
+        low = np.partition(self.errors[rows] - own, column, axis=1)[:, column]
         return -low, high
 
     def _minmax(

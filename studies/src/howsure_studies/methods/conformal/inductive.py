@@ -179,18 +179,20 @@ class InductiveConformal(Method):
         """Train on one part of the rows, and learn thresholds from the other."""
         inputs, targets = checked_rows(x, y, least=3 if self._trains() else 1)
         check_within(targets, self.clip)
-        held = np.ones(len(targets), dtype=np.bool_)
+        calibrating = np.ones(len(targets), dtype=np.bool_)
         if self._trains():
-            held = held_out(rng, len(targets), self.calibration, "calibration")
-        score, bands = self._prepared(inputs[~held], targets[~held], rng)
-        found = [held_scores(score, targets[held], band) for band in bands(inputs[held])]
-        columns = (len(targets[held]), len(self.coverages))
+            calibrating = held_out(rng, len(targets), self.calibration, "calibration")
+        score, bands = self._prepared(inputs[~calibrating], targets[~calibrating], rng)
+        scores = [
+            held_scores(score, targets[calibrating], band) for band in bands(inputs[calibrating])
+        ]
+        columns = (len(targets[calibrating]), len(self.coverages))
         calibration = Calibration(
-            scores=np.broadcast_to(np.stack(found, axis=1), columns),
-            x=inputs[held],
+            scores=np.broadcast_to(np.stack(scores, axis=1), columns),
+            x=inputs[calibrating],
             coverages=self.coverages,
             choice=RankChoice(self.rank, self.delta, self.too_few),
-            training=inputs[~held],
+            training=inputs[~calibrating],
             forecast=_Centers(bands),
             rng=rng,
         )

@@ -76,9 +76,9 @@ class Member:
     resample: int | None = None
     held: tuple[FloatArray, FloatArray] | None = None
 
-    def rng(self, part: str) -> np.random.Generator:
+    def rng(self, purpose: str) -> np.random.Generator:
         """The member's own generator for one purpose."""
-        return child(self.seed, "network", self.index, part)
+        return child(self.seed, "network", self.index, purpose)
 
     def rows(self) -> tuple[FloatArray, FloatArray]:
         """What it is trained on."""
@@ -179,8 +179,8 @@ def train(
         threads = cores if device.type == "cpu" else 1
         chunks = [
             chunk
-            for places in _groups(members, heads)
-            for chunk in _chunks(places, threads, chosen)
+            for group in _groups(members, heads)
+            for chunk in _chunks(group, threads, chosen)
         ]
         trained = side_by_side(
             lambda chunk: Chunk(
@@ -190,7 +190,7 @@ def train(
             threads,
         )
     networks = dict(zip(chain(*chunks), chain(*trained), strict=True))
-    return [networks[place] for place in range(len(members))]
+    return [networks[number] for number in range(len(members))]
 
 
 def _check(
@@ -208,21 +208,21 @@ def _check(
 
 
 def _groups(members: Sequence[Member], heads: Sequence[Head]) -> list[list[int]]:
-    """Places of networks of one shape, those of one head side by side."""
-    order = {head: place for place, head in enumerate(dict.fromkeys(heads))}
+    """Numbers of networks of one shape, those of one head side by side."""
+    order = {head: rank for rank, head in enumerate(dict.fromkeys(heads))}
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for place, (member, head) in enumerate(zip(members, heads, strict=True)):
-        held = None if member.held is None else member.held[0].shape
-        groups[member.x.shape, held, head.outputs, head.shielded].append(place)
-    return [sorted(places, key=lambda place: order[heads[place]]) for places in groups.values()]
+    for number, (member, head) in enumerate(zip(members, heads, strict=True)):
+        validation = None if member.held is None else member.held[0].shape
+        groups[member.x.shape, validation, head.outputs, head.shielded].append(number)
+    return [sorted(group, key=lambda number: order[heads[number]]) for group in groups.values()]
 
 
-def _chunks(places: list[int], threads: int, options: BatchTraining) -> list[list[int]]:
-    """Places in chunks: for each thread one, when they are few, as long as steps are worth it."""
+def _chunks(numbers: list[int], threads: int, options: BatchTraining) -> list[list[int]]:
+    """Numbers in chunks: for each thread one, when they are few, as long as steps are worth it."""
     weights = sum(i * o for i, o in pairwise(options.layers))
-    share = max(-(-len(places) // threads), _WEIGHTS // max(weights, 1), 1)
+    share = max(-(-len(numbers) // threads), _WEIGHTS // max(weights, 1), 1)
     size = min(options.chunk, share)
-    return [places[start : start + size] for start in range(0, len(places), size)]
+    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
 
 @final
@@ -275,8 +275,8 @@ class Chunk:
                 losses = np.asarray(to_host(self.epoch(epoch)))
                 rates.append(mlp.rates())
                 judged = self.judged()
-                held = np.full(mlp.count, np.nan) if judged is None else to_host(judged)
-                if not checkpoint.look(losses, np.asarray(held, dtype=np.float64)):
+                validation = np.full(mlp.count, np.nan) if judged is None else to_host(judged)
+                if not checkpoint.look(losses, np.asarray(validation, dtype=np.float64)):
                     break
             mlp.put_back()
             data.initialisation.absorb(mlp.kernels[-1], mlp.biases[-1])
@@ -293,8 +293,8 @@ class Chunk:
         targets = data.y.gather(1, order)
         uniforms = None
         if self._uniforms is not None:
-            for part, rng in zip(self._uniforms, self._masks, strict=True):
-                rng.random(out=part, dtype=np.float32)
+            for buffer, rng in zip(self._uniforms, self._masks, strict=True):
+                rng.random(out=buffer, dtype=np.float32)
             uniforms = placed(self._uniforms, self._device)
         steps = -(-n // size)
         losses = torch.empty(steps, mlp.count, dtype=torch.float64, device=self._device)
@@ -320,12 +320,12 @@ def _networks(
     mlp: BatchedMLP, data: Data, checkpoint: BestCheckpoint, rates: Weights
 ) -> list[Network]:
     networks = []
-    for place, (scale, losses) in enumerate(zip(data.scales, checkpoint.trace, strict=True)):
-        kernels, biases = mlp.layers_of(place)
-        failure, kept = checkpoint.failures[place], int(checkpoint.kept[place])
+    for number, (scale, losses) in enumerate(zip(data.scales, checkpoint.trace, strict=True)):
+        kernels, biases = mlp.layers_of(number)
+        failure, kept = checkpoint.failures[number], int(checkpoint.kept[number])
         if not scale.sound:
             failure, kept = "data too large to standardise", 0
-        own = rates[place].astype(np.float64)
+        own = rates[number].astype(np.float64)
         networks.append(Network(kernels, biases, scale, failure, kept, losses, own))
     return networks
 
@@ -359,18 +359,18 @@ class Data:
             whole = options.standardise
             scale = Standardization.of(x, y, inputs=whole, targets=whole and head.standardises)
             scales.append(scale)
-            held = member.held if member.held is not None else ()
+            validation = member.held if member.held is not None else ()
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite fails
                 rows = [
-                    scale.inputs(part).T if part.ndim > 1 else scale.targets(part)
-                    for part in (x, y, *held)
+                    scale.inputs(array).T if array.ndim > 1 else scale.targets(array)
+                    for array in (x, y, *validation)
                 ]
             starts.append(start_of(head, rows[1], warm=options.warm_start and scale.sound))
             parts.append(tuple(rows))
         with np.errstate(over="ignore"):
             tensors = [
-                placed(np.stack(part).astype(np.float32), device)
-                for part in zip(*parts, strict=True)
+                placed(np.stack(arrays).astype(np.float32), device)
+                for arrays in zip(*parts, strict=True)
             ]
         held_x, held_y = tensors[2:] if len(tensors) > 2 else (None, None)
         offsets, units = ([getattr(start, k) for start in starts] for k in ("offset", "unit"))
@@ -396,8 +396,8 @@ class Objective:
     def losses(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Mean loss of each network, (m,), for outputs (m, k, b) and standardised y (m, b)."""
         outputs = self._initialisation.shift(outputs)
-        found = [head.loss(outputs[part], y[part]).mean(-1) for head, part in self._blocks]
-        return found[0] if len(found) == 1 else self._torch.cat(found)
+        losses = [head.loss(outputs[block], y[block]).mean(-1) for head, block in self._blocks]
+        return losses[0] if len(losses) == 1 else self._torch.cat(losses)
 
     def slope(self, outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Losses as `losses` has them, and their gradients by the outputs, (m, k, b)."""
@@ -438,11 +438,11 @@ def outputs(networks: Sequence[Network], x: FloatArray) -> FloatArray:
     """Outputs (m, k, n) of networks of one shape at x (n, d), on the scale of their training."""
     kernels = [np.stack(layer) for layer in zip(*(n.kernels for n in networks), strict=True)]
     biases = [np.stack(layer) for layer in zip(*(n.biases for n in networks), strict=True)]
-    found = []
+    blocks = []
     for rows in _blocks(x, kernels):
         inputs = [n.scale.inputs(rows) for n in networks]
-        found.append(_forward(kernels, biases, np.stack(inputs).swapaxes(1, 2)))
-    return np.concatenate(found, axis=2)
+        blocks.append(_forward(kernels, biases, np.stack(inputs).swapaxes(1, 2)))
+    return np.concatenate(blocks, axis=2)
 
 
 def dropped_outputs(
@@ -452,11 +452,11 @@ def dropped_outputs(
     rates = network.rates[-1]
     kernels = dropout.passes(rng, passes, network.kernels, rates)
     biases = [np.broadcast_to(bias, (passes, len(bias))) for bias in network.biases]
-    found = []
+    blocks = []
     for rows in _blocks(x, kernels):
         inputs = network.scale.inputs(rows).T
-        found.append(_forward(kernels, biases, np.broadcast_to(inputs, (passes, *inputs.shape))))
-    return np.concatenate(found, axis=2)
+        blocks.append(_forward(kernels, biases, np.broadcast_to(inputs, (passes, *inputs.shape))))
+    return np.concatenate(blocks, axis=2)
 
 
 def moments(
@@ -465,8 +465,8 @@ def moments(
     """Means and variances (m, n) of y that outputs (m, k, n) of one or m networks tell."""
     own = list(networks) * (len(values) if len(networks) == 1 else 1)
     laws = [
-        head.belief(part, network.scale.y_center, network.scale.y_unit)
-        for part, network in zip(values, own, strict=True)
+        head.belief(of_network, network.scale.y_center, network.scale.y_unit)
+        for of_network, network in zip(values, own, strict=True)
     ]
     means = np.stack([law.point() for law in laws])
     return means, np.stack([np.square(law.sd()) for law in laws])

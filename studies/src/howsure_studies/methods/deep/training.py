@@ -102,12 +102,12 @@ class Training(Checked):
     def optimiser(self, parameters: Any, eps: float = 1e-8) -> Any:
         """Adam with this ε, or AdamW with torch's own, over these parameters."""
         adam = require("torch", extra="deep").optim
-        held = list(parameters)
-        fused = held[0].device.type != "meta" or None  # which has no data, and no fused step
+        trained = list(parameters)
+        fused = trained[0].device.type != "meta" or None  # which has no data, and no fused step
         if self.weight_decay > 0:
             decay = self.weight_decay
-            return adam.AdamW(held, lr=self.learning_rate, weight_decay=decay, fused=fused)
-        return adam.Adam(held, lr=self.learning_rate, eps=eps, fused=fused)
+            return adam.AdamW(trained, lr=self.learning_rate, weight_decay=decay, fused=fused)
+        return adam.Adam(trained, lr=self.learning_rate, eps=eps, fused=fused)
 
     def place(self) -> Any:
         """The torch device to train on; an error where torch cannot use the one that is wanted."""
@@ -280,10 +280,10 @@ def recipe_named(spec: str | Mapping[str, Any] | ModuleTraining) -> ModuleTraini
     """
     if isinstance(spec, ModuleTraining):
         return spec
-    found: ModuleTraining = named(
+    training: ModuleTraining = named(
         spec, {"shift": ModuleTraining, "small": ModuleTraining.small}, "recipe", "shift"
     )
-    return found
+    return training
 
 
 @final
@@ -338,9 +338,9 @@ class OutputInitialisation:
 
     def __init__(self, offset: Any, unit: Any, device: Any = "cpu") -> None:
         self._torch = require("torch", extra="deep")
-        parts = [np.asarray(part, dtype=np.float32)[..., None] for part in (offset, unit)]
-        self._offset, self._unit = (placed(part, device) for part in parts)
-        if not parts[0].any() and (parts[1] == 1.0).all():
+        arrays = [np.asarray(values, dtype=np.float32)[..., None] for values in (offset, unit)]
+        self._offset, self._unit = (placed(array, device) for array in arrays)
+        if not arrays[0].any() and (arrays[1] == 1.0).all():
             self._offset = None
 
     def shift(self, outputs: Tensor) -> Tensor:

@@ -135,8 +135,8 @@ def train_module(
     if len(targets) < 2:
         raise InputError("x must have at least 2 rows, got 1")
     if chosen.augment and inputs.ndim != 4:
-        told = f"augment must be empty where x are no images, got {list(chosen.augment)}"
-        raise InputError(f"{told} for shape {inputs.shape}")
+        rule = f"augment must be empty where x are no images, got {list(chosen.augment)}"
+        raise InputError(f"{rule} for shape {inputs.shape}")
     judged = None
     if held is not None:
         judged = _rows(held[0], held[1], "held", "held y", law, scaling, inputs.shape[1:])
@@ -196,11 +196,11 @@ def _loop(
     seed: int,
     device: Any,
 ) -> Loop:
-    def data(part: tuple[Array, FloatArray]) -> tuple[DeviceRows, FloatArray]:
+    def data(labelled: tuple[Array, FloatArray]) -> tuple[DeviceRows, FloatArray]:
         inputs = DeviceRows.of(
-            part[0], grey=backbone.grey, channels_last=recipe.channels_last, device=device
+            labelled[0], grey=backbone.grey, channels_last=recipe.channels_last, device=device
         )
-        return inputs, scale.targets(part[1])
+        return inputs, scale.targets(labelled[1])
 
     inputs, targets = data(rows)
     net = Net.of(
@@ -435,9 +435,9 @@ class Checkpoint:
         del options["device"]
         text = repr((backbone.name, backbone.spec, head, sorted(options.items()), seed))
         digest = hashlib.sha256(text.encode())
-        for part in (*rows, *(held or ())):
-            digest.update(repr((part.shape, part.dtype.str)).encode())
-            digest.update(np.ascontiguousarray(part).data)
+        for array in (*rows, *(held or ())):
+            digest.update(repr((array.shape, array.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def resume(self, training: Loop) -> int:
