@@ -52,9 +52,9 @@ def list_() -> None:
             console.print(f"\n[bold]{kind}[/bold]")
         title = f"[cyan]{entry.name}[/cyan]  {escape(entry.what)}"
         console.print(title, highlight=False, soft_wrap=True)
-        place = located(entry.folder)
-        there = f"at {place}" if place else "not on this machine"
-        where = "generated on demand" if entry.kind == "drawn images" and not place else there
+        home = located(entry.folder)
+        there = f"at {home}" if home else "not on this machine"
+        where = "generated on demand" if entry.kind == "drawn images" and not home else there
         text = escape(f"licence: {entry.licence}; {where}")
         console.print(Padding(text, (0, 0, 0, 4)), style="dim", highlight=False)
     console.print("\nhowsure data get NAME downloads one, or shows how.", highlight=False)
@@ -74,10 +74,10 @@ def get(name: Name, folder: Folder = None) -> None:
     if entry.remotes:
         try:
             with _shown():
-                place = fetch(entry, folder)
+                home = fetch(entry, folder)
         except KeyboardInterrupt:
             raise Interrupted(KEPT) from None
-        say(f"written: {place}")
+        say(f"written: {home}")
         return
     say(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
     if entry.kind == "drawn images":
@@ -141,10 +141,10 @@ def _shown() -> Iterator[None]:
 def _entry(name: str) -> Entry:
     from howsure_studies.tasks.catalogue import entries
 
-    held = entries()
-    if name not in held:
-        raise InputError(unknown(name, held, "NAME"))
-    return held[name]
+    known = entries()
+    if name not in known:
+        raise InputError(unknown(name, known, "NAME"))
+    return known[name]
 
 
 def _print_facts(entry: Entry) -> None:

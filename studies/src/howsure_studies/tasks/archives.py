@@ -147,9 +147,9 @@ def _inner(parts: Sequence[Path], name: str, picks: Picks, target: Path) -> int:
 
 
 def _only(names: Sequence[str]) -> str | None:
-    one = [name for name in names if not name.endswith("/")]
-    packed = len(one) == 1 and one[0].lower().endswith((".zip", ".tar", ".tar.gz", ".tgz"))
-    return one[0] if packed else None
+    files = [name for name in names if not name.endswith("/")]
+    packed = len(files) == 1 and files[0].lower().endswith((".zip", ".tar", ".tar.gz", ".tgz"))
+    return files[0] if packed else None
 
 
 def _members(
@@ -243,23 +243,23 @@ def _written(
     count = 0
     for member in members:
         path = _checked(member, name)
-        if any(part in _LITTER or part.startswith("._") for part in path.parts):
+        if any(step in _LITTER or step.startswith("._") for step in path.parts):
             continue
         own = path.as_posix() + ("/" if member.folder else "")
         seen.append(own)
-        place = _picked(own, picks)
-        if place is None or member.folder:
+        inner = _picked(own, picks)
+        if inner is None or member.folder:
             continue
         count += 1
-        _copied(member, target / place)
+        _copied(member, target / inner)
         report_progress(f"unpacking {name}", count, 0)
     return count
 
 
-def _copied(member: _Member, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
+def _copied(member: _Member, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     left = member.size
-    with member.opened() as source, place.open("xb") as file:
+    with member.opened() as source, target.open("xb") as file:
         while block := source.read(_BLOCK):
             left -= len(block)
             if left < 0:

@@ -178,9 +178,7 @@ def train(
     with one_thread_each() as cores:
         threads = cores if device.type == "cpu" else 1
         chunks = [
-            chunk
-            for group in _groups(members, heads)
-            for chunk in _chunks(group, threads, chosen)
+            chunk for group in _groups(members, heads) for chunk in _chunks(group, threads, chosen)
         ]
         trained = side_by_side(
             lambda chunk: Chunk(

@@ -125,18 +125,18 @@ def original_cells(reading: Reading) -> ImagePopulation:
             labels=labels, fetch=packed.fetch, ids=ids.__getitem__, training=every
         )
     matches = ((_CELL_FILE.fullmatch(path.name), path) for path in reading.folder.iterdir())
-    found = sorted((int(match[2]), int(match[1]), path) for match, path in matches if match)
+    numbered = sorted((int(match[2]), int(match[1]), path) for match, path in matches if match)
     what = f"images <number>_<count>.0.<ext>, or {CELL200}"
-    reading.expect(len(found), MOST_CELLS * PER_COUNT, what)
-    labels = np.array([float(count) for count, _, _ in found])
-    names = np.array([path.name for _, _, path in found])
+    reading.expect(len(numbered), MOST_CELLS * PER_COUNT, what)
+    labels = np.array([float(count) for count, _, _ in numbered])
+    names = np.array([path.name for _, _, path in numbered])
 
     def fetch(rows: IntArray) -> Images:
         def picture(at: int) -> Bytes:
-            held = read_picture(found[rows[at]][2], "L")
-            if held.shape != (SIDE, SIDE):
-                raise UnreadableError(f"it must be {SIDE} by {SIDE}, got {held.shape}")
-            return held
+            image = read_picture(numbered[rows[at]][2], "L")
+            if image.shape != (SIDE, SIDE):
+                raise UnreadableError(f"it must be {SIDE} by {SIDE}, got {image.shape}")
+            return image
 
         pictures, kept, notes = reading.collected("images", names[rows].tolist(), picture)
         return np.stack(pictures)[..., None], rows[kept], notes
@@ -178,24 +178,24 @@ class _Packed:
         """An array of finite numbers, as a vector."""
         h5py: Any = require("h5py", extra="vision", of="howsure-studies")
         try:
-            with h5py.File(self.path, "r") as held:
-                bounded(8 * math.prod(held[name].shape), _MOST, f"{self.path}: {name}")
-                found = np.asarray(held[name][:], dtype=np.float64).ravel()
+            with h5py.File(self.path, "r") as file:
+                bounded(8 * math.prod(file[name].shape), _MOST, f"{self.path}: {name}")
+                values = np.asarray(file[name][:], dtype=np.float64).ravel()
         except UnreadableError:
             raise
         except BROKEN as error:
             raise InputError(f"{self.path} cannot be read: {error}") from error
-        if not np.isfinite(found).all():
+        if not np.isfinite(values).all():
             raise UnreadableError(f"{self.path}: {name} must be finite numbers")
-        return found
+        return values
 
     def check(self, rows: int) -> None:
         """Refuse images of another shape than so many rows have."""
         h5py: Any = require("h5py", extra="vision", of="howsure-studies")
         wanted = (rows, self.channels, SIDE, SIDE)
         try:
-            with h5py.File(self.path, "r") as held:
-                shape = held[self.images].shape
+            with h5py.File(self.path, "r") as file:
+                shape = file[self.images].shape
         except BROKEN as error:
             raise InputError(f"{self.path} cannot be read: {error}") from error
         if shape != wanted:
@@ -206,8 +206,8 @@ class _Packed:
         h5py: Any = require("h5py", extra="vision", of="howsure-studies")
         distinct, back = np.unique(rows, return_inverse=True)
         try:
-            with h5py.File(self.path, "r") as held:
-                images = np.asarray(held[self.images][distinct], dtype=np.uint8)
+            with h5py.File(self.path, "r") as file:
+                images = np.asarray(file[self.images][distinct], dtype=np.uint8)
         except BROKEN as error:
             raise InputError(f"{self.path} cannot be read: {error}") from error
         return np.moveaxis(images[back], 1, 3), rows, ()

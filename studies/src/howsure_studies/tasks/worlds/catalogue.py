@@ -92,8 +92,8 @@ def _found(name: object) -> World:
         return known[name]
     if name not in brought:
         raise InputError(unknown(name, (*known, *brought), "world"))
-    found = BROUGHT.get(name)
-    world = found if isinstance(found, World) else found()
+    brought_world = BROUGHT.get(name)
+    world = brought_world if isinstance(brought_world, World) else brought_world()
     if not isinstance(world, World):
         raise InputError(f"world {name!r} must be a World, got {type(world).__name__}")
     return world
