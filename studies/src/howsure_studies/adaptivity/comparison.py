@@ -56,21 +56,11 @@ _MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subject(ABC):
-    """A model's outputs on labelled rows that it was not trained on, and how easy these are.
-
-    Attributes
-    ----------
-    name : str
-        What reports call it.
-    y : ndarray, shape (n,)
-        What happened.
-    eases : mapping of str to ndarray of float, shape (n,)
-        Ease of the rows by the way of disturbing; measures use the first.
-    """
+    """A model's outputs on labelled rows that it was not trained on, and how easy these are."""
 
     name: str
     y: npt.NDArray[Any]
-    eases: Mapping[str, FloatArray]
+    eases: Mapping[str, FloatArray]  # of the rows, by the way of disturbing; measures use the first
 
     @property
     def ease(self) -> FloatArray:

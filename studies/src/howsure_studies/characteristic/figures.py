@@ -86,17 +86,7 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
 
 
 def gains_figure(gains: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figure:
-    """Gains at low miss rates as a dot plot: a row a method, a colour a world.
-
-    Parameters
-    ----------
-    gains : mapping of str to mapping of str to (float, float, float)
-        By world and method: the gain in percent, and the ends of its interval.
-
-    Returns
-    -------
-    Figure
-    """
+    """Gains at low miss rates (in percent, and their ends): a row a method, a colour a world."""
     methods = list(dict.fromkeys(name for by_method in gains.values() for name in by_method))
     layers = [Layer(mark=Mark.RULE, x=np.zeros(1), series="constant band", colour=REFERENCE)]
     for colour, (world, by_method) in enumerate(gains.items()):

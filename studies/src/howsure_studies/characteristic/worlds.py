@@ -207,13 +207,7 @@ def split_of(
     n_train: int | None,
     n_test: int | None,
 ) -> TrainTest:
-    """The rows of a world under a seed; a real table is split at random, one row in five tests.
-
-    Raises
-    ------
-    InputError
-        If the data are no longer those of the identity.
-    """
+    """The rows of a world under a seed; a real table is split at random, one row in five tests."""
     if "traffic" in identity:
         folder = Path(files["traffic"])
         if _hash(read_traffic(folder)) != identity["traffic"]:

@@ -26,19 +26,11 @@ _Z: Final = 1.959964  # two-sided 95 %
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodNumber:
-    """One method's number.
+    """One method's number."""
 
-    Attributes
-    ----------
-    value, standard_error : float
-        NaN where not known.
-    reason : str
-        Why the value is missing, or what limits it.
-    """
-
-    value: float
+    value: float  # NaN where not known, as is its error
     standard_error: float
-    reason: str = ""
+    reason: str = ""  # why the value is missing, or what limits it
 
 
 @final

@@ -39,13 +39,7 @@ def grouped(trials: Iterable[Trial]) -> dict[Group, list[Trial]]:
 
 
 def shipped_bytes(plan: Plan, store: Store) -> bytes:
-    """The file of a plan's results, all of which the store must hold.
-
-    Raises
-    ------
-    UnanswerableError
-        If a trial is not done, or results of this study do not ship.
-    """
+    """The file of a plan's results, all of which the store must hold."""
     trials, study = trials_of(plan), study_of(plan.study)
     entries = store.entries([trial.address for trial in trials])
     undone = sum(entry.status != "done" for entry in entries.values())
@@ -73,18 +67,10 @@ def shipped_bytes(plan: Plan, store: Store) -> bytes:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shipped:
-    """What ships of a plan.
+    """What ships of a plan."""
 
-    Attributes
-    ----------
-    parts : mapping of Group to Combined
-        Results under the plan's own names.
-    facts : mapping of str to str
-        What made them, for people.
-    """
-
-    parts: Mapping[Group, Combined]
-    facts: Mapping[str, str]
+    parts: Mapping[Group, Combined]  # results under the plan's own names
+    facts: Mapping[str, str]  # what made them, for people
 
 
 def shipped(plan: Plan, wanted: Mapping[Group, Sequence[Trial]]) -> Shipped | None:

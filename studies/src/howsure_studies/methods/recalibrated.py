@@ -168,18 +168,10 @@ class RecalibratedMethod(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RecalibratedFit(Fitted):
-    """A trained method, and what its held-out rows taught.
-
-    Attributes
-    ----------
-    method : Fitted
-        The trained method.
-    recalibrator : Recalibrator
-        What mends its predictions; `parameters` holds what was learnt, `guarantee` what holds.
-    """
+    """A trained method, and what its held-out rows taught."""
 
     method: Fitted
-    recalibrator: Recalibrator
+    recalibrator: Recalibrator  # `parameters` holds what was learnt, `guarantee` what holds
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Predictions at the rows of x, recalibrated."""

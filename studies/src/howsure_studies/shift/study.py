@@ -340,11 +340,6 @@ def task_identity(
 def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
     """The task of an identity; the last few are remembered, for drawing takes time.
 
-    Raises
-    ------
-    InputError
-        If a table is no longer that of the identity.
-
     Examples
     --------
     >>> make_task({"images": "cells", "train": 4, "val": 4, "test": 4, "seed": 0}, {}).name

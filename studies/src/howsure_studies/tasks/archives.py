@@ -100,15 +100,6 @@ def unpack(parts: Sequence[Path], picks: Picks, target: Path) -> int:
     """Unpack the members that are picked from an archive, cut in parts or not; how many.
 
     Where it fails, what it has written by then is left in the target.
-
-    Raises
-    ------
-    LayoutError
-        If what is picked is not there; the message says what is.
-    NoReaderError
-        If it is a 7z archive and py7zr is not installed.
-    UnreadableError
-        If the archive is broken or of no known kind, or holds what is no plain file.
     """
     name = parts[0].name
     try:

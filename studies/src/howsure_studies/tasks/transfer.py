@@ -106,28 +106,11 @@ class _Part:
 def fetch(
     url: str, target: Path, *, size: int | None = None, known: str = "", most: int = MOST
 ) -> None:
-    """Download a file, or the rest of it.
+    """Download a file, or the rest of it, into a folder that is there.
 
-    Parameters
-    ----------
-    url : str
-        Where it is, by http or https; redirects are followed, but none to less than that.
-    target : Path
-        What to call it; in a folder that is there.
-    size : int, optional
-        Its bytes, where they are known.
-    known : str
-        Its hash, such as ``sha256:…`` or ``md5:…`` (``git:…`` is that of git's object), if known.
-    most : int
-        The bytes that it may have where their number is not known.
-
-    Raises
-    ------
-    InputError
-        If the address is none of http or https.
-    DownloadError
-        If the server refuses, breaks off, is too slow, or gives another file or more than that;
-        or if the disk is too small.
+    By http or https; redirects are followed, but none to less than that. `known` is its hash, such
+    as ``sha256:…`` or ``md5:…`` (``git:…`` is that of git's object); where the `size` in bytes is
+    not known, it may have `most`.
     """
     if not url.startswith(("https://", "http://")):
         raise InputError(f"url must begin with https:// or http://, got {url!r}")

@@ -48,18 +48,13 @@ Bands = Callable[[FloatArray], Sequence[Band]]
 class Forecaster:
     """A trained model's point forecast, checked.
 
-    Parameters
-    ----------
-    model : object
-        A fitted regressor, or a function of inputs.
-
     Examples
     --------
     >>> Forecaster(lambda x: 2 * x[:, 0])(np.array([[1.0]]))
     array([2.])
     """
 
-    model: Any
+    model: Any  # a fitted regressor, or a function of inputs
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """One finite number a row, shape (m,)."""
@@ -75,11 +70,6 @@ def comes_trained(model: Any) -> bool:
 
 def forecaster(model: Any, x: FloatArray, y: FloatArray, rng: np.random.Generator) -> Forecaster:
     """A model ready to forecast: a regressor's copy is trained, a function is used as it is.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
 
     Examples
     --------
@@ -203,27 +193,13 @@ class InductiveConformal(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedConformal(Fitted):
-    """A split conformal method fitted to data.
+    """A split conformal method fitted to data."""
 
-    Attributes
-    ----------
-    score : Score
-        How far y lies from a band.
-    bands : callable
-        Maps inputs to bands.
-    thresholds : Thresholds
-        Learnt from the calibration rows.
-    coverages : tuple of float
-        Nominal coverages.
-    clip : tuple of float, optional
-        The valid range of y.
-    """
-
-    score: Score
+    score: Score  # how far y lies from a band
     bands: Bands
-    thresholds: Thresholds
+    thresholds: Thresholds  # learnt from the calibration rows
     coverages: tuple[float, ...]
-    clip: Range | None
+    clip: Range | None  # the valid range of y
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Intervals for a new y at each row of x."""

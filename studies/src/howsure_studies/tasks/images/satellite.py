@@ -121,13 +121,7 @@ def read_buildings(reading: Reading, name: str) -> Mapping[str, Part]:
 
 
 def read_tiff(path: Path) -> npt.NDArray[Any]:
-    """A TIFF file's pixels, shape (h, w) or (h, w, c).
-
-    Raises
-    ------
-    UnreadableError
-        If the file is broken, cut short, or not of 8 bits.
-    """
+    """A TIFF file's pixels, shape (h, w) or (h, w, c)."""
     tifffile: Any = require("tifffile", extra="vision", of="howsure-studies")
     try:
         with tifffile.TiffFile(path) as file:
