@@ -341,7 +341,7 @@ def compare_intervals(
             return own[name], inputs, y, new
         return made.sscp(task, split) if name == "SSCP" else made.named(name), inputs, y, new
 
-    def one(name: str, split: RandomSplit) -> list[Numbers]:
+    def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         method, x, y, new = rows_of(name, split)
         predicted = method.fit(x, y, child(split.seed, "adaptivity", name)).predict(new).outcome
         cells = EaseCells(task.ease[split.test], bins)
@@ -351,7 +351,7 @@ def compare_intervals(
             for coverage in design.coverages
         ]
 
-    results = design.run(one)
+    results = design.run(numbers_of)
     if clip is None:
         return results
     valid = f"{clip[0]:g} to {clip[1]:g}"

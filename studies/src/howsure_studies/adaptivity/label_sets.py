@@ -568,7 +568,7 @@ def compare_label_sets(
     )
     sets_of, rank = _Sets(task, own, tuning, bins), task.rank
 
-    def one(name: str, split: RandomSplit) -> list[Numbers]:
+    def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         cells = EaseCells(task.ease[split.test], bins)
         numbers: list[Numbers] = []
         for coverage in design.coverages:
@@ -580,7 +580,7 @@ def compare_label_sets(
             numbers.append(label_numbers(sets, task.y[split.test], rank[split.test], cells))
         return numbers
 
-    return design.run(one)
+    return design.run(numbers_of)
 
 
 def first_sets(

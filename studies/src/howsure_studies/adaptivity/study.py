@@ -237,7 +237,7 @@ class AdaptivityStudy(Study):
         own: dict[str, Any] = {} if entered.own is None else {entered.name: entered.own}
         common = {"bins": options["bins"], "seed": identity["seed"], "own": own}
         if stage == "validation":
-            task = _kept(trial, store)
+            task = _outputs_of(trial, store)
             checks: dict[str, Any] = {
                 "coverage": options["coverage"],
                 "trials": options["validation"],
@@ -247,7 +247,7 @@ class AdaptivityStudy(Study):
         common |= {"coverages": coverages, "repeats": options["repeats"]}
         common |= {"methods": () if own else (entered.name,)}
         if trial.needs:
-            compared = compare_label_sets(_kept(trial, store), **common)
+            compared = compare_label_sets(_outputs_of(trial, store), **common)
         else:
             words = canonical(identity["world"]), canonical(trial.context["files"])
             task_options = {k: options[k] for k in _FOREST}
@@ -468,7 +468,7 @@ def _outputs(identity: Mapping[str, Any], files: Mapping[str, str]) -> Classifie
     )
 
 
-def _kept(trial: Trial, store: Store | None) -> Classified:
+def _outputs_of(trial: Trial, store: Store | None) -> Classified:
     """The outputs that a trial needs."""
     if store is None:
         raise InputError("store must be given for trials that read others, got none")

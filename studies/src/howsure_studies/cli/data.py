@@ -155,12 +155,12 @@ def _print_facts(entry: Entry) -> None:
         ("licence", entry.licence),
         ("source", entry.source),
         ("how", entry.how),
-        *(("file", _told(remote)) for remote in entry.remotes),
+        *(("file", _described(remote)) for remote in entry.remotes),
     ):
         console.print(f"  {label:<8} {escape(text)}", highlight=False, soft_wrap=True)
 
 
-def _told(remote: Remote) -> str:
+def _described(remote: Remote) -> str:
     """A file's name, bytes and hash, as far as they are known, and its address."""
     size = "" if remote.size is None else f", {remote.size:,} bytes"
     return f"{remote.name}{size}, {remote.hash or 'no hash known'}, {remote.url}"

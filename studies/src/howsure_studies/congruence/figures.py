@@ -90,7 +90,7 @@ def calibration_figure(curves: Sequence[Curve], places: Mapping[str, int] | None
         x=Axis(title="Nominal level", kind="percent", domain=(0.0, 1.0)),
         y=Axis(title="Observed share", kind="percent", domain=(0.0, 1.0)),
         layers=(level, *lines),
-        notes=_told(curves),
+        notes=_notes_of(curves),
     )
 
 
@@ -129,7 +129,7 @@ def input_figure(
         x=Axis(title=headed(first.x_label) or "x"),
         y=Axis(title=headed(first.y_label) or "CCE at x", zero=True),
         layers=(*bands, *rules, *lines),
-        notes=(*shaded, *_told(curves)),
+        notes=(*shaded, *_notes_of(curves)),
     )
 
 
@@ -161,7 +161,7 @@ def _lines(curves: Sequence[Curve], places: Mapping[str, int] | None) -> list[La
     return lines
 
 
-def _told(curves: Sequence[Curve]) -> tuple[str, ...]:
+def _notes_of(curves: Sequence[Curve]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one_line(curve.notes, 400) for curve in curves if curve.notes))
 
 

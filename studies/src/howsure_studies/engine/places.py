@@ -163,12 +163,12 @@ class RemoteFolder:
     def read(self, name: str) -> bytes | None:
         with self._refusals(name, "read"):
             try:
-                return bytes(self._files.cat_file(self._place(name)))
+                return bytes(self._files.cat_file(self._path_of(name)))
             except FileNotFoundError:
                 return None
 
     def size(self, name: str) -> int | None:
-        path = self._place(name)
+        path = self._path_of(name)
         with self._refusals(name, "read"):
             self._files.invalidate_cache(self._files._parent(path))
             try:
@@ -178,12 +178,12 @@ class RemoteFolder:
 
     def write(self, name: str, data: bytes) -> None:
         with self._refusals(name, "written"):
-            self._put(self._place(name), data, "overwrite")
+            self._put(self._path_of(name), data, "overwrite")
 
     def create(self, name: str, data: bytes) -> bool:
         with self._refusals(name, "written"):
             try:
-                self._put(self._place(name), data, "create")
+                self._put(self._path_of(name), data, "create")
             except FileExistsError:
                 return False
         return True
@@ -191,12 +191,12 @@ class RemoteFolder:
     def remove(self, name: str) -> None:
         with self._refusals(name, "removed"):
             try:
-                self._files.rm_file(self._place(name))
+                self._files.rm_file(self._path_of(name))
             except FileNotFoundError:
                 return
 
     def names(self, name: str = "") -> tuple[str, ...]:
-        folder = self._place(name)
+        folder = self._path_of(name)
         with self._refusals(name, "read"):
             self._files.invalidate_cache(folder)
             try:
@@ -214,7 +214,7 @@ class RemoteFolder:
     def path(self, name: str) -> str:
         return f"{self.location}/{name}" if name else self.location
 
-    def _place(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root.rstrip("/")
 
     def _put(self, path: str, data: bytes, mode: str) -> None:

@@ -87,13 +87,13 @@ def shipped(plan: Plan, wanted: Mapping[Group, Sequence[Trial]]) -> Shipped | No
             rows = table.filter(compute.equal(table["address"], address))
             parts[key] = study_of(plan.study).restored(plan, key, rows)
         if here:
-            facts.append(_told(made))
+            facts.append(_origin(made))
     if not parts:
         return None
     return Shipped(parts=parts, facts={"Results that ship with howsure": "; ".join(facts)})
 
 
-def _told(made: Mapping[str, Any]) -> str:
+def _origin(made: Mapping[str, Any]) -> str:
     hours = formats.number(made["cpu_seconds"] / 3600.0, 2)
     return (
         f"plan {made['plan']}, howsure {made['howsure']}, {made['finished']}, "

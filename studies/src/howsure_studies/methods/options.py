@@ -210,14 +210,14 @@ def plain(value: Any, name: str) -> Any:
     A dataclass or an estimator becomes a mapping of ``name`` and all its options; what cannot be
     imported cannot be written down.
     """
-    return convert.plain(value, _number, lambda thing: _told(thing, name))
+    return convert.plain(value, _number, lambda thing: _spec_of(thing, name))
 
 
 def _number(value: float) -> Any:
     return value if math.isfinite(value) else {"number": str(value)}
 
 
-def _told(thing: Any, name: str) -> dict[str, Any]:
+def _spec_of(thing: Any, name: str) -> dict[str, Any]:
     if inspect.isclass(thing) or inspect.isroutine(thing):
         return {"name": path_of(thing, name)}
     return {"name": path_of(type(thing), name), **options_of(thing, name)}

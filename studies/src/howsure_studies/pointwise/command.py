@@ -198,7 +198,7 @@ def simulate(
             **({"splits": count} if splits else drawn),
         },
     )
-    location = str(_own_place(plan)) if store is None else store
+    location = str(_own_folder(plan)) if store is None else store
     try:
         with Stages() as stages:
             shown: dict[str, Any] = {
@@ -223,7 +223,7 @@ def simulate(
             for path in output:
                 report.save(path)
     except KeyboardInterrupt:
-        lasting = store is not None or location == str(_cached_place(plan))
+        lasting = store is not None or location == str(_cached_folder(plan))
         more = "" if lasting else f", with --store {shlex.quote(location)},"
         raise Interrupted(
             f"interrupted: finished trials are kept in {location}; the same command{more} "
@@ -363,19 +363,27 @@ def world_entry(
     if is_uci:
         given = uci(source)
         facts = {"Source": f"UCI table {source}, {len(given.y):,} rows"}
-        return source, {"uci": source, **own}, given.columns, facts | _told(way, noise, residuals)
+        return (
+            source,
+            {"uci": source, **own},
+            given.columns,
+            facts | _use_of_table(way, noise, residuals),
+        )
     if target is None:
         raise InputError("--target must name the table's column of y, got none")
     path = Path(source)
     table = read_learning_table(path, target, flag="--", **reading)
     entry = {"table": str(path.absolute()), "target": target, **reading, **own}
-    facts = {"Source": f"{path.name}, {len(table.y):,} rows", **_told(way, noise, residuals)}
+    facts = {
+        "Source": f"{path.name}, {len(table.y):,} rows",
+        **_use_of_table(way, noise, residuals),
+    }
     if table.notes:
         facts["Reading"] = "; ".join(table.notes)
     return path.name.partition(".")[0] or path.name, entry, table.names, facts
 
 
-def _told(way: Way, noise: str | None, residuals: str) -> dict[str, str]:
+def _use_of_table(way: Way, noise: str | None, residuals: str) -> dict[str, str]:
     """What a page states of how a table is used."""
     from howsure_studies.tasks.worlds import noise_named
 
@@ -429,7 +437,7 @@ def _world_name(source: str) -> str | None:
     return None
 
 
-def _cached_place(plan: Plan) -> Path:
+def _cached_folder(plan: Plan) -> Path:
     """A folder of the user's cache, the same for the same command."""
     from howsure_studies.engine import address_of
     from howsure_studies.tasks import cache_folder
@@ -439,9 +447,9 @@ def _cached_place(plan: Plan) -> Path:
     return cache_folder() / "simulate" / address_of({"run": run})[:16]
 
 
-def _own_place(plan: Plan) -> Path:
+def _own_folder(plan: Plan) -> Path:
     """Where trials are kept until the command ends: a new folder where the cache is closed."""
-    folder = _cached_place(plan)
+    folder = _cached_folder(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -615,10 +615,10 @@ class _Run:
             drawn = {trial: draw(trial) for trial in group}
             fitted = self._together(drawn) if len(drawn) > 1 else {}
             for trial, data in drawn.items():
-                self.one(trial, data, fitted.pop(trial, None))
+                self.run_trial(trial, data, fitted.pop(trial, None))
                 yield data
 
-    def one(self, trial: int, drawn: Draw, fitted: Fitted | None = None) -> None:
+    def run_trial(self, trial: int, drawn: Draw, fitted: Fitted | None = None) -> None:
         """Run one trial; whatever the method raises is kept, and ends this trial alone."""
         stage: Stage = "fit"
         with warnings.catch_warnings(record=True) as caught:

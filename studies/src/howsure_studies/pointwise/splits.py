@@ -156,7 +156,7 @@ class SplitsResult:
         InputError
             If it was not measured, or no split succeeded.
         """
-        index = self._place(metric, coverage)
+        index = self._index_of(metric, coverage)
         return np.array([records[index].value for records in self.by_split])
 
     def records(self) -> tuple[Record, ...]:
@@ -181,9 +181,9 @@ class SplitsResult:
 
     def record(self, metric: str, coverage: float | None = None) -> Record:
         """The mean of one measure; arguments as in `values`."""
-        return self._mean(self._place(metric, coverage))
+        return self._mean(self._index_of(metric, coverage))
 
-    def _place(self, metric: str, coverage: float | None) -> int:
+    def _index_of(self, metric: str, coverage: float | None) -> int:
         if not self.by_split:
             first = self.failures[0]
             raise InputError(
@@ -431,7 +431,7 @@ class _SplitsRun:
                 started = time.perf_counter()
                 with catch_warnings(record=True) as caught:
                     simplefilter("always")
-                    judged = self._one(number, fitted.pop(number, None))
+                    judged = self._judged(number, fitted.pop(number, None))
                 self._count(caught)
                 yield judged, shared + time.perf_counter() - started
 
@@ -449,7 +449,7 @@ class _SplitsRun:
         self._count(caught)
         return dict(zip(numbers, fitted, strict=True))
 
-    def _one(self, number: int, fitted: Fitted | None) -> EvalSet | SplitFailure:
+    def _judged(self, number: int, fitted: Fitted | None) -> EvalSet | SplitFailure:
         """What the method, fitted to the training rows, believes of the test rows."""
         train, test = self.given[number]
         try:

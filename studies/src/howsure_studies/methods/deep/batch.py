@@ -174,7 +174,7 @@ def train(
     chosen = BatchTraining() if options is None else options
     heads = [head] * len(members) if isinstance(head, Head) else list(head)
     _check(members, heads, chosen, dropout is not None)
-    device = chosen.place()
+    device = chosen.torch_device()
     with one_thread_each() as cores:
         threads = cores if device.type == "cpu" else 1
         chunks = [

@@ -109,7 +109,7 @@ class Training(Checked):
             return adam.AdamW(trained, lr=self.learning_rate, weight_decay=decay, fused=fused)
         return adam.Adam(trained, lr=self.learning_rate, eps=eps, fused=fused)
 
-    def place(self) -> Any:
+    def torch_device(self) -> Any:
         """The torch device to train on; an error where torch cannot use the one that is wanted."""
         return device_named(self.device)
 

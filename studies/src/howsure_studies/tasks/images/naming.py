@@ -281,7 +281,7 @@ def image_task(
     if name in CELLS and source is None and folder is None and _differs(asked):
         source = "drawn"
     recipe = recipe or _drawing(shortcut)
-    home = _place(name, folder, source)
+    home = _folder_of(name, folder, source)
     reading = None
     if home is not None:
         reading = Reading(folder=home, seed=seed, order=order, broken=broken, complete=complete)
@@ -364,7 +364,9 @@ def settled_task(name: str, **options: Any) -> Task:
     return image_task(name, **{**unsaid, **options, "source": source})
 
 
-def _place(name: str, folder: str | os.PathLike[str] | None, source: Source | None) -> Path | None:
+def _folder_of(
+    name: str, folder: str | os.PathLike[str] | None, source: Source | None
+) -> Path | None:
     """Where the files of a task lie; None where it is drawn."""
     drawable = name in DRAWN
     if source is not None:

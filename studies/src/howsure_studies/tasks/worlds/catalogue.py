@@ -74,7 +74,7 @@ def world_named(name: str | World, noise: str | Noise | None = None) -> World:
     >>> world_named("toy_bimodal", noise="laplace").noise.name
     'laplace'
     """
-    world = name if isinstance(name, World) else _found(name)
+    world = name if isinstance(name, World) else _world_named(name)
     if noise is None:
         return world
     if not isinstance(world, KnownWorld):
@@ -85,7 +85,7 @@ def world_named(name: str | World, noise: str | Noise | None = None) -> World:
     return world.with_noise(noise)
 
 
-def _found(name: object) -> World:
+def _world_named(name: object) -> World:
     """The world of this name: one of howsure's, or one that another package brings."""
     known, brought = worlds(), BROUGHT.names()
     if isinstance(name, str) and name in known:

@@ -149,7 +149,7 @@ def train_module(
     )
     if not scale.sound:
         raise InputError("y must be small enough for a finite mean and sd, got larger numbers")
-    device = chosen.place()
+    device = chosen.torch_device()
     loop = _loop((inputs, targets), judged, law, made, chosen, scale, seed, device)
     saved = None
     if checkpoint is not None:
