@@ -210,12 +210,12 @@ def simulate(
             if splits:
                 from howsure_studies.pointwise.splits_page import splits_report
 
-                ran = combined_splits(plan, Store(location), jobs=jobs, tell=stages)
+                ran = combined_splits(plan, Store(location), jobs=jobs, report=stages)
                 report = splits_report(ran, **shown)
                 repeated = [result.splits for of_table in ran.values() for result in of_table]
                 done = any(of_method.done for of_method in repeated)
             else:
-                results = simulated(plan, Store(location), stop=stop, jobs=jobs, tell=stages)
+                results = simulated(plan, Store(location), stop=stop, jobs=jobs, report=stages)
                 named = {world: names} if names else None
                 report = pointwise_report({world: results}, names=named, **shown)
                 done = any(result.trials for result in results)
@@ -463,13 +463,13 @@ def simulated(
     *,
     stop: Precision | None = None,
     jobs: int = 0,
-    tell: Callable[[str, int, int], None] = lambda *_: None,
+    report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[PointwiseResult]:
     """The result of each method of a plan of one world; where it shall stop early, one by one."""
     if stop is None:
-        return _run(plan, store, jobs, tell)
+        return _run(plan, store, jobs, report)
     return [
-        _run_until(replace(plan, methods={label: entry}), store, stop, jobs, tell)
+        _run_until(replace(plan, methods={label: entry}), store, stop, jobs, report)
         for label, entry in plan.methods.items()
     ]
 
@@ -479,7 +479,7 @@ def _run_until(
     store: Store,
     stop: Precision,
     jobs: int,
-    tell: Callable[[str, int, int], None],
+    report: Callable[[str, int, int], None],
 ) -> PointwiseResult:
     """A method's result with as many simulations as it takes; those done before are read."""
     from howsure_studies.engine import trials_of
@@ -491,7 +491,7 @@ def _run_until(
     while True:
         count = min(count, most)
         shorter = replace(plan, options={**plan.options, "simulations": count})
-        (ran,) = _run(shorter, store, jobs, tell)
+        (ran,) = _run(shorter, store, jobs, report)
         result = replace(ran, trials_planned=most)
         met = stop.first_met(result, after=looked)
         if met is not None:
@@ -504,11 +504,11 @@ def _run_until(
 
 
 def _run(
-    plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
+    plan: Plan, store: Store, jobs: int, report: Callable[[str, int, int], None]
 ) -> list[PointwiseResult]:
     from howsure_studies.pointwise.study import results_of
 
-    return list(results_of(plan, _ran(plan, store, jobs, tell), store).values())
+    return list(results_of(plan, _ran(plan, store, jobs, report), store).values())
 
 
 def combined_splits(
@@ -516,12 +516,12 @@ def combined_splits(
     store: Store,
     *,
     jobs: int = 0,
-    tell: Callable[[str, int, int], None] = lambda *_: None,
+    report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Mapping[str, Sequence[SplitsBesideTruth]]:
     """The results of a plan of splits, by table."""
     from howsure_studies.pointwise.repeated import SplitsStudy
 
-    return SplitsStudy().combine(plan, _ran(plan, store, jobs, tell), store).results
+    return SplitsStudy().combine(plan, _ran(plan, store, jobs, report), store).results
 
 
 def _ran(

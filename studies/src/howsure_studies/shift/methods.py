@@ -109,7 +109,9 @@ SHIFT_METHODS: Final = _by_key(
     ),
 )
 """The ten methods of the benchmark, by key."""
-INTERVAL_METHODS: Final = tuple(key for key, one in SHIFT_METHODS.items() if one.score is None)
+INTERVAL_METHODS: Final = tuple(
+    key for key, method in SHIFT_METHODS.items() if method.score is None
+)
 """Those that predict every row."""
 VARIATIONS: Final = _by_key(
     _method(

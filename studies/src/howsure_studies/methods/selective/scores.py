@@ -201,7 +201,7 @@ class FittedGMM(FittedScore):
     mixture: Any
     center: FloatArray
     axes: FloatArray | None
-    told: tuple[str, ...]
+    warned: tuple[str, ...]
 
     def __call__(self, features: npt.ArrayLike) -> FloatArray:
         """−log density at each row, in nats, shape (n,)."""
@@ -212,7 +212,7 @@ class FittedGMM(FittedScore):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader of a result must know of the fit."""
-        return self.told
+        return self.warned
 
 
 @final
