@@ -15,7 +15,7 @@ from pyarrow import parquet
 import howsure
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.text import CountedNote
 from howsure.inputs import load, open_table, write_table
 from howsure.inputs import write as writing
@@ -347,7 +347,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     held, new = held_and_new("distributions")
     write_table(new, tmp_path / "new.parquet")
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *told: heard.append(told)):
+    with subscribe(lambda *told: heard.append(told)):
         recalibrate_files(tmp_path / "new.parquet", held, tmp_path / "o.csv", batch_rows=40)
     served = [told[1:] for told in heard if told[0] == "recalibrating rows"]
     assert served == [(40, N), (80, N), (N, N)]

@@ -14,7 +14,7 @@ from howsure.cli.terminal import Console, escape
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.threads import one_thread
 from howsure.inputs.files import table_form
 from howsure.metrics.measure import evaluate
@@ -64,7 +64,7 @@ def run(
         check_place(keep)
     (coverage,) = read.assessed or [COVERAGE]
     columns: Any = {name: value for name, value in read.columns.items() if name != "coverage"}
-    with Stages() as stages, listening(stages):
+    with Stages() as stages, subscribe(stages):
         done = conformal(
             table,
             calibration,

@@ -17,7 +17,7 @@ from howsure.cli.show import show_grid
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
-from howsure.core.progress import listening, part_of, tell
+from howsure.core.progress import part_of, report_progress, subscribe
 from howsure.core.records import Table
 from howsure.inputs import Unlabelled, load_unlabelled, write_table
 from howsure.inputs.files import table_form
@@ -47,9 +47,9 @@ def run(
     for path in tables:
         table_form(path)
     check_outputs(outputs, [file, reference])
-    with Stages(progress) as stages, listening(stages):
+    with Stages(progress) as stages, subscribe(stages):
         options = tuned.options()
-        tell(f"reading {reference.name}")
+        report_progress(f"reading {reference.name}")
         loaded = read.load(reference)
         if len(loaded.evalsets) != 1:
             raise InputError(f"{reference.name} must hold one model, got {len(loaded.evalsets)}")
@@ -57,7 +57,7 @@ def run(
             monitor = fit_monitor(
                 loaded.evalsets[0], seed=seed, everything=everything, options=options
             )
-        tell(f"reading {file.name}")
+        report_progress(f"reading {file.name}")
         new = load_unlabelled(file, loaded, encoding=read.encoding, decimal=read.decimal)
         found = monitored(
             monitor,
@@ -66,7 +66,7 @@ def run(
             command=shlex.join(["howsure", *sys.argv[1:]]),
         )
         for path in outputs:
-            tell(f"writing {path.name}")
+            report_progress(f"writing {path.name}")
             if path in tables:
                 write_table(found.columns(new), path, csv_safe=csv_safe)
             else:

@@ -20,7 +20,7 @@ from howsure.core.arrays import check_levels
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.formats import level
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs.files import table_form
@@ -149,7 +149,7 @@ def run(
         "levels": wanted_levels,
     }
     console = Console()
-    with Stages() as stages, listening(stages):
+    with Stages() as stages, subscribe(stages):
         if cut:
             served = recalibrate_parts(
                 file, calibration, output, read.columns, csv_safe=csv_safe, **shared

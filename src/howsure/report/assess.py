@@ -17,7 +17,7 @@ from howsure.core.arrays import as_vector
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt, collected
 from howsure.core.formats import listed
-from howsure.core.progress import Listener, listening, tell
+from howsure.core.progress import Listener, report_progress, subscribe
 from howsure.core.records import Record, Table
 from howsure.core.registry import attribute_of
 from howsure.core.threads import one_thread
@@ -230,7 +230,7 @@ def assess(
     """
     given = () if coverage is None else coverage
     wanted = as_vector(given, "coverage", scalar=True).tolist() if np.size(given) else []
-    with listening(progress):
+    with subscribe(progress):
         loaded = opened(
             data,
             prediction,
@@ -353,7 +353,7 @@ def _measured(rows: _Ordered, settings: Settings) -> _Measured:
         )
     ]
     for place, model in enumerate(models):
-        tell(f"measures of {model.name}", place, len(models))
+        report_progress(f"measures of {model.name}", place, len(models))
         model.answer(key_numbers=len(models) == 1)
     local = given_inputs(rows.evalsets, settings)
     reports: list[TopicReport] = []
@@ -385,7 +385,7 @@ def _compared(models: Sequence[Model], settings: Settings) -> _Ranked:
     done = [model.found for model in models]
     found = None
     if len(done) > 1:
-        tell("comparison of models", 0, 0)
+        report_progress("comparison of models", 0, 0)
         found = attempt(
             "the best of the models",
             partial(standing, done, confidence=settings.confidence, seed=settings.seed),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from howsure.core.faults import attempt, collected
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.metrics.catalogue import asked_for, catalogue, key_measures
@@ -198,13 +198,13 @@ def everything(
     told = {note for model in models for note in model.groups.notes}
     with collected() as faults:
         for place, model in enumerate(models):
-            tell(f"all measures of {model.name}", place, steps)
+            report_progress(f"all measures of {model.name}", place, steps)
             model.complete()
         notes = [n for model in models for n in model.groups.notes if n not in told]
         curves = [curve for model in models for curve in model.of_all]
         of_all = {(curve.name, curve.model) for curve in curves}
         for place, model in enumerate(detailed):
-            tell(f"curves of {model.name}", len(models) + place, steps)
+            report_progress(f"curves of {model.name}", len(models) + place, steps)
             drawn = curves_of(model.found, confidence=confidence)
             curves.extend(each for each in drawn if (each.name, each.model) not in of_all)
             tables.extend(model.tables())
@@ -259,7 +259,7 @@ def given_inputs(
             asked.append((held, "inputs"))
     made = []
     for place, (held, beside) in enumerate(asked):
-        tell(f"coverage given inputs of {held.model}", place, len(asked))
+        report_progress(f"coverage given inputs of {held.model}", place, len(asked))
         made.append(
             evaluate(
                 held,

@@ -18,7 +18,7 @@ from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.threads import one_thread
 from howsure.figures.text import one_line
 from howsure.inputs import Unlabelled
-from howsure.metrics.congruence.exhibits import (
+from howsure.metrics.congruence.examples import (
     LOSSES,
     losses_of,
     map_table,

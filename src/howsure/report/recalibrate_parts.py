@@ -17,7 +17,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs, new_folders, replacing
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.text import CountedNote
 from howsure.core.threads import one_thread
 from howsure.inputs.building import Crossing
@@ -258,7 +258,7 @@ def _first(
     refused: NoneKeptError | None = None
     for part in parts:
         for batch in look.batches(part):
-            tell("learning")
+            report_progress("learning")
             try:
                 look.rows_of(batch)  # which counts rows from the start of the file
                 return recalibrate_tables(batch, calibration, columns, reading=reading, **options)
@@ -381,7 +381,7 @@ class _Work:
 
     def _types(self, parts: Sequence[NewFile]) -> dict[int, pa.DataType]:
         """The columns of text files that are numbers in all of them, the new ones among them."""
-        tell("looking at columns of text")
+        report_progress("looking at columns of text")
         found = (batch.whole() for part in parts for batch in self.reading.batches(part))
         types = number_types(found, self.reading.options["decimal"])
         width = len(next(self.reading.batches(parts[0])).names)
@@ -403,7 +403,7 @@ class _Work:
             self.n += batch.n
             for name, gone in gaps.items():
                 self.gaps[name] = self.gaps.get(name, 0) + gone
-            tell("recalibrating rows", self.n, self.total)
+            report_progress("recalibrating rows", self.n, self.total)
             yield batch, table
 
     def _recalibrated(self, rows: NewRows) -> pa.Table:

@@ -24,7 +24,7 @@ from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.threads import one_thread
 from howsure.metrics.finding import LEVEL, Finding
@@ -318,7 +318,7 @@ class _Bench:
         fits: list[_Fit] = []
         refused: list[RecalibrationTrial] = []
         for place, (candidate, by) in enumerate(listed):
-            tell(f"fit of {candidate.name}", place, len(listed))
+            report_progress(f"fit of {candidate.name}", place, len(listed))
             try:
                 fits.append(_fitted(self.evalset, candidate, by, folds))
             except HowsureError as error:
@@ -326,7 +326,7 @@ class _Bench:
         score, rows = self._score(folds, [each.few for each in fits])
         made: list[_Made] = []
         for place, fit in enumerate(fits):
-            tell(f"trial of {fit.candidate.name}", place, len(fits))
+            report_progress(f"trial of {fit.candidate.name}", place, len(fits))
             try:
                 made.append(self._made(fit, folds, score, rows))
             except HowsureError as error:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from howsure.core.formats import fixed, listed, number, p_words, percent
+from howsure.core.formats import fixed, listed, p_words, percent
 from howsure.metrics.finding import Draft, Finding
 from howsure.metrics.wording import points
 from howsure.recalibration.registry import METHODS

@@ -263,7 +263,7 @@ def test_pipelines_are_written_down_and_made_again() -> None:
         ("deep.heads.counts:PoissonHead", "deep.heads.counts:Poisson"),
         ("deep.heads.normal:NormalMixture", "deep.heads.shapes:NormalMixture"),
         ("deep.heads.quantiles:PairHead", "deep.heads.pair:PairHead"),
-        ("deep.training:Recipe", "deep.modules.recipe:Recipe"),
+        ("deep.training:ModuleTraining", "deep.modules.recipe:Recipe"),
     ],
 )
 def test_a_class_that_moved_is_written_as_before_and_read_by_both_paths(

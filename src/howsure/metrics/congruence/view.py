@@ -20,7 +20,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.layouts import UNIT, Axis, Companion, Layout
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
 from howsure.metrics.congruence import (
@@ -30,7 +30,7 @@ from howsure.metrics.congruence import (
     null_reference,
 )
 from howsure.metrics.congruence.choices import choose_kernel
-from howsure.metrics.congruence.exhibits import (
+from howsure.metrics.congruence.examples import (
     MapLayout,
     extremes,
     extremes_table,
@@ -213,14 +213,14 @@ def _assessed(
 ) -> CongruenceReport:
     rows = reference_places(held, seed=seed, everything=everything)
     part = held if len(rows) == held.n else held.take(rows)
-    tell("reference", 0, 4)
+    report_progress("reference", 0, 4)
     reference = fitted_reference(part, mode, seed=seed, options=options)
     reference.solution()
-    tell("a perfect model's errors", 1, 4)
+    report_progress("a perfect model's errors", 1, 4)
     null = right_model(
         reference, part, mode, seed=seed, replicates=REPLICATES, most=MOST_REPLICATES
     )
-    tell("bootstrap", 2, 4)
+    report_progress("bootstrap", 2, 4)
     spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     score = reference.score()
     found = Estimate(
@@ -234,7 +234,7 @@ def _assessed(
         n=part.n,
     )
     record = _record(held, found)
-    tell(f"{options.layout} map, rows, tree", 3, 4)
+    report_progress(f"{options.layout} map, rows, tree", 3, 4)
     places = extremes(score.values)
     known = {name: value[rows] for name, value in beside.items()}
     makers: dict[str, Callable[[], Table | None]] = {
@@ -256,7 +256,7 @@ def _assessed(
         attempt(f"{name} of congruence of {held.model}", make, lambda _: None)
         for name, make in makers.items()
     ]
-    tell("done", 4, 4)
+    report_progress("done", 4, 4)
     curves: tuple[Curve, ...] = attempt(
         f"rejection by congruence of {held.model}",
         partial(rejection_curves, part, score.values),

@@ -228,18 +228,20 @@ def method_identity(method: Method, entry: Mapping[str, Any]) -> dict[str, Any]:
     >>> method_identity(make_method("t", {"method": "linear_t"}, (0.9,)), {"method": "linear_t"})
     {'method': 'linear_t', 'options': {'intercept': True}}
     """
-    told = {key: value for key, value in entry.items() if key not in ("n_train", "options")}
+    words = {key: value for key, value in entry.items() if key not in ("n_train", "options")}
     own = dict(entry.get("options", {}))
     if "method" in own:  # as plans of 0.2.0 said it, so that addresses stay
         own["by" if "inner" in own else "inner"] = own.pop("method")
-    told |= own
-    if isinstance(told.get("method"), str):
-        told["method"] = written(told["method"])
+    words |= own
+    if isinstance(words.get("method"), str):
+        words["method"] = written(words["method"])
     try:
         options = method_spec(method)["options"]
     except InputError:
-        return told
-    return {key: told[key] for key in ("method", "revision") if key in told} | {"options": options}
+        return words
+    return {key: words[key] for key in ("method", "revision") if key in words} | {
+        "options": options
+    }
 
 
 def check_options(label: str, entry: Mapping[str, Any], known: Sequence[str]) -> None:

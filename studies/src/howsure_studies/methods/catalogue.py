@@ -205,12 +205,12 @@ def _wrapped(factory: Any, options: dict[str, Any], what: str) -> Method:
     own = dict(options)
     if coverages is not None and "coverages" not in inspect.signature(factory).parameters:
         del own["coverages"]
-    found = made(factory, own, what)
+    fresh = made(factory, own, what)
     if coverages is None:
-        return as_method(found)
+        return as_method(fresh)
     wanted = checked(coverages, tuple[float, ...], f"{what}: coverages", text=True)
-    method = as_method(found, wanted)
-    if "coverages" not in own and method is found:
+    method = as_method(fresh, wanted)
+    if "coverages" not in own and method is fresh:
         raise InputError(f"{what} answers any coverage or its own: coverages must be left out")
     return method
 
@@ -232,9 +232,13 @@ def _inner(value: Any, coverages: Any) -> Any:
     if not isinstance(name, str):
         raise InputError(f"method must have a name beside its options, got {value!r}")
     if ":" in name and not options and coverages is None:
-        found = thing({"name": name}, "method")
-        if callable(found) and not hasattr(found, "fit") and not makes_method(found):
-            return found
+        named_object = thing({"name": name}, "method")
+        if (
+            callable(named_object)
+            and not hasattr(named_object, "fit")
+            and not makes_method(named_object)
+        ):
+            return named_object
     if coverages is not None and "coverages" not in options:
         ready = method_named(name, **options)
         if ready.fixed_coverages is None:

@@ -129,13 +129,13 @@ class RecalibratedMethod(Method):
             If a law has no mean or sd where one is needed.
         """
         inputs, targets = checked_rows(x, y, least=4)
-        held = held_out(rng, len(targets), self.calibration, "calibration")
-        trained = self.inner.fit(inputs[~held], targets[~held], rng)
-        known = EvalSet.checked(targets[held], trained.predict(inputs[held]).outcome)
+        calibration = held_out(rng, len(targets), self.calibration, "calibration")
+        trained = self.inner.fit(inputs[~calibration], targets[~calibration], rng)
+        known = EvalSet.checked(targets[calibration], trained.predict(inputs[calibration]).outcome)
         recalibrator = self._recalibration(known.beliefs[0]).fit(known)
         fitted = RecalibratedFit(trained, recalibrator)
         if METHODS[self.method].gives == "quantiles":
-            self._check_reach(recalibrator, int(held.sum()))
+            self._check_reach(recalibrator, int(calibration.sum()))
         return fitted
 
     def _recalibration(self, prediction: Prediction) -> Recalibration:
@@ -172,18 +172,10 @@ class RecalibratedMethod(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RecalibratedFit(Fitted):
-    """A trained method, and what its held-out rows taught.
-
-    Attributes
-    ----------
-    method : Fitted
-        The trained method.
-    recalibrator : Recalibrator
-        What mends its predictions; `parameters` holds what was learnt, `guarantee` what holds.
-    """
+    """A trained method, and what its held-out rows taught."""
 
     method: Fitted
-    recalibrator: Recalibrator
+    recalibrator: Recalibrator  # `parameters` holds what was learnt, `guarantee` what holds
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Predictions at the rows of x, recalibrated."""
