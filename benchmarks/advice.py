@@ -31,9 +31,8 @@ from scipy import stats
 from howsure.metrics.measure import evaluate
 from howsure.metrics.shared import SharedScore, scored, shared_by_all
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
-from howsure.recalibration import METHODS, Recalibrator, since_rows
+from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, since_rows
 from howsure.recalibration.base import counts
-from howsure.recalibration.dispatch import RecalibrationOptions
 from howsure.verdict.mends import Advice, RecalibrationTrial, try_mends
 
 MARKS = ("<!-- advice: made by benchmarks/advice.py -->", "<!-- end of advice -->")
@@ -204,9 +203,8 @@ def advised(held: EvalSet, seed: int = 0) -> tuple[Advice | None, tuple[Recalibr
 def followed(advice: Advice | RecalibrationTrial, held: EvalSet) -> Recalibrator:
     """The advised mend, fitted."""
     rows = since_rows(held, advice.since) if advice.since else held
-    return METHODS[held.beliefs[0].kind][advice.method](RecalibrationOptions(by=advice.by)).fit(
-        rows
-    )
+    options = RecalibrationOptions(by=advice.by)
+    return METHODS[advice.method].make(held.beliefs[0].kind, options).fit(rows)
 
 
 def levels_of(trials: Sequence[RecalibrationTrial], held: EvalSet) -> tuple[float, ...]:

@@ -20,11 +20,11 @@ from benchmarks.advice import advised, called, followed, levels_of, scores
 
 from howsure.core.formats import percent
 from howsure.core.rng import row_keys, row_uniforms
+from howsure.metrics.finding import Finding
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.report.document import TONES
 from howsure.verdict import examine
-from howsure.verdict.findings import Finding
 from howsure.verdict.mends import Advice, try_mends
 
 PAGE = Path(__file__).parent.parent / "docs" / "advice.md"

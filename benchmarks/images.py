@@ -79,8 +79,7 @@ def counted(world: str, args: argparse.Namespace) -> None:
 
     from howsure_studies.engine import load_plan
     from howsure_studies.methods.deep.heads import SquaredError
-    from howsure_studies.methods.deep.modules import Recipe as Training
-    from howsure_studies.methods.deep.modules import train_module
+    from howsure_studies.methods.deep.modules import ModuleTraining, train_module
     from howsure_studies.shift import ShiftOptions
     from howsure_studies.shift.baselines import global_statistics
 
@@ -96,7 +95,7 @@ def counted(world: str, args: argparse.Namespace) -> None:
     asked = plan.read(ShiftOptions).training(
         plan.worlds[world]["backbone"], images=True, spectral=False
     )
-    training = Training(**asked["recipe"])
+    training = ModuleTraining(**asked["recipe"])
     if args.epochs:
         short = args.epochs / training.epochs
         training = replace(

@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.rng import child
-from howsure_studies.methods.deep.modules import Recipe, train_module
+from howsure_studies.methods.deep.modules import ModuleTraining, train_module
 from howsure_studies.methods.deep.modules.backbones import backbone_named
 from howsure_studies.methods.deep.modules.training import reuse_memory
 from howsure_studies.tasks.images import image_task
@@ -156,13 +156,13 @@ def trained(rows: int, epochs: int, backbone: Any, options: dict[str, Any], seed
     """Milliseconds a step of `train_module`: the fastest epoch."""
     x, y = images(rows)
     ends = [(time.perf_counter(), time.process_time())]
-    with listening(lambda *_: ends.append((time.perf_counter(), time.process_time()))):
+    with subscribe(lambda *_: ends.append((time.perf_counter(), time.process_time()))):
         train_module(
             x,
             y,
             head="gaussian",
             backbone=backbone,
-            recipe=Recipe.small(epochs, warm_epochs=0, frozen_epochs=0, **options),
+            recipe=ModuleTraining.small(epochs, warm_epochs=0, frozen_epochs=0, **options),
             rng=child(seed, "network"),
         )
     steps = -(-rows // BATCH)
@@ -206,7 +206,7 @@ def learn(rows: int, epochs: int, backbone: Any, device: Any) -> None:
             task.train.y,
             head=head,
             backbone=backbone,
-            recipe=Recipe.small(epochs, device=device),
+            recipe=ModuleTraining.small(epochs, device=device),
             rng=child(0, "learn", head),
         )
         took = time.perf_counter() - start

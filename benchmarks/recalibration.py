@@ -14,7 +14,7 @@ from scipy import special
 from howsure import Distribution, Quantiles, Samples
 from howsure.core.rng import child
 from howsure.predictions import EvalSet, Prediction
-from howsure.recalibration.dispatch import METHODS, RecalibrationOptions
+from howsure.recalibration import METHODS, RecalibrationOptions, methods_of
 
 LEVELS = np.arange(1, 24) / 24
 WAYS = ("scale", "shift", "shift_scale", "widths", "shape", "isotonic_variance")
@@ -41,7 +41,7 @@ def seconds(kind: str, way: str, held: EvalSet) -> float:
     took = []
     for _ in range(REPEATS):
         start = time.perf_counter()
-        METHODS[kind][way](RecalibrationOptions()).fit(held).apply(held)
+        METHODS[way].make(kind, RecalibrationOptions()).fit(held).apply(held)
         took.append(time.perf_counter() - start)
     return min(took)
 
@@ -55,7 +55,7 @@ def main() -> None:
         held = rows(kind, n)
         plainest = seconds(kind, "scale", held)
         for way in WAYS:
-            if way in METHODS[kind]:
+            if way in methods_of(kind):
                 took = seconds(kind, way, held)
                 print(f"{kind:>14} {way:<18} {took:7.3f} s  {took / plainest:6.1f} × scale")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,46 @@ from howsure.core.records import Direction, Record
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.metric import Form, Metric, Question
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+FOLDER = Path(__file__).parent / "measures"
 
-from measures_words import READ, TRAPS  # noqa: E402
-
-FOLDER = HERE / "measures"
+_READ = {
+    "acceptance": "errors of the point forecast, and uncertainties",
+    "acceptance, oracle": "errors of the point forecast, and uncertainties",
+    "absolute_error": "y and the point forecast",
+    "absolute_error, uncertainty, ranks": "errors of the point forecast, and uncertainties",
+    "cdf, left": "the probability that each prediction gives to values up to y",
+    "characteristic, recentred_rows": "y, lower, upper and the point forecast",
+    "characteristic, recentred_rows, miss_range": "y, lower, upper and the point forecast",
+    "components": "the PIT",
+    "coverage_drift": "whether y is covered, and time",
+    "coverage_gaps": "whether y is covered, and groups",
+    "covered": "whether y is covered",
+    "crps_of_law": "y and distributions",
+    "ert": "whether y is covered, and the inputs",
+    "escv": "whether y is covered, and the size of each set",
+    "hsic": "whether y is covered, and widths or set sizes",
+    "local_pit": "the PIT and the inputs",
+    "log_density": "y and distributions",
+    "miss_imbalance": "whether y lies below or above its interval",
+    "noise_given_inputs": "errors and the inputs, where all widths are equal",
+    "pit_counts": "the PIT",
+    "pit_drift": "the PIT and time",
+    "rank_cv": "whether y is covered, and the rank of the true label",
+    "rank_ss": "set sizes, and the rank of the true label",
+    "satisfaction_rate": "sizes and difficulties",
+    "sd": "the sd of each prediction",
+    "set_sizes": "the size of each set",
+    "sscv": "whether y is covered, and the size of each set",
+    "t_cv": "whether y is covered, and ease",
+    "t_ss": "sizes, difficulties and ease",
+    "true_rank, set_sizes": "the rank of the true label, and the size of each set",
+    "width_correlation": "whether y is covered, and widths or set sizes",
+    "width_response": "errors and the widths of intervals",
+    "worst_region": "whether y is covered, and the inputs",
+    "worst_slab": "whether y is covered, and the inputs",
+    "y, lowers, uppers, coverages": "y and several intervals",
+}
+"""What a formula reads, by the names of its arrays, where these are not the reader's."""
 
 _START = """\
 import numpy as np
@@ -78,7 +111,7 @@ def page(metric: Metric) -> str:
     functions = [f"`howsure.metrics.{name}`" for name in _functions(metric)]
     scale = metric.laws.scale
     powers = {"varies": "varies", "log": "adds log s", 0.0: "invariant", 1.0: "multiplies it by s"}
-    power = powers[scale]
+    power = powers.get(scale, f"multiplies it by s^{scale}")
     weights = (
         "A frequency weight of two is a row seen twice."
         if weighted(metric)
@@ -109,7 +142,7 @@ def page(metric: Metric) -> str:
         "",
         "## Traps",
         "",
-        TRAPS[metric.name],
+        metric.beware,
         "",
         "## Example",
         "",
@@ -176,7 +209,7 @@ def _good(metric: Metric) -> str:
 
 def _read(form: Form) -> str:
     names = ", ".join((*form.needs, *form.keywords.values()))
-    return READ.get(names, f"`{names}`")
+    return _READ.get(names, f"`{names}`")
 
 
 @cache

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_whole
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.calibration import calibration_error
@@ -537,7 +537,7 @@ def behaviour_studies(seeds: int = 3, *, quick: bool = False) -> dict[str, Sweep
             found[name] = make()
     with part_of("figure 1", len(makers), len(makers) + 1):
         found["figure 1"], found["calibration"] = ignoring_x(seeds, replicates)
-    tell("figure 1", len(makers) + 1, len(makers) + 1)
+    report_progress("figure 1", len(makers) + 1, len(makers) + 1)
     return found
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from howsure.topics import (
     Axis,
+    Case,
     Curve,
     Direction,
+    Draft,
+    Finding,
+    FindingQuestion,
     Form,
-    Laws,
     Layout,
     Metric,
     Question,
     Table,
     Topic,
+    UnanswerableError,
+    Words,
 )
 
 
@@ -61,6 +67,28 @@ def _tables(evaluation: Any) -> list[Table]:
     return [Table(name="miss_depths", columns=columns, labels=labels, model=model)]
 
 
+def _draft(case: Case) -> Draft:
+    """How deep misses lie beside those of a correctly specified model."""
+    found = case.get("miss_depth")
+    spread = (found.null_upper - found.null_lower) / 3.92
+    if not spread > 0:
+        raise UnanswerableError("no correctly specified model could be simulated to compare with")
+    value, lower, upper = (
+        each / found.null - 1.0 for each in (found.value, found.lower, found.upper)
+    )
+    p = math.erfc(abs(found.value - found.null) / spread / math.sqrt(2.0))
+    facts = {"depth": found.value, "expected": found.null}
+    return Draft(effect=value, lower=lower, upper=upper, p=p, n=found.n, facts=facts)
+
+
+def _words(draft: Draft, _: Finding) -> Words:
+    """What was seen, the fault, and what holds if there is none."""
+    depth, expected = draft.facts["depth"], draft.facts["expected"]
+    seen = f"Misses lie {depth:.3f} half-widths deep over all rows; {expected:.3f} is expected"
+    way = "deeper" if draft.effect > 0 else "less deep"
+    return Words(seen, f"they lie {way} than stated", "in line with the stated distribution")
+
+
 TOPIC = Topic(
     entries=(
         Metric(
@@ -71,12 +99,24 @@ TOPIC = Topic(
             formula="mean max(l − y, y − u, 0) / ((u − l) / 2)",
             source="this package",
             direction=Direction.LOWER,
-            units="1",
             forms=(Form(needs=("y", "lower", "upper"), function=miss_depth),),
-            laws=Laws(),
             standard_normal=0.0254,
             per_coverage=True,
             bounds=(0.0, np.inf),
+        ),
+    ),
+    findings=(
+        FindingQuestion(
+            id="depth",
+            asked="Do misses lie as deep as stated?",
+            label="Depth",
+            unit="ratio − 1",
+            tolerance=0.1,
+            margin=0.25,
+            measures=("miss_depth",),
+            reads_null=lambda record: record.metric == "miss_depth",
+            draft=_draft,
+            words=_words,
         ),
     ),
     curves=(_curves,),

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from howsure.report.conformal import conformal as conformal
     from howsure.report.model import assess_model as assess_model
     from howsure.report.recalibrate import recalibrate as recalibrate
-    from howsure.report.recalibrate_parts import recalibrate_files as recalibrate_files
 
 _HOMES = {
     "core.errors": "HowsureError",
@@ -36,7 +35,6 @@ _HOMES = {
     "report.assessment": "Assessment",
     "report.model": "assess_model",
     "report.recalibrate": "recalibrate",
-    "report.recalibrate_parts": "recalibrate_files",
 }
 
 _WITHIN = {"cli", "core", "stats", "methods", "studies"}  # the last two name who has them now

@@ -49,9 +49,9 @@ OPTIONAL = {
 }
 FORMULA_FLOORS = {"core", "stats"}
 BESIDE_TOPICS = {
-    "interval_rows",
+    *("interval_rows", "finding"),
     *("view", "measure", "recording", "groups", "compare", "shared"),
-    *("assess", "laws", "exhibits"),
+    *("assess", "laws", "examples"),
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 BOTH = [*FILES, *sorted(STUDIES.rglob("*.py"))]

@@ -397,8 +397,8 @@ def test_a_constant_band_gains_nothing(good: Path) -> None:
         (("assess", "{good}", "--csv-safe"), "--csv-safe is for tables of rows"),
         (("assess", "{good}", "--reference", "{good}", "--at", "0.5"), "--at cannot be given with"),
         (
-            ("assess", "{good}", "--reference", "{good}", "--memory", "1GB"),
-            "--memory cannot be given: --reference scores new rows",
+            ("assess", "{good}", "--reference", "{good}", "--state", "s.arrow"),
+            "--state cannot be given: --reference scores rows, and adds none up",
         ),
         (
             ("recalibrate", "{good}", "--calibration", "{good}", "--common-rows", "-o", "x.csv"),

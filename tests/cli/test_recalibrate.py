@@ -12,11 +12,12 @@ import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
+from howsure.cli import recalibrate as recalibrating
 from howsure.cli.main import app
 from howsure.cli.options import ReadOptions
 from howsure.cli.recalibrate import run
 from howsure.core.errors import InputError
-from howsure.inputs import load, new_parts, open_table, write_table
+from howsure.inputs import load, open_table, write_table
 from howsure.verdict import mends
 from howsure.verdict.mends import Advice, Trials
 
@@ -234,7 +235,7 @@ def test_a_file_of_many_rows_is_served_part_by_part(
     for name in ("new.csv", "held.csv", "held.parquet"):
         whole = invoked(f"{name} --calibration held.csv -o one.csv --keep one.json")
         with monkeypatch.context() as patched:
-            patched.setattr(new_parts, "HUGE", 199)
+            patched.setattr(recalibrating, "is_huge", lambda *_: True)
             parts = invoked(f"{name} --calibration held.csv -o two.csv --keep two.json")
         assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
         assert Path("one.json").read_bytes() == Path("two.json").read_bytes()

@@ -16,12 +16,10 @@ from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.inputs import load
-from howsure.recalibration import METHODS, compare_recalibrations
-from howsure.recalibration.derived import AROUND
-from howsure.recalibration.dispatch import can_teach
-from howsure.recalibration.group import INSIDE
+from howsure.recalibration import compare_recalibrations, methods_of
+from howsure.recalibration.registry import METHODS, can_teach
 
-WAYS = ["before", *METHODS["distributions"]]
+WAYS = ["before", *methods_of("distributions")]
 
 
 @pytest.fixture
@@ -60,8 +58,8 @@ def test_every_way_is_shown_and_written_as_the_function_gives_it(
     truth = compare_recalibrations(given, held)
     assert found.column_names == list(truth.columns)
     assert found["metric"].to_pylist() == truth.columns["metric"].tolist()
-    named = (*AROUND, *INSIDE)  # which are compared where they are asked for
-    for way in (each for each in WAYS if each not in named and can_teach(each, held)):
+    named = ("cp", "cp_a", "pac", "o_cpa", "o_pac")  # which are compared where they are asked for
+    for way in ("before", *(n for n in WAYS[1:] if n not in named and can_teach(METHODS[n], held))):
         values = found[way].to_numpy().astype(float)
         np.testing.assert_allclose(values, truth.columns[way], rtol=1e-12)
         assert re.search(rf"^Measure.* {way}\b", shown, re.MULTILINE)

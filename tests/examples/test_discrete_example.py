@@ -14,7 +14,7 @@ from scipy import stats
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.metrics.calibration import calibration_error
 from howsure.predictions import Distribution
 from howsure_studies.congruence import published_numbers
@@ -90,7 +90,7 @@ def test_errors_are_near_their_limit_and_as_published() -> None:
 
 def test_right_laws_have_the_cce_of_right_models() -> None:
     told: list[tuple[str, int, int]] = []
-    with listening(lambda *step: told.append(step)):
+    with subscribe(lambda *step: told.append(step)):
         found = example.discrete_errors(n=400, seeds=2, replicates=9)
     ratio = found.values["cce"].mean(axis=1) / found.values["cce_null"].mean(axis=1)
     assert (ratio < 1.6).all()

@@ -82,6 +82,30 @@ def test_its_measure_curve_and_table_stand_beside_the_others(site: Path) -> None
     assert "Miss depth (miss_depth)" in told
 
 
+@pytest.mark.parametrize(("times", "state"), [(1.0, "good"), (0.7, "bad")])
+@pytest.mark.slow
+def test_its_finding_is_judged_beside_the_others(site: Path, times: float, state: str) -> None:
+    table = parquet.read_table(site / "table.parquet")
+    sd = pa.array(times * table["sd"].to_numpy())
+    parquet.write_table(table.set_column(2, "sd", sd), site / "table.parquet")
+    done = howsure(site, "assess", "table.parquet", "-o", "page.html", "-o", "report.json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads((site / "report.json").read_text())
+    assert "fault" not in report["facts"].get("Notes", "")
+    findings = {finding["id"]: finding for finding in report["findings"]}
+    assert findings["depth"]["state"] == state
+    assert (findings["depth"]["p_adjusted"] < 0.05) == (state == "bad")
+    assert list(findings)[-1] == "depth" or state == "bad"  # behind those that howsure orders
+    page = (site / "page.html").read_text()
+    assert findings["depth"]["sentence"] in page
+    checked = howsure(site, "check", "table.parquet", "--fail-on", "bad", "--findings", "depth")
+    assert checked.returncode == (state == "bad"), checked.stderr
+    ignored = howsure(site, "assess", "table.parquet", "--ignore", "depth", "-o", "other.json")
+    assert ignored.returncode == 0, ignored.stderr
+    other = json.loads((site / "other.json").read_text())
+    assert "depth" not in {finding["id"] for finding in other["findings"]}
+
+
 @pytest.mark.parametrize("points", [True, False], ids=["points", "no misses"])
 @pytest.mark.slow
 def test_where_nothing_is_missed_no_table_is_empty(site: Path, points: bool) -> None:
@@ -107,12 +131,22 @@ def test_where_nothing_is_missed_no_table_is_empty(site: Path, points: bool) -> 
             "a = howsure.metrics.crps:TOPIC",
             "topic 'a' must name things of its own, got the",
         ),
+        (
+            "a = taken:TOPIC",
+            "topic 'a' must name things of its own, got the finding 'drift'",
+        ),
     ],
 )
 @pytest.mark.slow
 def test_a_topic_that_is_none_or_takes_a_name_is_left_out_and_told(
     site: Path, points: str, told: str
 ) -> None:
+    (site / "taken.py").write_text(
+        "from dataclasses import replace\n"
+        "from howsure.metrics.drift import TOPIC as own\n"
+        "named = replace(own.entries[0], name='other')\n"
+        "TOPIC = replace(own, entries=(named,), arrays={})\n"
+    )
     announce(site, "other", points)
     done = howsure(site, "metrics", "miss_depth")
     assert done.returncode == 0, done.stderr

@@ -102,7 +102,7 @@ def test_unknown_endings(tmp_path: Path, name: str) -> None:
 def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     for place, said in [
-        (tmp_path / "folder.csv", "a file is needed, got a folder"),
+        (tmp_path / "folder.csv", "the folder holds no files of a table"),
         (tmp_path / "none.csv", "there is no such file"),
         (tmp_path / ("a" * 300 + ".csv"), "no such file|cannot be read"),
         ("a\0.csv", "there is no such file|cannot be read"),

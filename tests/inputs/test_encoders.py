@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from encoders_tried import brightness
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError, MissingDependencyError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.inputs.encoders import encode, tabular_encoder
 from howsure.inputs.encoders.encode import opened
 
@@ -562,7 +562,7 @@ class TestOwnEncoders:
             seen.append(batch)
             return [[len(text)] for text in batch]
 
-        with listening(lambda *step: steps.append(step)):
+        with subscribe(lambda *step: steps.append(step)):
             got = encode(TEXTS, lengths, batch_size=2)
         assert seen == [TEXTS[:2], TEXTS[2:4], TEXTS[4:]]
         assert got.ravel().tolist() == [len(text) for text in TEXTS]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
     CongruenceReference,
@@ -453,7 +453,7 @@ def test_progress_is_told():
     stages = set()
     options = SolverOptions(method="iterative", memory=0.0)
     rng = child(15, "progress")
-    with listening(lambda stage, done, total: stages.add((stage, done == total))):
+    with subscribe(lambda stage, done, total: stages.add((stage, done == total))):
         cce(
             rng.normal(size=(60, 9)),
             rng.normal(size=60),

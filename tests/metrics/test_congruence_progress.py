@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
     CongruenceReference,
@@ -63,7 +63,7 @@ CASES = {
 
 
 def work(bar, method, options):
-    with listening(bar):
+    with subscribe(bar):
         reference = fitted(method, **options)
         found = [reference.score(GRID).values]
         found.append(mean_cce(reference, GRID, bootstraps=2).bootstraps)
@@ -99,7 +99,7 @@ def test_an_interrupted_stage_leaves_nothing_running_and_nothing_broken(case):
     reference = fitted(method, **options)
     for stop in (stage, "kernel product", "kernel matrix", "landmark features", "bootstrap"):
         bar.stop_at = stop
-        with listening(bar), suppress(KeyboardInterrupt):
+        with subscribe(bar), suppress(KeyboardInterrupt):
             reference.score(GRID)
             mean_cce(reference, GRID, bootstraps=2)
             null_reference(reference, GRID, replicates=3)
@@ -113,7 +113,7 @@ def test_two_samples_tell_of_their_progress():
     rng, bar = child(2, "two"), Bar()
     x, y = rng.normal(size=(80, 7)), rng.normal(size=80)
     options = SolverOptions(method="iterative")
-    with listening(bar):
+    with subscribe(bar):
         mcmd(x, y, x[:50], y[:50] + 1.0, GRID, solver=options)
     assert {"outputs", "conjugate gradients", "kernel at new rows"} <= {c[0] for c in bar.calls}
 
@@ -123,13 +123,13 @@ def test_what_a_callback_raises_is_what_comes_out():
         raise RuntimeError(f"enough of {stage}")
 
     x = np.linspace(0.0, 1.0, 30)
-    with pytest.raises(RuntimeError, match="enough of landmarks"), listening(stop):
+    with pytest.raises(RuntimeError, match="enough of landmarks"), subscribe(stop):
         CongruenceReference(x, x, Draws(x + 1.0)).score()
 
 
 LONG = """
 import numpy as np
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.metrics.congruence import Draws, SolverOptions, cce
 told = []
 def progress(stage, done, total):
@@ -139,7 +139,7 @@ rng = np.random.default_rng(0)
 x, y = rng.normal(size=(30_000, 8)), rng.normal(size=30_000)
 try:
     solver = SolverOptions(method="iterative", memory=0.0)
-    with listening(progress):
+    with subscribe(progress):
         cce(x, y, Draws(y + 1.0), kernel="laplacian", solver=solver)
 except KeyboardInterrupt:
     import threading

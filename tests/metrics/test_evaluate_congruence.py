@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.inputs import load_inputs
 from howsure.metrics.congruence import Draws, Empirical, Normals, NullReference, Support
-from howsure.metrics.congruence.exhibits import map_table
+from howsure.metrics.congruence.examples import map_table
 from howsure.metrics.congruence.laws import belief_of
 from howsure.metrics.congruence.view import CongruenceOptions, assess_congruence, congruence_mode
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
@@ -271,7 +271,7 @@ def test_the_map_by_principal_coordinates_and_by_t_sne() -> None:
 def test_t_sne_keeps_clusters_together_and_draws_few_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("howsure.metrics.congruence.exhibits.MOST_EMBEDDED", 300)
+    monkeypatch.setattr("howsure.metrics.congruence.examples.MOST_EMBEDDED", 300)
     rng = child(0, "clusters")
     kind = np.arange(400) % 3
     rows = 8.0 * np.eye(3)[kind] + 0.3 * rng.normal(size=(400, 3))
@@ -310,7 +310,7 @@ def test_bad_choices_are_named(choice: dict[str, Any], match: str) -> None:
 
 def test_stages_are_told_from_first_to_last() -> None:
     told: list[tuple[str, int, int]] = []
-    with listening(lambda *step: told.append(step)):
+    with subscribe(lambda *step: told.append(step)):
         assess_congruence(wave(100), "exact")
     own = [(done, total) for _, done, total in told if total == 4]
     assert own == [(done, 4) for done in range(5)]

@@ -28,10 +28,13 @@ def held(kind: str) -> EvalSet:
         return EvalSet.checked(y, Samples(mean[:, None] + sd[:, None] * rng.normal(size=(n, 9))))
     if kind == "constant":
         return EvalSet.checked(y, Intervals(mean - 1.0, mean + 1.0, coverage=0.8))
+    if kind in ("above", "below"):  # bands of one side, where errors are, or are not
+        off = np.abs(y - mean) if kind == "above" else -np.abs(y - mean)
+        return EvalSet.checked(mean + off, Intervals(mean, mean + sd, coverage=0.9), point=mean)
     return EvalSet.checked(y, Intervals(mean - sd, mean + sd, coverage=0.7), point=y + sd)
 
 
-@pytest.mark.parametrize("kind", ["normal", "samples", "constant", "point"])
+@pytest.mark.parametrize("kind", ["normal", "samples", "constant", "point", "above", "below"])
 @pytest.mark.parametrize("name", list(from_sums()))
 def test_the_same_number_and_error(kind: str, name: str) -> None:
     evalset = held(kind)

@@ -11,7 +11,7 @@ import pytest
 import howsure
 from howsure.core.arrays import FloatArray
 from howsure.metrics import view
-from howsure.predictions import Distribution
+from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
 from howsure.predictions.base import Prediction, Rows, tail_levels
 
 
@@ -60,3 +60,25 @@ def test_a_new_kind_is_measured_as_the_same_law_by_another(
         assert new.value(metric) == pytest.approx(known.value(metric), rel=1e-9), metric
     assert new.record("worst_slab").source == "ranges"
     assert new.record("crps").reason.startswith("the table has no distributions")
+
+
+def test_what_kinds_say_of_themselves() -> None:
+    low, high = np.zeros(3), np.ones(3)
+    kinds = {
+        "intervals at 90 %": Intervals(low, high, coverage=0.9),
+        "intervals of unknown coverage": Intervals(low, high),
+        "quantiles at levels 0.1, 0.9": Quantiles([0.1, 0.9], np.c_[low, high]),
+        "4 members": Samples(np.ones((3, 4))),
+        "a distribution": Distribution.normal(low, high),
+        "label sets": LabelSets(np.ones((3, 2), dtype=bool), coverage=0.8),
+    }
+    assert [kind.described() for kind in kinds.values()] == list(kinds)
+    bound = [kind.own_coverages for kind in kinds.values()]
+    assert bound[0] == (0.9,)
+    assert np.isnan(bound[1]).all()
+    assert bound[2:] == [(), (), (), (0.8,)]
+    levels = [kind.own_levels for kind in kinds.values()]
+    assert levels == [(0.05, 0.95), (), (0.1, 0.9), (), (), ()]
+    assert [kind.draws for kind in kinds.values()] == [0, 0, 0, 4, 0, 0]
+    points = ["midpoint", "midpoint", "median", "mean", "mean", ""]
+    assert [kind.point_is for kind in kinds.values()] == points

@@ -23,7 +23,7 @@ from howsure.recalibration import (
     Widths,
     recalibrate,
 )
-from howsure.recalibration.dispatch import RecalibrationOptions
+from howsure.recalibration.info import RecalibrationOptions
 from howsure.recalibration.moving import Frame, moved
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -67,7 +67,7 @@ def drawn(
 
 
 def fitted(kind: str, way: str, held: EvalSet) -> Recalibrator:
-    return METHODS[kind][way](RecalibrationOptions()).fit(held)
+    return METHODS[way].make(kind, RecalibrationOptions()).fit(held)
 
 
 def value(found: Recalibrator, name: str) -> float:

@@ -15,9 +15,9 @@ from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Sam
 from howsure.recalibration import METHODS, recalibrate
 from howsure.recalibration.base import POINT
 from howsure.recalibration.derived import DerivedIntervals
-from howsure.recalibration.dispatch import RecalibrationOptions
 from howsure.recalibration.ease import EaseCuts, bins_for
 from howsure.recalibration.group import ByEase
+from howsure.recalibration.info import RecalibrationOptions
 from howsure.recalibration.sets import SetRecalibrator
 
 KINDS = (Distribution.kind, Samples.kind)
@@ -86,7 +86,7 @@ def test_cp_of_a_point_forecast_is_split() -> None:
     held = EvalSet.checked(np.arange(20.0), point=np.zeros(20))
     one, other = (recalibrate(held, held, method=name, coverage=0.8) for name in ("cp", "split"))
     np.testing.assert_array_equal(ends(one.evalset, 0.8), ends(other.evalset, 0.8))
-    assert one.methods == {POINT: "cp"}
+    assert one.methods == other.methods == {POINT: "split"}
 
 
 @pytest.mark.parametrize(("method", "delta"), [("o_cpa", None), ("o_pac", 0.2)])
@@ -165,7 +165,7 @@ def test_rows_of_one_softmax_and_different_classes_may_come_in_any_order() -> No
     order = np.random.default_rng(1).permutation(120)
     for method in ("aps", "saps"):
         one, other = (
-            METHODS["label sets"][method](RecalibrationOptions()).fit(r)
+            METHODS[method].make("label sets", RecalibrationOptions()).fit(r)
             for r in (held, held.take(order))
         )
         assert [e.value for e in one.parameters] == [e.value for e in other.parameters], method
@@ -283,7 +283,7 @@ def test_a_frequency_is_a_repetition(kind: str, name: str) -> None:
     )
     repeated = held.take(np.repeat(np.arange(90), counts))
     one, other = (
-        METHODS[kind][name](RecalibrationOptions(coverage=0.8, bins=3)).fit(rows)
+        METHODS[name].make(kind, RecalibrationOptions(coverage=0.8, bins=3)).fit(rows)
         for rows in (weighted, repeated)
     )
     assert [e.value for e in one.parameters] == [e.value for e in other.parameters]

@@ -13,13 +13,13 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples, ScipyLaw
 from howsure.recalibration import (
-    METHODS,
     ByGroup,
     ConformalIntervals,
     ConformalQuantiles,
     recalibrate,
 )
 from howsure.recalibration.moving import Frame
+from howsure.recalibration.registry import METHODS
 from recalibration.conditional_worlds import (
     KINDS,
     covered,
@@ -456,7 +456,13 @@ def test_a_group_without_errors_takes_the_factor_of_all() -> None:
 
 
 def test_every_kind_but_label_sets_knows_the_method() -> None:
-    assert {kind for kind, ways in METHODS.items() if "group" not in ways} == {"label sets"}
+    assert sorted(METHODS["group"].kinds) == [
+        "distributions",
+        "intervals",
+        "point",
+        "quantiles",
+        "samples",
+    ]
 
 
 def test_a_group_needs_the_rows_of_its_rule() -> None:

@@ -313,7 +313,7 @@ def test_bad_input() -> None:
         ByInputs("distributions").fit(EvalSet.checked(y * 0, unit(y), features=x))
     with pytest.raises(InputError, match="at least 2 rows"):
         ByInputs("distributions").fit(EvalSet.checked([1.0], unit(y[:1]), features={"x": [1]}))
-    assert "inputs" not in METHODS["point"]
+    assert "point" not in METHODS["inputs"].kinds
 
 
 def test_rows_of_another_kind_or_level_are_refused() -> None:

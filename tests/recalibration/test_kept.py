@@ -14,13 +14,13 @@ import pytest
 from howsure.core.errors import HowsureError, InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.predictions.columns import prediction_columns
-from howsure.recalibration import METHODS, Learnt, Mend, load_mend
+from howsure.recalibration import METHODS, Learnt, Mend, load_mend, methods_of
 from howsure.recalibration.base import POINT
-from howsure.recalibration.dispatch import RecalibrationOptions
+from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.recalibration.isotonic import IsotonicRecalibrator
 from howsure.recalibration.kept import TaughtScale
 
-WAYS = [(kind, name) for kind, ways in METHODS.items() for name in ways]
+WAYS = [(kind, name) for kind in KINDS for name in methods_of(kind)]
 
 
 def rows(kind: str, seed: int, n: int = 240) -> EvalSet:
@@ -78,7 +78,7 @@ def numbers(mend: Mend, kind: str) -> dict[str, Any]:
 def test_every_method_does_the_same_when_it_is_read_back(
     tmp_path: Path, kind: str, name: str
 ) -> None:
-    fitted = METHODS[kind][name](options()).fit(rows(kind, 0))
+    fitted = methods_of(kind)[name].make(kind, options()).fit(rows(kind, 0))
     mend = Mend(recalibrators=(fitted,), by=("region",), features={"x": "number"})
     mend.save(tmp_path / "mend.json")
     again = load_mend(tmp_path / "mend.json")
@@ -243,7 +243,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
     """Whatever stands in place of a value, the file is read, refused, or refused when applied."""
     path = tmp_path / "mend.json"
-    fitted = METHODS["intervals"]["cqr"](options()).fit(rows("intervals", 0))
+    fitted = METHODS["cqr"].make("intervals", options()).fit(rows("intervals", 0))
     Mend(recalibrators=(fitted,), scales=TaughtScale.of(rows("intervals", 0))).save(path)
     whole = path.read_text(encoding="utf-8")
     given = rows("intervals", 1)
@@ -277,13 +277,13 @@ def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
 
 
 def test_rows_of_another_kind_are_refused() -> None:
-    fitted = METHODS["distributions"]["scale"](options()).fit(rows("distributions", 0))
+    fitted = METHODS["scale"].make("distributions", options()).fit(rows("distributions", 0))
     with pytest.raises(InputError, match="the rows must hold distributions"):
         Mend(recalibrators=(fitted,)).apply(rows("intervals", 0))
 
 
 def test_a_kind_of_which_nothing_was_learnt_is_left_out_and_said() -> None:
-    fitted = METHODS["intervals"]["cqr"](options()).fit(rows("intervals", 0))
+    fitted = METHODS["cqr"].make("intervals", options()).fit(rows("intervals", 0))
     both = replace(
         rows("intervals", 1),
         beliefs=(*rows("intervals", 1).beliefs, *rows("distributions", 1).beliefs),
@@ -298,7 +298,7 @@ def test_no_method_changes_nothing() -> None:
     assert Mend().apply(given).evalset is given
 
 
-@pytest.mark.parametrize("kind", [kind for kind in METHODS if kind != LabelSets.kind])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != LabelSets.kind])
 def test_other_units_are_noticed_and_drift_is_not(kind: str) -> None:
     mend = Mend(scales=TaughtScale.of(rows(kind, 0)))
     assert mend.notes(rows(kind, 1)) == ()

@@ -23,7 +23,6 @@ from howsure.predictions import (
     Samples,
 )
 from howsure.recalibration import (
-    METHODS,
     ConformalIntervals,
     ConformalQuantiles,
     Crude,
@@ -40,6 +39,7 @@ from howsure.recalibration import (
     Widths,
     recalibrate,
 )
+from howsure.recalibration.info import KINDS
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -325,7 +325,7 @@ def test_defaults_for_each_kind() -> None:
         "samples": ("scale", sample_rows),
         "label sets": ("lac", set_rows),
     }
-    assert set(kinds) == set(METHODS)
+    assert set(kinds) == set(KINDS)
     for kind, (name, rows) in kinds.items():
         test, held_out = rows(rng, 20, 0.0, 1.0), rows(rng, 99, 0.0, 1.0)
         coverage = 0.9 if kind == "point" else None

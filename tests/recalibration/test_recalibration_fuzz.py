@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from howsure.core.errors import HowsureError
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
-from howsure.recalibration import METHODS, recalibrate
+from howsure.recalibration import methods_of, recalibrate
+from howsure.recalibration.info import KINDS
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
@@ -52,8 +53,8 @@ def rows(data: st.DataObject, kind: str, n: int) -> EvalSet:
 @settings(derandomize=True, deadline=None, max_examples=400)
 @given(st.data())
 def test_only_errors_of_our_own_come_out(data: st.DataObject) -> None:
-    kind = data.draw(st.sampled_from(sorted({*METHODS} - {"label sets"})))  # see test_sets
-    method = data.draw(st.sampled_from(sorted(METHODS[kind])))
+    kind = data.draw(st.sampled_from(sorted({*KINDS} - {"label sets"})))  # see test_sets
+    method = data.draw(st.sampled_from(sorted(methods_of(kind))))
     try:
         with np.errstate(over="ignore"):  # the containers' own affair
             held_out = rows(data, kind, data.draw(st.integers(1, 8)))

@@ -11,18 +11,15 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals
 from howsure.recalibration import (
-    METHODS,
     ConformalIntervals,
     Recent,
     compare_recalibrations,
     recalibrate,
     since_rows,
 )
-from howsure.recalibration.derived import AROUND
-from howsure.recalibration.dispatch import INTERVAL_METHODS
-from howsure.recalibration.group import INSIDE
 from howsure.recalibration.moving import Frame
 from howsure.recalibration.recent import faded
+from howsure.recalibration.registry import METHODS, methods_of
 from recalibration.conditional_worlds import (
     KINDS,
     covered,
@@ -105,8 +102,8 @@ def test_rows_without_times() -> None:
 def test_since_serves_every_method(kind: str) -> None:
     held_out, new = world(kind, 900, "since", "late"), world(kind, 40, "since new")
     late = held_out.take(np.arange(720, 900))
-    asked = (*INTERVAL_METHODS, *AROUND, *INSIDE)  # which must be told the coverage
-    methods = [name for name in METHODS[kind] if name not in asked]
+    known = methods_of(kind).values()
+    methods = [i.name for i in known if i.gives != "intervals"]  # which must be told the coverage
     for method in [*methods, None]:
         made = recalibrate(new, held_out, method=method, since=720)
         want = recalibrate(new, late, method=method, since=720)
@@ -268,7 +265,7 @@ def test_a_right_model_is_hardly_harmed(kind: str, most: float) -> None:
 
 
 def test_every_kind_but_label_sets_knows_the_method() -> None:
-    assert {kind for kind, ways in METHODS.items() if "recent" not in ways} == {"label sets"}
+    assert METHODS["recent"].kinds == METHODS["group"].kinds  # all but label sets
 
 
 def test_intervals_of_unknown_coverage_are_refused() -> None:

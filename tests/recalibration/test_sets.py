@@ -13,7 +13,7 @@ import howsure
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions import EvalSet, LabelSets
-from howsure.recalibration import METHODS, ProbabilitySets, recalibrate
+from howsure.recalibration import ProbabilitySets, methods_of, recalibrate
 
 CONFORMAL = ("lac", "aps", "raps", "saps")
 
@@ -133,7 +133,7 @@ def test_a_real_classifier_is_cooled() -> None:
     sure = {"ease": stated.max(axis=1)}
     whole = EvalSet.checked(y.astype(float), LabelSets(stated > 0.1, 0.9, stated), features=sure)
     held, new = whole.take(np.arange(0, 10_000, 2)), whole.take(np.arange(1, 10_000, 2))
-    for name in METHODS["label sets"]:
+    for name in methods_of("label sets"):
         made = recalibrate(new, held, method=name)
         sets = made.evalset.beliefs[0]
         assert isinstance(sets, LabelSets)

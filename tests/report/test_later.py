@@ -16,10 +16,8 @@ import pytest
 import howsure
 from howsure import Assessment, Distribution
 from howsure.core.records import Record
-from howsure.metrics.catalogue import catalogue
+from howsure.metrics.catalogue import catalogue, key_measures
 from howsure.report import measured
-from howsure.report.short_forms import KEY_NUMBERS
-from howsure.verdict.findings import MEASURES
 
 
 def table(rows: int = 400) -> dict[str, np.ndarray]:
@@ -46,7 +44,7 @@ def test_the_answer_is_part_of_everything(result: Assessment) -> None:
     whole = {key(record): record for record in result.records}
     for record in result.brief.records:
         other = whole[key(record)]
-        if record.metric not in KEY_NUMBERS:  # what a perfect model shows is drawn later
+        if record.metric not in key_measures():  # what a perfect model shows is drawn later
             gone = {name: getattr(record, name) for name in ("null", "null_lower", "null_upper")}
             other = replace(other, **gone, options=record.options)
         assert same(record, other)
@@ -64,12 +62,12 @@ def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.Monk
     asked = held["y"], (laws if models > 1 else laws["m0"])
     quick = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     every = tuple(name for name, entry in catalogue().items() if entry.forms)
-    monkeypatch.setattr(measured, "KEY_NUMBERS", every)  # so that all is measured at once
-    all_of = {
-        beside: tuple(name for name in every if catalogue()[name].beside == beside)
-        for beside in MEASURES
-    }
-    monkeypatch.setattr(measured, "MEASURES", all_of)
+    monkeypatch.setattr(measured, "key_measures", lambda: every)  # so that all is measured at once
+
+    def all_of(beside: str = "") -> tuple[str, ...]:
+        return tuple(name for name in every if catalogue()[name].beside == beside)
+
+    monkeypatch.setattr(measured, "measures", all_of)
     slow = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
     assert quick.lines == slow.lines
     assert repr(quick.findings) == repr(slow.findings)

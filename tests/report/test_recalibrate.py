@@ -14,7 +14,7 @@ import howsure
 from howsure.core.errors import InputError
 from howsure.inputs import load, write_table
 from howsure.predictions import Distribution, EvalSet, LabelSets
-from howsure.recalibration import METHODS, Mend, load_mend
+from howsure.recalibration import Mend, load_mend
 from howsure.recalibration import recalibrate as engine
 from howsure.report import recalibrate as served
 from howsure.verdict import mends
@@ -205,9 +205,6 @@ def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> N
         return engine(test, calibration, method="scale")
 
     monkeypatch.setattr(served, "fitted_and_applied", fitted)
-    ways = dict(METHODS["distributions"])
-    ways |= dict.fromkeys(("group", "recent", "inputs"), ways["scale"])
-    monkeypatch.setattr(served, "METHODS", {**METHODS, "distributions": ways})
     new, held = table(40, 1, y=False), table(300, 0)
     found = howsure.recalibrate(new, held, by="region")
     test, calibration, options = seen.pop()

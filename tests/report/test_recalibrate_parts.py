@@ -15,13 +15,13 @@ from pyarrow import parquet
 import howsure
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.text import CountedNote
 from howsure.inputs import load, open_table, write_table
 from howsure.inputs import write as writing
-from howsure.recalibration import METHODS, load_mend
+from howsure.recalibration import load_mend, methods_of
 from howsure.report.recalibrate import HeldOut, fitted_on
-from howsure.report.recalibrate_parts import recalibrate_files, summed
+from howsure.report.recalibrate_parts import few_notes, summed
 
 N = 83
 KINDS: dict[str, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "label_sets": ("p_cat", "p_cow", "p_dog"),
 }
 BESIDE = ("id", "site", "age", "ease", "day")
-METHODS_OF = [(kind, method) for kind in KINDS for method in METHODS[kind.replace("_", " ")]]
+METHODS_OF = [(kind, method) for kind in KINDS for method in methods_of(kind.replace("_", " "))]
 
 
 def rows(n: int, seed: int) -> dict[str, Any]:
@@ -99,8 +99,12 @@ def test_every_method_gives_what_it_gives_at_once(kind: str, method: str, tmp_pa
     write_table(new, tmp_path / "new.parquet")
     whole = howsure.recalibrate(tmp_path / "new.parquet", held, **asked)
     for size in (1, 7, N - 1, N) if method in ("group", "lac") else (13,):
-        done = recalibrate_files(
-            tmp_path / "new.parquet", held, tmp_path / "out.parquet", batch_rows=size, **asked
+        done = howsure.recalibrate(
+            tmp_path / "new.parquet",
+            held,
+            output=tmp_path / "out.parquet",
+            batch_rows=size,
+            **asked,
         )
         same(parquet.read_table(tmp_path / "out.parquet"), whole.table)
         assert done.n == done.served == N
@@ -119,7 +123,9 @@ def test_every_form_of_file_is_read_and_written(name: str, out: str, tmp_path: P
     asked = options("distributions", "inputs")
     whole = howsure.recalibrate(tmp_path / name, held, **asked)
     whole.save(tmp_path / f"whole_{out}", csv_safe=True)
-    recalibrate_files(tmp_path / name, held, tmp_path / out, batch_rows=11, csv_safe=True, **asked)
+    howsure.recalibrate(
+        tmp_path / name, held, output=tmp_path / out, batch_rows=11, csv_safe=True, **asked
+    )
     same(*(open_table(tmp_path / each).whole() for each in (out, f"whole_{out}")))
 
 
@@ -130,10 +136,10 @@ def test_numbers_with_a_decimal_comma(tmp_path: Path) -> None:
     for out in ("out.csv", "out.parquet"):
         whole = howsure.recalibrate(tmp_path / "new.csv", held, method="scale", decimal=",")
         whole.save(tmp_path / f"whole_{out}")
-        recalibrate_files(
+        howsure.recalibrate(
             tmp_path / "new.csv",
             held,
-            tmp_path / out,
+            output=tmp_path / out,
             method="scale",
             decimal=",",
             batch_rows=10,
@@ -148,8 +154,8 @@ def test_rows_that_miss_a_cell_stay_and_are_counted(tmp_path: Path) -> None:
     write_table({**new, "mean": mean}, tmp_path / "new.parquet")
     asked = options("distributions", "scale") | {"missing": "drop"}
     whole = howsure.recalibrate(tmp_path / "new.parquet", held, **asked)
-    done = recalibrate_files(
-        tmp_path / "new.parquet", held, tmp_path / "out.parquet", batch_rows=6, **asked
+    done = howsure.recalibrate(
+        tmp_path / "new.parquet", held, output=tmp_path / "out.parquet", batch_rows=6, **asked
     )
     same(parquet.read_table(tmp_path / "out.parquet"), whole.table)
     assert (done.n, done.served) == (N, N - 23)
@@ -157,7 +163,7 @@ def test_rows_that_miss_a_cell_stay_and_are_counted(tmp_path: Path) -> None:
     assert any("23 of 83 rows stay without" in note for note in done.notes)
     write_table({**new, "mean": [None] * N}, tmp_path / "none.parquet")
     with pytest.raises(InputError, match="a row without missing cells is needed, got none"):
-        recalibrate_files(tmp_path / "none.parquet", held, tmp_path / "o.parquet", **asked)
+        howsure.recalibrate(tmp_path / "none.parquet", held, output=tmp_path / "o.parquet", **asked)
 
 
 def test_a_wrong_cell_is_told_by_its_row_in_the_file(tmp_path: Path) -> None:
@@ -170,8 +176,8 @@ def test_a_wrong_cell_is_told_by_its_row_in_the_file(tmp_path: Path) -> None:
         broken = {**new, column: np.where(np.arange(N) == 71, value, new[column])}
         write_table(broken, tmp_path / "new.parquet")
         with pytest.raises(InputError, match=words):
-            recalibrate_files(
-                tmp_path / "new.parquet", held, tmp_path / "out.parquet", batch_rows=10
+            howsure.recalibrate(
+                tmp_path / "new.parquet", held, output=tmp_path / "out.parquet", batch_rows=10
             )
         assert [path.name for path in tmp_path.iterdir()] == ["new.parquet"]
 
@@ -182,14 +188,14 @@ def test_a_wrong_cell_after_rows_without_predictions_is_told_by_its_row(tmp_path
     mean = np.where(row < 25, np.nan, np.where(row == 31, np.inf, new["mean"]))
     write_table({**new, "mean": mean}, tmp_path / "new.parquet")
     with pytest.raises(InputError, match="first at row 31"):
-        recalibrate_files(
-            tmp_path / "new.parquet", held, tmp_path / "o.csv", batch_rows=10, missing="drop"
+        howsure.recalibrate(
+            tmp_path / "new.parquet", held, output=tmp_path / "o.csv", batch_rows=10, missing="drop"
         )
     broken = {**new, "mean": np.where(row < 25, np.nan, new["mean"])}
     write_table({**broken, "sd": np.where(row == 47, -1.0, new["sd"])}, tmp_path / "new.parquet")
     with pytest.raises(InputError, match="row 47"):
-        recalibrate_files(
-            tmp_path / "new.parquet", held, tmp_path / "o.csv", batch_rows=30, missing="drop"
+        howsure.recalibrate(
+            tmp_path / "new.parquet", held, output=tmp_path / "o.csv", batch_rows=30, missing="drop"
         )
 
 
@@ -197,7 +203,7 @@ def test_the_folder_of_one_file_must_exist(tmp_path: Path) -> None:
     held, new = held_and_new("distributions")
     write_table(new, tmp_path / "new.csv")
     with pytest.raises(InputError, match="the folder of the output must exist"):
-        recalibrate_files(tmp_path / "new.csv", held, tmp_path / "gone" / "out.csv")
+        howsure.recalibrate(tmp_path / "new.csv", held, output=tmp_path / "gone" / "out.csv")
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError])
@@ -218,7 +224,7 @@ def test_nothing_is_left_of_what_was_interrupted(
 
     monkeypatch.setattr(writing, "_bare_lines", broken)
     with pytest.raises((KeyboardInterrupt, InputError)):
-        recalibrate_files(tmp_path / "new", held, tmp_path / "out" / "deep", batch_rows=9)
+        howsure.recalibrate(tmp_path / "new", held, output=tmp_path / "out" / "deep", batch_rows=9)
     assert {path.name for path in tmp_path.rglob("*")} == {"new", "a.csv", "b.csv"}
 
 
@@ -234,16 +240,18 @@ def test_a_folder_becomes_one_file_or_a_folder(tmp_path: Path) -> None:
         str(tmp_path / "new" / "*" / "p*.parquet"),
         [tmp_path / "new" / part / "part.parquet" for part in "ab"],
     ):
-        recalibrate_files(given, held, tmp_path / "out.parquet", method="scale", batch_rows=17)
+        howsure.recalibrate(
+            given, held, output=tmp_path / "out.parquet", method="scale", batch_rows=17
+        )
         same(parquet.read_table(tmp_path / "out.parquet"), whole)
-    done = recalibrate_files(tmp_path / "new", held, tmp_path / "out", method="scale")
+    done = howsure.recalibrate(tmp_path / "new", held, output=tmp_path / "out", method="scale")
     assert done.files == tuple(tmp_path / "out" / part / "part.parquet" for part in "ab")
     same(pa.concat_tables(parquet.read_table(path) for path in done.files), whole)
     with pytest.raises(InputError, match="must be another file than the inputs"):
-        recalibrate_files(tmp_path / "new", held, tmp_path / "new", method="scale")
+        howsure.recalibrate(tmp_path / "new", held, output=tmp_path / "new", method="scale")
     files = [tmp_path / "new" / part / "part.parquet" for part in "ab"]
     with pytest.raises(InputError, match="parts must have different names in a folder"):
-        recalibrate_files(files, held, tmp_path / "out", method="scale")
+        howsure.recalibrate(files, held, output=tmp_path / "out", method="scale")
 
 
 def test_what_folders_say_is_a_column(tmp_path: Path) -> None:
@@ -256,7 +264,7 @@ def test_what_folders_say_is_a_column(tmp_path: Path) -> None:
         write_table(part, folder / "part.csv")
     asked: dict[str, Any] = {"method": "group", "by": "site"}
     whole = howsure.recalibrate(table.filter(pc.not_equal(table["site"], "2")), held, **asked)
-    recalibrate_files(tmp_path / "new", held, tmp_path / "out.parquet", **asked)
+    howsure.recalibrate(tmp_path / "new", held, output=tmp_path / "out.parquet", **asked)
     made = parquet.read_table(tmp_path / "out.parquet")
     names = ["site", "day", "recalibrated_mean", "recalibrated_sd"]
     order = [("site", "ascending"), ("day", "ascending")]
@@ -264,7 +272,7 @@ def test_what_folders_say_is_a_column(tmp_path: Path) -> None:
         made.select(names).cast(whole.table.select(names).schema),
         whole.table.select(names).sort_by(order),
     )
-    done = recalibrate_files(tmp_path / "new", held, tmp_path / "out", **asked)
+    done = howsure.recalibrate(tmp_path / "new", held, output=tmp_path / "out", **asked)
     assert done.files[0] == tmp_path / "out" / "site=1" / "part.csv"
     assert "site" not in open_table(done.files[0]).names
 
@@ -275,7 +283,7 @@ def test_rows_at_an_address(tmp_path: Path) -> None:
     write_table(new, tmp_path / "new.parquet")
     with fsspec.open("memory://recalibrated/new.parquet", "wb") as file:
         file.write((tmp_path / "new.parquet").read_bytes())
-    done = recalibrate_files("memory://recalibrated/*.parquet", held, tmp_path / "out.csv")
+    done = howsure.recalibrate("memory://recalibrated/*.parquet", held, output=tmp_path / "out.csv")
     assert done.served == N
 
 
@@ -284,21 +292,21 @@ def test_parts_of_other_columns_are_refused_by_name(tmp_path: Path) -> None:
     write_table(new, tmp_path / "a.parquet")
     write_table(dict(reversed(new.items())), tmp_path / "b.parquet")
     both = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    recalibrate_files(both, held, tmp_path / "out.parquet", method="scale")
+    howsure.recalibrate(both, held, output=tmp_path / "out.parquet", method="scale")
     made = parquet.read_table(tmp_path / "out.parquet")
     assert made.slice(0, N).equals(made.slice(N))
     write_table({**new, "day": new["id"]}, tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet must have columns of the types"):
-        recalibrate_files(both, held, tmp_path / "out.parquet", method="scale")
+        howsure.recalibrate(both, held, output=tmp_path / "out.parquet", method="scale")
     write_table({**new, "more": new["id"]}, tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet must have the columns of .* with 'more'"):
-        recalibrate_files(both, held, tmp_path / "out.parquet", method="scale")
+        howsure.recalibrate(both, held, output=tmp_path / "out.parquet", method="scale")
     with pytest.raises(InputError, match="the folder holds no files"):
-        recalibrate_files(_folder(tmp_path / "empty"), held, tmp_path / "o.csv")
+        howsure.recalibrate(_folder(tmp_path / "empty"), held, output=tmp_path / "o.csv")
     with pytest.raises(InputError, match="no file matches"):
-        recalibrate_files(tmp_path / "*.csv", held, tmp_path / "o.csv")
+        howsure.recalibrate(tmp_path / "*.csv", held, output=tmp_path / "o.csv")
     with pytest.raises(InputError, match=r"gone\.csv: there is no such file"):
-        recalibrate_files(tmp_path / "gone.csv", held, tmp_path / "o.csv")
+        howsure.recalibrate(tmp_path / "gone.csv", held, output=tmp_path / "o.csv")
 
 
 def _folder(path: Path) -> Path:
@@ -310,10 +318,10 @@ def test_draws_that_tell_equal_rows_apart_need_all_rows(tmp_path: Path) -> None:
     held, new = held_and_new("label_sets")
     write_table(new, tmp_path / "a.csv")
     write_table(new, tmp_path / "b.csv")
-    done = recalibrate_files(tmp_path / "a.csv", held, tmp_path / "o.csv", method="aps")
+    done = howsure.recalibrate(tmp_path / "a.csv", held, output=tmp_path / "o.csv", method="aps")
     assert "All rows were held at once" in str(done)
     with pytest.raises(InputError, match="must be in one file, got 2 files"):
-        recalibrate_files(tmp_path / "[ab].csv", held, tmp_path / "o.csv", method="aps")
+        howsure.recalibrate(tmp_path / "[ab].csv", held, output=tmp_path / "o.csv", method="aps")
 
 
 def test_a_sample_of_calibration_rows_is_told_and_kept(tmp_path: Path) -> None:
@@ -322,13 +330,15 @@ def test_a_sample_of_calibration_rows_is_told_and_kept(tmp_path: Path) -> None:
     write_table(new, tmp_path / "new.csv")
     facts = fitted_on(evalset.n, 100_000)
     teaching = HeldOut(rows=evalset, facts=facts)
-    done = recalibrate_files(tmp_path / "new.csv", teaching, tmp_path / "o.csv", method="scale")
+    done = howsure.recalibrate(
+        tmp_path / "new.csv", teaching, output=tmp_path / "o.csv", method="scale"
+    )
     assert "note: Fitted on 400 of 100,000 calibration rows." in done.lines()
     assert facts[0] in howsure.recalibrate(new, teaching, method="scale").notes
     done.mend.save(tmp_path / "mend.json")
     kept = load_mend(tmp_path / "mend.json")
     assert kept.facts == facts
-    again = recalibrate_files(tmp_path / "new.csv", kept, tmp_path / "two.csv")
+    again = howsure.recalibrate(tmp_path / "new.csv", kept, output=tmp_path / "two.csv")
     assert facts[0] in again.notes
     assert (tmp_path / "o.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
     assert fitted_on(400, 400) == ()
@@ -339,7 +349,7 @@ def test_a_sample_of_calibration_rows_is_told_and_kept(tmp_path: Path) -> None:
 def test_other_units_are_told_once(tmp_path: Path) -> None:
     held, new = held_and_new("distributions")
     write_table({**new, "mean": 1e6 + 1e3 * new["mean"]}, tmp_path / "new.csv")
-    done = recalibrate_files(tmp_path / "new.csv", held, tmp_path / "o.csv", batch_rows=10)
+    done = howsure.recalibrate(tmp_path / "new.csv", held, output=tmp_path / "o.csv", batch_rows=10)
     assert len([note for note in done.notes if "another scale" in note]) == 1
 
 
@@ -347,8 +357,10 @@ def test_progress_is_told(tmp_path: Path) -> None:
     held, new = held_and_new("distributions")
     write_table(new, tmp_path / "new.parquet")
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *told: heard.append(told)):
-        recalibrate_files(tmp_path / "new.parquet", held, tmp_path / "o.csv", batch_rows=40)
+    with subscribe(lambda *told: heard.append(told)):
+        howsure.recalibrate(
+            tmp_path / "new.parquet", held, output=tmp_path / "o.csv", batch_rows=40
+        )
     served = [told[1:] for told in heard if told[0] == "recalibrating rows"]
     assert served == [(40, N), (80, N), (N, N)]
 
@@ -356,8 +368,8 @@ def test_progress_is_told(tmp_path: Path) -> None:
 def test_counts_in_notes_add_up() -> None:
     one, more = (CountedNote.of(count, "row", " of groups: new.") for count in (1, 1002))
     quoted = "5 rows is what a user called a column."
-    told = [[one, "Plain.", quoted], [more, "Plain.", quoted]]
+    told = [one, "Plain.", quoted, more, "Plain.", quoted]
     assert summed(told) == ["Plain.", quoted, "1,003 rows of groups: new."]
-    many = summed([[f"note {place}" for place in range(30)]])
+    many = few_notes([f"note {place}" for place in range(30)])
     assert len(many) == 21
     assert re.search("10 more notes", many[-1])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.stats.gram import GramOperator, cross_product
 from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial, total_variance
@@ -200,7 +200,7 @@ def test_products_by_tiles_are_those_of_the_whole_matrix():
     kernel = Laplacian(1.0)
     calls = []
     operator = GramOperator(kernel, x, memory=0.0)
-    with listening(lambda *step: calls.append(step)):
+    with subscribe(lambda *step: calls.append(step)):
         by_tiles = operator.product(vectors)
     np.testing.assert_allclose(by_tiles, cross_product(kernel, x, x, vectors), atol=1e-10)
     some = kernel.gram(x[:5], x) @ vectors

@@ -19,7 +19,7 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import DegenerateError, HowsureError, InputError, MissingDependencyError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.streaming import engine
 from howsure.streaming.engine import done_in_order
 from streaming import pieces
@@ -171,7 +171,7 @@ def test_workers_may_come_late(cluster: Cluster) -> None:
             cluster.worker()
         told.append(stage)
 
-    with listening(come):
+    with subscribe(come):
         assert done(pieces.square, range(3), scheduler=cluster.address) == squares(3)
     assert told[-1] == "rows"
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import DegenerateError, HowsureError, InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.streaming.engine import done_in_order
 from howsure.streaming.kept import Kept, keep, kept, packed, unpacked
 from streaming import pieces
@@ -62,7 +62,7 @@ def children() -> set[int]:
 @pytest.fixture
 def heard() -> Iterator[list[tuple[str, int, int]]]:
     told: list[tuple[str, int, int]] = []
-    with listening(lambda *step: told.append(step)):
+    with subscribe(lambda *step: told.append(step)):
         yield told
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
+from howsure.metrics.finding import FROM_ALL, Draft, Finding, State
 from howsure.metrics.serial import Dependence, Kind
 from howsure.metrics.shared import SharedScore
+from howsure.verdict import QUESTIONS
 from howsure.verdict.copies import RowFault
-from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
 
 STATES: tuple[State, ...] = ("good", "caution", "bad", "negligible", "undecided")
 

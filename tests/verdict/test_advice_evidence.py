@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
-from howsure.recalibration.dispatch import METHODS, RecalibrationOptions
+from howsure.recalibration import METHODS, RecalibrationOptions, methods_of
 from howsure.verdict.mends import Advice, RecalibrationTrial, Trials
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def place_of(advice: ModuleType, name: str) -> int:
 def scaling(held: EvalSet, *, seed: int = 0) -> Trials:
     """Advice to scale wherever the mean squared z is off by a tenth, without any trial."""
     kind = held.beliefs[0].kind
-    fitted = METHODS[kind]["scale"](RecalibrationOptions()).fit(held)
+    fitted = METHODS["scale"].make(kind, RecalibrationOptions()).fit(held)
     found = fitted.apply(held).beliefs[0].sd() / held.beliefs[0].sd()
     if abs(math.log(float(np.median(found)))) < 0.05:
         return Trials(advice=Advice(method=""))
@@ -62,7 +62,7 @@ def test_every_fault_has_a_right_mend_that_its_kind_knows(advice: ModuleType) ->
     for cell in advice.CELLS:
         kind = cell.world(rng, 50).beliefs[0].kind
         known = {re.split(" by |, ", name)[0] for name in cell.right}
-        assert known <= set(METHODS[kind]), cell.name
+        assert known <= set(methods_of(kind)), cell.name
         if cell.right and cell.fresh is not None:
             assert cell.fresh(rng, 50).beliefs[0].kind == kind
 

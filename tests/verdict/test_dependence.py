@@ -14,6 +14,7 @@ from howsure import assess
 from howsure.core.labels import Categories
 from howsure.core.rng import child, row_keys
 from howsure.inputs import Loaded
+from howsure.metrics.finding import FROM_ALL, Draft
 from howsure.metrics.measure import evaluate
 from howsure.metrics.serial import Dependence
 from howsure.metrics.view import View
@@ -32,7 +33,6 @@ from howsure.verdict import Finding, examine
 from howsure.verdict.dependence import follow, signals
 from howsure.verdict.draws import Copula, copula_of
 from howsure.verdict.family import _finding
-from howsure.verdict.findings import FROM_ALL, Draft
 from howsure.verdict.nulls import WHY, with_nulls
 from howsure.verdict.words import sentence
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
+from howsure.metrics.finding import Draft, Finding
 from howsure.predictions import Distribution, EvalSet
 from howsure.stats.binomial import holm
-from howsure.verdict import family
-from howsure.verdict.copies import RowFault
+from howsure.verdict import QUESTIONS, family
+from howsure.verdict.copies import OTHERS, RowFault
 from howsure.verdict.family import APART, TOLERANCE, judge, ordered
-from howsure.verdict.findings import QUESTIONS, Draft, Finding
 from verdict.drafts import drafts
 
 HELD = EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 0.0], 1.0))
@@ -198,6 +198,9 @@ def test_rows_explain_what_their_share_can_move(judged: partial[dict[str, Findin
         made = judged([of_rows(coverage=2.0), draft("coverage", effect, 1e-9, half=half)])
         assert made["coverage"].state == state
         assert list(made) == ["rows", "coverage"]
+    others = of_rows(**{OTHERS: math.inf, "bias": 1e-3})
+    made = judged([others, draft("coverage", -0.5, 1e-9), draft("bias", -0.5, 1e-9)])
+    assert (made["coverage"].state, made["bias"].state) == ("caution", "bad")
     alone = judged([of_rows(), draft("coverage", -0.05, 1e-9)])
     assert alone["coverage"].state == "bad"
     assert alone["rows"].state == "caution"

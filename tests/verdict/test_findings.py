@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,16 @@ import pytest
 from scipy import special, stats
 
 from howsure import assess
+from howsure.core.faults import _strict
 from howsure.core.records import Record
 from howsure.core.rng import child
+from howsure.metrics.calibration.findings import MEAN_ERROR
 from howsure.metrics.calibration.responses import ONE_WIDTH
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.finding import Case, Draft
 from howsure.predictions import Distribution, EvalSet, Intervals
-from howsure.verdict import examine
-from howsure.verdict.findings import (
-    MEAN_ERROR,
-    QUESTIONS,
-    Case,
-    Draft,
-    case_of,
-    drafts_of,
-    headline_coverage,
-)
+from howsure.verdict import QUESTIONS, examine, findings, words
+from howsure.verdict.findings import case_of, drafts_of, headline_coverage
 from howsure.verdict.words import sentence
 from verdict.drafts import finding, record
 
@@ -47,6 +44,25 @@ def shown(y: np.ndarray, prediction: Any, **more: Any) -> tuple[dict[str, Draft]
         text = sentence(finding(each, "undecided"), each)
         assert "nan" not in text
     return {each.id: each for each in drafts}, silent
+
+
+def test_findings_read_measures_that_are_there_and_have_a_place() -> None:
+    for name, question in QUESTIONS.items():
+        assert name == question.id
+        assert set(question.measures) <= set(catalogue())
+    assert tuple(QUESTIONS)[: len(findings._ORDER)] == findings._ORDER
+
+
+def test_a_fault_in_words_leaves_the_verdict_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = EvalSet.checked(SIZE * Z, Distribution.normal(ZERO, SIZE))
+    whole, _ = examine(held)
+    broken = replace(QUESTIONS["skew"], words=lambda draft, finding: 1 / 0)
+    monkeypatch.setattr(words, "questions", lambda: {**QUESTIONS, "skew": broken})
+    _strict.set(False)
+    told, _ = examine(held)
+    assert [finding.state for finding in told] == [finding.state for finding in whole]
+    skew = next(finding for finding in told if finding.id == "skew")
+    assert skew.sentence.startswith("Skew: fault in howsure (ZeroDivisionError")
 
 
 def test_a_right_model_departs_nowhere() -> None:

@@ -9,11 +9,11 @@ import pytest
 from scipy.special import ndtri
 
 from howsure import Distribution, Intervals, Quantiles, assess
+from howsure.metrics.finding import Finding
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test
 from howsure.verdict import examine
-from howsure.verdict.findings import Finding
 
 LEVELS = np.array([0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975])
 

@@ -15,9 +15,9 @@ from howsure.core.rng import child
 from howsure.core.times import Chronology
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.recalibration import METHODS, Recalibrated, Recalibrator, recalibrate
-from howsure.recalibration.dispatch import RecalibrationOptions, applied
-from howsure.recalibration.info import INFOS
-from howsure.verdict import Advice, Trials, mends, try_mends, words
+from howsure.recalibration.dispatch import applied
+from howsure.recalibration.info import RecalibrationOptions
+from howsure.verdict import QUESTIONS, Advice, Trials, mends, try_mends, words
 
 N = 1_000
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -127,7 +127,7 @@ def test_no_row_teaches_its_own_mend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_gain_is_what_cross_fitting_by_hand_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mends, "advised", lambda _: (INFOS["scale"],))
+    monkeypatch.setattr(mends, "advised", lambda _: (METHODS["scale"],))
     evalset = table(4, scale=0.7)
     (trial,) = try_mends(evalset).trials
 
@@ -258,7 +258,8 @@ def test_following_it_helps_on_fresh_rows_and_is_not_undone() -> None:
     found = try_mends(held).advice
     assert found is not None
     mended = (
-        METHODS["distributions"][found.method](RecalibrationOptions(by=found.by))
+        METHODS[found.method]
+        .make("distributions", RecalibrationOptions(by=found.by))
         .fit(held)
         .apply(fresh)
     )
@@ -338,7 +339,8 @@ def test_sentences_say_what_is_known() -> None:
 
 
 def test_no_sentence_of_advice_is_long() -> None:
-    told = [*(info.words for info in INFOS.values() if info.words), *words._NEEDS.values()]
+    told = [info.words for info in METHODS.values() if info.words]
+    told += [question.needs for question in QUESTIONS.values() if question.needs]
     found = [try_mends(table(2, shift=0.6)).advice, try_mends(table(10, scale=0.2, n=20)).advice]
     told += [sentence for each in found if each for sentence in each.sentence.split(". ")]
     assert len(told) > 15

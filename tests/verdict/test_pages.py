@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from howsure.recalibration.info import INFOS
+from howsure.recalibration import METHODS
 from howsure.verdict import QUESTIONS, Advice, Finding
 
 FOLDER = Path(__file__).parents[2] / "docs" / "findings"
@@ -60,7 +60,7 @@ def _text(name: str) -> str:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_page_lists_the_mends_that_aim_at_it(name: str) -> None:
-    aimed = [f"`{each.name}`" for each in INFOS.values() if name in each.aims]
+    aimed = [f"`{each.name}`" for each in METHODS.values() if name in each.aims]
     told = f"[Tried on held-out fifths](../recalibrate.md): {', '.join(aimed)}."
     assert (told in _text(name)) == bool(aimed)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from howsure.metrics.finding import State
 from howsure.verdict import QUESTIONS
-from howsure.verdict.findings import State
 from howsure.verdict.words import sentence
 from verdict.drafts import STATES, drafts, finding, possible
 

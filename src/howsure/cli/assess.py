@@ -17,7 +17,7 @@ from howsure.cli.show import BETTER, show_grid, show_lines, show_note
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
-from howsure.core.progress import listening, tell
+from howsure.core.progress import report_progress, subscribe
 from howsure.inputs import ColumnUse
 from howsure.inputs.roles import ROLES
 from howsure.inputs.tables import FILES, SAMPLE
@@ -72,8 +72,8 @@ def run(
         print_explanation(console, read.explain(source))
         return
     choices = tuned.options()
-    with Stages(progress) as stages, listening(stages):
-        tell("reading")
+    with Stages(progress) as stages, subscribe(stages):
+        report_progress("reading")
         loaded = read.load(source, parts, seed)
         result = assess_loaded(
             loaded,
@@ -99,7 +99,7 @@ def write(result: Assessment, shown: str, outputs: Sequence[Path]) -> None:
     if shown in ("all", "json"):
         result.whole()
     for path in outputs:
-        tell(f"writing {path.name}")
+        report_progress(f"writing {path.name}")
         result.save(path)
 
 

@@ -10,7 +10,7 @@ from typing import get_args
 
 from rich.table import Table
 
-from howsure.cli.options import ReadOptions
+from howsure.cli.options import PartFlags, ReadOptions
 from howsure.cli.terminal import Console, escape
 from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
@@ -39,6 +39,7 @@ def run(
     plot: Path | None,
     seed: int,
     read: ReadOptions,
+    parts: PartFlags,
 ) -> None:
     """Print areas by every convention, gains, operating points and costs of each model."""
     wishes = [parse_wish(text) for text in wanted]
@@ -57,7 +58,10 @@ def run(
         check_outputs([plot], files)
         require("matplotlib", extra="plots")
     console = Console()
-    loaded = read.load(list(files) if len(files) > 1 else files[0])
+    loaded = read.load(list(files) if len(files) > 1 else files[0], parts, seed)
+    if loaded.totals:
+        few, rows = loaded.evalsets[0].n, loaded.totals[0].n
+        console.print(f"note: the curves are of a sample of {few:,} of {rows:,} rows")
     drawn = []
     for given in loaded.evalsets:
         held = given.take(content_order([given]))

@@ -8,28 +8,26 @@ from typing import Any, Final
 
 import numpy as np
 
-from howsure.cli.options import ReadOptions
-from howsure.cli.progress import Stages
+from howsure.cli.options import PartFlags, ReadOptions
+from howsure.cli.recalibrate import tell_written, written
 from howsure.cli.terminal import Console, escape
 from howsure.core import formats
 from howsure.core.errors import InputError
-from howsure.core.files import check_outputs
-from howsure.core.progress import listening
 from howsure.core.threads import one_thread
-from howsure.inputs.files import table_form
 from howsure.metrics.measure import evaluate
-from howsure.recalibration.kept import check_place
 from howsure.report.conformal import COVERAGE, conformal
 from howsure.report.recalibrate import Recalibration
+from howsure.report.recalibrate_parts import RecalibratedFiles
 
 
 @one_thread()
 def run(
-    table: Path,
+    table: str,
     calibration: Path,
     output: Path,
     read: ReadOptions,
     *,
+    parts: PartFlags,
     keep: Path | None = None,
     csv_safe: bool = False,
     seed: int = 0,
@@ -41,8 +39,8 @@ def run(
     ----------
     table, calibration, output : Path
         The table of new rows, the held-out table or what was kept, and where the new one goes.
-    read : ReadOptions
-        How tables are read.
+    read, parts
+        How tables are read, and by whom.
     keep : Path, optional
         Where to keep what was learnt.
     csv_safe : bool
@@ -57,35 +55,37 @@ def run(
     """
     if len(read.assessed) > 1:
         raise InputError(f"--coverage must be one number, got {len(read.assessed)}")
-    table_form(output)
-    outputs = [path for path in (output, keep) if path is not None]
-    check_outputs(outputs, [table, calibration])
-    if keep is not None:
-        check_place(keep)
     (coverage,) = read.assessed or [COVERAGE]
     columns: Any = {name: value for name, value in read.columns.items() if name != "coverage"}
-    with Stages() as stages, listening(stages):
-        done = conformal(
+
+    def serve(target: Path | None) -> Recalibration | RecalibratedFiles:
+        return conformal(
             table,
             calibration,
+            output=target,
+            csv_safe=csv_safe,
             coverage=coverage,
             seed=seed,
             missing=read.missing,
             crossing=read.crossing,
             encoding=read.encoding,
             decimal=read.decimal,
+            memory=parts.memory,
+            jobs=parts.jobs,
+            scheduler=parts.scheduler,
+            resume=parts.resume,
             **options,
             **columns,
         )
-    done.save(output, csv_safe=csv_safe)
-    if keep is not None:
-        done.mend.save(keep)
+
+    resources = parts.resources()
+    done = written(table, calibration, output, keep, resources, serve, csv_safe=csv_safe)
     console = Console()
-    for line in (*done.lines(), *(_reached(done, seed) if done.rows.labelled else ())):
+    reached = _reached(done, seed) if isinstance(done, Recalibration) and done.rows.labelled else ()
+    for line in (*done.lines(), *reached):
         console.print(escape(line), highlight=False)
-    console.print(f"{done.evalset.n:,} rows served", highlight=False)
-    for path in outputs:
-        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+    console.print(f"{done.served:,} rows served", highlight=False)
+    tell_written(console, done, output, keep)
 
 
 _SIZES: Final = {"set_size": "Mean set size", "mean_width": "Mean width"}

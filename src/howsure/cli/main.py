@@ -24,6 +24,7 @@ from howsure.cli.options import (
     reads_tables,
     share,
     tunes_congruence,
+    uses_resources,
 )
 from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
@@ -262,7 +263,8 @@ def assess(
             raise InputError(
                 f"--with must be mean_cce where --reference is given, got {other[0]!r}"
             )
-        parts.refuse("--reference scores new rows, of which it reads all")
+        if parts.state is not None:
+            raise InputError("--state cannot be given: --reference scores rows, and adds none up")
         unused = {
             "--tolerance": tolerance != _TOLERANCE,
             "--ignore": ignore,
@@ -273,7 +275,8 @@ def assess(
         }
         for flag in (flag for flag, given in unused.items() if given):
             raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
-        score(files[0], reference, output, bool(with_), seed, progress, tuned, read, csv_safe)
+        tables = (files[0], reference)
+        score(*tables, output, bool(with_), seed, progress, tuned, read, parts, csv_safe)
         return
     from howsure.cli.assess import run
 
@@ -481,6 +484,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     epilog="Example: howsure recalibrate new.csv --calibration held_out.csv -o recalibrated.csv"
 )
 @reads_tables
+@uses_resources
 def recalibrate(
     file: Annotated[
         str,
@@ -563,6 +567,7 @@ def recalibrate(
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
     *,
+    parts: PartFlags,
     read: ReadOptions,
 ) -> None:
     """Recalibrate predictions on a held-out table. Where y is known, show the effect."""
@@ -580,6 +585,7 @@ def recalibrate(
         rank,
         delta,
         levels,
+        parts=parts,
         by=by,
         since=since,
         keep=keep,
@@ -592,9 +598,15 @@ def recalibrate(
     epilog="Example: howsure conformal new.csv --calibration held_out.csv --method lac -o sets.csv"
 )
 @reads_tables
+@uses_resources
 def conformal(
     table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="Table of new predictions; y is optional.")
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="Table of new predictions; y is optional. Or a folder, or a quoted pattern such "
+            "as 'preds/*.parquet'.",
+        ),
     ],
     calibration: Annotated[
         Path,
@@ -609,7 +621,8 @@ def conformal(
             "-o",
             "--output",
             metavar="FILE",
-            help="File for the table with sets or intervals: .csv, .parquet, .arrow and so on.",
+            help="File for the table with sets or intervals: .csv, .parquet, .arrow and so on. A "
+            "folder gets a file for each of several, of the same name.",
             rich_help_panel=_OUTPUT,
         ),
     ],
@@ -652,6 +665,7 @@ def conformal(
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
     *,
+    parts: PartFlags,
     read: ReadOptions,
 ) -> None:
     """Make label sets or intervals that cover, by a held-out table."""
@@ -663,6 +677,7 @@ def conformal(
         calibration,
         output,
         read,
+        parts=parts,
         method=method,
         bins=bins,
         penalty=penalty,
@@ -678,6 +693,7 @@ def conformal(
     epilog="Example: howsure characteristic predictions.csv --want miss_rate=0.1 --plot curve.png"
 )
 @reads_tables
+@uses_resources
 def characteristic(
     files: Files,
     x_axis: Annotated[
@@ -727,6 +743,7 @@ def characteristic(
     ] = None,
     seed: Seed = 0,
     *,
+    parts: PartFlags,
     read: ReadOptions,
 ) -> None:
     """Trace the trade-off of width for misses: areas, gains, operating points, costs."""
@@ -736,7 +753,7 @@ def characteristic(
         raise InputError(f"--x is now called --x-axis: write --x-axis {x}")
     if read.at:
         raise InputError("--at cannot be given here: the curve is of every coverage")
-    run(files, (x_axis, y_axis), want, miss_cost, miss_range, bootstrap, plot, seed, read)
+    run(files, (x_axis, y_axis), want, miss_cost, miss_range, bootstrap, plot, seed, read, parts)
 
 
 @app.command(epilog="Example: howsure metrics PICP")

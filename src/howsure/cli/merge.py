@@ -12,7 +12,7 @@ from howsure.cli.progress import Stages
 from howsure.cli.terminal import Console
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
-from howsure.core.progress import listening, tell
+from howsure.core.progress import report_progress, subscribe
 from howsure.report.assess import assess_loaded
 from howsure.report.document import form_of
 from howsure.report.door import source_fact
@@ -41,10 +41,10 @@ def run(
     check_outputs([*outputs, *kept], files)
     tolerance, ignore = judging
     check_judging(tolerance, ignore)
-    with Stages(progress) as stages, listening(stages):
+    with Stages(progress) as stages, subscribe(stages):
         read = []
         for place, path in enumerate(files):
-            tell("reading states", place, len(files))
+            report_progress("reading states", place, len(files))
             read.append(State.open(path))
         merged = merged_states(read, [str(path) for path in files])
         if state is not None:

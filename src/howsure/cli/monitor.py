@@ -11,16 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from howsure.cli.assess import print_report
-from howsure.cli.options import CongruenceFlags, ReadOptions
+from howsure.cli.options import CongruenceFlags, PartFlags, ReadOptions, address
 from howsure.cli.progress import Stages
 from howsure.cli.show import show_grid
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
-from howsure.core.progress import listening, part_of, tell
+from howsure.core.progress import part_of, report_progress, subscribe
 from howsure.core.records import Table
-from howsure.inputs import Unlabelled, load_unlabelled, write_table
+from howsure.inputs import Loaded, Unlabelled, load_unlabelled, write_table
 from howsure.inputs.files import table_form
+from howsure.inputs.tables import SAMPLE
 from howsure.report.grids import table_grid
 from howsure.report.monitor import fit_monitor
 from howsure.report.monitored import Monitored, monitored
@@ -39,6 +40,7 @@ def run(
     progress: bool | None,
     tuned: CongruenceFlags,
     read: ReadOptions,
+    parts: PartFlags,
     csv_safe: bool,
 ) -> None:
     """Fit on the labelled reference, score the file's rows, print and write."""
@@ -47,26 +49,26 @@ def run(
     for path in tables:
         table_form(path)
     check_outputs(outputs, [file, reference])
-    with Stages(progress) as stages, listening(stages):
+    with Stages(progress) as stages, subscribe(stages):
         options = tuned.options()
-        tell(f"reading {reference.name}")
-        loaded = read.load(reference)
+        report_progress(f"reading {reference.name}")
+        loaded = read.load(reference, parts, seed)
         if len(loaded.evalsets) != 1:
             raise InputError(f"{reference.name} must hold one model, got {len(loaded.evalsets)}")
         with part_of("fitting the reference"):
             monitor = fit_monitor(
                 loaded.evalsets[0], seed=seed, everything=everything, options=options
             )
-        tell(f"reading {file.name}")
-        new = load_unlabelled(file, loaded, encoding=read.encoding, decimal=read.decimal)
+        report_progress(f"reading {file.name}")
+        new = load_unlabelled(address(file), loaded, encoding=read.encoding, decimal=read.decimal)
         found = monitored(
             monitor,
             new,
-            facts={"Source": file.name, "Reference table": reference.name},
+            facts={"Source": file.name, "Reference table": _name(reference, loaded)},
             command=shlex.join(["howsure", *sys.argv[1:]]),
         )
         for path in outputs:
-            tell(f"writing {path.name}")
+            report_progress(f"writing {path.name}")
             if path in tables:
                 write_table(found.columns(new), path, csv_safe=csv_safe)
             else:
@@ -76,6 +78,11 @@ def run(
         show_grid(console, table_grid(table, limit=WORST))
     for path in outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def _name(reference: Path, loaded: Loaded) -> str:
+    """What the report calls the reference; of one too large to be held, how many rows serve."""
+    return f"{reference.name}{f' ({loaded.facts[SAMPLE]})' if loaded.totals else ''}"
 
 
 def _worst(found: Monitored, new: Unlabelled) -> Iterator[Table]:

@@ -156,11 +156,6 @@ class ReadOptions:
             )
         if parts is not None:
             parts.refuse("models are compared row by row, so their tables are read whole")
-        if self.common_rows and isinstance(one, Path) and one.is_dir():
-            raise InputError(
-                "--common-rows compares models of tables that are read whole, got a folder: name "
-                "its files, such as FOLDER/*.csv"
-            )
         from howsure.inputs import load
 
         return load(source, common_rows=self.common_rows, **told)
@@ -318,6 +313,12 @@ def tunes_congruence(command: Callable[..., R]) -> Callable[..., R]:
 def reads_parts(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command every field of `PartFlags` as a flag; it receives them as ``parts``."""
     return _spread(command, "parts", _flags(PartFlags), PartFlags)
+
+
+def uses_resources(command: Callable[..., R]) -> Callable[..., R]:
+    """As `reads_parts`, for a command that keeps no state of the table."""
+    flags = [flag for flag in _flags(PartFlags) if flag.name != "state"]
+    return _spread(command, "parts", flags, PartFlags)
 
 
 def _flag(role: Role) -> inspect.Parameter:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from howsure.cli.options import ReadOptions
+from howsure.cli.options import PartFlags, ReadOptions
 from howsure.cli.progress import Stages
 from howsure.cli.recalibrate_compare import compare, comparison_form
 from howsure.cli.show import BETTER, show_grid
@@ -20,27 +21,30 @@ from howsure.core.arrays import check_levels
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.formats import level
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs.files import table_form
-from howsure.inputs.new_parts import is_large, parts_of
+from howsure.inputs.places import places
+from howsure.inputs.sources import is_huge
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
-from howsure.recalibration import METHODS
 from howsure.recalibration.comparison import Line, side_by_side
 from howsure.recalibration.kept import check_place
+from howsure.recalibration.registry import method_names
 from howsure.report.document import Cell, Column, Grid, GridRows
 from howsure.report.grids import DIRECTIONS, number_cell
 from howsure.report.recalibrate import (
     BEST,
+    Recalibration,
     check_method,
     names_of,
-    recalibrate_tables,
     rows_to_compare,
+    served,
 )
-from howsure.report.recalibrate_parts import RecalibratedFiles, recalibrate_parts
+from howsure.report.recalibrate_parts import RecalibratedFiles
+from howsure.streaming.load import Resources
 
 ALL = "all"
 """The methods of a comparison that names none."""
@@ -59,6 +63,7 @@ def run(
     delta: float = DELTA,
     levels: str | None = None,
     *,
+    parts: PartFlags = PartFlags(),  # noqa: B008 - frozen
     by: str | None = None,
     since: str | None = None,
     keep: Path | None = None,
@@ -77,8 +82,8 @@ def run(
         As in `howsure.recalibrate`; a comparison takes several methods with commas between.
     seed : int
         Fixes all random draws.
-    read : ReadOptions
-        How tables are read.
+    read, parts
+        How tables are read, and by whom.
     levels : str, optional
         Levels of the quantiles that distributions and samples become, with commas between.
     keep : Path, optional
@@ -107,14 +112,6 @@ def run(
         check_method(method or ("group" if asked else None), asked)
         if output is None:
             raise InputError("-o must name the file of the new table, got nothing")
-    cut = not comparing and output is not None and (output.is_dir() or is_large(file))
-    outputs = [path for path in (None if cut else output, keep) if path is not None]
-    if output is not None and not cut:
-        (comparison_form if comparing else table_form)(output)
-    files = [part.path for part in parts_of(file)] if cut else [os.fspath(file)]
-    check_outputs(outputs, [*map(Path, files), calibration])
-    if keep is not None:
-        check_place(keep)
     reading: dict[str, Any] = {
         "missing": read.missing,
         "crossing": read.crossing,
@@ -125,8 +122,14 @@ def run(
         None if calibration.suffix.lower() == ".json" or not read.assessed else read.assessed[0]
     )
     shared: Any = {"rank": rank, "delta": delta, "too_few": too_few}
+    resources = parts.resources()
     if comparing:
-        given, held_out = rows_to_compare(file, calibration, asked, since, read.columns, reading)
+        if output is not None:
+            comparison_form(output)
+            check_outputs([output], [Path(file), calibration])
+        given, held_out = rows_to_compare(
+            file, calibration, asked, since, read.columns, reading, resources
+        )
         compare(
             given,
             held_out,
@@ -147,61 +150,74 @@ def run(
         "reading": reading,
         "coverage": target,
         "levels": wanted_levels,
+        "resources": resources,
+        "csv_safe": csv_safe,
     }
+    serve = partial(served, new=file, calibration=calibration, columns=read.columns, **shared)
+    done = written(file, calibration, output, keep, resources, serve, csv_safe=csv_safe)
     console = Console()
-    with Stages() as stages, listening(stages):
-        if cut:
-            served = recalibrate_parts(
-                file, calibration, output, read.columns, csv_safe=csv_safe, **shared
-            )
-        else:
-            done = recalibrate_tables(file, calibration, read.columns, **shared)
-    if cut:
-        if keep is not None:
-            served.mend.save(keep)
-        _tell_of_files(console, served, output, keep)
-        return
-    done.save(output, csv_safe=csv_safe)
-    if keep is not None:
-        done.mend.save(keep)
     for line in done.lines():
         console.print(escape(line), highlight=False)
-    if done.rows.labelled and done.recalibrators:
-        _show_change(console, done.rows.evalset, done.evalset, read.assessed, seed)
-    console.print(f"{done.evalset.n:,} rows recalibrated", highlight=False)
-    for path in outputs:
-        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
-
-
-def _tell_of_files(
-    console: Console, served: RecalibratedFiles, output: Path, keep: Path | None
-) -> None:
-    """Print what was done to rows that were served part by part."""
-    for line in served.lines():
-        console.print(escape(line), highlight=False)
-    if served.labelled:
+    if isinstance(done, Recalibration):
+        if done.rows.labelled and done.recalibrators:
+            _show_change(console, done.rows.evalset, done.evalset, read.assessed, seed)
+    elif done.labelled:
         words = f"To see the effect on rows read in parts: howsure assess {output}"
         console.print(escape(words), highlight=False, soft_wrap=True)
-    console.print(f"{served.served:,} rows recalibrated", highlight=False)
-    count = len(served.files)
-    written = str(output) if count > 1 else str(served.files[0])
-    more = f" ({count:,} files)" if count > 1 else ""
-    console.print(f"written: {escape(written)}{more}", highlight=False, soft_wrap=True)
+    console.print(f"{done.served:,} rows recalibrated", highlight=False)
+    tell_written(console, done, output, keep)
+
+
+def written(
+    file: str | os.PathLike[str],
+    calibration: Path,
+    output: Path,
+    keep: Path | None,
+    resources: Resources,
+    serve: Callable[..., Recalibration | RecalibratedFiles],
+    *,
+    csv_safe: bool,
+) -> Recalibration | RecalibratedFiles:
+    """Serve new rows and write them: some at a time, where they are many or lie in many files."""
+    apart = output.is_dir() or is_huge(file, resources.rows)
+    outputs = [path for path in (None if apart else output, keep) if path is not None]
+    if not apart:
+        table_form(output)
+    read = [place.path for place in places(os.fspath(file)).places] if apart else [file]
+    check_outputs(outputs, [*map(Path, read), calibration])
+    if keep is not None:
+        check_place(keep)
+    with Stages() as stages, subscribe(stages):
+        done = serve(output if apart else None)
+    if isinstance(done, Recalibration):
+        done.save(output, csv_safe=csv_safe)
+    if keep is not None:
+        done.mend.save(keep)
+    return done
+
+
+def tell_written(
+    console: Console, done: Recalibration | RecalibratedFiles, output: Path, keep: Path | None
+) -> None:
+    """Print which files were written."""
+    files = [output] if isinstance(done, Recalibration) else done.files
+    first = str(output) if len(files) > 1 else str(files[0])
+    more = f" ({len(files):,} files)" if len(files) > 1 else ""
+    console.print(f"written: {escape(first)}{more}", highlight=False, soft_wrap=True)
     if keep is not None:
         console.print(f"written: {escape(str(keep))}", highlight=False, soft_wrap=True)
 
 
 def _compared(method: str | None) -> list[str]:
     """The methods to compare; all if none is named."""
-    known = [*dict.fromkeys(way for ways in METHODS.values() for way in ways)]
     chosen = [] if method is None else [part.strip() for part in method.split(",")]
     if chosen == [ALL]:
         return []
     for way in chosen:
         if way == BEST:
             raise InputError("--method best chooses by itself: leave --compare out")
-        if way not in known:
-            raise InputError(unknown(way, [*known, ALL], "--method"))
+        if way not in method_names():
+            raise InputError(unknown(way, [*method_names(), ALL], "--method"))
     return chosen
 
 

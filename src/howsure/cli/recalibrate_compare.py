@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from howsure.core.records import Direction, Table
 from howsure.inputs import write_table
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
-from howsure.recalibration import METHODS, compare_recalibrations
+from howsure.recalibration import compare_recalibrations
 from howsure.recalibration.base import kinds_of
+from howsure.recalibration.registry import method_of
 from howsure.report.document import Cell, Column, Document, Grid, GridRows, Section
 from howsure.report.grids import number_cell
 
@@ -57,9 +58,9 @@ def compare(
     """Print each prediction of a table, recalibrated in every way, through every measure."""
     tables = []
     parts = _each_belief(given)
-    alien = {way for way in methods if not any(way in _suiting(part) for part in parts)}
+    alien = {way for way in methods if not any(_suits(way, part) for part in parts)}
     for part in parts:
-        ways = [way for way in methods if way in alien or way in _suiting(part)]
+        ways = [way for way in methods if way in alien or _suits(way, part)]
         if methods and not ways:
             continue
         chosen = tuple(c for c in choose_coverages(part, coverages) if not math.isnan(c))
@@ -95,9 +96,9 @@ def _kind(part: EvalSet) -> str:
     return kind
 
 
-def _suiting(part: EvalSet) -> Collection[str]:
-    """The methods that suit a prediction."""
-    return METHODS.get(_kind(part), {})
+def _suits(way: str, part: EvalSet) -> bool:
+    """Whether a method suits a prediction."""
+    return method_of(_kind(part), way) is not None
 
 
 def _grid(table: Table) -> Grid:

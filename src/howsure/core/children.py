@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO, Final, NoReturn
 
 from howsure.core.errors import HowsureError, error_line
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 
 _PATIENCE: Final = 0.5  # seconds in which a process that says no more is dead
 _STEP: Final = 0.1  # seconds between words of how far work has come
@@ -117,7 +117,7 @@ def serve() -> NoReturn:
         say("begun")
         try:
             function, arguments = pickle.loads(packed)
-            with listening(step):
+            with subscribe(step):
                 result = function(*arguments)
             say("done", result)
         except Exception as error:  # noqa: BLE001 - the parent is told whatever it is

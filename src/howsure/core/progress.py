@@ -1,7 +1,7 @@
-"""How far long work has come: told where the work is done, heard by whoever listens.
+"""How far long work has come: reported where the work is done, to whoever subscribes.
 
-Who listens is a context variable, so it goes through no function's arguments. Threads and
-processes that the work starts have contexts of their own, in which nobody listens.
+The listener is a context variable, so it goes through no function's arguments. Threads and
+processes that the work starts have contexts of their own, in which there is none.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("howsure_listener", default=
 
 
 def listener() -> Listener | None:
-    """Who listens."""
+    """The listener of this context, if there is one."""
     return _LISTENER.get()
 
 
 @contextmanager
-def listening(listener: Listener | None) -> Iterator[None]:
-    """Let a listener hear how far all work in a block is."""
+def subscribe(listener: Listener | None) -> Iterator[None]:
+    """Report how far all work in a block is to a listener."""
     token = _LISTENER.set(_LISTENER.get() if listener is None else listener)
     try:
         yield
@@ -35,7 +35,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def part_of(whole: str, done: int = 0, total: int = 0) -> Iterator[None]:
-    """Tell of a whole, and name it before the stages of a block, which is its next step."""
+    """Report a whole, and name it before the stages of a block, which is its next step."""
     outer = _LISTENER.get()
     if outer is None:
         yield
@@ -45,20 +45,20 @@ def part_of(whole: str, done: int = 0, total: int = 0) -> Iterator[None]:
         outer(f"{whole}: {stage}", *((done, total) if total else steps))
 
     outer(whole, done, total)
-    with listening(inner):
+    with subscribe(inner):
         yield
 
 
-def tell(stage: str, done: int = 0, total: int = 0) -> None:
-    """Tell whoever listens of a stage, the steps done, and the steps in all."""
+def report_progress(stage: str, done: int = 0, total: int = 0) -> None:
+    """Report a stage, the steps done, and the steps in all to the listener."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(stage, done, total)
 
 
 def reported(items: Sequence[T], stage: str) -> Iterator[T]:
-    """Pass items on, telling of the stage before the first and after each."""
-    tell(stage, 0, len(items))
+    """Pass items on, and report the stage before the first and after each."""
+    report_progress(stage, 0, len(items))
     for done, item in enumerate(items, start=1):
         yield item
-        tell(stage, done, len(items))
+        report_progress(stage, done, len(items))

@@ -85,7 +85,7 @@ class Registry:
     def get(self, name: object) -> Any:
         """Load the thing of this name."""
         if isinstance(name, str) and name in self._built_in:
-            return _attribute(self._built_in[name])
+            return attribute_of(self._built_in[name])
         points = [point for point in self._points() if point.name == name]
         if not points:
             raise InputError(unknown(name, self.names(), self.kind))
@@ -206,7 +206,8 @@ def _taken(module: str) -> str:
     return f"; {module!r} is {used}: give {own} another name"
 
 
-def _attribute(target: str) -> Any:
+def attribute_of(target: str) -> Any:
+    """What ``module:attribute`` names."""
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
 

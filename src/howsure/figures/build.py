@@ -12,16 +12,16 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt
+from howsure.core.layouts import Layout
 from howsure.core.records import Curve, Table
 from howsure.figures.figure import Axis, Figure, Layer, Mark
 from howsure.figures.groups import groups_figure
 from howsure.figures.intervals import interval_figures
 from howsure.figures.layouts import (
-    COMPANIONS,
     INTERVALS_ORDER,
     MAP_ORDER,
     TABLE_ORDER,
-    Layout,
+    companions,
     layout_of,
 )
 from howsure.figures.maps import map_figures
@@ -87,7 +87,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     told = [*(curve.model for curve in curves), *(table.model for table in kept)]
     places = {model: place for place, model in enumerate(dict.fromkeys(filter(None, told)))}
     for name, family in families.items():
-        if COMPANIONS.get(name) in families:
+        if companions().get(name) in families:
             continue
         layout = layout_of(name)
         for part in _parts(family):
@@ -157,7 +157,7 @@ def _figure_of_curves(
         for layer in data_layers(curve, label, colour, layout, alone=alone)
     ]
     beside = _companions(layout, families, edge)
-    companions = companion_layers(shown, labels, layout, colours, beside)
+    faint = companion_layers(shown, labels, layout, colours, beside)
     at = {curve.model: colour for curve, colour in zip(shown, colours, strict=True)}
     marks, shapes = mark_layers(tables, layout.points, at)
     zones = zone_layers(layout, y_axis, families)
@@ -165,7 +165,7 @@ def _figure_of_curves(
         *band_layers(shown, labels, layout, colours),
         *reference_layers(shown, labels, layout, colours),
     ]
-    layers = [*zones, *behind, *companions, *data, *marks]
+    layers = [*zones, *behind, *faint, *data, *marks]
     if data and data[0].mark is Mark.BARS:
         layers = [*data, *behind, *marks]
     notes += _told_of(layout, families, shown, labels)

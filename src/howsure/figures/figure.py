@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Literal
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
+from howsure.core.layouts import Axis as Axis
+from howsure.core.layouts import AxisKind as AxisKind
+from howsure.core.layouts import Mark as Mark
 
-AxisKind = Literal["number", "percent", "time", "category"]
 REFERENCE = -1
 """Colour index of what the data are judged against, drawn in a neutral grey."""
 HIGHLIGHT = -2
@@ -21,55 +22,6 @@ HIGHLIGHT = -2
 
 def _nothing() -> FloatArray:
     return np.zeros(0)
-
-
-class Mark(StrEnum):
-    """How a layer is drawn."""
-
-    LINE = "line"
-    STEP = "step"
-    BAND = "band"
-    POINTS = "points"
-    INTERVALS = "intervals"
-    BARS = "bars"
-    RULE = "rule"
-    ZONE = "zone"
-    TEXT = "text"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """One axis of a figure.
-
-    Attributes
-    ----------
-    title : str
-        What it measures, with units.
-    kind : {"number", "percent", "time", "category"}
-        ``percent`` shows fractions as percentages; ``time`` takes seconds since 1970 (UTC);
-        ``category`` takes positions 0, 1, … into `categories`.
-    domain : (float, float), optional
-        The range to show; the data's own where absent.
-    zero : bool
-        Whether a range taken from the data must reach zero.
-    categories : tuple of str
-        Names of the positions of a category axis, all different.
-    clamp : bool
-        Whether what lies beyond `domain` is drawn at its end.
-    shown : bool
-        Whether it is drawn.
-    labelled : bool
-        Whether its numbers are shown; ranks of rows tell a reader nothing.
-    """
-
-    title: str = ""
-    kind: AxisKind = "number"
-    domain: tuple[float, float] | None = None
-    zero: bool = False
-    categories: tuple[str, ...] = ()
-    clamp: bool = False
-    shown: bool = True
-    labelled: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +161,8 @@ class Figure:
     question: str
     title: str = ""
     reading: str = ""
-    x: Axis = Axis()
-    y: Axis = Axis()
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
     layers: tuple[Layer, ...] = ()
     notes: tuple[str, ...] = ()
     shades: Shades | None = None

@@ -10,9 +10,9 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.formats import level
+from howsure.core.layouts import Layout
 from howsure.core.records import Curve
 from howsure.figures.figure import REFERENCE, Axis, Layer, Mark
-from howsure.figures.layouts import Layout
 from howsure.figures.text import distinct, headed, one_line
 
 BANDS_LIMIT = 3

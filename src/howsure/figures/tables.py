@@ -13,6 +13,7 @@ from howsure.core.records import Direction, Table
 from howsure.figures.columns import number, of_model, texts
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
 from howsure.figures.text import distinct, one_line
+from howsure.metrics.catalogue import comparing_scores
 
 ROWS_LIMIT = 40
 """The most rows of a dot plot."""
@@ -20,8 +21,6 @@ DIFFER = "differ, neither favoured"
 """What is said of a difference beyond chance in a measure that favours no side."""
 REACH = 20.0
 """Half-widths from zero past which a difference is drawn at the edge."""
-_SCORES = ("crps", "weighted_interval_score", "interval_score", "pinball", "log_score", "mae")
-"""Scores by which several models are compared in one figure, the first that there is."""
 CERTAIN = 1e-9
 """Half-width, as a share of a difference, below which the difference has no spread."""
 
@@ -97,7 +96,9 @@ def _headline(table: Table, known: BoolArray) -> BoolArray:
     """The rows of the one measure that tells which model is better, at one coverage."""
     metrics = np.array(texts(table, "metric"), dtype=object)
     held = set(metrics[known].tolist())
-    named = next((name for name in _SCORES if name in held), next(iter(metrics[known]), ""))
+    named = next(
+        (name for name in comparing_scores() if name in held), next(iter(metrics[known]), "")
+    )
     rows: BoolArray = metrics == named
     coverage = number(table, "coverage")
     if coverage is not None and np.isfinite(coverage[rows & known]).any():

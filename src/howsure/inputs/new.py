@@ -401,9 +401,7 @@ def new_files(
         if not own:
             raise InputError(f"{place.path}: the table holds columns but no rows")
     return tuple(
-        NewFile(
-            place=place, name=PurePath(os.path.relpath(place.path, base)), pieces=tuple(own)
-        )
+        NewFile(place=place, name=PurePath(os.path.relpath(place.path, base)), pieces=tuple(own))
         for place, own in pieces.items()
     )
 
@@ -433,7 +431,9 @@ def targets(files: Sequence[NewFile], output: Path) -> dict[Path, list[NewFile]]
 class NewBatch(ReadRows):
     """Some rows of a file as they are."""
 
-    def __init__(self, piece: FilePiece, notes: tuple[str, ...], table: pa.Table, start: int) -> None:
+    def __init__(
+        self, piece: FilePiece, notes: tuple[str, ...], table: pa.Table, start: int
+    ) -> None:
         super().__init__(table, piece.file, from_text=piece.from_text, decimal=piece.decimal)
         self.folder = None if piece.place.remote else Path(piece.file).parent
         self.notes = notes

@@ -30,7 +30,7 @@ from howsure.inputs.places import Listing
 from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
 from howsure.inputs.source import Source, quoted
 from howsure.inputs.sources import BATCH_ROWS as BATCH_ROWS
-from howsure.inputs.sources import PIECE_ROWS, Pieces, begin, planned
+from howsure.inputs.sources import PIECE_ROWS, TablePieces, begin, planned
 from howsure.inputs.stacked import check_unstacked
 from howsure.inputs.tables import as_wide, read_told
 
@@ -214,7 +214,7 @@ class _Head(Source):
         return self.read(dict.fromkeys(self.names, "key"))
 
 
-def _head(plan: Pieces, rows: int) -> _Head:
+def _head(plan: TablePieces, rows: int) -> _Head:
     """The first rows of the first piece that holds any."""
     for piece in plan.pieces:
         names = piece.names()

@@ -195,8 +195,12 @@ def _listed_near(source: str) -> _Found:
         if os.path.isdir(top or "."):
             walk.through(top)
         return base, *walk.files()
-    if not os.path.lexists(source):
-        raise InputError(f"{_brief(source)}: there is no such file")
+    try:
+        os.lstat(source)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise InputError(f"{_brief(source)}: there is no such file") from error
+    except OSError as error:
+        raise InputError(f"{_brief(source)} cannot be read: {error.strerror}") from error
     held = _status(source)
     if stat.S_ISDIR(held.st_mode):
         walk = _Walk(_ALL)

@@ -75,7 +75,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class TablePieces:
     """A table cut into pieces, before any role is decided."""
 
     title: str
@@ -109,7 +109,7 @@ def is_huge(source: Any, past: int) -> bool:
     return found.parts or (found.rows or 0) > past
 
 
-def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> Pieces:
+def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> TablePieces:
     """The pieces of whatever is given."""
     if isinstance(source, list | tuple) and len(source) == 1:
         (source,) = source
@@ -124,7 +124,7 @@ def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) ->
     if _is_dataset(source):
         pieces = _fragments(source)
         if pieces:
-            return Pieces("the dataset", "", pieces)
+            return TablePieces("the dataset", "", pieces)
         source = source.scanner().to_reader()
     if is_dask(source):
         count = source.npartitions
@@ -132,12 +132,14 @@ def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) ->
             FramePiece(title=f"partition {place} of the table", frame=source.partitions[place])
             for place in range(count)
         ]
-        return Pieces(f"the table ({count:,} partitions)", "", tuple(frames))
+        return TablePieces(f"the table ({count:,} partitions)", "", tuple(frames))
     stream = stream_of(source)
-    return Pieces(stream.title, "", (StreamPiece(title=stream.title, stream=stream),), again=False)
+    return TablePieces(
+        stream.title, "", (StreamPiece(title=stream.title, stream=stream),), again=False
+    )
 
 
-def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> Pieces:
+def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> TablePieces:
     listing = places(path)
     title, found = listing.title, listing.places
     footers = tuple(_footers(found)) if found[0].form == "parquet" else ()
@@ -146,7 +148,7 @@ def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: in
         what = "the table holds" if len(found) == 1 else "the files hold"
         raise InputError(f"{title}: {what} columns but no rows")
     shared = found[0].path.partition("://")[0] != "memory"  # which no other process sees
-    return Pieces(title, _model_of(path), pieces, shared, footers, listing)
+    return TablePieces(title, _model_of(path), pieces, shared, footers, listing)
 
 
 def file_pieces(
@@ -343,7 +345,7 @@ def open_table(
 class PiecedTable(Source):
     """A table that lies in pieces, read whole: their rows one after the other."""
 
-    def __init__(self, pieces: Pieces) -> None:
+    def __init__(self, pieces: TablePieces) -> None:
         first = pieces.pieces[0]
         self.title = pieces.title
         self.names = first.names()

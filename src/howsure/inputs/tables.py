@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
-from howsure.core.progress import Listener, listening
+from howsure.core.progress import Listener, subscribe
 from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import ParsedColumns, read_cells
@@ -232,7 +232,7 @@ def _loaded(
     parts = parts if kept.all() else [part.take(kept) for part in parts]
     first, roles = parts[0], tables[0].roles
     texts = {**first.of("encode"), **first.of("image")}
-    with listening(progress):
+    with subscribe(progress):
         vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
     made = build(parts, crossing=crossing, embedding=vectors)
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,12 +20,13 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.layouts import Axis, Layout, Mark
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
+    BINNED,
     SHARE,
     Form,
-    Laws,
     Metric,
     Question,
     Topic,
@@ -490,17 +492,28 @@ def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
+ORDER_ALONE = (
+    "It sees the order of uncertainties alone: doubling all of them changes nothing, so it says "
+    "nothing of coverage."
+)
+_entry = partial(
+    Metric,
+    question=Question.ASSOCIATION,
+    direction=Direction.HIGHER,
+    merges="rows",
+    standard_normal=math.nan,
+    notion=Notion.LOCAL,
+    bounds=(-1.0, 1.0),
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="kendall_tau",
         title="Kendall τ-b of |error| and width",
         synonyms=("Kendall", "tau", "Kendall tau-b"),
-        question=Question.ASSOCIATION,
         meaning="Rank agreement of widths and absolute errors.",
         formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
         source="Kendall 1945",
-        direction=Direction.HIGHER,
-        units="1",
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
@@ -509,22 +522,15 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        bounds=(-1.0, 1.0),
+        beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
-    Metric(
+    _entry(
         name="spearman",
         title="Spearman ρ of |error| and width",
         synonyms=("Spearman correlation", "rho", "rank correlation", "Spearman rho", "SRCC"),
-        question=Question.ASSOCIATION,
         meaning="Rank correlation of widths and absolute errors.",
         formula="correlation of mid-ranks",
         source="Spearman 1904",
-        direction=Direction.HIGHER,
-        units="1",
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
@@ -533,22 +539,14 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        bounds=(-1.0, 1.0),
+        beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
-    Metric(
+    _entry(
         name="binned_r2",
         title="Binned R² of |error| on width",
         synonyms=("binned R squared",),
-        question=Question.ASSOCIATION,
         meaning="Share of the variance of binned errors that mean widths explain.",
         formula="R² of bin means",
-        source="definition",
-        direction=Direction.HIGHER,
-        units="1",
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
@@ -557,11 +555,9 @@ _ENTRIES = (
                 reduce="statistic",
             ),
         ),
-        merges="rows",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
+        by_size=True,
         bounds=SHARE,
+        beware=f"{BINNED} A line with a wrong slope has an R² of 1, too.",
     ),
 )
 
@@ -574,4 +570,22 @@ TOPIC = Topic(
     },
     predicted=("uncertainty",),
     curves=(_error_by_width,),
+    label="Widths",
+    layouts={
+        "error_by_width": Layout(
+            order=4,
+            question="Are errors larger where the predicted uncertainty is?",
+            title="Error by predicted uncertainty",
+            reading=(
+                "Each point is a bin of rows of similar uncertainty. "
+                "Rising points mean that it tells easy rows from hard ones."
+            ),
+            x=Axis(title="Mean width", zero=True),
+            y=Axis(title="Mean |error|", zero=True),
+            mark=Mark.POINTS,
+            data="bins of rows",
+            reference="ideal",
+            band="interval",
+        ),
+    },
 )

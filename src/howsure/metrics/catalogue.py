@@ -9,48 +9,35 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib import import_module
 from types import MappingProxyType
 
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import PluginError, Registry, nearest
-from howsure.metrics import (
-    association,
-    coverage,
-    crps,
-    dispersion,
-    drift,
-    point,
-    scores,
-    selective,
-)
-from howsure.metrics.adaptivity import view as adaptivity
-from howsure.metrics.calibration import shape
-from howsure.metrics.calibration import view as calibration
-from howsure.metrics.characteristic import view as characteristic
-from howsure.metrics.conditional import noise
-from howsure.metrics.conditional import view as conditional
-from howsure.metrics.congruence import view as congruence
 from howsure.metrics.metric import Array, Beside, Metric, Topic
-from howsure.metrics.sums import SUMS, Sums
+from howsure.metrics.sums import Sums
 
-TOPICS: tuple[Topic, ...] = (
-    coverage.TOPIC,
-    scores.TOPIC,
-    crps.TOPIC,
-    calibration.TOPIC,
-    shape.TOPIC,
-    dispersion.TOPIC,
-    association.TOPIC,
-    selective.TOPIC,
-    characteristic.TOPIC,
-    drift.TOPIC,
-    congruence.TOPIC,
-    conditional.TOPIC,
-    noise.TOPIC,
-    adaptivity.TOPIC,
-    point.TOPIC,
+TOPICS: tuple[Topic, ...] = tuple(
+    import_module(f"howsure.metrics.{name}").TOPIC
+    for name in (
+        "coverage",
+        "scores",
+        "crps",
+        "calibration.view",
+        "calibration.shape",
+        "dispersion",
+        "association",
+        "selective",
+        "characteristic.view",
+        "drift",
+        "congruence.view",
+        "conditional.view",
+        "conditional.noise",
+        "adaptivity.view",
+        "point",
+    )
 )
-
+"""howsure's own, in the order in which reports show their measures."""
 
 BROUGHT = Registry("topic", "howsure.topics")
 """Topics of other packages, by entry points of the group ``howsure.topics``."""
@@ -83,6 +70,7 @@ def _check_topic(name: str, topic: object, before: Iterable[Topic]) -> None:
     for what, own, others in (
         ("measure", {e.name for e in topic.entries}, {e.name for t in before for e in t.entries}),
         ("array", set(topic.arrays), {array for t in before for array in t.arrays}),
+        ("finding", {f.id for f in topic.findings}, {f.id for t in before for f in t.findings}),
     ):
         if own & others:
             raise InputError(
@@ -180,8 +168,25 @@ def arrays() -> Mapping[str, Array]:
 @cache
 def from_sums() -> Mapping[str, Sums]:
     """How statistics follow from sums over rows, by the name of the measure."""
-    own = {name: each for topic in every_topic() for name, each in topic.sums.items()}
-    return MappingProxyType({**SUMS, **own})
+    return MappingProxyType(
+        {name: each for topic in every_topic() for name, each in topic.sums.items()}
+    )
+
+
+@cache
+def key_measures() -> tuple[str, ...]:
+    """The measures that a report tells first, in the order in which they are looked for."""
+    return _in_order({name: entry.key_number for name, entry in catalogue().items()})
+
+
+@cache
+def comparing_scores() -> tuple[str, ...]:
+    """The scores by the first of which models are compared in one figure."""
+    return _in_order({name: entry.compares for name, entry in catalogue().items()})
+
+
+def _in_order(places: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(sorted(filter(places.get, places), key=places.__getitem__))
 
 
 def topics(beside: Beside = "") -> tuple[Topic, ...]:

@@ -6,6 +6,8 @@ Intervals are closed. Row functions return one number a row; their mean is the m
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +16,10 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
+from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.weights import check_multiplicities
+from howsure.metrics.coverage_findings import FINDINGS
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
@@ -27,7 +31,9 @@ from howsure.metrics.metric import (
     Question,
     Topic,
     itself,
+    statistic,
 )
+from howsure.metrics.sums import Sums, of_rows
 from howsure.predictions import (
     Distribution,
     Intervals,
@@ -37,6 +43,7 @@ from howsure.predictions import (
 )
 from howsure.stats.binomial import clopper_pearson, shift_shares
 from howsure.stats.estimate import Estimate, mean_statistic, quantile_statistic, weighted_mean
+from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -318,6 +325,7 @@ def median_width(
     return quantile_statistic(width(lower, upper), 0.5, weights=weights)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def normalised_width(
     y: npt.ArrayLike,
     lower: npt.ArrayLike,
@@ -355,20 +363,39 @@ def normalised_width(
     """
     truth, low, high = _rows(y, lower, upper)
     widths = high - low
-    mean = float(np.average(widths, weights=weights))
-    centre = float(np.average(truth, weights=weights))
-    variance = float(np.average(np.square(truth - centre), weights=weights))
-    spread = float(truth.max() - truth.min()) if by == "range" else math.sqrt(variance)
-    if spread == 0 or truth.max() == truth.min():
-        return Estimate(math.nan, None, reason="y is constant, so its spread is 0")
-    value = mean / spread
-    if not math.isfinite(value):
-        return Estimate(value, None, reason="some intervals are unbounded, or y hardly varies")
     if by == "range":
-        return Estimate(value, None, reason="no interval: the range of y is that of two rows alone")
-    squares = np.square(truth - centre)
-    influence = (widths - mean) / spread - value * (squares - variance) / (2 * variance)
-    return Estimate(value, influence, squares=np.square(truth - (low + high) / 2))
+        return of_rows(_by_range, (widths,), beside=(truth,), weights=weights)
+    off = truth - weighted_mean(truth, weights)
+    squares = np.square(truth - (low + high) / 2)
+    return of_rows(_by_sd, (widths, off, np.square(off)), weights=weights, squares=squares)
+
+
+def _by_range(sums: Joint) -> tuple[Estimate, None]:
+    """Of widths, and y beside them."""
+    estimate = _over_spread(sums, float(sums.greatest[1] - sums.least[1]))
+    reason = estimate.reason or "no interval: the range of y is that of two rows alone"
+    return replace(estimate, reason=reason), None
+
+
+def _by_sd(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """Of widths, y and its square."""
+    variance = float(sums.second[1, 1]) / sums.mass
+    constant = sums.least[1] == sums.greatest[1]
+    spread = 0.0 if constant else math.sqrt(variance)
+    estimate = _over_spread(sums, spread)
+    if estimate.reason:
+        return estimate, None
+    tilt = -estimate.value / (2.0 * variance)  # of (y − mean)² = y² − 2·mean·y + mean²
+    return estimate, np.array([1.0 / spread, -2.0 * sums.mean[1] * tilt, tilt])
+
+
+def _over_spread(sums: Joint, spread: float) -> Estimate:
+    """The mean width over a spread of y."""
+    if spread == 0.0:
+        return Estimate(math.nan, reason="y is constant, so its spread is 0")
+    value = float(sums.mean[0]) / spread
+    reason = "" if math.isfinite(value) else "some intervals are unbounded, or y hardly varies"
+    return Estimate(value, reason=reason)
 
 
 def _rows(
@@ -399,6 +426,11 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     return ends
 
 
+def _width(view: View, coverage: float) -> FloatArray:
+    lower, upper = view.get("ends", coverage)
+    return np.asarray(upper - lower)
+
+
 def _judged_sets(view: View) -> LabelSets | None:
     """The label sets, where these and no intervals are judged."""
     return view.held(LabelSets) if view.held(Intervals) is None else None
@@ -420,8 +452,8 @@ def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
     asked: Prediction | None = _judged_sets(view)
     if asked is None:
         view.get("ends", coverage)  # so that it is known who answered
-        kind = view.source(["ends"], coverage)
-        asked = next(each for each in view.evalset.beliefs if each.kind == kind)
+        asked = view.answered("ends", coverage)
+        assert asked is not None
     below, above = asked.claimed_misses(view.evalset.y, nominal)
     shape = below.shape
     if not (below.strides[0] or above.strides[0]):  # rows that all claim the same are one
@@ -523,8 +555,21 @@ def _coverage_table(evaluation: Evaluation) -> list[Table]:
     return [Table(name="coverage", columns=columns, model=evaluation.evalset.model)]
 
 
+_share = partial(
+    Metric, question=Question.COVERAGE, direction=Direction.TARGET, per_coverage=True, bounds=SHARE
+)
+_of_width = partial(
+    Metric,
+    question=Question.WIDTH,
+    direction=Direction.LOWER,
+    units="y",
+    laws=BY_UNIT,
+    bounds=POSITIVE,
+    per_coverage=True,
+)
+
 _ENTRIES = (
-    Metric(
+    _share(
         name="empirical_coverage",
         title="Empirical coverage (PICP)",
         synonyms=(
@@ -534,76 +579,63 @@ _ENTRIES = (
             "marginal coverage",
             "interval coverage",
         ),
-        question=Question.COVERAGE,
         meaning="Share of rows whose y lies in its closed interval or label set.",
         formula="mean 1{l ≤ y ≤ u}",
         source="prediction interval coverage probability",
-        direction=Direction.TARGET,
-        units="1",
         forms=(Form(needs=("covered",), function=itself, reduce="share"),),
-        laws=Laws(),
         standard_normal=0.9,
         target="coverage",
-        per_coverage=True,
         every_level=True,
         expected="covered",
-        bounds=SHARE,
+        key_number=1,
+        beware=(
+            "An average over all rows: groups may miss it on either side. Infinitely wide "
+            "intervals cover all, so read it with a width. With 100 rows it is known to about 6 "
+            "points."
+        ),
     ),
-    Metric(
+    _share(
         name="misses_below",
         title="Misses below",
         synonyms=("lower misses", "below rate"),
-        question=Question.COVERAGE,
         meaning="Share of rows whose y lies below its interval.",
         formula="mean 1{y < l}",
-        source="definition",
-        direction=Direction.TARGET,
-        units="1",
         forms=(Form(needs=("y", "lower"), function=missed_below, reduce="share"),),
         laws=Laws(reflection="misses_above"),
         standard_normal=0.05,
         target="half miss",
-        per_coverage=True,
         expected="below",
-        bounds=SHARE,
+        key_number=15,
+        beware="A share of half the miss rate is best only where intervals are central.",
     ),
-    Metric(
+    _share(
         name="misses_above",
         title="Misses above",
         synonyms=("upper misses", "above rate"),
-        question=Question.COVERAGE,
         meaning="Share of rows whose y lies above its interval.",
         formula="mean 1{y > u}",
-        source="definition",
-        direction=Direction.TARGET,
-        units="1",
         forms=(Form(needs=("y", "upper"), function=missed_above, reduce="share"),),
         laws=Laws(reflection="misses_below"),
         standard_normal=0.05,
         target="half miss",
-        per_coverage=True,
         expected="above",
-        bounds=SHARE,
+        key_number=16,
+        beware="A share of half the miss rate is best only where intervals are central.",
     ),
-    Metric(
+    _share(
         name="miss_rate",
         title="Miss rate",
         synonyms=("miscoverage", "miscoverage rate", "non-coverage"),
-        question=Question.COVERAGE,
         meaning="Share of rows whose y lies outside its interval, 1 − empirical coverage.",
         formula="mean 1{y < l or y > u}",
         source=f"{_NAVRATIL}, equation 1",
-        direction=Direction.TARGET,
-        units="1",
         forms=(Form(needs=("covered",), function=_missed, reduce="share"),),
-        laws=Laws(),
         standard_normal=0.1,
         target="miss",
-        per_coverage=True,
         expected="missed",
-        bounds=SHARE,
+        beware="As empirical coverage: an average that hides groups, and knows no width.",
     ),
-    Metric(
+    _of_width(
         name="deficit",
         title="Deficit",
         synonyms=("mean deficit",),
@@ -611,13 +643,9 @@ _ENTRIES = (
         meaning="How far missed values lie from their interval, averaged over all rows.",
         formula="mean max(l − y, y − u, 0)",
         source=_NAVRATIL,
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("y", "lower", "upper"), function=deficit),),
-        laws=BY_UNIT,
         standard_normal=0.0418,
-        per_coverage=True,
-        bounds=POSITIVE,
+        beware="It is 0 for intervals wide enough; read it beside the excess or a width.",
     ),
     Metric(
         name="groups_differ",
@@ -631,11 +659,14 @@ _ENTRIES = (
         units="p-value",
         forms=(),
         beside="groups",
-        laws=Laws(),
         standard_normal=math.nan,
         notion=Notion.GROUP,
         per_coverage=True,
         bounds=SHARE,
+        beware=(
+            "A p-value is no size: with many rows a difference without consequence is "
+            "significant. Groups must be chosen before y is seen."
+        ),
     ),
     Metric(
         name="worst_group_shortfall",
@@ -644,18 +675,16 @@ _ENTRIES = (
         question=Question.COVERAGE,
         meaning="How far the coverage of the worst group lies below its nominal coverage.",
         formula="mean claim of the group − c_g",
-        source="definition",
         direction=Direction.LOWER,
-        units="1",
         forms=(),
         beside="groups",
-        laws=Laws(),
         standard_normal=math.nan,
         notion=Notion.GROUP,
         per_coverage=True,
         target=0.0,
+        beware="The worst of many groups looks bad by chance: see its reference.",
     ),
-    Metric(
+    _of_width(
         name="mean_width",
         title="Mean width",
         synonyms=(
@@ -668,36 +697,25 @@ _ENTRIES = (
             "AIW",
             "width",
         ),
-        question=Question.WIDTH,
         meaning="Average width of the intervals; narrower is better at equal coverage.",
         formula="mean (u − l)",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("lower", "upper"), function=width),),
-        laws=BY_UNIT,
         standard_normal=3.2897,
-        per_coverage=True,
-        bounds=POSITIVE,
+        key_number=2,
+        beware="Narrow intervals that miss look best. Compare widths at equal coverage only.",
     ),
-    Metric(
+    _of_width(
         name="median_width",
         title="Median width",
         synonyms=("median interval width",),
-        question=Question.WIDTH,
         meaning="Median width of the intervals.",
         formula="median (u − l)",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(Form(needs=("lower", "upper"), function=median_width, reduce="statistic"),),
+        forms=(statistic(median_width, "lower", "upper"),),
         merges="rows",
-        laws=BY_UNIT,
         standard_normal=3.2897,
-        per_coverage=True,
-        bounds=POSITIVE,
+        beware="It does not see how wide the wider half is. Compare at equal coverage.",
     ),
-    Metric(
+    _of_width(
         name="normalised_width",
         title="Width relative to the range of y",
         synonyms=(
@@ -708,79 +726,49 @@ _ENTRIES = (
             "PINRW",
             "normalized mean prediction interval width",
         ),
-        question=Question.WIDTH,
         meaning="Mean width over the range of y (NMPIL); depends on the most extreme y.",
         formula="mean (u − l) / (max y − min y)",
         source="interval literature: NMPIL",
-        direction=Direction.LOWER,
         units="1",
-        forms=(
-            Form(
-                needs=("y", "lower", "upper"),
-                function=normalised_width,
-                reduce="statistic",
-                options={"by": "range"},
-            ),
-        ),
+        forms=(statistic(normalised_width, "y", "lower", "upper", by="range"),),
+        by_size=True,
         laws=Laws(),
         standard_normal=math.nan,
-        per_coverage=True,
-        bounds=POSITIVE,
+        beware="The range of y rests on two rows, and grows with the number of rows.",
     ),
-    Metric(
+    _of_width(
         name="relative_width",
         title="Width relative to the sd of y",
         synonyms=("width over sd",),
-        question=Question.WIDTH,
         meaning="Mean width over the standard deviation of y.",
         formula="mean (u − l) / sd(y)",
-        source="definition",
-        direction=Direction.LOWER,
         units="1",
-        forms=(
-            Form(
-                needs=("y", "lower", "upper"),
-                function=normalised_width,
-                reduce="statistic",
-                options={"by": "sd"},
-            ),
-        ),
+        forms=(statistic(normalised_width, "y", "lower", "upper", by="sd", squares=True),),
         laws=Laws(),
         standard_normal=3.2897,
-        per_coverage=True,
-        bounds=POSITIVE,
+        beware="It compares with the spread of y, so it varies with the rows chosen.",
     ),
-    Metric(
+    _of_width(
         name="bandwidth",
         title="Mean half-width (bandwidth)",
         synonyms=("half width",),
-        question=Question.WIDTH,
         meaning="Half the average width.",
         formula="mean (u − l) / 2",
         source=f"{_NAVRATIL}, equation 2",
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("lower", "upper"), function=bandwidth),),
-        laws=BY_UNIT,
         standard_normal=1.6449,
-        per_coverage=True,
-        bounds=POSITIVE,
+        beware="Narrow bands that miss look best. Read it beside the miss rate.",
     ),
-    Metric(
+    _of_width(
         name="excess",
         title="Excess",
         synonyms=("mean excess",),
-        question=Question.WIDTH,
         meaning="How far covered values lie from the nearer end, averaged over all rows.",
         formula="mean 1{l ≤ y ≤ u} min(y − l, u − y)",
         source=_NAVRATIL,
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("y", "lower", "upper"), function=excess),),
-        laws=BY_UNIT,
         standard_normal=0.8888,
-        per_coverage=True,
-        bounds=POSITIVE,
+        beware="It is least where intervals are narrow and miss. Read it beside the deficit.",
     ),
     Metric(
         name="set_size",
@@ -789,13 +777,13 @@ _ENTRIES = (
         question=Question.WIDTH,
         meaning="Average number of labels in a set; smaller is better at equal coverage.",
         formula="mean |C|",
-        source="definition",
         direction=Direction.LOWER,
         units="labels",
         forms=(Form(needs=("set_sizes",), function=itself),),
-        laws=Laws(),
         standard_normal=math.nan,
         bounds=POSITIVE,
+        key_number=3,
+        beware="Small sets that miss look best. Compare at equal coverage.",
     ),
     Metric(
         name="empty_sets",
@@ -804,13 +792,11 @@ _ENTRIES = (
         question=Question.WIDTH,
         meaning="Share of rows whose label set is empty, so that it cannot contain the true label.",
         formula="mean 1{|C| = 0}",
-        source="definition",
         direction=Direction.NONE,
-        units="1",
         forms=(Form(needs=("set_sizes",), function=_empty, reduce="share"),),
-        laws=Laws(),
         standard_normal=math.nan,
         bounds=SHARE,
+        beware="Empty sets may be right where coverage asked is below the accuracy.",
     ),
 )
 
@@ -840,4 +826,29 @@ TOPIC = Topic(
     ),
     curves=(_interval_calibration,),
     tables=(_coverage_table,),
+    findings=FINDINGS,
+    label="Coverage",
+    layouts={
+        "interval_calibration": Layout(
+            order=1,
+            question="Do intervals cover as often as they claim?",
+            title="Interval calibration",
+            reading="Below the diagonal the intervals under-cover; above it they over-cover.",
+            banded="Where a shaded band contains the diagonal, the difference may be chance.",
+            x=Axis(title="Nominal coverage", kind="percent", domain=UNIT),
+            y=Axis(title="Empirical coverage", kind="percent", domain=UNIT),
+            reference="perfect calibration",
+            band="interval",
+            square=True,
+        ),
+    },
+    unlisted=("coverage",),
+    sums={
+        "normalised_width": Sums(
+            lambda view, c: (_width(view, c),), _by_range, beside=lambda view, _: (view.evalset.y,)
+        ),
+        "relative_width": Sums(
+            lambda view, c: (_width(view, c), view.evalset.y), _by_sd, squared=1
+        ),
+    },
 )

@@ -8,6 +8,7 @@ scored in `howsure.metrics.crps_closed`, any other in `howsure.metrics.crps_nume
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -199,17 +200,18 @@ def _crps_by_cdf(held: Distribution, y: FloatArray) -> FloatArray:
     return integrate(y, cdf, spread)
 
 
+_entry = partial(
+    Metric, question=Question.SCORE, direction=Direction.LOWER, units="y", laws=BY_UNIT
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="crps",
         title="CRPS",
         synonyms=("continuous ranked probability score", "mean CRPS"),
-        question=Question.SCORE,
         meaning="Continuous ranked probability score: a proper score of the whole distribution.",
         formula="∫ (F(t) − 1{y ≤ t})² dt",
         source="Gneiting and Raftery 2007, section 4.2",
-        direction=Direction.LOWER,
-        units="y",
         forms=(
             Form(needs=("crps_of_law",), function=itself),
             Form(
@@ -224,23 +226,25 @@ _ENTRIES = (
                 note="from quantiles: truncated at the outermost levels",
             ),
         ),
-        laws=BY_UNIT,
         standard_normal=0.5642,
         bounds=POSITIVE,
+        key_number=5,
+        compares=1,
+        beware=(
+            "From quantiles it stops at the outermost levels; from samples it favours narrow "
+            "ensembles. Large errors of the mean hide faults of the spread."
+        ),
     ),
-    Metric(
+    _entry(
         name="crps_fair",
         title="Fair CRPS of an ensemble",
         synonyms=("fair CRPS", "unbiased CRPS"),
-        question=Question.SCORE,
         meaning="CRPS of the distribution behind the samples, without the penalty for few samples.",
         formula="mean|s − y| − Σ|s − s′| / (2m(m − 1))",
         source="Ferro 2014",
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("y", "samples"), function=crps_samples, options={"fair": True}),),
-        laws=BY_UNIT,
         standard_normal=math.nan,
+        beware="It judges the distribution behind the samples, not the ensemble that is served.",
     ),
 )
 

@@ -7,28 +7,31 @@ so that they sum to Kish's effective n.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
+from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above, power_of_two
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
+    BINNED,
     BY_UNIT,
     POSITIVE,
     Form,
-    Laws,
     Metric,
     Question,
     Topic,
+    statistic,
 )
-from howsure.predictions import Samples
+from howsure.metrics.sums import Sums, Value, of_rows, root_mean
 from howsure.stats.estimate import Estimate, NormNoise, mean_statistic, noise_of_bins, weighted_mean
+from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -115,21 +118,7 @@ def variance_ratio(
     >>> variance_ratio([1.0, 3.0], [0.0, 0.0], [1.0, 2.0]).value
     2.0
     """
-    error = _errors(y, mean)
-    scale = as_vector(sd, "sd", length=len(error))
-    if (scale < 0).any():
-        raise InputError(f"sd must not be negative, got {float(scale.min()):g}")
-    w = check_multiplicities(weights, len(error))
-    unit = max(float(scale.max()), float(np.abs(error).max()))
-    if scale.max() == 0.0:
-        return Estimate(math.nan, reason="every sd is 0, so the predictions show no spread")
-    squared_error, variance = np.square(error / unit), np.square(scale / unit)
-    mean_variance = weighted_mean(variance, w)
-    if mean_variance == 0.0:
-        return Estimate(math.nan, reason="every sd is negligible beside the largest error")
-    ratio = weighted_mean(squared_error, w) / mean_variance
-    influence = (squared_error - ratio * variance) / mean_variance
-    return Estimate(ratio, influence, squares=squared_error)
+    return _of_variances(_ratio, y, mean, sd, weights)
 
 
 def relative_calibration_error(
@@ -172,13 +161,48 @@ def relative_calibration_error(
     >>> relative_calibration_error([1.0, -1.0], [0.0, 0.0], [2.0, 2.0]).value
     0.5
     """
-    found = variance_ratio(y, mean, sd, weights=weights)
-    if found.influence is None:
-        return found
-    root = math.sqrt(found.value)
-    if root == 0.0:
-        return Estimate(1.0, np.zeros_like(found.influence))
-    return Estimate(1.0 - root, -0.5 / root * found.influence, squares=found.squares)
+    return _of_variances(_relative_error, y, mean, sd, weights)
+
+
+def _of_variances(
+    value: Value,
+    y: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    sd: npt.ArrayLike,
+    weights: npt.ArrayLike | None,
+) -> Estimate:
+    """A statistic of squared errors and variances that no unit changes."""
+    error = _errors(y, mean)
+    scale = as_vector(sd, "sd", length=len(error))
+    if (scale < 0).any():
+        raise InputError(f"sd must not be negative, got {float(scale.min()):g}")
+    w = check_multiplicities(weights, len(error))
+    # in this unit no square overflows, and the largest does not vanish
+    unit = max(float(scale.max()), float(np.abs(error).max())) or 1.0
+    squared_error, variance = np.square(error / unit), np.square(scale / unit)
+    estimate = of_rows(value, (squared_error, variance), weights=w, squares=squared_error)
+    if math.isnan(estimate.value) and scale.max() > 0.0:
+        return replace(estimate, reason="every sd is negligible beside the largest error")
+    return estimate
+
+
+def _ratio(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """Of squared errors and variances."""
+    error, variance = (float(mean) for mean in sums.mean)
+    if variance == 0.0:
+        reason = "every sd is 0, so the predictions show no spread"
+        return Estimate(math.nan, reason=reason), None
+    ratio = error / variance
+    return Estimate(ratio), np.array([1.0, -ratio]) / variance
+
+
+def _relative_error(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """Of squared errors and variances."""
+    ratio, slopes = _ratio(sums)
+    if slopes is None:
+        return ratio, None
+    root = math.sqrt(ratio.value)
+    return Estimate(1.0 - root), slopes * (-0.5 / root if root > 0.0 else 0.0)
 
 
 def ence(
@@ -304,13 +328,8 @@ def sharpness(
         return mean_statistic(scale, w)
     if kind != "root_mean_variance":
         raise InputError(f"kind must be 'root_mean_variance' or 'mean_sd', got {kind!r}")
-    unit = float(scale.max())
-    if unit == 0.0:
-        return Estimate(0.0, np.zeros(len(scale)))
-    variance = np.square(scale / unit)
-    mean = weighted_mean(variance, w)
-    value = unit * math.sqrt(mean)
-    return Estimate(value, 0.5 * value * (variance / mean - 1.0))
+    unit = power_of_two(scale)  # so that squares neither vanish nor overflow
+    return of_rows(root_mean, (np.square(scale / unit),), weights=w, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +409,8 @@ def _errors(y: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:
 
 def _members(view: View) -> int:
     """How many samples the sd of a row was estimated from; 0 where it was stated."""
-    return view.belief(Samples).size if view.source(["sd"]) == Samples.kind else 0
+    answered = view.answered("sd")
+    return 0 if answered is None else answered.draws
 
 
 def _error_sd(view: View, _: float) -> FloatArray:
@@ -418,6 +438,10 @@ def _stated_sd(view: View, _: float) -> FloatArray:
     return sd
 
 
+def _errors_and_variances(sd: str, view: View, _: float) -> tuple[FloatArray, ...]:
+    return np.square(view.get("y") - view.get("mean")), np.square(view.get(sd))
+
+
 def _positive_sd(view: View, _: float) -> FloatArray:
     """Standard deviations that errors can be divided by."""
     sd: FloatArray = view.get("error_sd")
@@ -431,6 +455,8 @@ def _positive_sd(view: View, _: float) -> FloatArray:
     return sd
 
 
+_entry = partial(Metric, question=Question.CALIBRATION, direction=Direction.TARGET)
+
 _ENTRIES = (
     Metric(
         name="sharpness",
@@ -442,12 +468,13 @@ _ENTRIES = (
         source="Gneiting, Balabdaoui and Raftery 2007",
         direction=Direction.NONE,
         units="y",
-        forms=(Form(needs=("sd",), function=sharpness, reduce="statistic"),),
+        forms=(statistic(sharpness, "sd"),),
         laws=BY_UNIT,
         standard_normal=1.0,
         bounds=POSITIVE,
+        beware="A model that claims no doubt is sharpest. Read it beside a calibration.",
     ),
-    Metric(
+    _entry(
         name="mean_squared_z",
         title="Mean squared z-score (ZMS)",
         synonyms=(
@@ -457,59 +484,48 @@ _ENTRIES = (
             "reduced chi squared",
             "MSZ",
         ),
-        question=Question.CALIBRATION,
         meaning="Squared errors over predicted variances: above 1 the sd is too small.",
         formula="mean ((y − μ)/sd)²; of m samples Σ(y − μ)²/Σ(1 + 1/m)sd²",
         source="Pernot 2024; of samples Fortin et al. 2014",
-        direction=Direction.TARGET,
-        units="1",
         forms=(
-            Form(needs=("y", "mean", "ensemble_sd"), function=variance_ratio, reduce="statistic"),
+            statistic(variance_ratio, "y", "mean", "ensemble_sd", squares=True),
             Form(needs=("y", "mean", "positive_sd"), function=squared_z, squares=True),
         ),
-        laws=Laws(),
         standard_normal=1.0,
         target=1.0,
         bounds=POSITIVE,
+        beware=(
+            "One tiny sd with an ordinary error decides it. Where z is heavy-tailed, the "
+            "interval is withheld. Over- and under-confident rows cancel."
+        ),
     ),
-    Metric(
+    _entry(
         name="relative_calibration_error",
         title="Relative calibration error (RCE)",
-        question=Question.CALIBRATION,
         meaning="Root mean variance against root mean squared error: above 0 the sd is too large.",
         formula="(RMV − RMSE)/RMV; of m samples with (1 + 1/m)sd² for the variance",
         source="Pernot 2024",
-        direction=Direction.TARGET,
-        units="1",
-        forms=(
-            Form(
-                needs=("y", "mean", "error_sd"),
-                function=relative_calibration_error,
-                reduce="statistic",
-            ),
-        ),
-        laws=Laws(),
+        forms=(statistic(relative_calibration_error, "y", "mean", "error_sd", squares=True),),
         standard_normal=0.0,
         target=0.0,
         bounds=(-math.inf, 1.0),
+        beware="Rows with large variances decide it; others may be wrong.",
     ),
-    Metric(
+    _entry(
         name="ence",
         title="ENCE",
         synonyms=("expected normalised calibration error", "expected normalized calibration error"),
-        question=Question.CALIBRATION,
         meaning="Expected normalised calibration error: sd against error in bins of equal mass.",
         formula="mean over bins of |RMV_b − RMSE_b| / RMV_b; of m samples as RCE",
         source="Levi et al. 2022",
         direction=Direction.LOWER,
-        units="1",
-        forms=(Form(needs=("y", "mean", "positive_sd"), function=ence, reduce="statistic"),),
+        forms=(statistic(ence, "y", "mean", "positive_sd"),),
         merges="rows",
-        laws=Laws(),
         standard_normal=0.0,
         target=0.0,
         bounds=POSITIVE,
         supposes="stated_sd",
+        beware=BINNED,
     ),
 )
 
@@ -524,4 +540,11 @@ TOPIC = Topic(
         "mean": lambda view, _: view.ask("mean", "point", also="sd"),
     },
     predicted=("error_sd", "ensemble_sd", "positive_sd", "stated_sd", "sd", "mean"),
+    sums={
+        "sharpness": Sums(lambda view, _: (np.square(view.get("sd")),), root_mean),
+        "mean_squared_z": Sums(partial(_errors_and_variances, "ensemble_sd"), _ratio),
+        "relative_calibration_error": Sums(
+            partial(_errors_and_variances, "error_sd"), _relative_error
+        ),
+    },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,23 @@ import numpy.typing as npt
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.formats import p_words, percent
+from howsure.core.formats import fixed, p_words, percent
 from howsure.core.labels import Categories
+from howsure.core.layouts import Axis, Layout
 from howsure.core.records import Curve, Direction, Notion
 from howsure.metrics.calibration.components import MOVED, scale_of, shift_of
-from howsure.metrics.metric import SHARE, Form, Laws, Metric, Question, Topic, itself, stated
+from howsure.metrics.finding import (
+    MARGIN,
+    Case,
+    Draft,
+    Finding,
+    FindingQuestion,
+    Words,
+    known_drift,
+)
+from howsure.metrics.metric import SHARE, Metric, Question, Topic, itself, stated, statistic
 from howsure.metrics.serial import MOST_UNITS
+from howsure.metrics.wording import between, points
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes
 from howsure.stats.estimate import Estimate, weighted_mean
@@ -268,49 +279,121 @@ def _in_words(view: View, coverage: float) -> str:
     return f"{seen} ({p_words(found.p)}): {proof}."
 
 
-_DRIFT = Metric(
-    name="coverage_drift",
-    title="Largest change of coverage over time",
+_entry = partial(
+    Metric,
     question=Question.TIME,
-    meaning="Change of coverage minus its claim at the clearest change point in time.",
-    formula="max over splits in time of |mean (c − p) after − before|, the clearest one",
-    source="CUSUM test by permuted batches; Shao and Zhang 2010, Kiefer and Vogelsang 2005",
     direction=Direction.LOWER,
-    units="1",
-    forms=(Form(needs=("coverage_drift",), function=itself, reduce="statistic", weighted=False),),
-    synonyms=("drift",),
+    source="CUSUM test by permuted batches; Shao and Zhang 2010, Kiefer and Vogelsang 2005",
     merges="rows",
-    laws=Laws(),
     standard_normal=math.nan,
     notion=Notion.LOCAL,
     target=0.0,
-    per_coverage=True,
     bounds=SHARE,
+    beware=(
+        "The change point is sought where the change is clearest, so compare it with what "
+        "stationary rows show, not with 0."
+    ),
 )
 
 _ENTRIES = (
-    _DRIFT,
-    replace(
-        _DRIFT,
+    _entry(
+        name="coverage_drift",
+        title="Largest change of coverage over time",
+        synonyms=("drift",),
+        meaning="Change of coverage minus its claim at the clearest change point in time.",
+        formula="max over splits in time of |mean (c − p) after − before|, the clearest one",
+        forms=(statistic(itself, "coverage_drift", weighted=False),),
+        per_coverage=True,
+    ),
+    _entry(
         name="bias_drift",
-        synonyms=(),
         title="Largest change of bias over time",
         meaning="Largest change of a stated probability by a change of bias over time.",
         formula="max over splits in time of |mean φ_1 after − before| · max |∫φ_1|",
         forms=(stated("pit_drift", "bias"),),
-        per_coverage=False,
     ),
-    replace(
-        _DRIFT,
+    _entry(
         name="spread_drift",
-        synonyms=(),
         title="Largest change of spread over time",
         meaning="Largest change of a stated probability by a change of error size over time.",
         formula="max over splits in time of |mean φ_2 after − before| · max |∫φ_2|",
         forms=(stated("pit_drift", "spread"),),
-        per_coverage=False,
     ),
 )
+
+
+def _drift(case: Case) -> Draft:
+    """Of coverage, spread and bias what is proven to have changed most."""
+    known = {name: record for name in _SIGNALS if (record := known_drift(case, name)) is not None}
+    if not known:
+        case.get("coverage_drift")
+    families = len({name == "coverage" for name in known})  # bias and spread have one test
+    least = min(record.p for record in known.values())
+    clear = [name for name in known if known[name].p <= _AS_CLEAR * least]
+    name = max(clear, key=lambda each: known[each].lower)  # the first of equals
+    record = known[name]
+    sign = 1.0 if record.options["way"] == "up" else -1.0
+    ends = sorted((sign * record.lower, sign * record.upper))
+    if record.lower == 0:
+        ends = [-record.upper, record.upper]
+    return Draft(
+        effect=sign * record.value,
+        lower=ends[0],
+        upper=ends[1],
+        p=min(families * least, 1.0),
+        where=f"from {record.options['when']} on",
+        n=record.n,
+        good=max(record.upper for record in known.values()) <= MARGIN,
+        facts={"record": record, "signal": name},
+    )
+
+
+_SIGNALS = ("coverage", "spread", "bias")
+_AS_CLEAR = 3.0
+"""P-values are as clear as the least up to this factor: they are drawn."""
+
+
+def _drift_words(draft: Draft, finding: Finding) -> Words:
+    options, signal = draft.facts["record"].options, str(draft.facts["signal"])
+    before, after, latest = (float(options[name]) for name in ("before", "after", "latest"))
+    low, high = float(options["after_lower"]), float(options["after_upper"])
+    what, unit = {
+        "coverage": ("coverage", ""),
+        "spread": ("errors", " times their stated size"),
+        "bias": ("y", " stated sd above its prediction"),
+    }[signal]
+    times, places = (100.0, 1) if signal == "coverage" else (1.0, 2)
+
+    def say(value: float) -> str:
+        return percent(value) if signal == "coverage" else fixed(value, 2)
+
+    way = "rose" if draft.effect > 0 else "fell"
+    moved = {"coverage": way, "spread": "went", "bias": "moved"}[signal]
+    interval = between(times * low, times * high, places)
+    levels = f"from {say(before)} to {say(after)}{interval}{unit}"
+    if "claimed_after" in options:
+        one, other = (percent(float(options[f"claimed_{side}"])) for side in ("before", "after"))
+        what = "coverage against its claim"
+        levels = f"from {say(before)} ({one} claimed) to {say(after)} ({other} claimed)"
+    fault = {"coverage": "coverage", "spread": "the spread", "bias": "the bias"}[signal] + " drifts"
+    margin = points(max(MARGIN, finding.tolerance))
+    well = f"changes stay within {margin}"
+    if signal != "coverage":
+        well = f"no probability moves by {margin}"
+    if finding.state not in ("bad", "negligible"):
+        seen = f"The clearest change, around {options['when']}, is of {what} {levels}"
+        return Words(seen, fault, well)
+    seen = f"Around {options['when']} {what} {moved} {levels}"
+    if finding.state == "negligible":
+        return Words(seen, fault, well)
+    sure = points(draft.facts["record"].lower)
+    more = f"It {way} by at least {sure}."
+    if signal != "coverage":
+        more = f"Stated probabilities moved by at least {sure}."
+    if not low <= latest <= high:
+        more += f" Over the last tenth of rows it is {say(latest)}."
+    return Words(seen, fault, well, more)
+
 
 TOPIC = Topic(
     entries=_ENTRIES,
@@ -322,4 +405,35 @@ TOPIC = Topic(
     },
     per_coverage=("coverage_drift",),
     curves=(_rolling_coverage,),
+    findings=(
+        FindingQuestion(
+            id="drift",
+            asked="Does coverage change over time?",
+            label="Drift",
+            draft=_drift,
+            words=_drift_words,
+            measures=("coverage_drift", "bias_drift", "spread_drift"),
+            cause="the drift",
+            needs=(
+                "For drift: a longer history since the change, or a model trained on recent rows."
+            ),
+        ),
+    ),
+    label="Time",
+    layouts={
+        "rolling_coverage": Layout(
+            order=12,
+            question="Does coverage hold over time?",
+            title="Rolling coverage",
+            reading=(
+                "Below the dashed line the intervals under-cover, above it they over-cover. "
+                "Single windows stray by chance; a level that moves and stays is drift."
+            ),
+            x=Axis(title="Time"),
+            y=Axis(title="Empirical coverage", kind="percent"),
+            data="in the window",
+            reference="nominal",
+            band="band",
+        ),
+    },
 )

@@ -16,17 +16,12 @@ from howsure.core.labels import Categories
 from howsure.core.records import Table
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics.measure import Evaluation
-from howsure.predictions import Distribution, Intervals, Quantiles, Samples, content_order
+from howsure.predictions import content_order
 
 SHOWN = 120
 """The most rows: more would merge into one another in a narrow figure."""
-_WITH_INTERVALS = (Intervals, Quantiles, Distribution, Samples)
-_WORDS = {
-    Distribution.kind: "predicted mean",
-    Samples.kind: "predicted mean",
-    Quantiles.kind: "median",
-    Intervals.kind: "middle of the interval",
-}
+_MIDPOINT = "middle of the interval"
+_WORDS = {"mean": "predicted mean", "median": "median", "midpoint": _MIDPOINT}
 
 
 def interval_tables(
@@ -42,7 +37,7 @@ def interval_tables(
         return made, reasons
     rows = _chosen(evaluations, seed)
     for found in evaluations:
-        if not any(isinstance(held, _WITH_INTERVALS) for held in found.evalset.beliefs):
+        if not any(belief.answers("interval") for belief in found.evalset.beliefs):
             continue
         try:
             made.append(_table(found, rows))
@@ -106,8 +101,9 @@ def _centres(
         point: FloatArray = view.get("point")[rows]
     except UnanswerableError:
         with np.errstate(invalid="ignore"):
-            return np.asarray(lower + (upper - lower) / 2), _WORDS[Intervals.kind]
-    return point, _WORDS.get(view.source(["point"]), "prediction")
+            return np.asarray(lower + (upper - lower) / 2), _MIDPOINT
+    answered = view.answered("point")
+    return point, _WORDS.get("" if answered is None else answered.point_is, "prediction")
 
 
 def _in_words(inside: npt.NDArray[np.bool_], n: int, unseen: int, coverage: float) -> str:

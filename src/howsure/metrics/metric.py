@@ -13,7 +13,10 @@ from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Direction, Notion, Table
 
 if TYPE_CHECKING:
+    from howsure.core.layouts import Layout
+    from howsure.metrics.finding import FindingQuestion
     from howsure.metrics.measure import Evaluation
+    from howsure.metrics.sums import Sums
     from howsure.metrics.view import View
 
 Reduce = Literal["mean", "share", "statistic"]
@@ -59,7 +62,7 @@ class Form:
     note : str
         What the reader must know of this form.
     squares : bool
-        Whether the row scores of a mean are squared errors: see `howsure.stats.estimate.heavy`.
+        Whether a mean of squared errors is what it rests on: see `howsure.stats.estimate.heavy`.
     """
 
     needs: tuple[str, ...]
@@ -99,6 +102,10 @@ class Laws:
     why: str = ""
 
 
+INVARIANT = Laws()
+"""Laws of a measure without units that no shift and no mirror changes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """One measure: what it is, which way is better, how it is computed, what laws it obeys.
@@ -112,8 +119,8 @@ class Metric:
         and by the title and what the title has in brackets.
     question : Question
         What it helps to answer.
-    meaning, formula, source : str
-        What it says, its formula, and where it comes from.
+    meaning, formula, source, beware : str
+        What it says, its formula, where it comes from, and how it can mislead.
     direction, units, notion
         As in `Record`. Units are ``y``, ``nats``, ``%`` or ``1``.
     target : float or {"coverage", "miss", "half miss"}
@@ -144,6 +151,13 @@ class Metric:
         Which of a prediction's claims, see `Prediction.claimed_misses`, the value is to meet.
     supposes : str
         Name of an array without which the target does not hold; the reason is then told.
+    by_size : bool
+        Whether the value changes with the number of rows in no way known.
+    key_number : int
+        Its place among the key numbers of a report, where the first that there are have room; 0
+        where it is none.
+    compares : int
+        Its place among the scores by the first of which a figure compares models; 0 where by none.
     """
 
     name: str
@@ -151,12 +165,12 @@ class Metric:
     question: Question
     meaning: str
     formula: str
-    source: str
     direction: Direction
-    units: str
     forms: tuple[Form, ...]
-    laws: Laws
     standard_normal: float
+    source: str = "definition"
+    units: str = "1"
+    laws: Laws = INVARIANT
     notion: Notion = Notion.MARGINAL
     synonyms: tuple[str, ...] = ()
     target: float | Literal["coverage", "miss", "half miss"] = math.nan
@@ -169,6 +183,10 @@ class Metric:
     slow: bool = False
     expected: Literal["", "covered", "missed", "below", "above"] = ""
     supposes: str = ""
+    beware: str = ""
+    by_size: bool = False
+    key_number: int = 0
+    compares: int = 0
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -228,13 +246,22 @@ class Topic:
     compared : callable, optional
         Of several evaluations, pairs of their numbers, a confidence and a seed: rows of how the
         models of a pair differ, where that takes more than scores of rows.
+    findings : tuple of FindingQuestion
+        What the verdict concludes from its measures.
     label, title : str
-        Of its section of the page, in the list of contents and above it. Without a label its
-        curves and tables stand where howsure places those of its own topics, or at the end.
+        Of its section of the page, in the list of contents and above it. Topics of one label
+        share a section, which has the title of the first; without a label, what does not name
+        its own section stands at the end. Without a title it is the question that is answered.
     layouts : mapping of str to Layout
         How its curves are drawn, by their names.
     titles : mapping of str to str
         Those of its tables, by their names.
+    unlisted : tuple of str
+        Tables that the page shows as figures or pictures alone.
+    reports : str
+        ``module:function`` of what tells more of every model than measures do; given the sets,
+        the settings, and texts and images of the rows, it returns what has a `record`, `curves`
+        and `tables`.
     """
 
     entries: tuple[Metric, ...]
@@ -245,16 +272,21 @@ class Topic:
     predicted: tuple[str, ...] = ()
     curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
     tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
-    sums: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    sums: Mapping[str, Sums] = field(default_factory=lambda: MappingProxyType({}))
     compared: Callable[..., Iterable[tuple[tuple[int, int], dict[str, Any]]]] | None = None
+    findings: tuple[FindingQuestion, ...] = ()
     label: str = ""
     title: str = ""
-    layouts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    layouts: Mapping[str, Layout] = field(default_factory=lambda: MappingProxyType({}))
     titles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    unlisted: tuple[str, ...] = ()
+    reports: str = ""
 
 
 BY_UNIT = Laws(scale=1.0)
 """Laws of a measure in the units of y."""
+BINNED = "It depends on the number of bins, and is above 0 for a perfect model: read its reference."
+"""What to beware of in a measure of bins."""
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
 RANGED = 0.01
@@ -268,6 +300,24 @@ def itself(values: FloatArray) -> FloatArray:
     return values
 
 
+def statistic(
+    function: Callable[..., Any],
+    *needs: str,
+    weighted: bool = True,
+    squares: bool = False,
+    **options: Any,
+) -> Form:
+    """The form of a statistic of these arrays."""
+    return Form(
+        needs=needs,
+        function=function,
+        reduce="statistic",
+        weighted=weighted,
+        squares=squares,
+        options=options,
+    )
+
+
 def stated(array: str, part: str = "estimate") -> Form:
     """The form of a measure whose estimate an array holds, or one for each of its items."""
 
@@ -276,4 +326,4 @@ def stated(array: str, part: str = "estimate") -> Form:
             return [getattr(item, part) for item in found]
         return getattr(found, part)
 
-    return Form(needs=(array,), function=read, reduce="statistic", weighted=False)
+    return statistic(read, array, weighted=False)

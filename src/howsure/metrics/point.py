@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +21,11 @@ from howsure.metrics.metric import (
     Question,
     Topic,
     itself,
+    statistic,
 )
-from howsure.predictions import Intervals, Quantiles
-from howsure.stats.estimate import Estimate
+from howsure.metrics.sums import Sums, of_rows, root_mean
+from howsure.stats.estimate import Estimate, weighted_mean
+from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -109,12 +112,10 @@ def root_mean_squared_error(
     errors = error(y, point)
     unit = power_of_two(errors)  # so that squares neither vanish nor overflow
     squares = np.square(errors / unit)
-    mean = float(np.average(squares, weights=weights))
-    root = math.sqrt(mean)
-    influence = unit * (squares - mean) / (2 * root) if root > 0 else np.zeros(len(errors))
-    return Estimate(unit * root, influence, squares=squares)
+    return of_rows(root_mean, (squares,), weights=weights, unit=unit, squares=squares)
 
 
+@np.errstate(over="ignore")
 def r_squared(
     y: npt.ArrayLike, point: npt.ArrayLike, *, weights: FloatArray | None = None
 ) -> Estimate:
@@ -143,19 +144,22 @@ def r_squared(
     1.0
     """
     truth, forecast = _rows(y, point)
-    if truth.max() == truth.min():
-        return Estimate(math.nan, None, reason="y is constant, so it has no variance to explain")
-    centred = truth - float(np.average(truth, weights=weights))
+    centred = truth - weighted_mean(truth, weights)
     unit = power_of_two(centred)  # so that squares of small numbers do not vanish
-    squares = np.square((truth - forecast) / unit)
-    mean = float(np.average(squares, weights=weights))
-    deviations = np.square(centred / unit)
-    variance = float(np.average(deviations, weights=weights))
+    off, squares = centred / unit, np.square((truth - forecast) / unit)
+    columns = (off, np.square(off), squares)
+    return of_rows(_explained, columns, weights=weights, squares=squares, cancels=True)
+
+
+def _explained(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """Of y, its square and squared errors."""
+    variance = float(sums.second[0, 0]) / sums.mass
+    if sums.least[0] == sums.greatest[0]:
+        return Estimate(math.nan, reason="y is constant, so it has no variance to explain"), None
     if variance == 0.0:
-        return Estimate(math.nan, None, reason="y varies too little for its square to be summed")
-    ratio = mean / variance
-    influence = (ratio * (deviations - variance) - (squares - mean)) / variance
-    return Estimate(1.0 - ratio, influence, squares=squares, cancels=True)
+        return Estimate(math.nan, reason="y varies too little for its square to be summed"), None
+    ratio = float(sums.mean[2]) / variance
+    return Estimate(1.0 - ratio), np.array([-2.0 * sums.mean[0] * ratio, ratio, -1.0]) / variance
 
 
 def _rows(y: npt.ArrayLike, point: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -174,8 +178,9 @@ def _point(view: View, coverage: float) -> FloatArray:
 def _mean_point(view: View, _: float) -> FloatArray:
     """The point forecast where it is a mean: given as one, or derived as one."""
     point: FloatArray = view.get("point")
-    said = {Quantiles.kind: "median", Intervals.kind: "midpoint"}.get(view.source(["point"]))
-    if said is not None:
+    answered = view.answered("point")
+    said = "" if answered is None else answered.point_is
+    if said not in ("", "mean"):
         raise UnanswerableError(f"the point is a derived {said}, whose mean error need not be 0")
     return point
 
@@ -184,45 +189,46 @@ def _y(view: View, _: float) -> FloatArray:
     return view.evalset.y
 
 
+def _squared_error(view: View) -> FloatArray:
+    return np.asarray(np.square(view.evalset.y - view.get("point")))
+
+
 def _absolute_error(view: View, _: float) -> FloatArray:
     return np.asarray(np.abs(view.evalset.y - view.get("point")))
 
 
+_POINT_ALONE = "It says nothing of the uncertainty."
+_entry = partial(
+    Metric,
+    question=Question.POINT,
+    direction=Direction.LOWER,
+    units="y",
+    laws=BY_UNIT,
+    bounds=POSITIVE,
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="mae",
         title="Mean absolute error",
-        question=Question.POINT,
         meaning="Average distance of the point forecast from y.",
         formula="mean |y − ŷ|",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("absolute_error",), function=itself),),
-        laws=BY_UNIT,
         standard_normal=0.7979,
-        bounds=POSITIVE,
+        key_number=6,
+        compares=6,
+        beware=f"{_POINT_ALONE} It is least for a median, not for a mean.",
     ),
-    Metric(
+    _entry(
         name="rmse",
         title="Root mean squared error",
         synonyms=("root mean square error", "RMS error", "RMSD"),
-        question=Question.POINT,
         meaning="Root of the mean squared error of the point forecast; large errors count more.",
         formula="√mean (y − ŷ)²",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(
-            Form(
-                needs=("y", "point"),
-                function=root_mean_squared_error,
-                reduce="statistic",
-            ),
-        ),
-        laws=BY_UNIT,
+        forms=(statistic(root_mean_squared_error, "y", "point", squares=True),),
         standard_normal=1.0,
-        bounds=POSITIVE,
+        key_number=7,
+        beware=f"{_POINT_ALONE} A few large errors decide it.",
     ),
     Metric(
         name="bias",
@@ -231,7 +237,6 @@ _ENTRIES = (
         question=Question.POINT,
         meaning="Average of forecast minus y: above 0 where forecasts are too high.",
         formula="mean (ŷ − y)",
-        source="definition",
         direction=Direction.TARGET,
         units="y",
         forms=(Form(needs=("y", "point"), function=error),),
@@ -239,6 +244,7 @@ _ENTRIES = (
         standard_normal=0.0,
         target=0.0,
         supposes="mean_point",
+        beware="Too high here and too low there cancel. Judge groups as well.",
     ),
     Metric(
         name="r_squared",
@@ -247,13 +253,12 @@ _ENTRIES = (
         question=Question.POINT,
         meaning="Share of the variance of y that the point forecast explains.",
         formula="1 − Σ(y − ŷ)²/Σ(y − ȳ)²",
-        source="definition",
         direction=Direction.HIGHER,
-        units="1",
-        forms=(Form(needs=("y", "point"), function=r_squared, reduce="statistic"),),
-        laws=Laws(),
+        forms=(statistic(r_squared, "y", "point", squares=True),),
         standard_normal=0.0,
         bounds=(-math.inf, 1.0),
+        key_number=17,
+        beware=f"{_POINT_ALONE} It rises with the spread of y in the rows chosen.",
     ),
 )
 
@@ -266,4 +271,10 @@ TOPIC = Topic(
         "absolute_error": _absolute_error,
     },
     predicted=("point", "mean_point"),
+    sums={
+        "rmse": Sums(lambda view, _: (_squared_error(view),), root_mean),
+        "r_squared": Sums(
+            lambda view, _: (view.evalset.y, _squared_error(view)), _explained, squared=0
+        ),
+    },
 )

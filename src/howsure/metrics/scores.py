@@ -8,6 +8,7 @@ sharpness in one number, in the units of y.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from howsure.core.arrays import (
 )
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.records import Direction
+from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words, of_value
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
@@ -36,6 +38,7 @@ from howsure.metrics.metric import (
     Question,
     Topic,
 )
+from howsure.metrics.wording import small
 from howsure.predictions import (
     Intervals,
     Quantiles,
@@ -393,17 +396,23 @@ def _log_density(view: View, coverage: float) -> Any:
     return view.ask("log_density", "log_density", view.evalset.y)
 
 
+_entry = partial(
+    Metric,
+    question=Question.SCORE,
+    direction=Direction.LOWER,
+    units="y",
+    laws=BY_UNIT,
+    bounds=POSITIVE,
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="interval_score",
         title="Interval score (Winkler)",
         synonyms=("Winkler score", "IS", "MIS", "mean interval score"),
-        question=Question.SCORE,
         meaning="Width plus a penalty for each miss; proper for central intervals.",
         formula="(u − l) + (2/α)(l − y)₊ + (2/α)(y − u)₊",
         source="Gneiting and Raftery 2007, equation 43",
-        direction=Direction.LOWER,
-        units="y",
         forms=(
             Form(
                 needs=("y", "lower", "upper"),
@@ -411,46 +420,46 @@ _ENTRIES = (
                 function=interval_score,
             ),
         ),
-        laws=BY_UNIT,
         standard_normal=4.1254,
         calibration=True,
         per_coverage=True,
-        bounds=POSITIVE,
+        key_number=4,
+        compares=3,
+        beware=(
+            "It is proper for central intervals of one coverage. Scores at different coverages, "
+            "or of different tables, cannot be compared."
+        ),
     ),
-    Metric(
+    _entry(
         name="weighted_interval_score",
         title="Weighted interval score",
         synonyms=("WIS",),
-        question=Question.SCORE,
         meaning="Interval scores at several coverages in one number, with the median where given.",
         formula="[½|y − m| + Σ (α_k/2) IS_k] / (K + ½)",
         source="Bracher et al. 2021",
-        direction=Direction.LOWER,
-        units="y",
         forms=(
             Form(
                 needs=("y", "median", "lowers", "uppers", "coverages"),
                 function=weighted_interval_score,
             ),
         ),
-        laws=BY_UNIT,
         standard_normal=math.nan,
-        bounds=POSITIVE,
+        key_number=13,
+        compares=2,
+        beware="It depends on the coverages chosen: compare models at the same ones.",
     ),
-    Metric(
+    _entry(
         name="pinball",
         title="Pinball loss",
         synonyms=("quantile loss", "quantile score", "mean pinball loss", "check loss", "QL"),
-        question=Question.SCORE,
         meaning="Average quantile loss over the given levels.",
         formula="mean over levels τ of (y − q)τ if y ≥ q else (q − y)(1 − τ)",
         source="Koenker and Bassett 1978",
-        direction=Direction.LOWER,
-        units="y",
         forms=(Form(needs=("y", "quantiles", "levels"), function=mean_pinball),),
-        laws=BY_UNIT,
         standard_normal=math.nan,
-        bounds=POSITIVE,
+        key_number=12,
+        compares=4,
+        beware="It averages over the levels given: compare models at the same levels.",
     ),
     Metric(
         name="log_score",
@@ -474,6 +483,13 @@ _ENTRIES = (
         forms=(Form(needs=("log_density",), function=_negative),),
         laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
         standard_normal=1.4189,
+        key_number=14,
+        compares=5,
+        beware=(
+            "One outlier can decide it, and it is infinite where a density is 0. A unit of y "
+            "changes it by a constant. Densities cannot be compared with probabilities of "
+            "counts."
+        ),
     ),
     Metric(
         name="impossible_share",
@@ -482,16 +498,27 @@ _ENTRIES = (
         question=Question.SCORE,
         meaning="Share of rows whose y has density or probability 0 under its prediction.",
         formula="mean 1{f(y) = 0}",
-        source="definition",
         direction=Direction.LOWER,
-        units="1",
         forms=(Form(needs=("log_density",), function=np.isneginf, reduce="share"),),
-        laws=Laws(),
         standard_normal=0.0,
         target=0.0,
         bounds=SHARE,
+        beware="It is 0 for any distribution with tails, however wrong these are.",
     ),
 )
+
+
+def _support(case: Case) -> Draft:
+    record = case.get("impossible_share")
+    if record.value == 0:
+        raise UnanswerableError("every y is possible under its prediction")
+    return of_value(record, p=0.0, facts={"record": record})
+
+
+def _support_words(draft: Draft, _: Finding) -> Words:
+    seen = f"{small(100.0 * draft.effect, 1)} % of y have probability 0 under their prediction"
+    return Words(seen, "the predictive distribution rules out values that occurred")
+
 
 TOPIC = Topic(
     entries=_ENTRIES,
@@ -505,4 +532,18 @@ TOPIC = Topic(
         "log_density": _log_density,
     },
     predicted=("levels", "quantiles", "lowers", "uppers", "coverages", "median"),
+    findings=(
+        FindingQuestion(
+            id="support",
+            asked="Is every y possible?",
+            label="Support",
+            draft=_support,
+            words=_support_words,
+            tolerance=0.0,
+            measures=("impossible_share",),
+            section="Coverage",
+            name="impossible outcomes",
+            needs="For impossible outcomes: a predictive distribution that allows them.",
+        ),
+    ),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,15 +20,17 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.layouts import UNIT, Axis, Companion, Layout
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import MOST_COPIES, check_multiplicities
+from howsure.metrics.association import ORDER_ALONE
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
-    Form,
     Metric,
     Question,
     Topic,
+    statistic,
 )
 from howsure.stats.dominance import Ranked, rank_values
 from howsure.stats.estimate import Estimate
@@ -461,30 +464,31 @@ def _oracle(view: View, _: float) -> Acceptance:
     return accepted.oracle(view.get("ranks")[0])
 
 
+_entry = partial(
+    Metric,
+    question=Question.ASSOCIATION,
+    direction=Direction.LOWER,
+    units="y",
+    laws=BY_UNIT,
+    bounds=POSITIVE,
+    merges="rows",
+    notion=Notion.LOCAL,
+    beware=ORDER_ALONE,
+)
+
+
 def _most_certain(share: int) -> Metric:
-    return Metric(
+    return _entry(
         name=f"error_most_certain_{share}",
         title=f"MAE of the most certain {share} %",
-        question=Question.ASSOCIATION,
         meaning=f"Mean absolute error of the {share} % of rows with the least uncertainty.",
         formula=f"mean |e| over the {share} % most certain",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
         forms=(
-            Form(
-                needs=("acceptance",),
-                function=Acceptance.risk_at,
-                reduce="statistic",
-                weighted=False,
-                options={"prediction_rate": share / 100},
+            statistic(
+                Acceptance.risk_at, "acceptance", weighted=False, prediction_rate=share / 100
             ),
         ),
-        merges="rows",
-        laws=BY_UNIT,
         standard_normal=0.7979,
-        notion=Notion.LOCAL,
-        bounds=POSITIVE,
     )
 
 
@@ -520,53 +524,27 @@ def _risk_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
 
 
 _ENTRIES = (
-    Metric(
+    _entry(
         name="aurc",
         title="Area under the risk–coverage curve",
         synonyms=("risk coverage",),
-        question=Question.ASSOCIATION,
         meaning="Mean error of the most certain rows, averaged over the prediction rate.",
         formula="mean over i of the mean |e| of the i most certain rows",
         source="Geifman, Uziel and El-Yaniv 2019",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(
-            Form(
-                needs=("acceptance",),
-                function=Acceptance.aurc,
-                reduce="statistic",
-                weighted=False,
-            ),
-        ),
-        merges="rows",
-        laws=BY_UNIT,
+        forms=(statistic(Acceptance.aurc, "acceptance", weighted=False),),
         standard_normal=0.7979,
-        notion=Notion.LOCAL,
-        bounds=POSITIVE,
+        beware=f"{ORDER_ALONE} It falls with the error itself: a better forecast has a lower AURC.",
     ),
-    Metric(
+    _entry(
         name="excess_aurc",
         title="Excess AURC",
         synonyms=("E-AURC",),
-        question=Question.ASSOCIATION,
         meaning="AURC above that of the best possible order.",
         formula="AURC − AURC of the oracle order",
         source="Geifman, Uziel and El-Yaniv 2019",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(
-            Form(
-                needs=("acceptance", "oracle"),
-                function=Acceptance.excess_aurc,
-                reduce="statistic",
-                weighted=False,
-            ),
-        ),
-        merges="rows",
-        laws=BY_UNIT,
+        forms=(statistic(Acceptance.excess_aurc, "acceptance", "oracle", weighted=False),),
         standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        bounds=POSITIVE,
+        beware=f"{ORDER_ALONE} A perfect model stays above 0, as it cannot know its errors.",
     ),
     *(_most_certain(share) for share in (50, 80, 90, 95)),
 )
@@ -578,4 +556,24 @@ TOPIC = Topic(
         "oracle": _oracle,
     },
     curves=(_risk_coverage,),
+    label="Widths",
+    layouts={
+        "risk_coverage": Layout(
+            order=5,
+            question="Does keeping only the most certain rows lower the error?",
+            title="Risk–coverage curve",
+            reading=(
+                "Rows are kept from the most certain on. "
+                "The further the curve lies below random order, the better uncertainty ranks "
+                "errors."
+            ),
+            x=Axis(title="Prediction rate", kind="percent", domain=UNIT),
+            y=Axis(title="Mean |error| of the rows kept", zero=True),
+            data="most certain first",
+            reference="random order",
+            band="band",
+            fits_curve=True,
+            companions={"risk_coverage_oracle": Companion(words="oracle order")},
+        ),
+    },
 )

@@ -16,14 +16,13 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.formats import percent
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.crps import crps_samples
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Question
 from howsure.metrics.scores import pinball_loss, pinball_samples
-from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
-from howsure.predictions.base import tail_levels
+from howsure.predictions import Distribution, Intervals, Quantiles, Samples
+from howsure.predictions.base import Prediction, levels_in_words, tail_levels
 
 _WHOLE = "of the whole distribution"
 BEYOND = 2.5
@@ -78,13 +77,13 @@ def meaning(found: Evaluation, metric: str, coverage: float, *, fair: bool = Tru
     if metric == "crps" and law is not None:
         return _WHOLE
     if metric == "crps" and members is not None:
-        return _WHOLE if fair and members.size > 1 else f"of {_members(members)}"
+        return _WHOLE if fair and members.size > 1 else f"of {members.described()}"
     if metric == "weighted_interval_score":
         many = found.view.held(Intervals)
         if many is not None and len(many.coverages) > 1:
             return f"at coverages {', '.join(f'{c:g}' for c in many.coverages)}"
     if metric in ("crps", "pinball", "weighted_interval_score") and table is not None:
-        return f"at {_levels(table.levels)}"
+        return f"at {levels_in_words(table.levels)}"
     if metric == "log_score" and law is not None:
         return "of probabilities" if law.discrete else "of densities"
     if entry.question is Question.POINT:
@@ -100,11 +99,11 @@ def meaning(found: Evaluation, metric: str, coverage: float, *, fair: bool = Tru
         "",
     )
     if source == Samples.kind and members is not None:
-        return f"between ranks of {_members(members)}"
+        return f"between ranks of {members.described()}"
     if source == Quantiles.kind and table is not None:
         ends = {round(level, _DIGITS) for level in tail_levels(coverage)}
         if not ends <= set(_rounded(table.levels)):
-            return f"interpolated between {_levels(table.levels)}"
+            return f"interpolated between {levels_in_words(table.levels)}"
     return ""
 
 
@@ -176,7 +175,10 @@ def _candidates(
         sets += sorted(own, key=len, reverse=True)
     return [
         SharedScore("crps", how=_FAIR if ensembles else ""),
-        *(SharedScore("crps", levels=levels, how=f"at {_levels(levels)}") for levels in own),
+        *(
+            SharedScore("crps", levels=levels, how=f"at {levels_in_words(levels)}")
+            for levels in own
+        ),
         *(_at_levels(levels) for levels in dict.fromkeys(sets)),
         *(SharedScore("mae", how=of) for of in dict.fromkeys(map(_functional, evaluations)) if of),
         SharedScore("mae", how=_MEDIANS),
@@ -195,7 +197,7 @@ def _tails(evaluations: Sequence[Evaluation]) -> tuple[float, ...]:
 
 def _at_levels(levels: tuple[float, ...]) -> SharedScore:
     """The interval score where the levels bound one central interval, else the pinball loss."""
-    how = f"at {_levels(levels)}, which all state"
+    how = f"at {levels_in_words(levels)}, which all state"
     if len(levels) == 2 and abs(sum(levels) - 1.0) < 10.0**-_DIGITS:
         return SharedScore("interval_score", round(levels[1] - levels[0], _DIGITS), levels, how)
     return SharedScore("pinball", levels=levels, how=how)
@@ -215,7 +217,7 @@ def scored(found: Evaluation, score: SharedScore, *, fair: bool = True) -> Float
 def _rows_of(found: Evaluation, score: SharedScore, fair: bool) -> FloatArray:
     if score.metric == "crps":
         rows = row_scores(found, "crps", math.nan)
-        wanted = f"at {_levels(score.levels)}" if score.levels else _WHOLE
+        wanted = f"at {levels_in_words(score.levels)}" if score.levels else _WHOLE
         if rows is None or meaning(found, "crps", math.nan, fair=fair) != wanted:
             raise UnanswerableError(f"it gives {offered(found)}")
         return rows
@@ -266,48 +268,38 @@ def _pinball_at(found: Evaluation, level: float, fair: bool) -> FloatArray:
 
 def _reaches(found: Evaluation, level: float, fair: bool) -> bool:
     """Whether the model states a quantile at the level, so that nothing need be interpolated."""
-    if found.view.held(Distribution) is not None:
-        return True
-    members = found.view.held(Samples)
-    if members is not None:
-        beyond = (members.size + 1) * min(level, 1.0 - level)
-        if beyond >= (BEYOND if fair else 1.0):
+    for belief in found.evalset.beliefs:
+        beyond = (belief.draws + 1) * min(level, 1.0 - level)
+        if level in _own_levels(belief):
             return True
-    return any(level in _own_levels(belief) for belief in found.evalset.beliefs)
+        if _is_free(belief) and (not belief.draws or beyond >= (BEYOND if fair else 1.0)):
+            return True
+    return False
 
 
 def _stated(found: Evaluation) -> tuple[float, ...]:
     """The levels that a model is bound to; none where it may be asked for any."""
-    if found.view.held(Distribution) is not None or found.view.held(Samples) is not None:
+    if any(map(_is_free, found.evalset.beliefs)):
         return ()
     every = {level for belief in found.evalset.beliefs for level in _own_levels(belief)}
     return tuple(sorted(every))
 
 
-def _own_levels(belief: object) -> tuple[float, ...]:
-    if isinstance(belief, Quantiles):
-        return _rounded(belief.levels)
-    if isinstance(belief, Intervals):
-        return _rounded(sorted(level for c in belief.coverages for level in tail_levels(c)))
-    return ()
+def _is_free(belief: Prediction) -> bool:
+    """Whether it may be asked for a quantile at any level."""
+    return belief.answers("quantile") and not belief.own_levels
+
+
+def _own_levels(belief: Prediction) -> tuple[float, ...]:
+    return _rounded(belief.own_levels)
 
 
 def offered(found: Evaluation) -> str:
     """What a model gives, in words."""
-    told: list[str] = []
-    for belief in found.evalset.beliefs:
-        if isinstance(belief, Quantiles):
-            told.append(f"quantiles at {_levels(belief.levels)}")
-        elif isinstance(belief, Intervals):
-            known = " and ".join(percent(c) for c in belief.coverages)
-            told.append(f"intervals at {known}" if known else "intervals of unknown coverage")
-        elif isinstance(belief, Samples):
-            told.append(_members(belief))
-        else:
-            told.append("label sets" if isinstance(belief, LabelSets) else "a distribution")
+    words = [belief.described() for belief in found.evalset.beliefs]
     if found.evalset.point is not None:
-        told.append("a point forecast")
-    return " and ".join(told)
+        words.append("a point forecast")
+    return " and ".join(words)
 
 
 def _functional(found: Evaluation) -> str:
@@ -318,31 +310,19 @@ def _functional(found: Evaluation) -> str:
         found.view.get("point")
     except UnanswerableError:
         return ""
-    source, members = found.view.source(["point"]), found.view.held(Samples)
-    if source == Samples.kind and members is not None:
-        return f"of the mean of {_members(members)}"
-    named = {Distribution.kind: "mean", Quantiles.kind: "median", Intervals.kind: "midpoint"}
-    return f"of the {named[source]}" if source in named else ""
+    answered = found.view.answered("point")
+    if answered is None or not answered.point_is:
+        return ""
+    members = f" of {answered.described()}" if answered.draws else ""
+    return f"of the {answered.point_is}{members}"
 
 
 def _has_ensemble(found: Evaluation) -> bool:
     return found.view.held(Distribution) is None and found.view.held(Samples) is not None
 
 
-def _members(belief: Samples) -> str:
-    return f"{belief.size} members" if belief.size > 1 else "1 member"
-
-
 def _rounded(levels: Sequence[float] | FloatArray) -> tuple[float, ...]:
     return tuple(round(float(level), _DIGITS) for level in levels)
-
-
-def _levels(levels: Sequence[float] | FloatArray) -> str:
-    """Levels in words, the first and the last of many."""
-    told = [f"{level:g}" for level in levels]
-    if len(told) > 5:
-        return f"{len(told)} levels from {told[0]} to {told[-1]}"
-    return f"{'levels' if len(told) > 1 else 'level'} {', '.join(told)}"
 
 
 def _alike(one: float, other: float) -> bool:

@@ -114,6 +114,11 @@ class View:
         used = [self._source.get(_key(name, coverage), "") for name in names]
         return ", ".join(dict.fromkeys(part for part in used if part))
 
+    def answered(self, name: str, coverage: float = math.nan) -> Prediction | None:
+        """The prediction that answered for an array."""
+        kind = self.source([name], coverage)
+        return next((each for each in self.evalset.beliefs if each.kind == kind), None)
+
     def told(self, name: str, source: str, coverage: float = math.nan) -> None:
         """Remember what an array was made of."""
         self._source[_key(name, coverage)] = source
@@ -252,10 +257,8 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
     if len(wanted):
         return tuple(check_fraction(c, "coverage") for c in wanted)
     for belief in evalset.beliefs:
-        if isinstance(belief, Intervals):
-            return belief.coverages or (math.nan,)
-        if isinstance(belief, LabelSets):
-            return (belief.coverage,)
+        if belief.own_coverages:
+            return belief.own_coverages
     widest = [belief.widest for belief in evalset.beliefs if belief.answers("interval")]
     if 0.0 < max(widest, default=0.0) < 0.9 - 1e-9:
         return (max(widest),)

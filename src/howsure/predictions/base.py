@@ -35,6 +35,8 @@ class Prediction(ABC):
 
     __slots__ = ()
     kind: ClassVar[str]
+    point_is: ClassVar[str] = ""
+    """Which point of the prediction `point` is: its mean, median or midpoint."""
 
     @classmethod
     def answers(cls, question: str) -> bool:
@@ -62,6 +64,25 @@ class Prediction(ABC):
     def numbers(self) -> Mapping[str, FloatArray]:
         """The numbers that the prediction holds, by name, shape (n,) or (n, k)."""
         return {}
+
+    def described(self) -> str:
+        """What it is, in words."""
+        return self.kind
+
+    @property
+    def draws(self) -> int:
+        """How many draws a row its answers are estimated from; 0 where they are stated."""
+        return 0
+
+    @property
+    def own_coverages(self) -> tuple[float, ...]:
+        """The coverages that it is bound to, NaN for an unknown one; none if any may be asked."""
+        return ()
+
+    @property
+    def own_levels(self) -> tuple[float, ...]:
+        """The levels of the quantiles that it is bound to; none if any may be asked."""
+        return ()
 
     def check_outcomes(self, y: FloatArray) -> None:
         """Raise `InputError` where a y, shape (n,), is none that the prediction can be of."""
@@ -202,6 +223,20 @@ def tail_levels(coverage: float) -> tuple[float, float]:
     """
     tail = (1.0 - check_fraction(coverage, "coverage")) / 2.0
     return round(tail, 12), round(1.0 - tail, 12)
+
+
+def levels_in_words(levels: Sequence[float] | FloatArray) -> str:
+    """Levels in words, the first and the last of many.
+
+    Examples
+    --------
+    >>> levels_in_words([0.5]), levels_in_words([k / 10 for k in range(1, 10)])
+    ('level 0.5', '9 levels from 0.1 to 0.9')
+    """
+    words = [f"{level:g}" for level in levels]
+    if len(words) > 5:
+        return f"{len(words)} levels from {words[0]} to {words[-1]}"
+    return f"{'levels' if len(words) > 1 else 'level'} {', '.join(words)}"
 
 
 def listed_numbers(values: Sequence[float], most: int = 9) -> str:

@@ -46,6 +46,7 @@ class Distribution(Prediction):
     """
 
     kind: ClassVar[str] = "distributions"
+    point_is: ClassVar[str] = "mean"
     law: Law
     parameters: Parameters
 
@@ -121,6 +122,10 @@ class Distribution(Prediction):
         ranges = [f"{name} {_range(value)}" for name, value in self.parameters.items()]
         shown = [*ranges[:6], *(["…"] if len(ranges) > 6 else [])]
         return f"{type(self).__name__}({self.law.name}, n={self.n:,}: {', '.join(shown)})"
+
+    def described(self) -> str:
+        """What it is, in words."""
+        return "a distribution"
 
     @property
     def n(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, final
@@ -19,7 +20,8 @@ from howsure.core.arrays import (
     in_percent,
 )
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.predictions.base import Prediction, Rows, listed_numbers
+from howsure.core.formats import percent
+from howsure.predictions.base import Prediction, Rows, listed_numbers, tail_levels
 
 
 @final
@@ -49,6 +51,7 @@ class Intervals(Prediction):
     """
 
     kind: ClassVar[str] = "intervals"
+    point_is: ClassVar[str] = "midpoint"
     lower: FloatArray
     upper: FloatArray
     coverages: tuple[float, ...]
@@ -96,6 +99,21 @@ class Intervals(Prediction):
     def n(self) -> int:
         """Number of rows."""
         return len(self.lower)
+
+    @property
+    def own_coverages(self) -> tuple[float, ...]:
+        """The nominal coverages; one NaN where it is unknown."""
+        return self.coverages or (math.nan,)
+
+    @property
+    def own_levels(self) -> tuple[float, ...]:
+        """The levels that bound the intervals."""
+        return tuple(sorted(level for c in self.coverages for level in tail_levels(c)))
+
+    def described(self) -> str:
+        """What it is, in words."""
+        known = " and ".join(percent(c) for c in self.coverages)
+        return f"intervals at {known}" if known else "intervals of unknown coverage"
 
     def numbers(self) -> Mapping[str, FloatArray]:
         """The numbers that the prediction holds, by name."""

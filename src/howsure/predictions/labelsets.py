@@ -142,6 +142,11 @@ class LabelSets(Prediction):
         """Number of classes in each set, shape (n,)."""
         return np.asarray(self.members.sum(axis=1))
 
+    @property
+    def own_coverages(self) -> tuple[float, ...]:
+        """The nominal coverage."""
+        return (self.coverage,)
+
     def numbers(self) -> Mapping[str, FloatArray]:
         """The numbers that the prediction holds, by name."""
         members = {"members": self.members.astype(np.float64)}

@@ -22,6 +22,7 @@ from howsure.predictions.base import (
     Prediction,
     Rows,
     interpolated,
+    levels_in_words,
     listed_numbers,
     tail_levels,
     wanted_levels,
@@ -60,6 +61,7 @@ class Quantiles(Prediction):
     """
 
     kind: ClassVar[str] = "quantiles"
+    point_is: ClassVar[str] = "median"
     levels: FloatArray
     values: FloatArray
     crossed_rows: int
@@ -103,6 +105,15 @@ class Quantiles(Prediction):
     def n(self) -> int:
         """Number of rows."""
         return len(self.values)
+
+    @property
+    def own_levels(self) -> tuple[float, ...]:
+        """The levels of the quantiles."""
+        return tuple(self.levels.tolist())
+
+    def described(self) -> str:
+        """What it is, in words."""
+        return f"quantiles at {levels_in_words(self.levels)}"
 
     def numbers(self) -> Mapping[str, FloatArray]:
         """The numbers that the prediction holds, by name."""

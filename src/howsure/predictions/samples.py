@@ -47,6 +47,7 @@ class Samples(Prediction):
     """
 
     kind: ClassVar[str] = "samples"
+    point_is: ClassVar[str] = "mean"
     sorted_samples: FloatArray
 
     def __init__(self, samples: npt.ArrayLike) -> None:
@@ -78,6 +79,15 @@ class Samples(Prediction):
     def size(self) -> int:
         """Number of draws a row, m."""
         return int(self.sorted_samples.shape[1])
+
+    @property
+    def draws(self) -> int:
+        """How many draws a row its answers are estimated from."""
+        return self.size
+
+    def described(self) -> str:
+        """What it is, in words."""
+        return f"{self.size} members" if self.size > 1 else "1 member"
 
     def numbers(self) -> Mapping[str, FloatArray]:
         """The numbers that the prediction holds, by name."""

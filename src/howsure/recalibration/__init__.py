@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from howsure.recalibration.conformal import ConformalQuantiles as ConformalQuantiles
     from howsure.recalibration.crude import Crude as Crude
     from howsure.recalibration.derived import DerivedIntervals as DerivedIntervals
-    from howsure.recalibration.dispatch import METHODS as METHODS
     from howsure.recalibration.dispatch import Recalibrated as Recalibrated
     from howsure.recalibration.dispatch import recalibrate as recalibrate
     from howsure.recalibration.group import ByGroup as ByGroup
+    from howsure.recalibration.info import MethodInfo as MethodInfo
+    from howsure.recalibration.info import RecalibrationOptions as RecalibrationOptions
     from howsure.recalibration.inputs import ByInputs as ByInputs
     from howsure.recalibration.intervals import ConformalIntervals as ConformalIntervals
     from howsure.recalibration.isotonic import Isotonic as Isotonic
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from howsure.recalibration.levels import DEFAULT_LEVELS as DEFAULT_LEVELS
     from howsure.recalibration.recent import Recent as Recent
     from howsure.recalibration.recent import since_rows as since_rows
+    from howsure.recalibration.registry import METHODS as METHODS
+    from howsure.recalibration.registry import methods_of as methods_of
     from howsure.recalibration.scaling import QuantileScaling as QuantileScaling
     from howsure.recalibration.scaling import SpreadScaling as SpreadScaling
     from howsure.recalibration.scaling import VarianceScaling as VarianceScaling
@@ -50,14 +53,16 @@ _HOMES = {
     "conformal": "ConformalQuantiles",
     "crude": "Crude",
     "derived": "DerivedIntervals",
-    "dispatch": "METHODS Recalibrated recalibrate",
+    "dispatch": "Recalibrated recalibrate",
     "group": "ByGroup",
+    "info": "MethodInfo RecalibrationOptions",
     "inputs": "ByInputs",
     "intervals": "ConformalIntervals",
     "isotonic": "Isotonic",
     "kept": "Mend load_mend",
     "levels": "DEFAULT_LEVELS",
     "recent": "Recent since_rows",
+    "registry": "METHODS methods_of",
     "scaling": "QuantileScaling SpreadScaling VarianceScaling",
     "sets": "ProbabilitySets",
     "shape": "Shape",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn, final
+from typing import Final, NoReturn, final
 
 import numpy as np
 
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.formats import number
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Samples
 from howsure.recalibration.base import (
     POINT,
@@ -25,6 +27,7 @@ from howsure.recalibration.base import (
     point_of,
     sampling_error,
 )
+from howsure.recalibration.info import FRAMED_KINDS, SIDES, SIZE, WIDTHS, MethodInfo
 from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.moving import (
     FLOOR,
@@ -584,3 +587,62 @@ def _power_of_table(rows: CalibrationRows, typical: float) -> float:
     found = minimum(loss, low, high, 1e-8)
     near = [round(found, 6), float(grid[best])]  # as above
     return min(near, key=loss)
+
+
+def _said(learnt: Sequence[Learnt]) -> str:
+    way = "up" if learnt[0].value > 0 else "down"
+    unit = "" if learnt[0].name == "shift" else " of its spread"
+    return f"shift every prediction {way} by {number(abs(learnt[0].value), 3)}{unit}"
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="shift",
+        kinds=(*FRAMED_KINDS, POINT),
+        make=lambda kind, _: PointShift() if kind == POINT else Shift(kind),
+        saves=(AffineMover, PointMover),
+        label="shifted",
+        words="shift every prediction",
+        says=_said,
+        complexity=1,
+        aims=SIDES,
+    ),
+    MethodInfo(
+        name="shift_scale",
+        kinds=FRAMED_KINDS,
+        make=lambda kind, options: (
+            ShiftScaledIntervals(*options.threshold) if kind == Intervals.kind else ShiftScale(kind)
+        ),
+        saves=(AffineMover, IntervalShifter),
+        label="shifted and scaled",
+        words="shift and stretch every prediction",
+        complexity=2,
+        aims=SIDES | SIZE,
+        but=Intervals.kind,
+    ),
+    MethodInfo(
+        name="multiply",
+        kinds=(*FRAMED_KINDS, POINT),
+        make=lambda kind, _: Multiply(kind),
+        saves=(AffineMover, PointMover),
+        label="multiplied",
+        words="multiply every prediction by one number",
+        says=lambda learnt: f"multiply every prediction by {number(learnt[0].value, 4)}",
+        tried_of="sign",  # what has no natural 0 is in no other unit
+        complexity=2,
+        turn=1,
+        aims=SIDES | SIZE,
+    ),
+    MethodInfo(
+        name="widths",
+        kinds=FRAMED_KINDS,
+        make=lambda kind, _: Widths(kind),
+        saves=(AffineMover,),
+        label="by a power of its widths",
+        words="make widths follow the size of the errors",
+        tried_of="spreads",  # else it is the same as scale
+        complexity=2,
+        turn=3,
+        aims=WIDTHS,
+    ),
+)

@@ -19,12 +19,11 @@ from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.metric import Question
 from howsure.metrics.shared import SharedScore, meaning, offered, scored, shared_by_all
-from howsure.predictions import EvalSet, Intervals, LabelSets
+from howsure.predictions import EvalSet, LabelSets
 from howsure.recalibration.base import POINT, kinds_of
-from howsure.recalibration.derived import AROUND
-from howsure.recalibration.dispatch import METHODS, RecalibrationOptions, can_teach
-from howsure.recalibration.group import INSIDE
+from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.recalibration.levels import levels_with
+from howsure.recalibration.registry import can_teach, method_of, methods_of
 from howsure.stats.estimate import weighted_mean
 
 Key = tuple[str, float | None]
@@ -92,12 +91,17 @@ def compare_recalibrations(
     [0.6, 0.9, 0.9]
     """
     kind = _kind(test)
-    known = [name for name in METHODS[kind] if (kind, name) != (Intervals.kind, "ucc")]
-    taught = [n for n in known if n not in (*AROUND, *INSIDE) and can_teach(n, calibration, by)]
-    chosen = taught if methods is None else list(methods)
-    for name in chosen:
-        if name not in METHODS[kind]:
-            raise InputError(f"methods must suit {kind} ({', '.join(known)}), got {name!r}")
+    known = methods_of(kind)
+    if methods is None:
+        taught = (info for info in known.values() if can_teach(info, calibration, by))
+        chosen = {info.name: info for info in taught if info.compared}
+    else:
+        chosen = {}
+        for name in methods:
+            info = method_of(kind, name)
+            if info is None:
+                raise InputError(f"methods must suit {kind} ({', '.join(known)}), got {name!r}")
+            chosen[info.name] = info
     wanted = checked_coverages(coverages)
     options = RecalibrationOptions(
         coverage=wanted[0] if kind == POINT else None,
@@ -112,9 +116,9 @@ def compare_recalibrations(
     measure = partial(evaluate, coverages=wanted, metrics=asked, seed=seed)
     found: dict[str, Evaluation | None] = {"before": measure(test)}
     notes = []
-    for name in chosen:
+    for name, info in chosen.items():
         try:
-            found[name] = measure(METHODS[kind][name](options).fit(calibration).apply(test))
+            found[name] = measure(info.make(kind, options).fit(calibration).apply(test))
         except HowsureError as error:
             notes.append(f"{name} could not be used: {error}.")
             found[name] = None
@@ -127,7 +131,7 @@ def _kind(test: EvalSet) -> str:
         raise InputError(
             f"test must hold one kind of prediction to compare, got {', '.join(kinds)}"
         )
-    if kinds[0] not in METHODS or kinds[0] == LabelSets.kind:
+    if kinds[0] not in KINDS or kinds[0] == LabelSets.kind:
         raise InputError(f"test must hold a prediction that can be recalibrated, got {kinds[0]}")
     return kinds[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from howsure.recalibration.base import (
     fit_notes,
     signature,
 )
+from howsure.recalibration.info import MethodInfo
 from howsure.recalibration.levels import hold_below, level_words, plan_levels
 from howsure.recalibration.moving import crossed_note
 
@@ -104,3 +105,15 @@ def _words(n: float, *, exact: bool) -> str:
     if not exact:
         return "Approximate: weighted quantiles of the errors; no finite-sample guarantee."
     return level_words(n, "errors") + "; rows that are sorted afterwards may differ."
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="conformal",
+        kinds=(Quantiles.kind,),
+        make=lambda _, options: ConformalQuantiles(options.too_few),
+        saves=(QuantilesRecalibrator,),
+        leads=(Quantiles.kind,),
+        label="by conformal quantiles",
+    ),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from howsure.recalibration.base import (
     kind_named,
     signature,
 )
+from howsure.recalibration.info import SPREAD_KINDS, MethodInfo
 from howsure.recalibration.levels import (
     DEFAULT_LEVELS,
     TableRecalibrator,
@@ -125,3 +126,15 @@ def _words(n: float, *, exact: bool, shift: bool) -> str:
         + (", from which their own mean error was taken out" if shift else "")
         + "; no finite-sample guarantee."
     )
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="crude",
+        kinds=SPREAD_KINDS,
+        make=lambda kind, options: Crude(kind, options.levels, too_few=options.too_few),
+        saves=(CrudeRecalibrator,),
+        gives="quantiles",
+        label="by its z-scores",
+    ),
+)

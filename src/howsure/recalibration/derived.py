@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, final
 
@@ -14,16 +15,26 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import (
     CENTRAL,
+    POINT,
     SPREAD,
+    Learnt,
     RecalibrationMethod,
     Recalibrator,
     belief_of,
     kind_named,
     signature,
 )
-from howsure.recalibration.intervals import ConformalIntervals
+from howsure.recalibration.info import (
+    CENTRAL_KINDS,
+    SIDES,
+    SIZE,
+    SPREAD_KINDS,
+    MethodInfo,
+    RecalibrationOptions,
+)
+from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 
-AROUND: Final = ("cp", "cp_a", "pac")
+_AROUND: Final = ("cp", "cp_a", "pac")
 """Methods whose intervals lie around the forecast."""
 
 
@@ -133,7 +144,7 @@ class DerivedRecalibrator(Recalibrator):
 
 def _with_ends(evalset: EvalSet, kind: str, coverages: tuple[float, ...], method: str) -> EvalSet:
     """The rows with the intervals that a method moves alone."""
-    if method not in AROUND:
+    if method not in _AROUND:
         return with_intervals(evalset, kind, coverages)
     prediction = belief_of(evalset, kind_named(kind, CENTRAL))
     center = prediction.point()
@@ -156,3 +167,72 @@ def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) ->
     except UnanswerableError:
         point = middle
     return replace(evalset, beliefs=(Intervals(lower, upper, coverages),), point=point)
+
+
+def _said(learnt: Sequence[Learnt]) -> str:
+    if not math.isfinite(learnt[0].value):
+        return ""
+    verb = "widen" if learnt[0].value > 0 else "narrow"
+    return f"{verb} every interval by one constant at either end"
+
+
+def _made(name: str) -> Callable[[str, RecalibrationOptions], RecalibrationMethod]:
+    def make(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
+        if kind in (Intervals.kind, POINT):
+            return ConformalIntervals(name, kind, *options.threshold)
+        shared = (options.rank, options.too_few, options.delta)
+        return DerivedIntervals(name, kind, options.wanted, *shared)
+
+    return make
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="cqr",
+        kinds=(Intervals.kind, *CENTRAL_KINDS),
+        make=_made("cqr"),
+        saves=(IntervalRecalibrator, DerivedRecalibrator),
+        leads=(Intervals.kind,),
+        gives="intervals",
+        label="by conformal offsets",
+        words="move both ends of every interval",
+        says=_said,
+        complexity=1,
+        turn=2,
+        aims=SIZE,
+        only=Intervals.kind,
+    ),
+    MethodInfo(
+        name="asymmetric",
+        kinds=(Intervals.kind, POINT, *CENTRAL_KINDS),
+        make=_made("asymmetric"),
+        saves=(IntervalRecalibrator, DerivedRecalibrator),
+        leads=(Intervals.kind, POINT),
+        gives="intervals",
+        label="by conformal offsets of each end",
+        words="move the lower and the upper ends of intervals by a constant each",
+        complexity=2,
+        turn=2,
+        aims=SIDES,
+        only=Intervals.kind,
+    ),
+    MethodInfo(
+        name="ucc",
+        kinds=CENTRAL_KINDS,
+        make=_made("ucc"),
+        saves=(DerivedRecalibrator,),
+        gives="intervals",
+        label="by conformal factors",
+    ),
+    *(
+        MethodInfo(
+            name=name,
+            kinds=kinds,
+            make=_made(name),
+            saves=(DerivedRecalibrator,),
+            gives="intervals",
+            compared=False,
+        )
+        for name, kinds in (("cp", CENTRAL_KINDS), ("cp_a", SPREAD_KINDS), ("pac", SPREAD_KINDS))
+    ),
+)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,193 +20,14 @@ from howsure.predictions import (
     LabelSets,
     NormalLaw,
     Prediction,
-    Quantiles,
-    Samples,
 )
-from howsure.recalibration.affine import (
-    Multiply,
-    PointMover,
-    PointShift,
-    Shift,
-    ShiftScale,
-    ShiftScaledIntervals,
-    Widths,
-)
-from howsure.recalibration.base import POINT, RecalibrationMethod, Recalibrator, belief_of, kinds_of
-from howsure.recalibration.conformal import ConformalQuantiles
-from howsure.recalibration.crude import Crude
-from howsure.recalibration.derived import AROUND, DerivedIntervals
-from howsure.recalibration.ease import has_ease
-from howsure.recalibration.group import INSIDE, ByEase, ByGroup
-from howsure.recalibration.inputs import ByInputs
-from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.isotonic import Isotonic
+from howsure.recalibration.affine import PointMover
+from howsure.recalibration.base import POINT, Recalibrator, belief_of, kinds_of
+from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import DEFAULT_LEVELS
-from howsure.recalibration.recent import Recent, since_rows
-from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
-from howsure.recalibration.sets import (
-    EASED_SETS,
-    NO_PROBABILITIES,
-    SCORES,
-    TEMPERATURE,
-    ProbabilitySets,
-)
-from howsure.recalibration.shape import Shape
-from howsure.recalibration.variance import IsotonicVariance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecalibrationOptions:
-    """Choices that the methods share; each reads what concerns it.
-
-    Attributes
-    ----------
-    coverage, too_few, rank, delta, levels
-        As in `recalibrate`.
-    coverages : tuple of float
-        Nominal coverages of intervals that are made of laws, samples or quantiles; the one above
-        if empty.
-    bins : int, optional
-        Bins by ease.
-    penalty : float, optional
-        λ of RAPS and SAPS.
-    seed : int
-        Of the draws of scores of labels, and of the rows that tune them.
-    by : tuple of str
-        Columns of groups, for ``group``.
-    since : label, optional
-        The time from which on rows teach, for ``recent``.
-    """
-
-    coverage: float | None = None
-    coverages: tuple[float, ...] = ()
-    too_few: TooFew = "infinite"
-    rank: RankRule = "conformal"
-    delta: float = DELTA
-    levels: npt.ArrayLike = DEFAULT_LEVELS
-    bins: int | None = None
-    penalty: float | None = None
-    seed: int = 0
-    by: tuple[str, ...] = ()
-    since: Any = None
-
-    @property
-    def wanted(self) -> tuple[float, ...]:
-        """Nominal coverages of intervals that are made of something else."""
-        return self.coverages or (() if self.coverage is None else (self.coverage,))
-
-    @property
-    def threshold(self) -> tuple[float | None, RankRule, TooFew, float]:
-        """What conformal intervals take: coverage, rank, too_few and delta."""
-        return self.coverage, self.rank, self.too_few, self.delta
-
-
-Maker = Callable[[RecalibrationOptions], RecalibrationMethod]
-
-INTERVAL_METHODS = ("cqr", "asymmetric", "ucc")
-"""Methods that make conformal intervals of any kind of prediction."""
-EASED = (*INSIDE, *EASED_SETS)
-"""Methods that need the ease of each row."""
-
-
-def _conformal(belief: str, *names: str) -> dict[str, Maker]:
-    def maker(name: str) -> Maker:
-        return lambda options: ConformalIntervals(name, belief, *options.threshold)
-
-    return {name: maker(name) for name in names}
-
-
-def _derived(belief: str, *more: str) -> dict[str, Maker]:
-    def maker(name: str) -> Maker:
-        def make(options: RecalibrationOptions) -> RecalibrationMethod:
-            shared = (options.wanted, options.rank, options.too_few, options.delta)
-            if name in INSIDE:
-                return ByEase(name, belief, *shared, options.bins)
-            return DerivedIntervals(name, belief, *shared)
-
-        return make
-
-    return {name: maker(name) for name in (*INTERVAL_METHODS, *more)}
-
-
-def _affine(belief: str) -> dict[str, Maker]:
-    return {
-        "shift": lambda _: Shift(belief),
-        "shift_scale": lambda _: ShiftScale(belief),
-        "multiply": lambda _: Multiply(belief),
-        "widths": lambda _: Widths(belief),
-    }
-
-
-def _conditional(belief: str) -> dict[str, Maker]:
-    """Methods that look at what lies beside the predictions."""
-    found: dict[str, Maker] = {
-        "group": lambda options: ByGroup(belief, options.by, *options.threshold),
-        "inputs": lambda _: ByInputs(belief),
-        "recent": lambda options: Recent(belief, options.since, *options.threshold),
-    }
-    if belief == POINT:
-        del found["inputs"]
-    return found
-
-
-def _spread(belief: str, scale: RecalibrationMethod) -> dict[str, Maker]:
-    """Methods of distributions or of samples."""
-    return {
-        "scale": lambda _: scale,
-        **_affine(belief),
-        "isotonic_variance": lambda _: IsotonicVariance(belief),
-        "shape": lambda options: Shape(belief, options.levels),
-        "isotonic": lambda options: Isotonic(belief, options.levels, options.too_few),
-        "crude": lambda options: Crude(belief, options.levels, too_few=options.too_few),
-        **_derived(belief, *AROUND, *INSIDE),
-        **_conditional(belief),
-    }
-
-
-def _sets(name: str, options: RecalibrationOptions) -> RecalibrationMethod:
-    return ProbabilitySets(
-        name, *options.threshold, bins=options.bins, penalty=options.penalty, seed=options.seed
-    )
-
-
-METHODS: Mapping[str, Mapping[str, Maker]] = {
-    Intervals.kind: {
-        **_conformal(Intervals.kind, "cqr", "asymmetric", "scale", "ucc"),
-        **_affine(Intervals.kind),
-        "shift_scale": lambda options: ShiftScaledIntervals(*options.threshold),
-        **_conditional(Intervals.kind),
-    },
-    POINT: {
-        **_conformal(POINT, "split", "cp", "asymmetric"),
-        "shift": lambda _: PointShift(),
-        "multiply": lambda _: Multiply(POINT),
-        **_conditional(POINT),
-    },
-    Distribution.kind: _spread(Distribution.kind, VarianceScaling()),
-    Quantiles.kind: {
-        "conformal": lambda options: ConformalQuantiles(options.too_few),
-        "scale": lambda _: QuantileScaling(),
-        **_affine(Quantiles.kind),
-        "shape": lambda options: Shape(Quantiles.kind, options.levels),
-        **_derived(Quantiles.kind, "cp"),
-        **_conditional(Quantiles.kind),
-    },
-    Samples.kind: _spread(Samples.kind, SpreadScaling()),
-    LabelSets.kind: {name: partial(_sets, name) for name in (*SCORES, *EASED_SETS, TEMPERATURE)},
-}
-"""The methods of each kind of prediction; the first is the default, but see `recalibrate`."""
-
-
-def can_teach(method: str, calibration: EvalSet, by: Sequence[str] = ()) -> bool:
-    """Whether rows hold what a method looks at beside the predictions, with no more said."""
-    if method == "group":
-        return bool(by) or len(calibration.groups) == 1
-    if method in EASED:
-        return has_ease(calibration)
-    if method == "inputs":
-        return bool(calibration.features) or calibration.embedding is not None
-    return method != "recent" or calibration.time is not None
+from howsure.recalibration.recent import since_rows
+from howsure.recalibration.registry import METHODS, method_of, methods_of
+from howsure.recalibration.sets import NO_PROBABILITIES
 
 
 class FittedMethods:
@@ -303,7 +123,8 @@ def recalibrate(
         Held-out rows with the same kinds of prediction by the same model. A frequency weight of
         two is a row seen twice.
     method : str, optional
-        A name that `METHODS` gives for a kind of the test rows; other kinds take their default.
+        A name of `methods_of` a kind of the test rows, or an alias; other kinds take their
+        default.
 
         - Distributions and samples: ``scale`` (default), ``shift``, ``shift_scale``,
           ``multiply``, ``widths``, ``isotonic_variance``, ``shape``, ``isotonic``, ``crude``.
@@ -311,9 +132,9 @@ def recalibrate(
           support.
         - Quantiles: ``conformal`` (default), ``scale``, ``shift``, ``shift_scale``,
           ``multiply``, ``widths``, ``shape``.
-        - Intervals: ``cqr`` (default), ``asymmetric``, ``scale``, ``ucc``, ``shift``,
+        - Intervals: ``cqr`` (default), ``asymmetric``, ``scale`` (alias ``ucc``), ``shift``,
           ``shift_scale``, ``multiply``, ``widths``.
-        - A point forecast: ``split`` (default; also called ``cp``), ``asymmetric``, ``shift``,
+        - A point forecast: ``split`` (default; alias ``cp``), ``asymmetric``, ``shift``,
           ``multiply``.
         - Label sets: ``lac`` (default), ``aps``, ``raps``, ``saps``, ``o_lac``, ``o_saps``,
           ``temperature``, see `ProbabilitySets`.
@@ -397,11 +218,14 @@ def recalibrate(
         calibration = since_rows(calibration, since)
         notes.append(f"{calibration.n:,} of {known:,} calibration rows are from {since!s} on.")
     kinds = kinds_of(test)
-    fitted = tuple(_method(kind, calibration, method, options).fit(calibration) for kind in kinds)
-    intervals = {Intervals.kind, POINT} & set(kinds)
-    sets = LabelSets.kind in kinds
-    made = (*INTERVAL_METHODS, *AROUND, *INSIDE)
-    if coverage is not None and not (intervals or sets or method in made):
+    chosen = [method_of(kind, method) for kind in kinds]
+    fitted = tuple(
+        (info or _default(kind, calibration)).make(kind, options).fit(calibration)
+        for kind, info in zip(kinds, chosen, strict=True)
+    )
+    takes = {Intervals.kind, POINT, LabelSets.kind} & set(kinds)
+    makes = any(info is not None and info.gives == "intervals" for info in chosen)
+    if coverage is not None and not (takes or makes):
         notes.append(
             "The coverage given applies only to intervals, sets and point forecasts: it was not "
             "used."
@@ -409,8 +233,8 @@ def recalibrate(
     if method is not None:
         notes.extend(
             f"The method {method!r} does not suit {one.belief}: {one.method!r} was used."
-            for one in fitted
-            if one.method != method
+            for one, info in zip(fitted, chosen, strict=True)
+            if info is None
         )
     return applied(fitted, test, notes)
 
@@ -445,14 +269,12 @@ def suited(rows: EvalSet, method: str) -> EvalSet:
     InputError
         If they hold none.
     """
-    for kind, ways in METHODS.items():
-        if method not in ways:
-            continue
+    known = [kind for kind in KINDS if method_of(kind, method) is not None]
+    for kind in known:
         if kind == POINT and rows.point is not None:
             return replace(rows, beliefs=())
         if any(held.kind == kind for held in rows.beliefs):
             return replace(rows, beliefs=tuple(b for b in rows.beliefs if b.kind == kind))
-    known = [kind for kind, ways in METHODS.items() if method in ways]
     raise InputError(
         f"method {method!r} is for {', '.join(known)}, got {', '.join(kinds_of(rows))}"
     )
@@ -472,21 +294,17 @@ def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> Non
             f"calibration must hold the kinds of prediction that the new rows hold "
             f"({', '.join(kinds)}), got no {', '.join(missing)}"
         )
-    if method is not None and not any(method in METHODS[kind] for kind in kinds):
-        known = "; ".join(f"{kind}: {', '.join(METHODS[kind])}" for kind in kinds)
+    if method is not None and not any(method_of(kind, method) for kind in kinds):
+        known = "; ".join(f"{kind}: {', '.join(methods_of(kind))}" for kind in kinds)
         raise InputError(f"method must suit the predictions ({known}), got {method!r}")
 
 
-def _method(
-    kind: str, calibration: EvalSet, method: str | None, options: RecalibrationOptions
-) -> RecalibrationMethod:
-    known = METHODS[kind]
-    name = method if method in known else next(iter(known))
-    if method not in known and kind == Distribution.kind:
-        given = belief_of(calibration, Distribution)
-        name = "scale" if isinstance(given.law, NormalLaw) else "isotonic"
-    assert name is not None
-    return known[name](options)
+def _default(kind: str, calibration: EvalSet) -> MethodInfo:
+    """The method of a kind where none is asked for."""
+    if kind == Distribution.kind:
+        normal = isinstance(belief_of(calibration, Distribution).law, NormalLaw)
+        return METHODS["scale" if normal else "isotonic"]
+    return next(iter(methods_of(kind).values()))
 
 
 def _joined(made: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...], list[str]]:

@@ -32,6 +32,7 @@ from howsure.recalibration.base import (
 from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.ease import EaseCuts, bins_for
+from howsure.recalibration.info import FRAMED_KINDS, SHAPE, SPREAD_KINDS, MethodInfo
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover
 
@@ -45,7 +46,7 @@ BEYOND = 5.0
 """Rows of a group that must be expected beyond an end for that to have its own offset."""
 NAMED = 3
 """Groups that a note names; of more it gives the number."""
-INSIDE: Final = {"o_cpa": "cp_a", "o_pac": "pac"}
+_INSIDE: Final = {"o_cpa": "cp_a", "o_pac": "pac"}
 """What is done in each bin by ease."""
 
 
@@ -218,9 +219,8 @@ class ByGroup(RecalibrationMethod):
         if widest is None and self.belief == Intervals.kind:
             widest = max(belief_of(rows, Intervals).coverages, default=None)
         beyond = 0.0 if widest is None else effective_rows(rows)[0] * (1.0 - widest) / 2.0
-        both = "split" if self.belief == POINT else "cqr"
         return ConformalIntervals(
-            "asymmetric" if beyond >= BEYOND else both,
+            "asymmetric" if beyond >= BEYOND else "cqr",
             self.belief,
             self.coverage,
             self.rank,
@@ -347,10 +347,10 @@ class ByEase(RecalibrationMethod):
         InputError
             If the rows have no ease, it is one for nearly all of them, or rows are too few.
         """
-        if self.method not in INSIDE:
-            raise InputError(f"method must be one of {', '.join(INSIDE)}, got {self.method!r}")
+        if self.method not in _INSIDE:
+            raise InputError(f"method must be one of {', '.join(_INSIDE)}, got {self.method!r}")
         inner = DerivedIntervals(
-            INSIDE[self.method], self.belief, self.coverages, self.rank, self.too_few, self.delta
+            _INSIDE[self.method], self.belief, self.coverages, self.rank, self.too_few, self.delta
         )
         rows = repeated(calibration)
         wanted = self.bins or bins_for(rows.n, max(inner.coverages))
@@ -538,3 +538,38 @@ def _shared(own: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
     between = max(excess / (precise.sum() - float(precise @ precise) / precise.sum()), 0.0)
     centre = float(np.average(own, weights=1.0 / (between + noise)))
     return between / (between + noise), centre
+
+
+def _by_ease(name: str) -> MethodInfo:
+    return MethodInfo(
+        name=name,
+        kinds=SPREAD_KINDS,
+        make=lambda kind, options: ByEase(
+            name,
+            kind,
+            options.wanted,
+            options.rank,
+            options.too_few,
+            options.delta,
+            options.bins,
+        ),
+        saves=(GroupRecalibrator,),
+        gives="intervals",
+        needs="ease",
+        compared=False,
+    )
+
+
+METHODS: Final = (
+    *(_by_ease(name) for name in _INSIDE),
+    MethodInfo(
+        name="group",
+        kinds=(*FRAMED_KINDS, POINT),
+        make=lambda kind, options: ByGroup(kind, options.by, *options.threshold),
+        saves=(GroupMover, GroupRecalibrator),
+        needs="groups",
+        words="recalibrate within {by}",
+        complexity=4,
+        aims=SHAPE | {"groups", "width", "trade"},
+    ),
+)

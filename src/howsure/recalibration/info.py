@@ -1,13 +1,89 @@
-"""What is said of each way to recalibrate, in one place: its aims, its complexity, its words."""
+"""What describes a way to recalibrate: what makes it, what it is for, its words, what it saves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final, Literal, final
+from typing import Any, Final, Literal, final
 
-from howsure.predictions import Intervals
+import numpy.typing as npt
+
+from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
+from howsure.recalibration.base import POINT, Learnt, RecalibrationMethod, Recalibrator
+from howsure.recalibration.levels import DEFAULT_LEVELS
+
+KINDS: Final = (
+    Intervals.kind,
+    POINT,
+    Distribution.kind,
+    Quantiles.kind,
+    Samples.kind,
+    LabelSets.kind,
+)
+"""What can be recalibrated, in the order in which the kinds of a table are told."""
+
+SPREAD_KINDS: Final = (Distribution.kind, Samples.kind)
+"""Those that have both quantiles and a spread."""
+CENTRAL_KINDS: Final = (*SPREAD_KINDS, Quantiles.kind)
+"""Those that have intervals at any coverage."""
+FRAMED_KINDS: Final = (*CENTRAL_KINDS, Intervals.kind)
+"""Those that have a centre and a spread of some sort."""
+
+SIDES: Final = frozenset(("coverage", "bias", "one_sided"))
+"""Findings that a move heals."""
+SIZE: Final = frozenset(("coverage", "spread"))
+"""Findings that a factor heals."""
+WIDTHS: Final = SIZE | {"width", "trade", "tails"}
+"""Findings that other widths of each row heal."""
+SHAPE: Final = SIDES | SIZE | {"skew", "tails", "support"}
+"""Findings that another law heals."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalibrationOptions:
+    """Choices that the methods share; each reads what concerns it.
+
+    Attributes
+    ----------
+    coverage, too_few, rank, delta, levels
+        As in `recalibrate`.
+    coverages : tuple of float
+        Nominal coverages of intervals that are made of laws, samples or quantiles; the one above
+        if empty.
+    bins : int, optional
+        Bins by ease.
+    penalty : float, optional
+        λ of RAPS and SAPS.
+    seed : int
+        Of the draws of scores of labels, and of the rows that tune them.
+    by : tuple of str
+        Columns of groups, for ``group``.
+    since : label, optional
+        The time from which on rows teach, for ``recent``.
+    """
+
+    coverage: float | None = None
+    coverages: tuple[float, ...] = ()
+    too_few: TooFew = "infinite"
+    rank: RankRule = "conformal"
+    delta: float = DELTA
+    levels: npt.ArrayLike = DEFAULT_LEVELS
+    bins: int | None = None
+    penalty: float | None = None
+    seed: int = 0
+    by: tuple[str, ...] = ()
+    since: Any = None
+
+    @property
+    def wanted(self) -> tuple[float, ...]:
+        """Nominal coverages of intervals that are made of something else."""
+        return self.coverages or (() if self.coverage is None else (self.coverage,))
+
+    @property
+    def threshold(self) -> tuple[float | None, RankRule, TooFew, float]:
+        """What conformal intervals take: coverage, rank, too_few and delta."""
+        return self.coverage, self.rank, self.too_few, self.delta
 
 
 @final
@@ -18,141 +94,58 @@ class MethodInfo:
     Attributes
     ----------
     name : str
-        As in `howsure.recalibration.METHODS`, which has what makes it.
-    label : str
-        How a model is called that it recalibrates, after "recalibrated"; empty where it serves
-        tables alone.
+        The one name by which it is asked for, told and kept.
+    kinds : tuple of str
+        Kinds of prediction that it recalibrates, of `KINDS`.
+    make : callable
+        ``make(kind, options)`` gives the method, not yet fitted.
+    saves : tuple of type
+        What it becomes when it is fitted: the classes that a kept recalibration may hold.
+    aliases : tuple of str
+        Other names by which it may be asked for, where a kind has no method of that name.
+    leads : tuple of str
+        Kinds whose methods it leads when they are listed; the first of all is the default.
     gives : {"same", "quantiles", "levels", "intervals"}
         What it makes of laws, samples and quantiles: predictions of the same kind; quantiles, as
         far as its rows reach or at the levels asked for; or intervals.
+    needs : {"", "groups", "inputs", "ease", "time"}
+        What rows must hold for it.
+    compared : bool
+        Whether a comparison of methods has it where nobody names it.
+    label : str
+        How a model is called that it recalibrates, after "recalibrated"; empty where it serves
+        tables alone.
     words : str
         What it does, as advice begins; of ``{by}`` columns. Empty where it is not advised.
+    says : callable
+        Of what was learnt the same words with its number; empty where `words` say it.
     complexity : int
         Of what is advised, the simplest first.
+    turn : int
+        Which of those of one complexity is tried first.
     aims : frozenset of str
         Ids of the findings that it can heal.
-    needs : {"", "groups", "inputs"}
-        What rows must hold for it.
     only, but : str
         The one kind of prediction for which it is advised, or is not; any if empty.
+    tried_of : {"", "spreads", "sign"}
+        What predictions it is tried of: any, those whose spreads differ, or those of one sign.
     """
 
     name: str
-    label: str = ""
+    kinds: tuple[str, ...]
+    make: Callable[[str, RecalibrationOptions], RecalibrationMethod]
+    saves: tuple[type[Recalibrator], ...]
+    aliases: tuple[str, ...] = ()
+    leads: tuple[str, ...] = ()
     gives: Literal["same", "quantiles", "levels", "intervals"] = "same"
+    needs: Literal["", "groups", "inputs", "ease", "time"] = ""
+    compared: bool = True
+    label: str = ""
     words: str = ""
+    says: Callable[[Sequence[Learnt]], str] = lambda learnt: ""
     complexity: int = 0
+    turn: int = 0
     aims: frozenset[str] = frozenset()
-    needs: Literal["", "groups", "inputs"] = ""
     only: str = ""
     but: str = ""
-
-
-_SIDES: Final = ("coverage", "bias", "one_sided")
-_SIZE: Final = ("coverage", "spread")
-_WIDTHS: Final = frozenset((*_SIZE, "width", "trade", "tails"))
-_SHAPE: Final = (*_SIDES, *_SIZE, "skew", "tails", "support")
-INFOS: Final[Mapping[str, MethodInfo]] = MappingProxyType(
-    {
-        info.name: info
-        for info in (
-            MethodInfo(
-                name="shift",
-                label="shifted",
-                words="shift every prediction",
-                complexity=1,
-                aims=frozenset(_SIDES),
-            ),
-            MethodInfo(
-                name="scale",
-                label="scaled",
-                words="stretch every prediction",
-                complexity=1,
-                aims=frozenset(_SIZE),
-            ),
-            MethodInfo(
-                name="cqr",
-                label="by conformal offsets",
-                gives="intervals",
-                words="move both ends of every interval",
-                complexity=1,
-                aims=frozenset(_SIZE),
-                only=Intervals.kind,
-            ),
-            MethodInfo(
-                name="shift_scale",
-                label="shifted and scaled",
-                words="shift and stretch every prediction",
-                complexity=2,
-                aims=frozenset((*_SIDES, *_SIZE)),
-                but=Intervals.kind,
-            ),
-            MethodInfo(
-                name="multiply",
-                label="multiplied",
-                words="multiply every prediction by one number",
-                complexity=2,
-                aims=frozenset((*_SIDES, *_SIZE)),
-            ),
-            MethodInfo(
-                name="asymmetric",
-                label="by conformal offsets of each end",
-                gives="intervals",
-                words="move the lower and the upper ends of intervals by a constant each",
-                complexity=2,
-                aims=frozenset(_SIDES),
-                only=Intervals.kind,
-            ),
-            MethodInfo(
-                name="widths",
-                label="by a power of its widths",
-                words="make widths follow the size of the errors",
-                complexity=2,
-                aims=_WIDTHS,
-            ),
-            MethodInfo(
-                name="shape",
-                label="by its shape",
-                gives="levels",
-                words="map stated probabilities to observed frequencies",
-                complexity=3,
-                aims=frozenset(_SHAPE),
-            ),
-            MethodInfo(
-                name="isotonic_variance",
-                label="by isotonic variance",
-                words="replace each variance by the mean squared error of rows like it",
-                complexity=3,
-                aims=_WIDTHS,
-            ),
-            MethodInfo(
-                name="group",
-                words="recalibrate within {by}",
-                complexity=4,
-                aims=frozenset((*_SHAPE, "groups", "width", "trade")),
-                needs="groups",
-            ),
-            MethodInfo(
-                name="inputs",
-                words="recalibrate by the inputs",
-                complexity=5,
-                aims=frozenset((*_SHAPE, "region", "width", "trade")),
-                needs="inputs",
-            ),
-            MethodInfo(name="isotonic", label="by its PIT", gives="quantiles"),
-            MethodInfo(name="crude", label="by its z-scores", gives="quantiles"),
-            MethodInfo(name="conformal", label="by conformal quantiles"),
-            MethodInfo(name="ucc", label="by conformal factors", gives="intervals"),
-        )
-    }
-)
-"""By name; what is advised stands first, the simplest before all."""
-
-
-def advised(kind: str) -> tuple[MethodInfo, ...]:
-    """What is tried of predictions of a kind, the simplest first."""
-    return tuple(
-        info
-        for info in INFOS.values()
-        if info.complexity and kind != info.but and info.only in ("", kind)
-    )
+    tried_of: Literal["", "spreads", "sign"] = ""

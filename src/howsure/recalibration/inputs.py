@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from howsure.metrics.conditional.regions import node_rules
 from howsure.metrics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
 from howsure.predictions import EvalSet
 from howsure.recalibration.base import Learnt, RecalibrationMethod, check_factor, counts
+from howsure.recalibration.info import FRAMED_KINDS, SHAPE, MethodInfo
 from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover
 
 DEPTH = 3
@@ -408,3 +409,17 @@ class InputsMover(Mover):
         """What the trees say of each row, with a note on labels never seen."""
         x = self.encoding.table(evalset)
         return self.mean.at(x) * frame.spread, self.spread.at(x), self.encoding.unknown(evalset)
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="inputs",
+        kinds=FRAMED_KINDS,
+        make=lambda kind, _: ByInputs(kind),
+        saves=(InputsMover,),
+        needs="inputs",
+        words="recalibrate by the inputs",
+        complexity=5,
+        aims=SHAPE | {"region", "width", "trade"},
+    ),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
@@ -38,19 +38,16 @@ from howsure.recalibration.base import (
     fit_notes,
     point_of,
 )
+from howsure.recalibration.info import MethodInfo
 
-# The ends that each method moves, by the score that moves them, and the number learnt for each.
+# The ends that are moved, by the score that moves them, and the number learnt for each.
 _SCORES: dict[str, tuple[tuple[Score, str], ...]] = {
     "cqr": ((Offset(), "offset"),),
-    "split": ((Offset(), "offset"),),
-    "cp": ((Offset(), "offset"),),
     "asymmetric": ((LowerEnd(), "lower offset"), (UpperEnd(), "upper offset")),
     "scale": ((Scaled(), "factor"),),
-    "ucc": ((Scaled(), "factor"),),
-    "cp_a": ((Scaled(), "factor"),),
-    "pac": ((Scaled(), "factor"),),
 }
-_STRETCHES = ("scale", "ucc", "cp_a", "pac")
+# What these are called of a point forecast and of other predictions, also where it was kept.
+_ALIASES = {"split": "cqr", "cp": "cqr", "ucc": "scale", "cp_a": "scale", "pac": "scale"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +81,14 @@ class ConformalIntervals(RecalibrationMethod):
 
     Parameters
     ----------
-    method : {"cqr", "split", "cp", "asymmetric", "scale", "ucc", "cp_a", "pac"}
+    method : {"cqr", "asymmetric", "scale"}
         ``cqr``: both ends move outward by one offset, the conformal quantile of
-        max(lower − y, y − upper); it may be negative (Romano et al. 2019). ``split``: the same
-        for a point forecast, an interval of no width; ``cp`` is the same by the name that it has
-        for every kind with a forecast. ``asymmetric``: each end moves by its own
+        max(lower − y, y − upper); it may be negative (Romano et al. 2019). Of a point forecast,
+        an interval of no width, it is told as ``split``. ``asymmetric``: each end moves by its own
         offset, at half the miss rate, so that intervals also shift. ``scale``: the ends are
         stretched by one factor about the point forecast (the midpoint where there is none), the
-        operating point of the uncertainty characteristics curve; ``ucc`` is the same by the name
-        that it has for every kind of prediction, and ``cp_a`` and ``pac`` by those that it has
-        where the ends are forecast ± sd.
+        operating point of the uncertainty characteristics curve. Aliases are ``split`` and ``cp``
+        of the first, ``ucc``, ``cp_a`` and ``pac`` of the last.
     belief : {"intervals", "point"}
         What is recalibrated.
     coverage : float, optional
@@ -136,17 +131,18 @@ class ConformalIntervals(RecalibrationMethod):
             If the coverage is unknown, or it or δ is not in (0, 1), the rows hold no such kind,
             a scale has nothing to stretch, or too few rows are refused.
         """
-        if self.method not in _SCORES or self.belief not in (Intervals.kind, POINT):
+        name = _name(self.method)
+        if name not in _SCORES or self.belief not in (Intervals.kind, POINT):
             raise InputError(
                 f"method must be among {', '.join(_SCORES)}, and belief must be 'intervals' or "
                 f"'point', got {self.method!r} and {self.belief!r}"
             )
-        scores = _SCORES[self.method]
-        centred = self.method in _STRETCHES and calibration.point is not None
+        scores = _SCORES[name]
+        centred = name == "scale" and calibration.point is not None
         columns = []
         for base, coverage in self._coverages(calibration):
             band = _band(calibration, self.belief, base, centred=centred)
-            if self.method in _STRETCHES:
+            if name == "scale":
                 _check_stretch(band)
                 if (band.lower == band.upper).all():
                     raise InputError("intervals must have some width to be scaled, got none")
@@ -166,7 +162,7 @@ class ConformalIntervals(RecalibrationMethod):
             columns.append(_Column(base, coverage, thresholds))
         return IntervalRecalibrator(
             belief=self.belief,
-            method=self.method,
+            method="split" if (name, self.belief) == ("cqr", POINT) else name,
             parameters=tuple(
                 _learnt(name, column, threshold)
                 for column in columns
@@ -224,11 +220,12 @@ class IntervalRecalibrator(Recalibrator):
         lowers, uppers, coverages, notes = [], [], [], []
         if self.moved and self.belief != POINT and len(belief_of(evalset, Intervals).coverages) > 1:
             notes.append("Intervals at other coverages than the one given were left out.")
+        name = _name(self.method)
         for column in self._chosen(evalset):
             band = _band(evalset, self.belief, column.base, centred=self.centred)
-            if self.method in _STRETCHES:
+            if name == "scale":
                 _check_stretch(band)
-            lower, upper, collapsed = _region(_SCORES[self.method], column.thresholds, band)
+            lower, upper, collapsed = _region(_SCORES[name], column.thresholds, band)
             if collapsed:
                 said = (
                     f" at coverage {column.coverage:g} would have shrunk past nothing: a point in "
@@ -255,6 +252,11 @@ class IntervalRecalibrator(Recalibrator):
                 )
             chosen.append(found[0])
         return chosen
+
+
+def _name(method: str) -> str:
+    """The one name of what moves intervals."""
+    return _ALIASES.get(method, method)
 
 
 def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -> Band:
@@ -361,3 +363,16 @@ def _notes(columns: list[_Column], method: ConformalIntervals) -> list[str]:
             why = "too many calibration intervals have no width to scale"
         notes.append(f"Intervals at coverage {column.coverage:g} are infinite: {why}.")
     return notes
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="split",
+        aliases=("cp",),
+        kinds=(POINT,),
+        make=lambda kind, options: ConformalIntervals("split", kind, *options.threshold),
+        saves=(IntervalRecalibrator,),
+        leads=(POINT,),
+        gives="intervals",
+    ),
+)

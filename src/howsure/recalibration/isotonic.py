@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from howsure.recalibration.base import (
     kind_named,
     signature,
 )
+from howsure.recalibration.info import SPREAD_KINDS, MethodInfo
 from howsure.recalibration.levels import DEFAULT_LEVELS, TableRecalibrator, level_words, plan_levels
 
 _NARROW = 1e-9
@@ -145,3 +146,15 @@ def _words(n: float, *, exact: bool, jumps: bool) -> str:
         f"Approximate: the mean PIT of {n:g} calibration rows is made uniform; no finite-sample "
         "guarantee."
     )
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="isotonic",
+        kinds=SPREAD_KINDS,
+        make=lambda kind, options: Isotonic(kind, options.levels, options.too_few),
+        saves=(IsotonicRecalibrator,),
+        gives="quantiles",
+        label="by its PIT",
+    ),
+)

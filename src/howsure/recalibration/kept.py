@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -23,6 +22,7 @@ from howsure.core.files import atomic_write, check_outputs
 from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import POINT, Recalibrator, kinds_of
 from howsure.recalibration.dispatch import FittedMethods, Recalibrated, applied
+from howsure.recalibration.registry import METHODS
 
 FORMAT: Final = "howsure recalibration"
 VERSION: Final = 1
@@ -188,9 +188,12 @@ class Mend(FittedMethods):
             If another file than one of these is there, or the system refuses.
         """
         check_place(path)
+        atomic_write(path, f"{self.to_json()}\n")
+
+    def to_json(self) -> str:
+        """It as the text that `save` writes."""
         content = {"format": FORMAT, "version": VERSION, "howsure": __version__}
-        text = json.dumps({**content, "mend": _told(self)}, ensure_ascii=False, allow_nan=False)
-        atomic_write(path, f"{text}\n")
+        return json.dumps({**content, "mend": _told(self)}, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Mend:
@@ -378,7 +381,7 @@ def _array(dtype: Any, shape: Any, items: Any) -> Any:
 def _known() -> dict[str, type[Any]]:
     """Every class that a kept recalibration may hold: fitted methods, and what they are made of."""
     found: dict[str, type[Any]] = {}
-    waiting: list[Any] = [Mend, *_heirs(Recalibrator)]
+    waiting: list[Any] = [Mend, *(kind for info in METHODS.values() for kind in info.saves)]
     while waiting:
         kind = waiting.pop()
         if found.get(_name(kind)) is kind:
@@ -392,14 +395,6 @@ def _known() -> dict[str, type[Any]]:
 def _name(kind: type[Any]) -> str:
     """A class by its module and its own name, as in ``isotonic.IsotonicRecalibrator``."""
     return f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}"
-
-
-def _heirs(kind: type[Any]) -> Iterator[type[Any]]:
-    for heir in kind.__subclasses__():
-        module = sys.modules.get(heir.__module__)
-        if heir.__module__.startswith("howsure.") and getattr(module, heir.__name__, None) is heir:
-            yield heir  # but not the class that a decorator made it of
-        yield from _heirs(heir)
 
 
 def _parts(hint: Any) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from howsure.recalibration.base import (
     counts,
     effective_rows,
 )
+from howsure.recalibration.info import FRAMED_KINDS, MethodInfo
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover
 
@@ -266,3 +267,14 @@ def _fitted(rows: CalibrationRows) -> RecentMover:
         "mean error and spread are right on the calibration rows used, and coverage is right so "
         "far as the shape is",
     )
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="recent",
+        kinds=(*FRAMED_KINDS, POINT),
+        make=lambda kind, options: Recent(kind, options.since, *options.threshold),
+        saves=(RecentRecalibrator, RecentMover),
+        needs="time",
+    ),
+)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
+from howsure.core.formats import number
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
-from howsure.recalibration.base import RecalibrationMethod
+from howsure.recalibration.base import Learnt, RecalibrationMethod
+from howsure.recalibration.info import (
+    FRAMED_KINDS,
+    SIZE,
+    SPREAD_KINDS,
+    MethodInfo,
+    RecalibrationOptions,
+)
+from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.moving import PINBALL, AffineMover, CalibrationRows
 
 
@@ -109,3 +120,39 @@ class QuantileScaling(RecalibrationMethod):
         """
         rows = CalibrationRows.of(calibration, Quantiles.kind)
         return rows.mover(AffineMover, "scale", (rows.factor(),), PINBALL)
+
+
+def _made(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
+    if kind == Distribution.kind:
+        return VarianceScaling()
+    if kind == Samples.kind:
+        return SpreadScaling()
+    if kind == Quantiles.kind:
+        return QuantileScaling()
+    return ConformalIntervals("scale", kind, *options.threshold)
+
+
+def _said(learnt: Sequence[Learnt]) -> str:
+    factor = learnt[0].value
+    if len(learnt) > 1 or not math.isfinite(factor):
+        return ""
+    verb = "widen" if factor > 1 else "narrow"
+    return f"{verb} every prediction by a factor of {number(factor, 3)}"
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="scale",
+        aliases=("ucc",),
+        kinds=FRAMED_KINDS,
+        make=_made,
+        saves=(AffineMover, IntervalRecalibrator),
+        leads=SPREAD_KINDS,
+        label="scaled",
+        words="stretch every prediction",
+        says=_said,
+        complexity=1,
+        turn=1,
+        aims=SIZE,
+    ),
+)

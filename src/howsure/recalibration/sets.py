@@ -47,6 +47,7 @@ from howsure.recalibration.base import (
     repeated,
 )
 from howsure.recalibration.ease import EaseCuts, ease_column, ease_of, has_ease, one_ease
+from howsure.recalibration.info import MethodInfo
 
 Score = LAC | APS | RAPS | SAPS
 SCORES: Mapping[str, Callable[..., Score]] = MappingProxyType(
@@ -385,3 +386,22 @@ def _stated(held: LabelSets) -> FloatArray:
     if held.probabilities is None:
         raise InputError(NO_PROBABILITIES)
     return held.probabilities
+
+
+def _info(name: str) -> MethodInfo:
+    return MethodInfo(
+        name=name,
+        kinds=(LabelSets.kind,),
+        make=lambda _, options: ProbabilitySets(
+            name,
+            *options.threshold,
+            bins=options.bins,
+            penalty=options.penalty,
+            seed=options.seed,
+        ),
+        saves=(SetRecalibrator,),
+        needs="ease" if name in EASED_SETS else "",
+    )
+
+
+METHODS: Final = tuple(_info(name) for name in (*SCORES, *EASED_SETS, TEMPERATURE))

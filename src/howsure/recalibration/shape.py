@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from howsure.recalibration.base import (
     kind_named,
     signature,
 )
+from howsure.recalibration.info import CENTRAL_KINDS, SHAPE, MethodInfo
 from howsure.recalibration.isotonic import IsotonicRecalibrator, pit_knots
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.moving import FLOOR, Frame, crossed_note, floored
@@ -230,3 +231,18 @@ def _notes(levels: FloatArray, n: float) -> tuple[str, ...]:
     if not far:
         return ()
     return (f"The given tail is kept at {far} levels that {n:g} calibration rows cannot reach.",)
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="shape",
+        kinds=CENTRAL_KINDS,
+        make=lambda kind, options: Shape(kind, options.levels),
+        saves=(IsotonicRecalibrator, ShapedColumns),
+        gives="levels",
+        label="by its shape",
+        words="map stated probabilities to observed frequencies",
+        complexity=3,
+        aims=SHAPE,
+    ),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import SPREAD, Learnt, RecalibrationMethod
+from howsure.recalibration.info import SPREAD_KINDS, WIDTHS, MethodInfo
 from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover, left_out
 
 _LEAST = 30.0
@@ -168,3 +169,19 @@ def _blocks(
     if not (place[0] > 0 and other[0] > 0):
         raise InputError("samples must scatter in some calibration row, got none that do")
     return place / count, level / count, count, other / count
+
+
+METHODS: Final = (
+    MethodInfo(
+        name="isotonic_variance",
+        kinds=SPREAD_KINDS,
+        make=lambda kind, _: IsotonicVariance(kind),
+        saves=(VarianceMover,),
+        label="by isotonic variance",
+        words="replace each variance by the mean squared error of rows like it",
+        tried_of="spreads",  # else it is the same as scale
+        complexity=3,
+        turn=1,
+        aims=WIDTHS,
+    ),
+)

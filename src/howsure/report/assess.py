@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,9 @@ from howsure.core.arrays import as_vector
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt, collected
 from howsure.core.formats import listed
-from howsure.core.progress import Listener, listening, tell
+from howsure.core.progress import Listener, report_progress, subscribe
 from howsure.core.records import Record, Table
+from howsure.core.registry import attribute_of
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.figures.text import one_line
@@ -27,6 +27,7 @@ from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.matching import Missing
 from howsure.inputs.source import quoted
+from howsure.metrics.catalogue import every_topic
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, standing
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.miss_range import MISS_RANGE, in_words
@@ -37,9 +38,10 @@ from howsure.report.door import opened, source_fact
 from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
 from howsure.report.overview import overview
-from howsure.verdict import QUESTIONS, TOLERANCE, Advice, Finding, judge
+from howsure.verdict import TOLERANCE, Advice, Finding, judge
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import ordered
+from howsure.verdict.findings import questions
 from howsure.verdict.mends import Trials, tried
 
 if TYPE_CHECKING:
@@ -51,8 +53,6 @@ WEIGHTS = "Weights"
 """The fact that says in which sense weights were taken."""
 
 
-BESIDE: Final = ("congruence",)
-"""Topics that tell more than measures do: modules beside this one, each with its `reports`."""
 Said = Finding | VerdictLine
 """What the verdict says: a finding, or a line that comes from none."""
 
@@ -230,7 +230,7 @@ def assess(
     """
     given = () if coverage is None else coverage
     wanted = as_vector(given, "coverage", scalar=True).tolist() if np.size(given) else []
-    with listening(progress):
+    with subscribe(progress):
         loaded = opened(
             data,
             prediction,
@@ -353,14 +353,19 @@ def _measured(rows: _Ordered, settings: Settings) -> _Measured:
         )
     ]
     for place, model in enumerate(models):
-        tell(f"measures of {model.name}", place, len(models))
+        report_progress(f"measures of {model.name}", place, len(models))
         model.answer(key_numbers=len(models) == 1)
     local = given_inputs(rows.evalsets, settings)
     reports: list[TopicReport] = []
-    for topic in BESIDE:
-        make = importlib.import_module(f"howsure.report.{topic}").reports
-        reports += make(rows.evalsets, settings, rows.texts, rows.images)
+    for target in filter(None, (topic.reports for topic in every_topic())):
+        reports += attempt(target, partial(_reported, target, rows, settings), lambda _: [])
     return _Measured(models, local, reports)
+
+
+def _reported(target: str, rows: _Ordered, settings: Settings) -> list[TopicReport]:
+    """What a topic tells of every model beside its measures."""
+    made: list[TopicReport] = attribute_of(target)(rows.evalsets, settings, rows.texts, rows.images)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +385,7 @@ def _compared(models: Sequence[Model], settings: Settings) -> _Ranked:
     done = [model.found for model in models]
     found = None
     if len(done) > 1:
-        tell("comparison of models", 0, 0)
+        report_progress("comparison of models", 0, 0)
         found = attempt(
             "the best of the models",
             partial(standing, done, confidence=settings.confidence, seed=settings.seed),
@@ -540,14 +545,14 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
                 reasons["comparison"] = "no two models share a score"
         states[name] = {each.id: each.state for each in told if each.id != "comparison"}
         if name in shown:
-            silent += [(name, i, QUESTIONS[i].asked, why) for i, why in reasons.items()]
+            silent += [(name, i, questions()[i].asked, why) for i, why in reasons.items()]
         else:
             told = told[:1]
         said[name] = list(told)
         if not told:
             named = f"{name}: " if several else ""
             text = f"{named}Nothing can be judged: {reasons['coverage']}."
-            said[name].append(VerdictLine(text, "undecided", QUESTIONS["coverage"].asked))
+            said[name].append(VerdictLine(text, "undecided", questions()["coverage"].asked))
     names = ("model", "id", "question", "reason")
     columns = {
         name: np.array([row[place] for row in silent], dtype=object)
@@ -569,7 +574,7 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
             "The nominal coverage of the intervals is unknown, so coverage is not judged: say it, "
             "such as --coverage 0.9 (coverage=0.9).",
             "undecided",
-            QUESTIONS["coverage"].asked,
+            questions()["coverage"].asked,
         )
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
-from howsure.core.progress import listener, listening
+from howsure.core.progress import listener, subscribe
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import metric_named
+from howsure.metrics.finding import State
 from howsure.report.document import TONES, Document, Formed, VerdictLine
 from howsure.verdict import Advice, Finding
-from howsure.verdict.findings import State
 
 if TYPE_CHECKING:
     from howsure.figures import Figure
@@ -65,7 +65,7 @@ class Later:
         self._listener = listener()
 
     def __call__(self) -> Basis:
-        with self._lock, listening(self._listener):
+        with self._lock, subscribe(self._listener):
             if self._made is None:
                 assert self._make is not None
                 self._made, self._make = self._make(), None  # so that the rows can go

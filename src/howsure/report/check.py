@@ -29,6 +29,7 @@ from howsure.streaming.whole import Whole
 from howsure.verdict import Finding, examine
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import NEVER_BAD
+from howsure.verdict.findings import questions
 
 State = Literal["holds", "fails", "undecided"]
 _ORDER = ("holds", "fails", "undecided")
@@ -263,12 +264,13 @@ def _examined(
     from howsure.inputs import Loaded
     from howsure.report.assess import assess_loaded
 
+    reported = {name for name, each in questions().items() if each.reported}
     told = assess_loaded(
         Loaded(evalsets=(held,), totals=(whole,)),
         coverages=coverages,
         seed=seed,
         tolerance=rules.tolerance,
-        ignore={*rules.left_out, "congruence"},
+        ignore={*rules.left_out, *reported},
         miss_range=rules.miss_range,
         trials=False,
     )

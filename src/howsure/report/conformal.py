@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+import os
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import check_fraction
@@ -10,7 +11,12 @@ from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs.building import Crossing
 from howsure.inputs.matching import Missing
-from howsure.report.recalibrate import Recalibration, kept_mend, recalibrate_tables
+from howsure.inputs.sources import BATCH_ROWS
+from howsure.report.recalibrate import Recalibration, kept_mend, served
+from howsure.streaming.load import Resources
+
+if TYPE_CHECKING:
+    from howsure.report.recalibrate_parts import RecalibratedFiles
 
 LABEL_METHODS: Final = ("lac", "aps", "raps", "saps", "o_lac", "o_saps")
 """Methods that make label sets."""
@@ -18,6 +24,18 @@ COVERAGE: Final = 0.9
 """Where nobody says."""
 CONFORMAL_METHODS: Final = (*LABEL_METHODS, "cp", "cp_a", "pac", "cqr", "o_cpa", "o_pac")
 """All methods; those without label sets make intervals."""
+
+
+@overload
+def conformal(
+    new: Any, calibration: Any, *, output: None = None, **options: Any
+) -> Recalibration: ...
+
+
+@overload
+def conformal(
+    new: Any, calibration: Any, *, output: str | os.PathLike[str], **options: Any
+) -> RecalibratedFiles: ...
 
 
 def conformal(
@@ -36,8 +54,15 @@ def conformal(
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
+    output: str | os.PathLike[str] | None = None,
+    csv_safe: bool = False,
+    batch_rows: int = BATCH_ROWS,
+    memory: str | int | None = None,
+    jobs: int | None = None,
+    scheduler: Any = None,
+    resume: bool = False,
     **columns: Any,
-) -> Recalibration:
+) -> Recalibration | RecalibratedFiles:
     """Make label sets or intervals that cover, by what held-out rows teach.
 
     It is `howsure.recalibrate` with one method of those that make sets or intervals. No y of new
@@ -45,8 +70,8 @@ def conformal(
 
     Parameters
     ----------
-    new : path, data frame, mapping of arrays, or EvalSet
-        Predictions of one model, for rows whose y need not be known.
+    new : path, sequence of paths, data frame, mapping of arrays, or EvalSet
+        As in `howsure.recalibrate`.
     calibration : path, data frame, mapping of arrays, EvalSet, or Mend
         Rows held out from training, with y and the same predictions. Or what was learnt once.
     method : str
@@ -78,14 +103,17 @@ def conformal(
         Fixes the draws of scores, and which rows choose. Both belong to rows by content.
     missing, crossing, encoding, decimal
         As in `howsure.load`.
+    output, csv_safe, batch_rows, memory, jobs, scheduler, resume
+        As in `howsure.recalibrate`: files are written some rows at a time.
     **columns
         Columns of both tables by role, as in `howsure.load`.
 
     Returns
     -------
-    Recalibration
-        ``.table`` holds every column of `new`, and ``set_90``, or ``lower_90`` and ``upper_90``;
-        ``recalibrated_lower_90`` and ``recalibrated_upper_90`` where `new` has intervals already.
+    Recalibration or RecalibratedFiles
+        As `howsure.recalibrate` gives it. New columns are ``set_90``, or ``lower_90`` and
+        ``upper_90``; ``recalibrated_lower_90`` and ``recalibrated_upper_90`` where `new` has
+        intervals already.
 
     Raises
     ------
@@ -121,7 +149,8 @@ def conformal(
     }
     if kept is None:
         options |= {"too_few": too_few, "coverage": share}
-    return recalibrate_tables(
+    return served(
+        output,
         new,
         calibration,
         given,
@@ -135,6 +164,9 @@ def conformal(
             "encoding": encoding,
             "decimal": decimal,
         },
+        resources=Resources.of(memory, jobs, scheduler, resume),
+        csv_safe=csv_safe,
+        batch_rows=batch_rows,
         alone=True,
         **options,
     )

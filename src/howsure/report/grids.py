@@ -12,7 +12,7 @@ from howsure.core.faults import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
-from howsure.metrics.catalogue import brought
+from howsure.metrics.catalogue import every_topic
 from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, GridRows, slug
 from howsure.report.overview import LEGEND, OVERVIEW
 
@@ -26,11 +26,6 @@ TABLE_TITLES = {
     "worst_rows": "The worst rows",
     "mends": "What was tried",
     "models": "Differences between models",
-    "characteristic_points": "Operating points",
-    "cce_map": "Congruence at every row",
-    "cce_rows": "Rows of the highest and the lowest CCE",
-    "cce_tree": "Which inputs go with the error",
-    "cce_images": "Images of the highest and the lowest CCE",
     "monitor": "Rows scored without labels",
     "outside": "Rows outside the reference",
     "flagged": "Flagged rows, of the highest CCE",
@@ -192,9 +187,9 @@ def table_grid(
             texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
         cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
-    own = (topic.titles.get(table.name) for topic in brought())
-    known = TABLE_TITLES.get(table.name) or next(filter(None, own), None)
-    title = known or headed(table.name.replace("_", " "))
+    titles = (TABLE_TITLES, *(topic.titles for topic in every_topic()))
+    known = (each[table.name] for each in titles if table.name in each)
+    title = next(known, headed(table.name.replace("_", " ")))
     if table.model:
         title += OF + table.model
     part = GridRows(rows=tuple(zip(*cells, strict=True)))

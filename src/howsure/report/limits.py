@@ -15,8 +15,9 @@ from howsure.core.registry import check_known
 from howsure.core.toml import read_toml
 from howsure.metrics.catalogue import catalogue, metric_named
 from howsure.metrics.miss_range import MISS_RANGE, MissRange, check_miss_range
-from howsure.verdict import QUESTIONS, TOLERANCE
+from howsure.verdict import TOLERANCE
 from howsure.verdict.family import check_judging
+from howsure.verdict.findings import questions
 
 Side = Literal["min", "max"]
 FailOn = Literal["never", "caution", "bad"]
@@ -25,8 +26,6 @@ WORST_GROUP = "worst_group"
 """The coverage of the group that is covered least."""
 PYPROJECT = "pyproject.toml"
 TABLE = "tool.howsure.check"
-_UNJUDGED = ("congruence", "comparison")
-"""Findings that a report alone has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +75,8 @@ class Rules:
         check_fields(self)
         check_judging(self.tolerance, self.ignore)
         for name in self.findings:
-            check_known(name, QUESTIONS, "findings")
-            if name in _UNJUDGED:
+            check_known(name, questions(), "findings")
+            if questions()[name].reported:
                 raise InputError(f"findings must be of one table of numbers, got {name!r}")
         if self.fail_on == "never" and (self.findings or self.ignore):
             told = "findings" if self.findings else "ignore"
@@ -94,8 +93,8 @@ class Rules:
     @property
     def left_out(self) -> tuple[str, ...]:
         """Ids of the findings that are not judged."""
-        chosen = self.findings or tuple(QUESTIONS)
-        return tuple(name for name in QUESTIONS if name in self.ignore or name not in chosen)
+        chosen = self.findings or tuple(questions())
+        return tuple(name for name in questions() if name in self.ignore or name not in chosen)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from howsure.core.faults import attempt, collected
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
-from howsure.metrics.catalogue import asked_for, catalogue
+from howsure.metrics.catalogue import asked_for, catalogue, key_measures
 from howsure.metrics.compare import compare
 from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
 from howsure.metrics.interval_rows import interval_tables
@@ -23,13 +23,12 @@ from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.predictions import EvalSet, LabelSets
 from howsure.report.assessment import Basis
 from howsure.report.document import noted
-from howsure.report.short_forms import KEY_NUMBERS
 from howsure.streaming.totals import Totals
 from howsure.streaming.whole import Whole
 from howsure.verdict import TOLERANCE
 from howsure.verdict.dependence import Known
 from howsure.verdict.family import check_judging
-from howsure.verdict.findings import MEASURES, needs_null
+from howsure.verdict.findings import measures, needs_null
 from howsure.verdict.nulls import with_nulls
 
 if TYPE_CHECKING:
@@ -101,8 +100,8 @@ class Model:
             self.complete()
             return
         entries = catalogue()
-        keys = (name for name in KEY_NUMBERS if name in entries and not entries[name].beside)
-        names = list(dict.fromkeys((*MEASURES[""], *keys)))
+        keys = [name for name in key_measures() if not entries[name].beside]
+        names = list(dict.fromkeys((*measures(), *keys)))
         found = None
         for question in (Question.CALIBRATION, Question.TRADE):  # made of much that is theirs alone
             theirs = [k for k, name in enumerate(names) if entries[name].question is question]
@@ -114,7 +113,7 @@ class Model:
         asked = tuple(
             record
             for record in self.found.records
-            if record.metric in KEY_NUMBERS and (key_numbers or needs_null(record))
+            if needs_null(record) or (key_numbers and record.metric in key_measures())
         )
         told, _ = with_nulls(
             replace(self.found, records=asked), seed=self.how.seed, dependence=self.dependence
@@ -199,13 +198,13 @@ def everything(
     told = {note for model in models for note in model.groups.notes}
     with collected() as faults:
         for place, model in enumerate(models):
-            tell(f"all measures of {model.name}", place, steps)
+            report_progress(f"all measures of {model.name}", place, steps)
             model.complete()
         notes = [n for model in models for n in model.groups.notes if n not in told]
         curves = [curve for model in models for curve in model.of_all]
         of_all = {(curve.name, curve.model) for curve in curves}
         for place, model in enumerate(detailed):
-            tell(f"curves of {model.name}", len(models) + place, steps)
+            report_progress(f"curves of {model.name}", len(models) + place, steps)
             drawn = curves_of(model.found, confidence=confidence)
             curves.extend(each for each in drawn if (each.name, each.model) not in of_all)
             tables.extend(model.tables())
@@ -260,11 +259,11 @@ def given_inputs(
             asked.append((held, "inputs"))
     made = []
     for place, (held, beside) in enumerate(asked):
-        tell(f"coverage given inputs of {held.model}", place, len(asked))
+        report_progress(f"coverage given inputs of {held.model}", place, len(asked))
         made.append(
             evaluate(
                 held,
-                metrics=MEASURES[beside] if known is None else None,
+                metrics=measures(beside) if known is None else None,
                 beside=beside,
                 confidence=how.confidence,
                 seed=how.seed,

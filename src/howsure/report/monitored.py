@@ -18,12 +18,13 @@ from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.threads import one_thread
 from howsure.figures.text import one_line
 from howsure.inputs import Unlabelled
-from howsure.metrics.congruence.exhibits import (
+from howsure.metrics.congruence.examples import (
     LOSSES,
     losses_of,
     map_table,
     rejection_curves,
 )
+from howsure.metrics.finding import State
 from howsure.predictions import EvalSet
 from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment, Basis, Later
@@ -33,7 +34,6 @@ from howsure.report.monitor import FLAGGED, OUTSIDE, Judged, Monitor, scored
 from howsure.stats.binomial import clopper_pearson, holm
 from howsure.stats.neighbours import more_outside
 from howsure.verdict import Finding
-from howsure.verdict.findings import State
 
 SHOWN = 200
 PICTURES = 12

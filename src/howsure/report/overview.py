@@ -25,7 +25,7 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
 
     The models of the lowest score come first.
     """
-    from howsure.verdict import QUESTIONS
+    from howsure.verdict.findings import questions
 
     scored = () if ranked is None else ranked.models
     names = [*scored, *(name for name in states if name not in scored)]
@@ -44,7 +44,7 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
             f"Ordered by {ranked.score.title}{how}. The best set are the models that no other "
             f"provably beats, all pairs tested jointly at 5 %.{out}"
         )
-    for asked in QUESTIONS:
+    for asked in questions():
         if any(asked in found for found in states.values()):
             marks = [states[name].get(asked, "") for name in names]
             columns[asked] = np.array(marks, dtype=object)

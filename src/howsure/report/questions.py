@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
@@ -14,7 +14,8 @@ from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.figures.text import abridged, headed
-from howsure.metrics.catalogue import brought
+from howsure.metrics.catalogue import every_topic
+from howsure.metrics.metric import Topic
 from howsure.report import grids
 from howsure.report.document import (
     TONES,
@@ -33,7 +34,8 @@ from howsure.report.document import (
 from howsure.report.galleries import Gallery, galleries
 from howsure.report.glossary import glossary
 from howsure.report.overview import OVERVIEW
-from howsure.verdict import QUESTIONS, Advice, Finding
+from howsure.verdict import Advice, Finding
+from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:
     from howsure.figures import Figure
@@ -57,7 +59,7 @@ _TOLD: Final = ("bad", "caution", "negligible")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Topic:
+class _PagePart:
     """What stands in one section.
 
     Attributes
@@ -71,7 +73,7 @@ class _Topic:
     asked : tuple of str
         Questions of sentences that are no findings.
     figures, tables : tuple of str
-        Names; a sentence, a figure or a table without a topic stands under the last.
+        Names; a sentence, a figure or a table without a section stands under the last.
     folded : bool
         As in `Section`; one without a title of its own is folded too where no sentence answers.
     """
@@ -84,71 +86,57 @@ class _Topic:
     tables: tuple[str, ...] = ()
     folded: bool = False
 
-
-_TOPICS: Final = (
-    _Topic(label="Models", ids=("comparison",), figures=("models",), tables=("models", OVERVIEW)),
-    _Topic(
-        label="Coverage",
-        ids=("coverage", "one_sided", "support", "sets"),
-        figures=("intervals",),
-    ),
-    _Topic(
-        label="Distribution",
-        title="Is the predictive distribution right?",
-        ids=("bias", "spread", "skew", "tails"),
-    ),
-    _Topic(label="Groups", ids=("groups",), figures=("groups",), tables=("groups",)),
-    _Topic(
-        label="Inputs",
-        ids=("outside", "region", "congruence"),
-        figures=("cce_tree", "cce_map", "local_pit"),
-        tables=("conditional_regions", "conditional_parts", "cce_rows"),
-    ),
-    _Topic(
-        label="Ease",
-        ids=("ease",),
-        figures=("coverage_by_ease", "size_by_difficulty"),
-        tables=("adaptivity_cells",),
-    ),
-    _Topic(
-        label="Rows",
-        title="Rows in detail",
-        ids=("rows",),
-        tables=("outside", "monitor"),
-    ),
-    _Topic(
-        label="Widths",
-        ids=("width", "trade"),
-        figures=("error_by_width", "risk_coverage", "characteristic", "characteristic_deficit"),
-        tables=("characteristic_points",),
-    ),
-    _Topic(label="Time", ids=("drift", "dependence"), figures=("rolling_coverage",)),
-    _Topic(
-        label="Rejection",
-        asked=("Does it help to withhold suspect rows?",),
-        figures=("rejection", "rejection_nll"),
-    ),
-    _Topic(label="Tried", title="What was tried", tables=("mends",), folded=True),
-    _Topic(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
-    _Topic(label="Others", title="What else there is", folded=True),
-)
-_UNLISTED: Final = (
-    *("cce_images", "cce_map", "cce_tree", "coverage", "files", "intervals", "not_judged"),
-)
-"""Tables that stand elsewhere: pictures, what is silent, and the data of figures."""
-
-
-def _page_topics() -> tuple[_Topic, ...]:
-    """What stands in each section; those of other packages before what is folded."""
-    own = [
-        _Topic(
-            label=topic.label, title=topic.title, figures=(*topic.layouts,), tables=(*topic.titles,)
+    def with_topic(self, topic: Topic) -> _PagePart:
+        """With what a topic has in this section."""
+        layouts = {
+            name: layout
+            for name, layout in topic.layouts.items()
+            if (layout.section or topic.label) == self.label
+        }
+        ids = (each.id for each in topic.findings if (each.section or topic.label) == self.label)
+        tables = tuple(topic.titles) if topic.label == self.label else ()
+        return replace(
+            self,
+            ids=(*self.ids, *ids),
+            asked=(*self.asked, *(layout.question for layout in layouts.values())),
+            figures=(*self.figures, *layouts, *tables),
+            tables=(*self.tables, *tables),
         )
-        for topic in brought()
-        if topic.label
-    ]
-    folded = next(place for place, topic in enumerate(_TOPICS) if topic.folded)
-    return (*_TOPICS[:folded], *own, *_TOPICS[folded:])
+
+
+_PAGE: Final = (
+    _PagePart(
+        label="Models", ids=("comparison",), figures=("models",), tables=("models", OVERVIEW)
+    ),
+    _PagePart(label="Coverage", figures=("intervals",)),
+    _PagePart(label="Distribution", title="Is the predictive distribution right?"),
+    _PagePart(label="Groups", figures=("groups",), tables=("groups",)),
+    _PagePart(label="Inputs", ids=("outside",)),
+    _PagePart(label="Ease"),
+    _PagePart(label="Rows", title="Rows in detail", ids=("rows",), tables=("outside", "monitor")),
+    _PagePart(label="Widths"),
+    _PagePart(label="Time", ids=("dependence",)),
+    _PagePart(label="Rejection"),
+    _PagePart(label="Tried", title="What was tried", tables=("mends",), folded=True),
+    _PagePart(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
+    _PagePart(label="Others", title="What else there is", folded=True),
+)
+"""Sections in their order, with what belongs to no topic."""
+_UNLISTED: Final = ("files", "intervals", "not_judged")
+"""Tables of no topic that stand elsewhere: what is silent, and the data of figures."""
+
+
+@cache
+def _sections_of_topics() -> tuple[_PagePart, ...]:
+    """What stands in each section; sections that topics add stand before what is folded."""
+    known = {part.label: part for part in _PAGE if not part.folded}
+    for topic in every_topic():
+        sections = [topic.label, *(question.section for question in topic.findings)]
+        sections += [layout.section for layout in topic.layouts.values()]
+        for label in filter(None, dict.fromkeys(sections)):
+            new = _PagePart(label=label, title=topic.title if label == topic.label else "")
+            known[label] = known.get(label, new).with_topic(topic)
+    return (*known.values(), *(part for part in _PAGE if part.folded))
 
 
 def document_of(
@@ -273,15 +261,16 @@ def state_grid(
         return None
     shown = models[:MOST_COLUMNS]
     rows = [] if ranked is None else _scores(ranked, shown, anchors.get("Models", ""))
+    parts = _sections_of_topics()
     asked = {finding.id: finding.question for finding in findings}
     for name in sorted(asked, key=_place):
         if name == "comparison" or not any(name in held[model] for model in shown):
             continue
-        topic = next((topic.label for topic in _TOPICS if name in topic.ids), "")
-        label = QUESTIONS[name].label if name in QUESTIONS else headed(name)
+        place = next((part.label for part in parts if name in part.ids), "")
+        label = questions()[name].label if name in questions() else headed(name)
         sized = len(shown) <= MOST_SIZED
         cells = [_state(held[model].get(name), sized=sized) for model in shown]
-        rows.append((Cell(text=label, link=anchors.get(topic, "")), *cells))
+        rows.append((Cell(text=label, link=anchors.get(place, "")), *cells))
     found = [held[model][name].state for model in shown for name in held[model]]
     marks = [" ".join(TONES[tone]) for tone in TONES if tone in found]
     notes = ["  ".join(marks)]
@@ -294,7 +283,7 @@ def state_grid(
 
 
 def _place(name: str) -> int:
-    names = list(QUESTIONS)
+    names = list(questions())
     return names.index(name) if name in names else -1
 
 
@@ -306,11 +295,9 @@ def _state(finding: Finding | None, *, sized: bool) -> Cell:
 
 
 def _size(finding: Finding) -> str:
-    """A departure, short: points of coverage, or percent.
-
-    That of a region is of probabilities, not of the coverage that its sentence tells.
-    """
-    if not np.isfinite(finding.effect) or finding.id == "region":
+    """A departure, short: points of coverage, or percent."""
+    question = questions().get(finding.id)
+    if not np.isfinite(finding.effect) or (question and not question.measured):
         return ""
     places = 0 if abs(finding.effect) >= 0.1 else 1
     number = formats.fixed(100.0 * finding.effect, places, plus=True)
@@ -341,35 +328,40 @@ def _sections(
     by_name: dict[str, list[Figure]] = {}
     for figure in figures:
         by_name.setdefault(figure.name, []).append(figure)
-    topics = _page_topics()
-    placed_figures = {name for topic in topics for name in topic.figures}
-    placed_tables = {name for topic in topics for name in topic.tables} | {*_UNLISTED}
-    answered = {name for topic in topics for name in (*topic.ids, *topic.asked)} | {STEP}
-    for topic in topics:
-        told = [line for line in lines if ids.get(line.question, "") in topic.ids]
-        told += [line for line in lines if line.question in topic.asked]
-        names = topic.figures
-        held = [table for name in topic.tables for table in tables if table.name == name]
-        if topic is topics[-1]:
-            names = tuple(name for name in by_name if name not in placed_figures)
-            held = [table for table in tables if table.name not in placed_tables]
+    parts = _sections_of_topics()
+    drawn = {name for part in parts for name in part.figures}
+    unlisted = {*_UNLISTED, *(name for topic in every_topic() for name in topic.unlisted)}
+    titled = {name for topic in every_topic() for name in topic.titles}
+    listed = {name for part in parts for name in part.tables} | unlisted
+    answered = {name for part in parts for name in (*part.ids, *part.asked)} | {STEP}
+    appeared = list(dict.fromkeys(table.name for table in tables))
+    for part in parts:
+        told = [line for line in lines if ids.get(line.question, "") in part.ids]
+        told += [line for line in lines if line.question in part.asked]
+        names = part.figures
+        shown = [name for name in part.tables if name in appeared and name not in unlisted]
+        shown.sort(key=lambda name: appeared.index(name) if name in titled else -1)
+        held = [table for name in shown for table in tables if table.name == name]
+        if part is parts[-1]:
+            names = tuple(name for name in by_name if name not in drawn)
+            held = [table for table in tables if table.name not in listed]
             told = [
                 ln for ln in lines[1:] if not {ids.get(ln.question, ""), ln.question} & answered
             ]
         choices = tuple(_choice(by_name[name]) for name in names if name in by_name)
         made = tuple(_grids(held))
-        own = tuple(pictures) if topic.label == "Inputs" else ()
+        own = tuple(pictures) if part.label == "Inputs" else ()
         if not (told or choices or made or own):
             continue
         told.sort(key=lambda line: line.tone not in _TOLD)
         yield Section(
-            title=topic.title or _title(told, choices, (*made, *own)),
-            label=topic.label,
+            title=part.title or _title(told, choices, (*made, *own)),
+            label=part.label,
             lines=tuple(told),
             choices=choices,
             grids=made,
             galleries=own,
-            folded=topic.folded or not (told or topic.title),
+            folded=part.folded or not (told or part.title),
         )
 
 
@@ -378,8 +370,7 @@ def _title(
 ) -> str:
     """The question of the first finding, else that of the first figure, else a title below."""
     if lines:
-        order = list(QUESTIONS)
-        asked = {QUESTIONS[name].asked: place for place, name in enumerate(order)}
+        asked = {each.asked: place for place, each in enumerate(questions().values())}
         return min((line.question for line in lines), key=lambda q: asked.get(q, -1))
     if choices:
         return re.sub(r" \([^)]*\)$", "", choices[0].options[0].figures[0].question)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,11 @@ from howsure.inputs.names import normal_form
 from howsure.inputs.new import NewRows, load_new, typed
 from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import listed, no_column, quoted
-from howsure.inputs.sources import HUGE, is_huge, sources
+from howsure.inputs.sources import BATCH_ROWS, HUGE, is_huge, sources
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.predictions.columns import prediction_columns, to_columns
 from howsure.recalibration import (
     DEFAULT_LEVELS,
-    METHODS,
     Learnt,
     Mend,
     Recalibrated,
@@ -40,16 +39,18 @@ from howsure.recalibration import (
     since_rows,
 )
 from howsure.recalibration import recalibrate as fitted_and_applied
-from howsure.recalibration.dispatch import EASED, suited
+from howsure.recalibration.dispatch import suited
 from howsure.recalibration.ease import ease_column
 from howsure.recalibration.kept import TaughtScale
+from howsure.recalibration.registry import METHODS, method_names, methods_of
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.door import columns_of
-from howsure.streaming.load import load_parts
+from howsure.streaming.load import Resources, load_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from howsure.report.recalibrate_parts import RecalibratedFiles
     from howsure.verdict import Advice
 
 BEST: Final = "best"
@@ -135,6 +136,11 @@ class Recalibration:
     def table(self) -> pa.Table:
         """Every column of the new table, and the recalibrated predictions after them."""
         return typed(self.whole(), self.rows.decimal) if self.rows.is_text else self.whole()
+
+    @property
+    def served(self) -> int:
+        """Rows with a recalibrated prediction."""
+        return self.evalset.n
 
     @property
     def recalibrators(self) -> tuple[Recalibrator, ...]:
@@ -239,6 +245,18 @@ def _numbers(learnt: Sequence[Learnt]) -> list[str]:
     ]
 
 
+@overload
+def recalibrate(
+    new: Any, calibration: Any, *, output: None = None, **options: Any
+) -> Recalibration: ...
+
+
+@overload
+def recalibrate(
+    new: Any, calibration: Any, *, output: str | os.PathLike[str], **options: Any
+) -> RecalibratedFiles: ...
+
+
 def recalibrate(
     new: Any,
     calibration: Any,
@@ -256,14 +274,22 @@ def recalibrate(
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
+    output: str | os.PathLike[str] | None = None,
+    csv_safe: bool = False,
+    batch_rows: int = BATCH_ROWS,
+    memory: str | int | None = None,
+    jobs: int | None = None,
+    scheduler: Any = None,
+    resume: bool = False,
     **columns: Any,
-) -> Recalibration:
+) -> Recalibration | RecalibratedFiles:
     """Correct predictions of new rows by what held-out rows teach. No y of new rows is read.
 
     Parameters
     ----------
-    new : path, data frame, mapping of arrays, or EvalSet
-        Predictions of one model, for rows whose y need not be known.
+    new : path, sequence of paths, data frame, mapping of arrays, or EvalSet
+        Predictions of one model, for rows whose y need not be known. A path may be that of a
+        folder, or a pattern such as ``preds/*.parquet``; several are of one model.
     calibration : path, data frame, mapping of arrays, EvalSet, or Mend
         Rows held out from training, with y and the same kinds of prediction by the same model.
         Or what was learnt once: a `Mend`, or the .json file that one was saved to.
@@ -283,19 +309,33 @@ def recalibrate(
     missing, crossing, encoding, decimal
         As in `howsure.load`. With ``missing="drop"``, new rows without a prediction stay in the
         table, without a recalibrated one.
+    output : path, optional
+        Where to write the rows of files, some at a time, so that files of any size fit: one file
+        for all rows; or a folder, there or with no ending, for a file of the same name for each of
+        several. What is written is what is given of all rows at once. All files appear when the
+        last row is done; an error leaves none.
+    csv_safe : bool
+        As in `howsure.inputs.write_table`.
+    batch_rows : int
+        Rows that are held at once.
+    memory, jobs, scheduler, resume
+        What reading may take, and who reads, as in `howsure.assess`: of the calibration rows, and
+        of new rows that go to `output`.
     **columns
         Columns of both tables by role, as in `howsure.load`.
 
     Returns
     -------
-    Recalibration
+    Recalibration or RecalibratedFiles
         ``print`` tells what was done; ``.table`` holds every column of `new` and the recalibrated
-        ones, ``.predictions`` the latter; ``.mend.save`` keeps what was learnt.
+        ones, ``.predictions`` the latter; ``.mend.save`` keeps what was learnt. With `output`,
+        ``.files`` says what was written, and nothing of it is held.
 
     Raises
     ------
     InputError
-        If an argument or a table breaks its rule; the message names it.
+        If an argument or a table breaks its rule, and the message names it; or if a method that
+        needs all rows at once is to serve several files.
 
     Examples
     --------
@@ -306,11 +346,24 @@ def recalibrate(
     ['id', 'mean', 'sd', 'recalibrated_mean', 'recalibrated_sd']
     >>> found.predictions["recalibrated_sd"]
     array([2., 4.])
+
+    Files, written some rows at a time:
+
+    >>> import tempfile
+    >>> from howsure.inputs import open_table, write_table
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_table(new, folder / "new.csv")
+    >>> done = recalibrate(folder / "new.csv", held_out, output=folder / "out.parquet")
+    >>> done.served
+    2
+    >>> open_table(folder / "out.parquet").names
+    ('id', 'mean', 'sd', 'recalibrated_mean', 'recalibrated_sd')
     """
     if coverage is not None and columns.get("lower"):
         columns["coverage"] = coverage
     given: Any = columns
-    return recalibrate_tables(
+    return served(
+        output,
         new,
         calibration,
         given,
@@ -329,6 +382,35 @@ def recalibrate(
             "encoding": encoding,
             "decimal": decimal,
         },
+        resources=Resources.of(memory, jobs, scheduler, resume),
+        csv_safe=csv_safe,
+        batch_rows=batch_rows,
+    )
+
+
+def served(
+    output: str | os.PathLike[str] | None,
+    new: Any,
+    calibration: Any,
+    columns: Columns,
+    *,
+    csv_safe: bool = False,
+    batch_rows: int = BATCH_ROWS,
+    **options: Any,
+) -> Recalibration | RecalibratedFiles:
+    """All rows at once; or with an output some at a time."""
+    if output is None:
+        return recalibrate_tables(new, calibration, columns, **options)
+    from howsure.report.recalibrate_parts import recalibrated_files
+
+    return recalibrated_files(
+        new,
+        calibration,
+        output,
+        columns,
+        csv_safe=csv_safe,
+        batch_rows=batch_rows,
+        **options,
     )
 
 
@@ -343,6 +425,7 @@ def recalibrate_tables(
     since: Any,
     seed: int,
     reading: Mapping[str, Any],
+    resources: Resources | None = None,
     alone: bool = False,
     **options: Any,
 ) -> Recalibration:
@@ -379,7 +462,7 @@ def recalibrate_tables(
         )
     method = method or ("group" if asked else None)
     check_method(method, asked)
-    teaching = _held_out(calibration, asked, columns, reading)
+    teaching = _held_out(calibration, asked, columns, reading, resources)
     held, vectors = teaching.rows, teaching.vectors
     sentence = ""
     if method == BEST:
@@ -388,13 +471,14 @@ def recalibrate_tables(
         sentence = advice.sentence if method else f"{advice.sentence or NO_HELP} {UNCHANGED}"
     if alone and method is not None:
         held = suited(held, method)
-    needed = (asked or tuple(held.groups)) if method == "group" else ()
+    needs = METHODS[method].needs if method and method in METHODS else ""
+    needed = (asked or tuple(held.groups)) if needs == "groups" else ()
     mend = Mend(by=needed, scales=TaughtScale.of(held), sentence=sentence, facts=teaching.facts)
-    if method in EASED:
+    if needs == "ease":
         mend = replace(mend, features={ease_column(held): "number"})
-    elif method == "inputs" and held.features:
+    elif needs == "inputs" and held.features:
         mend = replace(mend, features=_kinds(held))
-    elif method == "inputs" and not isinstance(new, EvalSet | Loaded):
+    elif needs == "inputs" and not isinstance(new, EvalSet | Loaded):
         if held.embedding is not None and not vectors:
             raise InputError("method 'inputs' needs features, or columns of the embedding")
         mend = replace(mend, embedding=vectors)
@@ -408,7 +492,7 @@ def recalibrate_tables(
     else:
         if options.get("levels") is None:
             options["levels"] = DEFAULT_LEVELS
-        if asked and method == "group":
+        if asked and needs == "groups":
             options["by"] = asked
         if since is not None:
             options["since"] = since
@@ -431,9 +515,10 @@ def rows_to_compare(
     since: Any,
     columns: Columns,
     reading: Mapping[str, Any],
+    resources: Resources | None = None,
 ) -> tuple[EvalSet, EvalSet]:
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
-    held = _held_out(calibration, by, columns, reading).rows
+    held = _held_out(calibration, by, columns, reading, resources).rows
     held = held if since is None else since_rows(held, since)
     rows = _rows(new, Mend(by=tuple(by)), columns, reading)
     if not rows.labelled:
@@ -463,7 +548,7 @@ def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def check_method(method: str | None, by: Sequence[str]) -> None:
     """Refuse a method that is unknown, or groups that it does not take."""
-    known = [BEST, *dict.fromkeys(name for ways in METHODS.values() for name in ways)]
+    known = [BEST, *method_names()]
     if method is not None and method not in known:
         raise InputError(unknown(method, known, "method"))
     if by and method not in ("group", BEST):
@@ -480,7 +565,11 @@ def kept_mend(calibration: Any) -> Mend | None:
 
 
 def _held_out(
-    source: Any, by: Sequence[str], columns: Columns, reading: Mapping[str, Any]
+    source: Any,
+    by: Sequence[str],
+    columns: Columns,
+    reading: Mapping[str, Any],
+    resources: Resources | None = None,
 ) -> HeldOut:
     """The calibration rows, and what to know of them."""
     if isinstance(source, EvalSet):
@@ -497,7 +586,7 @@ def _held_out(
                         raise InputError(no_column(name, table.names, "by", table.title))
             columns = {**columns, "groups": columns_of(columns.get("groups"), *by)}
         with within("calibration"):
-            source = load_parts(source, **reading, **columns)
+            source = load_parts(source, resources=resources, **reading, **columns)
     if len(source.evalsets) != 1:
         names = ", ".join(held.model for held in source.evalsets)
         raise InputError(f"calibration must hold one model, got {names}")
@@ -583,6 +672,6 @@ def _advised(held: EvalSet, seed: int) -> Advice:
     if sets and sets[0].probabilities is None:
         raise InputError(NO_PROBABILITIES)
     if sets:
-        known = ", ".join(METHODS[LabelSets.kind])
+        known = ", ".join(methods_of(LabelSets.kind))
         raise InputError(f"label sets are not tried: method must be one of {known}, got 'best'")
     return try_mends(held, seed=seed).advice or Advice(method="")

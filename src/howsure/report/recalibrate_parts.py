@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs, new_folders, replacing
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.text import CountedNote
 from howsure.core.threads import one_thread
 from howsure.inputs.files import TEXT_ENDINGS, table_form
@@ -138,7 +138,8 @@ def recalibrated_files(
     with ExitStack() as stack:
         kept = stack.enter_context(Kept.of(f"{new} {serve.identity}", resume=resources.resume))
         ordered = [file for joined in plan.values() for file in joined]
-        served = stack.enter_context(closing(_served(serve, ordered, resources, kept.folder)))
+        tables = _served(serve, ordered, resources, kept.folder)
+        stack.enter_context(closing(tables))
         if apart:
             stack.enter_context(new_folders(path.parent for path in plan))
         for target, joined in plan.items():
@@ -146,9 +147,7 @@ def recalibrated_files(
             text = all(file.is_text for file in joined) and form[0] not in TEXT_ENDINGS
             types = _types(joined, serve.reading, first) if text else {}
             temporary = stack.enter_context(replacing(target))
-            work.write(
-                joined, temporary, served, types, form=form, apart=apart, csv_safe=csv_safe
-            )
+            work.write(joined, temporary, tables, types, form=form, apart=apart, csv_safe=csv_safe)
     return RecalibratedFiles(
         files=tuple(plan),
         n=work.account.n,
@@ -185,7 +184,7 @@ def _first(
     refused: NoneKeptError | None = None
     for piece in (piece for file in files for piece in file.pieces):
         for batch in look.batches(piece):
-            tell("learning")
+            report_progress("learning")
             try:
                 look.rows_of(batch)  # which counts rows from the start of the file
                 return recalibrate_tables(batch, calibration, look.columns, **options)
@@ -355,7 +354,7 @@ def _added(first: Recalibration) -> tuple[tuple[str, str], ...]:
 
 def _served(
     serve: _Serve, files: Iterable[NewFile], resources: Resources, kept: Path
-) -> Iterator[Iterable[tuple[pa.Table, _Account]]]:
+) -> Generator[Iterable[tuple[pa.Table, _Account]]]:
     """The rows of every piece of the files in their order, as they are and recalibrated.
 
     Many rows are shared out among processes or the workers of a cluster, unless a file cannot be
@@ -426,7 +425,7 @@ class _Work:
                         schema = schema or made.schema
                         append(_as(made, schema, file, files[0]))
                         self.account.add(account)
-                        tell("recalibrating rows", self.account.n, self.total)
+                        report_progress("recalibrating rows", self.account.n, self.total)
 
     def notes(self) -> tuple[str, ...]:
         """What the reader must know of all rows."""
@@ -446,9 +445,11 @@ def _fit_notes(mend: Mend) -> tuple[str, ...]:
     return tuple(note for fitted in mend.recalibrators for note in fitted.notes)
 
 
-def _types(files: Sequence[NewFile], reading: NewReading, first: Recalibration) -> dict[int, pa.DataType]:
+def _types(
+    files: Sequence[NewFile], reading: NewReading, first: Recalibration
+) -> dict[int, pa.DataType]:
     """The columns of text files that are numbers in all of them, the new ones among them."""
-    tell("looking at columns of text")
+    report_progress("looking at columns of text")
     pieces = [piece for file in files for piece in file.pieces]
     whole = (batch.whole() for piece in pieces for batch in reading.batches(piece))
     types = number_types(whole, reading.options["decimal"])

@@ -15,7 +15,7 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.records import Record, Table
-from howsure.metrics.catalogue import catalogue
+from howsure.metrics.catalogue import catalogue, key_measures
 from howsure.report import grids
 from howsure.report.document import (
     TONES,
@@ -37,12 +37,6 @@ if TYPE_CHECKING:
 _MOST: Final = 10
 _MAIN: Final = 0.9  # of several coverages, that nearest to it speaks for all but coverage itself
 _COVERAGES: Final = 3
-KEY_NUMBERS: Final = (
-    *("empirical_coverage", "mean_width", "set_size", "interval_score", "crps", "mae", "rmse"),
-    *("pit_bias", "pit_spread", "characteristic_partial_gain", "worst_region", "pinball"),
-    *("weighted_interval_score", "log_score", "misses_below", "misses_above", "r_squared"),
-)
-"""Measures in the order in which they are looked for."""
 _ORDER: Final[tuple[Tone, ...]] = ("bad", "caution", "negligible", "good", "undecided", "info")
 """What is told first."""
 _MARKED: Final[tuple[Tone, ...]] = ("good", "undecided")
@@ -180,7 +174,7 @@ def _rows(whole: Sequence[Record]) -> list[tuple[str, float]]:
     main = min((at for at in given if at >= 0), key=lambda at: abs(at - _MAIN), default=-1.0)
     answered = {(record.metric, _at(record.coverage)) for record in whole}
     chosen: list[tuple[str, float]] = []
-    for name in KEY_NUMBERS:
+    for name in key_measures():
         levels = [at for at in given if (name, at) in answered]
         if name == "empirical_coverage":
             levels = sorted(sorted(levels, key=lambda at: abs(at - main))[:_COVERAGES])

@@ -10,7 +10,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.rng import child
 from howsure.stats.kernels import Kernel
 from howsure.stats.namespace import Array, like, namespace, on_host, triangular_solve
@@ -93,8 +93,8 @@ def pivoted_cholesky(
         xp.clip(residual, 0.0, None, out=residual)
         factor[rank], pivots[rank] = fresh, pivot
         rank += 1
-        tell("landmarks", rank, limit)
-    tell("landmarks", limit, limit)
+        report_progress("landmarks", rank, limit)
+    report_progress("landmarks", limit, limit)
     return PivotedFactor(factor[:rank].T, pivots[:rank].copy(), residual)
 
 

@@ -124,25 +124,32 @@ class Joint:
     __repr__ = brief_repr
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")
     def of(
         cls,
         columns: Sequence[FloatArray],
         beside: Sequence[FloatArray] = (),
         weights: FloatArray | None = None,
+        *,
+        cubes: bool = True,
     ) -> Joint:
-        """Of rows."""
+        """Of rows, some infinite perhaps; without `cubes`, which take longest, these are NaN."""
         every = np.stack([*columns, *beside])
+        if weights is not None and not weights.all():  # rows of no weight may hold infinity
+            every, weights = every[:, weights > 0.0], weights[weights > 0.0]
         mean = np.average(every, axis=1, weights=weights)
-        off = every[: len(columns)] - mean[: len(columns), None]
+        least, greatest = every.min(axis=1), every.max(axis=1)
+        off = every[: len(columns)]
+        off -= mean[: len(columns), None]  # in place: of a million rows each copy takes its time
         moved = off if weights is None else off * weights
         p, n = off.shape
         mass = float(n if weights is None else weights.sum())
         mean[:p] = _added(mean[:p], moved.sum(axis=1) / mass)
-        third = np.empty((p, p, p))
-        for i in range(p):
+        third = np.full((p, p, p), np.nan)
+        for i in range(p if cubes else 0):
             for j in range(i + 1):
                 third[i, j] = third[j, i] = moved @ (off[i] * off[j])
-        return cls(mass, mean, every.min(axis=1), every.max(axis=1), moved @ off.T, third)
+        return cls(mass, mean, least, greatest, moved @ off.T, third)
 
     def merged(self, other: Joint) -> Joint:
         """Of the rows of both."""

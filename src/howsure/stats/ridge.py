@@ -15,7 +15,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.stats.gram import GramOperator, cross_product, tiles
 from howsure.stats.kernels import Kernel, check_positive_definite
 from howsure.stats.low_rank import dense_factor, landmark_factor
@@ -403,4 +403,4 @@ def _norm(matrix: Array) -> float:
 
 def _tell(number: int, blocks: int, share: float) -> None:
     """Say how far one block of right-hand sides is among all, in per cent."""
-    tell("conjugate gradients", int(_PERCENT * (number + share)), _PERCENT * blocks)
+    report_progress("conjugate gradients", int(_PERCENT * (number + share)), _PERCENT * blocks)

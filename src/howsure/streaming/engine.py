@@ -29,7 +29,7 @@ from howsure.core.brief import brief
 from howsure.core.children import Child
 from howsure.core.cluster import TIMEOUT, connected, killed_worker, submitted
 from howsure.core.errors import HowsureError, InputError, error_line
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.threads import one_thread
 from howsure.streaming.kept import keep, kept, packed, unpacked
 
@@ -87,11 +87,11 @@ def _told(
 ) -> Generator[pa.Table, None, None]:
     """Tables, telling how many rows are done."""
     done, total = 0, sum(sizes)
-    tell(stage, done, total)
+    report_progress(stage, done, total)
     try:
         for size, table in zip(sizes, tables, strict=True):
             done += size
-            tell(stage, done, total)
+            report_progress(stage, done, total)
             yield table
     finally:
         tables.close()
@@ -311,7 +311,7 @@ class _Cluster(_Place):
         except (OSError, TimeoutError, RuntimeError) as error:
             raise HowsureError(self._silent()) from error
         if not workers:
-            tell(f"{self._stage}: waiting for workers of {self._name}")
+            report_progress(f"{self._stage}: waiting for workers of {self._name}")
 
     def stop(self) -> None:
         self._stopped = True

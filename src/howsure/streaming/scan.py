@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.errors import InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.inputs.batches import Batch, ReadPlan
 from howsure.inputs.manifest import Manifest, ReadFile, key_of
 from howsure.inputs.parts import Piece
@@ -188,7 +188,7 @@ def scan_table(
         for piece in cut.pieces:
             for batch in piece.batches(cut.reading):
                 done += batch.rows
-                tell("rows", done, cut.rows or 0)
+                report_progress("rows", done, cut.rows or 0)
                 if batch.evalsets:
                     task = task or task_for(batch.evalsets)
                     take(task.state(batch, piece))

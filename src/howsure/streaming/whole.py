@@ -26,7 +26,9 @@ from howsure.metrics.calibration.components import (
     REACH,
     by_normal_scores,
     legendre,
+    p_of_units,
     pit_components,
+    wider_than,
 )
 from howsure.metrics.catalogue import catalogue, from_sums
 from howsure.metrics.groups import Grouping, GroupReport, compare_groups, groupings, means_in_groups
@@ -51,8 +53,6 @@ from howsure.streaming.totals import CLAIMED, PIT_CELLS, ClusterSums, Key, Total
 from howsure.verdict.nulls import with_nulls
 
 _SIDES = ("below", "above", "missed")
-_BY_PIT = ("calibration_error", "miscalibration_area", "centred_miscalibration_area")
-_COMPONENTS = ("pit_bias", "pit_spread", "pit_skew", "pit_tails")
 
 
 @dataclass(frozen=True)
@@ -214,19 +214,15 @@ class Whole:
         if math.isnan(record.p) or not record.standard_error > 0.0:
             return record
         values, mass = points
-        central = float(mass @ np.square(values)) / record.n
-        plain = math.sqrt(central / record.n)
-        error = record.standard_error * math.sqrt(1.0 + record.value**2 / central)  # about 0
         assert self.units is not None
-        freedom = float(self.units[0].max())
-        if rows.chronology is not None:
-            freedom = float(spread_of(influence, rows.weights, rows.units).degrees[0])
-        student = float(special.stdtrit(max(freedom, 1.0), 0.975)) / REACH
-        wider = student * max(record.standard_error / plain, 1.0) if plain > 0.0 else 1.0
+        units = self.units[0] if rows.chronology is None else rows.chronology
+        sd = math.sqrt(float(mass @ np.square(values)) / record.n)
+        spread = spread_of(influence, rows.weights, units)
+        wider = wider_than(sd / math.sqrt(record.n), spread, units)
         null = 0.0 if math.isnan(record.null) else record.null
         return replace(
             record,
-            p=float(2.0 * special.stdtr(freedom, -abs(record.value) / error)),
+            p=p_of_units(record.value, sd, math.hypot(sd, record.value), spread, units),
             null_lower=null - wider * (null - record.null_lower),
             null_upper=null + wider * (record.null_upper - null),
         )
@@ -288,7 +284,7 @@ class Whole:
         form = answering(view, metric, key.coverage)
         found = self._claimed(metric, key.coverage, noted(found, form))
         tail = None
-        if form.squares or key.metric in _SQUARES:
+        if form.squares:
             tail = tail_of(view, form, key.coverage)
         bundles = None
         if self.units is not None and self.units[1] == "rows":
@@ -327,16 +323,13 @@ class Whole:
         weights = Weights(counts[kept] * (self.n / self.totals.mass))
         rows = EvalSet(y=pit, weights=weights, model=self.totals.model)
         given: dict[str, Any] = {"cdf": pit, "cdf_left": pit, "left": None}
-        names = list(_BY_PIT)
         law = self.sample.view.held(Distribution)
         if law is not None and isinstance(law.law, NormalLaw):
             place = by_normal_scores(np.stack([pit, pit]))
             given["components"] = pit_components(
                 lambda b, k: place(b, k)[0], legendre, weights=weights
             )
-            names += _COMPONENTS
-        if not self._importance and self.sample.evalset.cluster is None:
-            names.append("pit_uniformity")
+        names = _by_histogram(tests=not self._importance and self.sample.evalset.cluster is None)
         return evaluate(
             rows, metrics=names, confidence=self.confidence, seed=self.seed, given=given
         )
@@ -393,7 +386,7 @@ class Whole:
         held = self.sample.evalset
         if held.units is None:
             return {}
-        names = {r.metric for r in self.sample.records} & {*_BY_PIT, *_COMPONENTS}
+        names = {r.metric for r in self.sample.records} & {*_by_histogram(tests=False)}
         plain = evaluate(
             replace(held, cluster=None, chronology=None), metrics=sorted(names), seed=self.seed
         )
@@ -534,11 +527,6 @@ class Whole:
 _ROUNDING = 1e-20
 """Variance of shares that are equal but for rounding."""
 
-_SQUARES = frozenset(
-    {"mean_squared_z", "relative_calibration_error", "relative_width", "rmse", "r_squared"}
-)
-"""Statistics that rest on means of squared errors."""
-
 
 def _key(key: Key) -> tuple[str, str]:
     return key.metric, str(float(key.coverage))
@@ -546,6 +534,15 @@ def _key(key: Key) -> tuple[str, str]:
 
 def _name(record: Record) -> tuple[str, str]:
     return record.metric, str(float(record.coverage))
+
+
+def _by_histogram(*, tests: bool) -> list[str]:
+    """The measures that the histogram of the PIT tells, with tests or without."""
+    return [
+        name
+        for name, entry in catalogue().items()
+        if entry.merges == "histogram" and (tests or entry.units != "p-value")
+    ]
 
 
 def _is_share(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a topic is made of: measures, with the arrays, curves, tables and section that go with them.
+"""What a topic is made of: measures, with the arrays, curves, tables, findings and section.
 
 A package of your own adds a topic by an entry point of the group ``howsure.topics``, which names a
 `Topic`. Its measures then stand beside howsure's, with their errors and the values of a perfect
@@ -13,13 +13,20 @@ from typing import TYPE_CHECKING
 from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
+    from howsure.core.errors import UnanswerableError as UnanswerableError
+    from howsure.core.layouts import Axis as Axis
+    from howsure.core.layouts import Companion as Companion
+    from howsure.core.layouts import Layout as Layout
+    from howsure.core.layouts import Mark as Mark
     from howsure.core.records import Curve as Curve
     from howsure.core.records import Direction as Direction
     from howsure.core.records import Notion as Notion
     from howsure.core.records import Table as Table
-    from howsure.figures.figure import Axis as Axis
-    from howsure.figures.figure import Mark as Mark
-    from howsure.figures.layouts import Layout as Layout
+    from howsure.metrics.finding import Case as Case
+    from howsure.metrics.finding import Draft as Draft
+    from howsure.metrics.finding import Finding as Finding
+    from howsure.metrics.finding import FindingQuestion as FindingQuestion
+    from howsure.metrics.finding import Words as Words
     from howsure.metrics.metric import Form as Form
     from howsure.metrics.metric import Laws as Laws
     from howsure.metrics.metric import Metric as Metric
@@ -28,9 +35,10 @@ if TYPE_CHECKING:
     from howsure.stats.estimate import Estimate as Estimate
 
 _HOMES = {
+    "core.errors": "UnanswerableError",
+    "core.layouts": "Axis Companion Layout Mark",
     "core.records": "Curve Direction Notion Table",
-    "figures.figure": "Axis Mark",
-    "figures.layouts": "Layout",
+    "metrics.finding": "Case Draft Finding FindingQuestion Words",
     "metrics.metric": "Form Laws Metric Question Topic",
     "stats.estimate": "Estimate",
 }

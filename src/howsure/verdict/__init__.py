@@ -1,9 +1,18 @@
 """What may be concluded from the numbers: findings, their states, and sentences."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from howsure.metrics.finding import Finding, FindingQuestion
 from howsure.verdict.examine import examine
 from howsure.verdict.family import TOLERANCE, judge
-from howsure.verdict.findings import QUESTIONS, Finding, FindingQuestion
+from howsure.verdict.findings import questions
 from howsure.verdict.mends import Advice, RecalibrationTrial, Trials, try_mends
+
+if TYPE_CHECKING:
+    QUESTIONS: Mapping[str, FindingQuestion]
 
 __all__ = [
     "QUESTIONS",
@@ -17,3 +26,9 @@ __all__ = [
     "judge",
     "try_mends",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "QUESTIONS":  # topics of other packages are asked when it is, not on import
+        return questions()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

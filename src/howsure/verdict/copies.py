@@ -16,13 +16,17 @@ from howsure.core.rng import KeyArray, row_hashes
 from howsure.predictions import EvalSet, LabelSets
 from howsure.predictions.base import Rows
 
+OTHERS = ""
+"""Findings that a fault does not name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFault:
     """One thing that rows are not, as they seem.
 
     `explains` names the findings that it moves, each with the effect there that a unit of `share`
-    explains. `facts` are for the sentence. Only a fault of predictions is `bad`.
+    explains; under `OTHERS`, that of all that are not named. `facts` are for the sentence. Only a
+    fault of predictions is `bad`.
     """
 
     name: str

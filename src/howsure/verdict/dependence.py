@@ -13,9 +13,11 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
+from howsure.core.formats import fixed, roughly
 from howsure.core.labels import Categories, joint
 from howsure.core.times import Chronology, less_means, slots
 from howsure.metrics.calibration.components import legendre
+from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.serial import (
     LEVEL,
     Dependence,
@@ -256,3 +258,58 @@ def _columns(held: EvalSet, rows: int) -> Iterator[FloatArray]:
     tables += [values for each in held.beliefs for values in each.numbers().values()]
     for table in (each.reshape(held.n, -1) for each in tables):
         yield from (table[:, some] for some in row_blocks(table.shape[1], rows))
+
+
+# ---- as a finding --------------------------------------------------------------------------------
+
+_MARGIN = 0.25
+
+
+def _draft(case: Case) -> Draft:
+    known = case.dependence
+    if isinstance(known, str):
+        raise UnanswerableError(known or "it was not asked for")
+    return Draft(
+        effect=known.effect,
+        lower=known.lower,
+        upper=known.upper,
+        p=known.p,
+        n=known.n,
+        good=not known.found and known.upper <= _MARGIN,
+        caution=known.found,
+        facts={"found": known},
+    )
+
+
+def _words(draft: Draft, finding: Finding) -> Words:
+    known: Dependence = draft.facts["found"]
+    size = known.signal == "size"
+    later = f" at lag {known.lag}" if known.lag > 1 else ""
+    seen = f"(r = {fixed(known.correlation, 2)}{later})"
+    if known.by == "file":
+        told = (
+            f"{'Sizes of e' if size else 'E'}rrors of neighbouring rows in the file are correlated"
+        )
+        more = "If rows stand in the order of time, name that column with --time."
+        return Words(f"{told} {seen}", more=more)
+    how = "correlated in time" if known.by == "time" else "correlated within clusters"
+    verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
+    told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
+    if finding.state == "caution":
+        count = f"{known.n:,.0f} rows count as about {roughly(known.effective)}"
+        few = "These are too few for any test." if known.effective < HARDLY else ""
+        return Words(f"{told}: {count}", more=few)
+    more = "" if finding.state == "good" else "Rows are too few to tell."
+    return Words(told, more=more)
+
+
+DEPENDENCE = FindingQuestion(
+    id="dependence",
+    asked="Are rows independent?",
+    label="Independence",
+    unit="ratio − 1",
+    draft=_draft,
+    words=_words,
+    tolerance=0.1,
+    margin=_MARGIN,
+)

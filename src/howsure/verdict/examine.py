@@ -8,14 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.core.threads import one_thread
-from howsure.metrics.adaptivity import Resampling
+from howsure.metrics.finding import Finding
 from howsure.metrics.groups import compare_groups
 from howsure.metrics.measure import evaluate
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.predictions import EvalSet, content_order
+from howsure.stats.resampling import Resampling
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import TOLERANCE, check_judging, judge
-from howsure.verdict.findings import MEASURES, Finding, needs_null
+from howsure.verdict.findings import measures, needs_null
 from howsure.verdict.nulls import with_nulls
 
 
@@ -89,7 +90,7 @@ def judged(
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """The same of rows whose order and dependence are known."""
     whole = evaluate(
-        evalset, coverages=coverages, metrics=MEASURES[""], seed=seed, miss_range=miss_range
+        evalset, coverages=coverages, metrics=measures(), seed=seed, miss_range=miss_range
     )
     asked = tuple(record for record in whole.records if needs_null(record))
     records = [record for record in whole.records if record not in asked]
@@ -97,14 +98,14 @@ def judged(
     records += compare_groups(whole, seed=seed).records
     if evalset.features or evalset.embedding is not None:
         records += evaluate(
-            evalset, coverages=coverages, metrics=MEASURES["inputs"], beside="inputs", seed=seed
+            evalset, coverages=coverages, metrics=measures("inputs"), beside="inputs", seed=seed
         ).records
     if evalset.ease in evalset.features:
         given = {"resampling": Resampling(replicates=0, permutations=0)}
         records += evaluate(
             evalset,
             coverages=coverages,
-            metrics=MEASURES["ease"],
+            metrics=measures("ease"),
             beside="ease",
             seed=seed,
             given=given,

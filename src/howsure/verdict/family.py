@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
+from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
+from howsure.metrics.finding import LEVEL, Draft, Finding, State
 from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import holm
-from howsure.verdict.findings import LEVEL, QUESTIONS, Draft, Finding, State, case_of, drafts_of
+from howsure.verdict.copies import OTHERS
+from howsure.verdict.findings import case_of, drafts_of, questions
 from howsure.verdict.words import sentence
 
 TOLERANCE = 0.01
@@ -100,16 +104,29 @@ def judge(
         cause = causes.get(draft.id, "")
         cause = causes.get(cause, cause)  # tails may themselves be part of something
         seen = replace(finding, state="caution") if cause else finding
-        told.append(replace(seen, sentence=sentence(seen, draft, cause)))
+        told.append(_in_words(seen, draft, cause))
     return ordered(told), silent
+
+
+def _in_words(finding: Finding, draft: Draft, cause: str) -> Finding:
+    """With its sentence; words that fail leave those of the others."""
+    label = questions()[finding.id].label
+    text = attempt(
+        f"words of {finding.id}",
+        partial(sentence, finding, draft, cause),
+        lambda reason: f"{label}: {reason}.",
+    )
+    return replace(finding, sentence=text)
 
 
 def _moved_by_rows(drafts: Sequence[Draft]) -> dict[str, float]:
     """By how much what is wrong with rows may move each finding."""
     moved: dict[str, float] = {}
-    for draft in drafts:
-        for fault in draft.facts["found"] if draft.id == "rows" else ():
-            for name, unit in fault.explains.items():
+    faults = [fault for draft in drafts if draft.id == "rows" for fault in draft.facts["found"]]
+    for name in (draft.id for draft in drafts if draft.id not in APART):
+        for fault in faults:
+            unit = fault.explains.get(name, fault.explains.get(OTHERS))
+            if unit is not None:
                 moved[name] = moved.get(name, 0.0) + unit * fault.share
     return moved
 
@@ -127,7 +144,7 @@ def ordered(
     findings: Sequence[Finding], costs: Mapping[str, float] = MappingProxyType({})
 ) -> tuple[Finding, ...]:
     """What is wrong with rows; what is bad, by its cost if known, then by size; the others."""
-    places = {name: place for place, name in enumerate(QUESTIONS)}
+    places = {name: place for place, name in enumerate(questions())}
     known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
 
     def place(each: Finding) -> tuple[float, ...]:
@@ -145,13 +162,13 @@ def ordered(
 def check_judging(tolerance: float, ignore: Collection[str]) -> None:
     """Refuse a tolerance that is no share, and ids of no finding."""
     check_fraction(tolerance, "tolerance")
-    unknown = sorted(set(ignore) - set(QUESTIONS))
+    unknown = sorted(set(ignore) - set(questions()))
     if unknown:
-        raise InputError(f"ignore must be among {', '.join(QUESTIONS)}, got {unknown[0]!r}")
+        raise InputError(f"ignore must be among {', '.join(questions())}, got {unknown[0]!r}")
 
 
 def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Finding:
-    question = QUESTIONS[draft.id]
+    question = questions()[draft.id]
     sets = draft.facts.get("sets", False)
     allowed = question.tolerance * tolerance / TOLERANCE
     margin = max(question.margin, allowed)

@@ -24,9 +24,10 @@ from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.threads import one_thread
+from howsure.metrics.finding import LEVEL, Finding
 from howsure.metrics.groups import groupings
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.miss_range import MISS_RANGE
@@ -43,15 +44,16 @@ from howsure.predictions import (
 )
 from howsure.recalibration import METHODS, Recalibrator, recalibrate
 from howsure.recalibration.base import POINT, Pieces, counts, kinds_of
-from howsure.recalibration.dispatch import RecalibrationOptions, applied
-from howsure.recalibration.info import MethodInfo, advised
+from howsure.recalibration.dispatch import applied
+from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.recent import since_rows
+from howsure.recalibration.registry import advised
 from howsure.stats.binomial import holm
 from howsure.stats.estimate import spread_of
 from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged
-from howsure.verdict.findings import LEVEL, Finding, headline_coverage
+from howsure.verdict.findings import headline_coverage, questions
 
 MOST_ROWS = 20_000
 FOLDS = 5
@@ -67,11 +69,8 @@ the 5 % at which it is bad, so that a right model is seldom advised.
 NEAR = 0.9
 """Share of the best gain that is as good as the best."""
 _WORSE = -float(special.ndtri(0.05))
-_KINDS = tuple(kind for kind in (*(each.kind for each in RICHEST), POINT) if kind in METHODS)
+_KINDS = tuple(kind for kind in (*(each.kind for each in RICHEST), POINT) if kind in KINDS)
 """Kinds of prediction, what says most first: that one decides what is tried."""
-_OWN = frozenset(("groups", "region", "width", "trade"))
-"""Findings that only what aims at them heals: else they are out of sight, as folds differ."""
-_NOT_MENDED = frozenset(("congruence", "rows"))
 _EQUAL = 1e-9
 _HARM = 0.005
 """Share of a part's score that a mend may add to it."""
@@ -234,10 +233,11 @@ def tried(
     miss_range: Sequence[float] = MISS_RANGE,
 ) -> Trials:
     """The same of a view of rows in the order of their content, whose findings are known."""
-    red = tuple(each for each in findings if each.state == "bad" and each.id not in _NOT_MENDED)
+    bad = [each for each in findings if each.state == "bad"]
+    red = tuple(each for each in bad if questions()[each.id].healed != "none")
     kinds = kinds_of(view.evalset)
     kind = next((each for each in _KINDS if each in kinds), "")
-    other = any(each.id == "rows" and each.state == "bad" for each in findings)
+    other = any(each.id == "rows" for each in bad)
     if not kind or LabelSets.kind in kinds or other:  # rows are put right before predictions
         return Trials(advice=None)
     part = view.part(MOST_ROWS).evalset
@@ -295,14 +295,14 @@ class _Bench:
 
     def candidates(self) -> Iterator[tuple[MethodInfo, tuple[str, ...]]]:
         """What suits the rows, each with the columns of groups that it divides by."""
-        known = {*METHODS[self.kind]}
         unit = _unit(self.evalset)
-        if np.ptp(unit) <= _EQUAL * unit.max():  # then these are the same as scale
-            known -= {"widths", "isotonic_variance"}
-        if not _one_sign(self.evalset):  # what has no natural 0 is in no other unit
-            known -= {"multiply"}
+        holds = {
+            "": True,
+            "spreads": np.ptp(unit) > _EQUAL * unit.max(),
+            "sign": _one_sign(self.evalset),
+        }
         for each in advised(self.kind):
-            if each.name not in known:
+            if not holds[each.tried_of]:
                 continue
             if each.needs == "groups":
                 for name, column in self.evalset.groups.items():
@@ -318,7 +318,7 @@ class _Bench:
         fits: list[_Fit] = []
         refused: list[RecalibrationTrial] = []
         for place, (candidate, by) in enumerate(listed):
-            tell(f"fit of {candidate.name}", place, len(listed))
+            report_progress(f"fit of {candidate.name}", place, len(listed))
             try:
                 fits.append(_fitted(self.evalset, candidate, by, folds))
             except HowsureError as error:
@@ -326,7 +326,7 @@ class _Bench:
         score, rows = self._score(folds, [each.few for each in fits])
         made: list[_Made] = []
         for place, fit in enumerate(fits):
-            tell(f"trial of {fit.candidate.name}", place, len(fits))
+            report_progress(f"trial of {fit.candidate.name}", place, len(fits))
             try:
                 made.append(self._made(fit, folds, score, rows))
             except HowsureError as error:
@@ -396,7 +396,8 @@ class _Bench:
             cured = clear and aimed <= set(heals) and not spoiled
             proof = place in sure and (self.kind != Samples.kind or bool(self.clear))
             harms = _harmed(each.drop, rows, unit, parts)
-            mendable = (*each.candidate.aims, *(set(self.red) - _OWN))
+            healed_by_any = (name for name in self.red if questions()[name].healed == "any")
+            mendable = (*each.candidate.aims, *healed_by_any)
             tried.append(
                 RecalibrationTrial(
                     method=each.candidate.name,
@@ -742,7 +743,8 @@ def _concluded(
         said = words.nothing_helps(red, _nearest(trials, bench), reason)
         return replace(trials, advice=Advice(method="", sentence=said, model=bench.evalset.model))
     rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)
-    fitted = METHODS[bench.kind][advice.method](RecalibrationOptions(by=advice.by)).fit(rows)
+    method = METHODS[advice.method].make(bench.kind, RecalibrationOptions(by=advice.by))
+    fitted = method.fit(rows)
     said = words.next_step(advice, fitted.parameters, trials.lifted)
     return replace(
         trials, advice=replace(advice, sentence=said, command=words.command(prefix, advice))

@@ -63,8 +63,6 @@ _FIXED = (
     "uppers",
 )
 _NOT_ROWS = frozenset({"coverages", "levels"})  # arrays with no entry a row
-_BY_SIZE = frozenset({"binned_r2", "normalised_width"})
-"""Statistics whose value changes with the number of rows in no way known."""
 _MEANS = 10_000  # rows that stand for all, of means
 _STATISTICS = 1_000  # and of statistics
 _DEPENDENT = 5_000  # and of statistics of rows that depend
@@ -163,10 +161,10 @@ class _Nulls:
             rest = [each for each in asked if each.form.reduce == "statistic"]
             if means:
                 self._try(partial(self._means, kind, means, by_group), means)
-            usual = [each for each in rest if each.metric.name not in _BY_SIZE]
+            usual = [each for each in rest if not each.metric.by_size]
             if usual:
                 self._try(partial(self._statistics, kind, usual), usual)
-            sized = [each for each in rest if each.metric.name in _BY_SIZE]
+            sized = [each for each in rest if each.metric.by_size]
             if sized:
                 self._try(partial(self._sized, kind, sized), sized)
             rest = [each for each in rest if each.metric.name in told]
@@ -297,7 +295,7 @@ class _Nulls:
         most = self._most(kind)
         held = Population(self.view.of(rows), self.seed).stand(most)
         options = _options(held)
-        kept = [each for each in asked if held.whole or each.metric.name not in _BY_SIZE]
+        kept = [each for each in asked if held.whole or not each.metric.by_size]
         together = self._together(held, rows)
         drawn = _drawn(held, kind, kept, _FEW, self.seed, together)
         for each, null in zip(kept, drawn, strict=True):

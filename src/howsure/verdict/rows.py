@@ -22,7 +22,7 @@ from howsure.inputs.columns import CENSORED, EVENTS, in_words
 from howsure.metrics.view import RICHEST, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest
-from howsure.verdict.copies import SURE, Copies, RowFault, centre_of, copies, step_of
+from howsure.verdict.copies import OTHERS, SURE, Copies, RowFault, centre_of, copies, step_of
 
 MOST_ROWS = 20_000
 
@@ -133,15 +133,12 @@ def _middle_and_spread(held: Prediction, evalset: EvalSet) -> tuple[FloatArray, 
 
 _FAR = ("coverage", "skew", "tails", "one_sided", "support")
 _MOVED = ("bias", "spread")
-_PARTS = ("groups", "region", "ease", "congruence", "width", "trade", "drift")
-EVERYTHING: Mapping[str, float] = MappingProxyType(
-    dict.fromkeys((*_FAR, *_MOVED, *_PARTS), math.inf)
-)
+EVERYTHING: Mapping[str, float] = MappingProxyType({OTHERS: math.inf})
 _BY_SHARE: Mapping[str, float] = MappingProxyType(
     {
         **dict.fromkeys(_FAR, 2.0),
         **dict.fromkeys(_MOVED, 8.0),
-        **dict.fromkeys(_PARTS, math.inf),
+        OTHERS: math.inf,
     }
 )
 """What a share of rows may move that lie far from their prediction, wherever they are."""
@@ -473,7 +470,7 @@ def rounded(seen: _Seen) -> RowFault | None:
     more = float(np.minimum((step / seen.spread) ** 2 / 12.0, 1.0).mean())
     explains = {
         **dict.fromkeys(_FAR, more),
-        **dict.fromkeys(_PARTS, 6.0 * more),
+        OTHERS: 6.0 * more,
         "spread": 1.5 * more,
         "bias": 0.3 * coarse,
     }

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from howsure.conformal.labels import APS, LAC, LabelConformal, TunedLabels
 from howsure.core.errors import InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.records import Direction
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
@@ -345,7 +345,7 @@ def test_splits_are_those_of_their_seed(task: Classified) -> None:
     np.testing.assert_array_equal(one.values[:2, 1:], alone.values)
     assert (other.values != two.values).any()
     told: list[tuple[str, int, int]] = []
-    with listening(lambda *step: told.append(step)):
+    with subscribe(lambda *step: told.append(step)):
         compare_label_sets(task, repeats=2, **options)
     assert told == [("toy", 1, 2), ("toy", 2, 2)]
 

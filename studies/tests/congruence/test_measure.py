@@ -11,7 +11,7 @@ import pytest
 import howsure
 from extras import needs
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.metrics.calibration import calibration_error
 from howsure.metrics.congruence import Normals, cce
@@ -226,13 +226,13 @@ def test_any_method_and_any_embedding() -> None:
     task = array_task("sums", images, images.sum(axis=(1, 2, 3)), seed=1)
     methods = {"linear": OnFeatures(method=LinearT(), components=3)}
     told: list[tuple[str, int, int]] = []
-    with listening(lambda *step: told.append(step)):
+    with subscribe(lambda *step: told.append(step)):
         fits = fit_methods(methods, [task])
     held = answer(fits[0]["linear"], task.test, model="linear")
     assert held.embedding is not None
     assert held.embedding.shape == (24, 3)
     how = CongruenceMeasure(draws=1, bootstraps=2, samplings=2)
-    with listening(lambda *step: told.append(step)):
+    with subscribe(lambda *step: told.append(step)):
         result = compare(methods, [task], measure=how, reference="val")
     assert math.isfinite(result.mean("linear", "cce"))
     stages = {stage.partition(": ")[0] for stage, _, _ in told}

@@ -44,7 +44,7 @@ from howsure_studies.engine import (
     trials_of,
 )
 from howsure_studies.methods.deep import HeadNetwork
-from howsure_studies.methods.deep.modules import Recipe, train_module
+from howsure_studies.methods.deep.modules import ModuleTraining, train_module
 from howsure_studies.methods.linear import BayesianRidge
 from howsure_studies.tasks import DataNotFoundError
 
@@ -553,7 +553,7 @@ def test_the_papers_recipe_reaches_the_training(
         return train_module(x, y, **{**options, **small, "recipe": replace(recipe, epochs=1)})
 
     said = load_plan("congruence_paper").options["network"]
-    recipe = Recipe(**{**said["recipe"], **PAPER[name]})
+    recipe = ModuleTraining(**{**said["recipe"], **PAPER[name]})
     monkeypatch.setattr("howsure_studies.congruence.study.train_module", spy)
     trials = trials_of(plan)
     heads = 4 if name == "eva" else 7

@@ -166,9 +166,9 @@ def test_a_killed_worker_costs_only_what_it_had_in_hand(
 ) -> None:
     """Two workers, one killed mid-run: every trial is done once, as a local run does it."""
     if kind:
-        sitecustomize = "import howsure_studies.engine.claims as c\nc._EXPIRY, c._BEAT = 3.0, 0.5\n"
+        sitecustomize = "import howsure_studies.engine.locks as c\nc._EXPIRY, c._BEAT = 3.0, 0.5\n"
         (tmp_path / "cluster" / "packages" / "sitecustomize.py").write_text(sitecustomize)
-        monkeypatch.setattr("howsure_studies.engine.claims._EXPIRY", 3.0)
+        monkeypatch.setattr("howsure_studies.engine.locks._EXPIRY", 3.0)
     made = plan(tmp_path, seconds=0.2)
     victim, other = cluster.worker(), cluster.worker()
     watch = Kill(victim, 6)

@@ -29,7 +29,7 @@ from howsure_studies.engine import (
     TrialOutput,
     address_of,
 )
-from howsure_studies.engine.claims import Locks
+from howsure_studies.engine.locks import SystemLocks
 from howsure_studies.engine.places import LocalFolder
 from howsure_studies.engine.tables import arrays_of, parquet_bytes, parquet_table, to_arrow
 
@@ -454,7 +454,7 @@ def test_a_folder_reads_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="cannot be written"):
         folder.write("file/below", b"")
-    assert not Locks(folder).held("none")
+    assert not SystemLocks(folder).held("none")
     assert not folder.is_file()
     assert LocalFolder(tmp_path / "file").is_file()
 

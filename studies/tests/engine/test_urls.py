@@ -1,4 +1,4 @@
-"""Stores at URLs, and claims where there are no locks."""
+"""Stores at URLs, and locks by files where the system has none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from howsure_studies.engine import (
     Store,
     TrialError,
     TrialOutput,
-    claims,
+    locks,
 )
 from howsure_studies.engine.places import RemoteFolder
 
@@ -193,15 +193,15 @@ def test_a_folder_that_is_missing_is_made_and_a_bucket_is_not(
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "_EXPIRY", 0.6)
-    monkeypatch.setattr(claims, "_BEAT", 0.1)
-    monkeypatch.setattr(claims, "_SETTLE", 0.05)
+    monkeypatch.setattr(locks, "_EXPIRY", 0.6)
+    monkeypatch.setattr(locks, "_BEAT", 0.1)
+    monkeypatch.setattr(locks, "_SETTLE", 0.05)
 
 
 CLAIM = (
     "import sys, time\n"
-    "from howsure_studies.engine import Store, claims\n"
-    "claims._BEAT = 0.1\n"
+    "from howsure_studies.engine import Store, locks\n"
+    "locks._BEAT = 0.1\n"
     "with Store(sys.argv[1]).claimed('ab', {'pid': 7}) as mine:\n"
     "    print(mine, flush=True)\n"
     "    time.sleep(60)\n"
@@ -244,8 +244,8 @@ def test_a_clock_that_jumps_takes_no_claim_from_the_living(
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "True\n"
-        monkeypatch.setattr(claims, "time", clock)
-        monkeypatch.setattr(claims, "_PROOF", 20)  # two seconds, however busy the machine is
+        monkeypatch.setattr(locks, "time", clock)
+        monkeypatch.setattr(locks, "_PROOF", 20)  # two seconds, however busy the machine is
         for _ in range(3):
             assert not store.in_work("ab")
             with store.claimed("ab", {"pid": 8}) as mine:
@@ -275,20 +275,20 @@ def test_a_claim_is_taken_over_when_its_silence_is_proved(
             file.write_text(theirs)
 
     clock = SimpleNamespace(time=time.time, monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr(claims, "time", clock)
+    monkeypatch.setattr(locks, "time", clock)
     file.write_text(json.dumps({"token": "x", "beat": time.time() + 99, "note": ""}))
-    monkeypatch.setattr(claims, "_EXPIRY", 1e6)
+    monkeypatch.setattr(locks, "_EXPIRY", 1e6)
     with store.claimed("ab", {"pid": 8}) as mine:
         assert not mine  # a claim that seems alive is not waited for
     assert slept == []
-    monkeypatch.setattr(claims, "_EXPIRY", 0.6)
+    monkeypatch.setattr(locks, "_EXPIRY", 0.6)
     file.write_text(dead)
     with store.claimed("ab", {"pid": 8}) as mine:
         assert not mine
     assert (len(slept), file.read_text()) == (3, theirs)
     with store.claimed("ab", {"pid": 8}) as mine:
         assert mine
-    assert sum(slept[3:]) >= 2 * claims._BEAT
+    assert sum(slept[3:]) >= 2 * locks._BEAT
 
 
 def test_a_claim_that_another_takes_over_first_is_theirs(
@@ -304,7 +304,7 @@ def test_a_claim_that_another_takes_over_first_is_theirs(
         file.write_text(theirs)
         return True
 
-    monkeypatch.setattr(claims.FileClaims, "_void", void)
+    monkeypatch.setattr(locks.FileLocks, "_void", void)
     with store.claimed("ab", {"pid": 8}) as mine:
         assert not mine
     assert file.read_text() == theirs
@@ -369,7 +369,7 @@ def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     def take(handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(claims, "_take", take)
+    monkeypatch.setattr(locks, "_take", take)
     store = Store(tmp_path / "store")
     words = rf"cannot be locked \(No locks available\).* give the store as local://{tmp_path}/store"
     with pytest.raises(InputError, match=words), store.claimed("ab", {}):

@@ -278,8 +278,8 @@ def test_a_point_forecast_alone_is_said_to_be_one() -> None:
 def test_wrappers_take_it() -> None:
     quick = {"coverages": (0.8,), "trials": 2, "n_train": 120, "n_test": 20}
     for method in (
-        RecalibratedMethod(method=Mine(), coverages=(0.8,)),
-        RecalibratedMethod(method=Ends, by="cqr", coverages=(0.8,)),
+        RecalibratedMethod(inner=Mine(), coverages=(0.8,)),
+        RecalibratedMethod(inner=Ends, method="cqr", coverages=(0.8,)),
         Conformalized(Mine(), coverages=(0.8,)),
         Conformalized(Ends, coverages=(0.8,)),
         Selective(Mine()),

@@ -25,19 +25,19 @@ from howsure.predictions import (
     mixture,
 )
 from howsure.recalibration import (
-    METHODS,
     DerivedIntervals,
     SpreadScaling,
     VarianceScaling,
     compare_recalibrations,
+    methods_of,
     recalibrate,
 )
-from howsure.recalibration.derived import AROUND
-from howsure.recalibration.group import INSIDE
+from howsure_studies.engine import make_method, method_identity
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import BayesianRidge, LinearT
 from howsure_studies.methods.recalibrated import RecalibratedMethod
+from howsure_studies.pointwise.command import method_entries
 
 COVERAGES = (0.5, 0.9)
 AFFINE = ("shift_scale", "widths", "isotonic_variance")
@@ -114,7 +114,8 @@ def covered(belief: Prediction, y: np.ndarray, coverage: float) -> float:
 @pytest.mark.parametrize(("kind", "by"), PAIRS)
 def test_every_belief_is_mended_in_every_way_that_suits_it(kind: str, by: str) -> None:
     """1,500 rows to learn from and 20,000 to see: standard errors of 0.008 and 0.002."""
-    method = RecalibratedMethod(method=Oracle(kind), by=by, calibration=1500, coverages=COVERAGES)
+    inner = Oracle(kind)
+    method = RecalibratedMethod(inner=inner, method=by, calibration=1500, coverages=COVERAGES)
     fitted = method.fit(*drawn(kind, 1504, 0), np.random.default_rng(0))
     x, y = drawn(kind, 20_000, 1)
     beliefs = fitted.predict(x)
@@ -155,23 +156,23 @@ def test_what_is_learnt_is_learnt_from_rows_held_out() -> None:
 
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(400, 1))
-    fitted = RecalibratedMethod(method=Memory(), by="scale").fit(x, rng.normal(size=400), rng)
+    fitted = RecalibratedMethod(inner=Memory(), method="scale").fit(x, rng.normal(size=400), rng)
     assert fitted.recalibrator.parameters[0].n == 120
     assert fitted.recalibrator.parameters[0].value == pytest.approx(1000.0, rel=0.2)
 
 
 def test_it_is_a_method_like_others() -> None:
-    method = method_named("recalibrated", method="linear_t", by="ucc", coverages=[0.8, 0.9])
-    assert method == RecalibratedMethod(method=LinearT(), by="ucc", coverages=(0.8, 0.9))
+    method = method_named("recalibrated", inner="linear_t", method="ucc", coverages=[0.8, 0.9])
+    assert method == RecalibratedMethod(inner=LinearT(), method="ucc", coverages=(0.8, 0.9))
     assert method.fixed_coverages == (0.8, 0.9)
     assert method.name == "linear t, recalibrated by conformal factors"
     spec = method_spec(method)
     assert spec["name"] == "recalibrated"
     assert method_named(spec["name"], **spec["options"]) == method
-    scaled = method_named("recalibrated", method="bayesian_ridge", by="scale")
+    scaled = method_named("recalibrated", inner="bayesian_ridge", method="scale")
     assert scaled.fixed_coverages is None
-    around = RecalibratedMethod(method=LinearRegression(), by="cqr", coverages=(0.9,))
-    assert around.method.fixed_coverages == (0.9,)
+    around = RecalibratedMethod(inner=LinearRegression(), method="cqr", coverages=(0.9,))
+    assert around.inner.fixed_coverages == (0.9,)
     x, y = drawn("normal", 200, 0)
     one, two = (scaled.fit(x, y, np.random.default_rng(3)).predict(x).outcome for _ in range(2))
     np.testing.assert_array_equal(one.point(), two.point())
@@ -182,29 +183,29 @@ def test_it_is_a_method_like_others() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"by": "magic"}, "by must be one of shift, scale"),
-        ({"method": Oracle("intervals"), "by": "cqr", "coverages": (0.7,)}, "must be among those"),
+        ({"method": "magic"}, "method must be one of shift, scale"),
+        ({"inner": Oracle("intervals"), "method": "cqr", "coverages": (0.7,)}, "must be among"),
         ({"coverages": ()}, "coverages must hold distinct"),
         ({"delta": 2.0}, "delta must lie"),
         ({"rank": "numpy"}, "rank must be"),
         ({"too_few": "cut"}, "too_few"),
-        ({"method": 3}, "method must be a method, or an object"),
+        ({"inner": 3}, "method must be a method, or an object"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        RecalibratedMethod(**{"method": BayesianRidge(), **options})
+        RecalibratedMethod(**{"inner": BayesianRidge(), **options})
 
 
 @pytest.mark.parametrize(
     ("kind", "by", "words"),
     [
-        ("normal", "conformal", r"by must suit what oracle gives, distributions \(scale, shift, "),
+        ("normal", "conformal", r"must suit what oracle gives, distributions \(scale, shift, "),
         ("quantiles", "isotonic", r"quantiles \(conformal, scale, shift, .*\), got 'isotonic'"),
         (
             "intervals",
             "isotonic",
-            r"intervals \(cqr, asymmetric, scale, ucc, shift, .*\)",
+            r"intervals \(cqr, asymmetric, scale, shift, .*\)",
         ),
         (
             "poisson",
@@ -214,7 +215,7 @@ def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
     ],
 )
 def test_beliefs_that_a_way_does_not_suit_are_named(kind: str, by: str, words: str) -> None:
-    method = RecalibratedMethod(method=Oracle(kind), by=by, coverages=COVERAGES)
+    method = RecalibratedMethod(inner=Oracle(kind), method=by, coverages=COVERAGES)
     with pytest.raises(InputError, match=words):
         method.fit(*drawn(kind, 200, 0), np.random.default_rng(0))
 
@@ -223,12 +224,12 @@ def test_too_few_rows_never_give_a_plausible_interval() -> None:
     x, y = drawn("normal", 40, 0)
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match=r"intervals at coverage 0.95, got 12 rows that reach 0.8"):
-        RecalibratedMethod(method=Oracle("normal")).fit(x, y, rng)
-    endless = RecalibratedMethod(method=Oracle("normal"), by="cqr").fit(x, y, rng).predict(x)
+        RecalibratedMethod(inner=Oracle("normal")).fit(x, y, rng)
+    endless = RecalibratedMethod(inner=Oracle("normal"), method="cqr").fit(x, y, rng).predict(x)
     lower, upper = endless.outcome.interval(0.95)
     assert np.isinf([lower, upper]).all()
     with pytest.raises(InputError, match="at least 4 rows"):
-        RecalibratedMethod(method=Oracle("normal")).fit(x[:3], y[:3], rng)
+        RecalibratedMethod(inner=Oracle("normal")).fit(x[:3], y[:3], rng)
 
 
 def test_mixtures_are_scaled_part_by_part() -> None:
@@ -303,10 +304,8 @@ def test_every_way_through_every_metric(kind: str) -> None:
     metrics = ["empirical_coverage", "mean_width", "interval_score", "crps", "pit_uniformity"]
     table = compare_recalibrations(test, held, metrics=metrics, coverages=(0.9,))
     beside = {"group", "inputs", "recent"}  # which need more than the predictions
-    beside |= {*AROUND, *INSIDE}  # which make intervals of them, and judge no law
-    if kind == "intervals":
-        beside.add("ucc")
-    ways = [name for name in METHODS[test.beliefs[0].kind] if name not in beside]
+    beside |= {"cp", "cp_a", "pac", "o_cpa", "o_pac"}  # intervals of them, which judge no law
+    ways = [name for name in methods_of(test.beliefs[0].kind) if name not in beside]
     assert list(table.columns)[5:] == ["before", *ways]
     for way in ways:
         if kind == "poisson" and way in ("scale", "shift", "multiply", *AFFINE):
@@ -363,17 +362,51 @@ def test_samples_keep_their_own_way() -> None:
     """Forty samples half as wide as they should be never reach far enough out."""
     data, rng = drawn("samples", 1504, 0), np.random.default_rng(0)
     narrow = RecalibratedMethod(
-        method=Oracle("samples"), by="isotonic", calibration=1500, coverages=(0.5,)
+        inner=Oracle("samples"), method="isotonic", calibration=1500, coverages=(0.5,)
     )
     x, y = drawn("samples", 20_000, 1)
     assert covered(narrow.fit(*data, rng).predict(x).outcome, y, 0.5) == pytest.approx(
         0.5, abs=0.03
     )
     with pytest.raises(InputError, match=r"reach 0.6 .*lie beyond what the samples reach"):
-        RecalibratedMethod(method=Oracle("samples"), calibration=1500).fit(*data, rng)
+        RecalibratedMethod(inner=Oracle("samples"), calibration=1500).fit(*data, rng)
     x, y = drawn("samples", 300, 0)
     held = EvalSet.checked(y, believed("samples", x[:, 0]))
-    method = RecalibratedMethod(method=Oracle("samples"), by="scale", calibration=300 - 3)
+    method = RecalibratedMethod(inner=Oracle("samples"), method="scale", calibration=300 - 3)
     fitted = method.fit(x, y, np.random.default_rng(0))
     factor = fitted.recalibrator.parameters[0].value
     assert factor == pytest.approx(SpreadScaling().fit(held).parameters[0].value, rel=0.02)
+
+
+def test_old_names_of_options_are_refused_in_calls_and_read_where_they_were_written() -> None:
+    """What is recalibrated and the way were called `method` and `by`; so addresses say still."""
+    for given in ({"method": LinearT(), "by": "ucc"}, {"method": LinearT()}):
+        with pytest.raises(InputError, match=r"in 0\.2\.0 they were called method and by"):
+            RecalibratedMethod(**given)
+    method = RecalibratedMethod(inner=LinearT(), method="ucc", coverages=(0.8, 0.9))
+    assert method_named("recalibrated", method="linear_t", by="ucc", coverages=[0.8, 0.9]) == method
+    assert method_spec(method)["options"] == {
+        "method": {"name": "howsure.methods.linear:LinearT", "intercept": True},
+        "by": "ucc",
+        "calibration": 0.3,
+        "coverages": [0.8, 0.9],
+        "rank": "conformal",
+        "delta": 0.05,
+        "too_few": "infinite",
+    }
+    flat = {"method": "recalibrated", "inner": "linear_t", "by": "ucc"}
+    nested = {"method": "recalibrated", "options": {"inner": "linear_t", "method": "ucc"}}
+    made = [make_method("a", entry, (0.8, 0.9)) for entry in (flat, nested)]
+    assert made == [method, method]
+    assert method_identity(method, flat) == method_identity(method, nested)
+
+    class Local(LinearRegression):  # which cannot be written down, so the words of the plan stand
+        pass
+
+    unwritable = RecalibratedMethod(inner=Local(), method="ucc")
+    assert method_identity(unwritable, flat) == method_identity(unwritable, nested) == flat
+    with pytest.raises(InputError, match="options of method 'a' of a plan must be a table, got 3"):
+        make_method("a", {"method": "linear_t", "options": 3}, None)
+    assert method_entries(["recalibrated:inner=linear_t,method=ucc"], (0.8, 0.9)) == {
+        method.name: nested
+    }

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.inputs.models import located
 from howsure.report.document import Document
 from howsure_studies.engine import Combined, Plan, Store, load_plan, run, study_of, trials_of
@@ -224,7 +224,7 @@ def test_splits_of_a_batch_are_fitted_together_and_come_out_the_same() -> None:
     cuts = published_splits(60, 6)
     steps: list[int] = []
     together, apart = Batched(), Batched(breaks=True)
-    with listening(lambda stage, done, of: steps.append(done)):
+    with subscribe(lambda stage, done, of: steps.append(done)):
         whole = over_splits(x, y, together, splits=cuts, metrics=["rmse"])
     alone = over_splits(x, y, apart, splits=cuts, metrics=["rmse"])
     assert together.sizes == [4, 2] == apart.sizes

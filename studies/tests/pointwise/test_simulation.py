@@ -15,7 +15,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.inputs.models import located
 from howsure.metrics.pointwise import brier, cicf, cicp, picf, picp
 from howsure.predictions import Intervals, Prediction
@@ -302,7 +302,7 @@ def test_trials_that_do_not_suffice_tell_how_many_would() -> None:
 
 def test_a_run_reports_its_progress() -> None:
     steps: list[tuple[str, int, int]] = []
-    with listening(lambda *step: steps.append(step)):
+    with subscribe(lambda *step: steps.append(step)):
         linear(trials=2, n_test=5)
     assert steps == [("trials", 0, 2), ("trials", 1, 2), ("trials", 2, 2)]
 

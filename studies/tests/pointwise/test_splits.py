@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from howsure.core.errors import InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.inputs.models import located
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import LinearT
@@ -199,7 +199,7 @@ def test_row_numbers_that_cannot_be_are_refused(splits: Any) -> None:
 def test_a_run_reports_its_progress() -> None:
     x, y = some()
     steps: list[tuple[str, int, int]] = []
-    with listening(lambda *step: steps.append(step)):
+    with subscribe(lambda *step: steps.append(step)):
         over_splits(x, y, Steady(), splits=published_splits(60, 2), metrics=["rmse"])
     assert steps == [("splits", 0, 2), ("splits", 1, 2), ("splits", 2, 2)]
 

@@ -13,7 +13,7 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure_studies.engine import (
     Plan,
     Store,
@@ -246,13 +246,13 @@ def test_training_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.M
         if done == 4:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), listening(stop):
+    with pytest.raises(KeyboardInterrupt), subscribe(stop):
         study_of("shift").run(trial, cut)
     scratch = cut.scratch(trial.address)
     assert scratch is not None
     assert scratch.exists()
     told.clear()
-    with listening(lambda stage, done, total: told.append(done)):
+    with subscribe(lambda stage, done, total: told.append(done)):
         output = study_of("shift").run(trial, cut)
     assert told == [5, 6]
     cut.write(trial.address, trial.identity, output)

@@ -35,12 +35,12 @@ CHAIR_RULES = {
 def rows_of(name: str, part: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers of a part at full size, and their labels; nothing is drawn."""
     if name in CELLS:
-        pool = drawn_cells(seed, "micrograph", True)
-        rows = cells_rows(pool, CELLS[name], part, seed, CELLS_SIZES)
+        population = drawn_cells(seed, "micrograph", True)
+        rows = cells_rows(population, CELLS[name], part, seed, CELLS_SIZES)
     else:
-        pool = drawn_chairs(seed)
-        rows = chairs_rows(pool, CHAIRS[name], part, seed)
-    return rows, pool.labels[rows]
+        population = drawn_chairs(seed)
+        rows = chairs_rows(population, CHAIRS[name], part, seed)
+    return rows, population.labels[rows]
 
 
 @pytest.mark.parametrize("name", [*CELLS, *CHAIRS])

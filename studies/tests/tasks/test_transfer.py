@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure_studies.tasks import transfer
 from howsure_studies.tasks.transfer import DownloadError, digest, fetch
 from tasks.served import Served, hash_of, serving
@@ -39,7 +39,7 @@ def server(tmp_path: Path) -> Iterator[Served]:
 def test_a_file_comes_whole_and_is_not_asked_for_again(server: Served, tmp_path: Path) -> None:
     target = tmp_path / "a.bin"
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *told: heard.append(told)):
+    with subscribe(lambda *told: heard.append(told)):
         fetch(f"{server.address}/a.bin", target, size=len(DATA), known=hash_of(DATA))
     assert target.read_bytes() == DATA
     assert ("a.bin", len(DATA), len(DATA)) in heard
@@ -75,7 +75,7 @@ def test_an_interrupt_keeps_what_has_come(server: Served, tmp_path: Path) -> Non
             raise KeyboardInterrupt
 
     target = tmp_path / "a.bin"
-    with pytest.raises(KeyboardInterrupt), listening(stop):
+    with pytest.raises(KeyboardInterrupt), subscribe(stop):
         fetch(f"{server.address}/a.bin", target)
     assert not target.exists()
     assert (tmp_path / "a.bin.part").stat().st_size > 0

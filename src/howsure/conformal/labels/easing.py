@@ -10,7 +10,8 @@ from typing import Annotated, final
 from howsure.conformal.adapting import Binned
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Checked, Natural
-from howsure.metrics.adaptivity import REPEATS, GaussianNoise, Perturbation, ease
+from howsure.stats.ease import REPEATS, ease
+from howsure.stats.perturbations import GaussianNoise, Perturbation
 
 
 @final

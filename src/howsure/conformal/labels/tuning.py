@@ -22,13 +22,16 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.convert import Fraction, check_fields
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import row_keys, row_uniforms
-from howsure.metrics.adaptivity import (
-    Resampling,
-    label_rank,
-    sscv,
-    t_ss,
-)
+from howsure.core.weights import merge_rows
 from howsure.predictions import LabelSets
+from howsure.stats.cells import (
+    TORCHCP_STRATA,
+    EaseCells,
+    StratumCells,
+    largest_violation,
+    signed_r2,
+)
+from howsure.stats.label_ranks import label_rank
 
 Criterion = Literal["t_ss", "sscv", "size"]
 Candidate = tuple[LabelScore, EaseGroups | None]
@@ -46,7 +49,6 @@ BINS: Final = (5, 10, 20, 50)
 
 _BASE: Final = LabelConformal()
 _GROUPS: Final = EaseBins()
-_QUIET: Final = Resampling(replicates=0, permutations=0)
 
 
 @final
@@ -219,11 +221,14 @@ class TunedLabels:
             return -float(size.mean())
         if self.criterion == "sscv":
             covered = sets.contains(tuned.labels.astype(np.float64))
-            found = sscv(covered, size, coverage=self.base.coverage, resampling=_QUIET)
-            return -found.estimate.value
+            rows, counts = merge_rows(np.column_stack((size, covered)))
+            strata = StratumCells(rows[:, 0], TORCHCP_STRATA)
+            return -largest_violation(strata, rows[:, 1], counts, self.base.coverage)
         bins = max(3, min(self.evaluation_bins, len(size) // 10))
         rank = label_rank(tuned.table, tuned.labels)
-        return t_ss(size, rank, eases[0][1], bins=bins, resampling=_QUIET).estimate.value
+        rows, counts = merge_rows(np.column_stack((eases[0][1], size, rank)))
+        _, means = EaseCells(rows[:, 0], bins, counts).means(rows[:, 1:], counts)
+        return signed_r2(means[:, 0], means[:, 1])
 
 
 @final

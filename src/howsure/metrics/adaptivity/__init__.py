@@ -4,32 +4,30 @@ Ease comes from disturbing the input; cells of equal mass by ease replace bins o
 mislead. Source: Jang and Lee 2025.
 """
 
-from howsure.metrics.adaptivity.association import rank_ss, satisfaction_rate, signed_r2, t_ss
-from howsure.metrics.adaptivity.cells import (
+from howsure.metrics.adaptivity.association import rank_ss, satisfaction_rate, t_ss
+from howsure.metrics.adaptivity.coverage import escv, rank_cv, sscv, t_cv
+from howsure.metrics.adaptivity.floor import NoiseFloor, noise_floor
+from howsure.metrics.adaptivity.results import AdaptivityMeasure, CellTable
+from howsure.metrics.adaptivity.sets import set_deficit, set_excess
+from howsure.stats.cells import (
     RAPS_STRATA,
     TORCHCP_STRATA,
     EaseCells,
     Strata,
     StratumCells,
-)
-from howsure.metrics.adaptivity.coverage import (
-    escv,
     largest_violation,
-    rank_cv,
-    sscv,
-    t_cv,
+    signed_r2,
 )
-from howsure.metrics.adaptivity.ease import REPEATS, ease, surrogate_ease
-from howsure.metrics.adaptivity.floor import NoiseFloor, noise_floor
-from howsure.metrics.adaptivity.perturbations import (
+from howsure.stats.ease import REPEATS, ease, surrogate_ease
+from howsure.stats.label_ranks import class_numbers, label_rank
+from howsure.stats.perturbations import (
     Brightness,
     Contrast,
     GaussianNoise,
     Perturbation,
     Saturation,
 )
-from howsure.metrics.adaptivity.results import AdaptivityMeasure, CellTable, Resampling
-from howsure.metrics.adaptivity.sets import class_numbers, label_rank, set_deficit, set_excess
+from howsure.stats.resampling import Resampling
 
 __all__ = [
     "RAPS_STRATA",

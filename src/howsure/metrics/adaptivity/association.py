@@ -12,21 +12,28 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.adaptivity.cells import RAPS_STRATA, Cells, EaseCells, Strata, StratumCells
 from howsure.metrics.adaptivity.results import (
     AdaptivityMeasure,
     CellTable,
-    Resampling,
     bootstrapped,
     canonical_rows,
     few_rows,
     shuffled_column,
     simulated_means,
 )
+from howsure.stats.cells import (
+    RAPS_STRATA,
+    ROUNDING,
+    Cells,
+    EaseCells,
+    Strata,
+    StratumCells,
+    signed_r2,
+)
 from howsure.stats.estimate import Estimate
+from howsure.stats.resampling import Resampling
 
 _DEFAULT = Resampling()
-_ROUNDING = 1e-12
 
 
 def t_ss(
@@ -125,26 +132,6 @@ def rank_ss(
     return _line("rank_ss", StratumCells(rows[:, 0], strata), rows[:, 1:], counts, resampling)
 
 
-def signed_r2(x: FloatArray, y: FloatArray) -> float:
-    """sign(ρ)·ρ² of Pearson's correlation; NaN with fewer than three pairs or a constant side.
-
-    Examples
-    --------
-    >>> signed_r2(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0]))
-    -1.0
-    """
-    if len(x) < 3:
-        return math.nan
-    u, v = x - x.mean(), y - y.mean()
-    if np.abs(u).max() <= _ROUNDING * np.abs(x).max() or (
-        np.abs(v).max() <= _ROUNDING * np.abs(y).max()
-    ):
-        return math.nan
-    u, v = u / np.abs(u).max(), v / np.abs(v).max()
-    rho = float(u @ v) / math.sqrt(float(u @ u) * float(v @ v))
-    return math.copysign(min(rho * rho, 1.0), rho)
-
-
 def satisfaction_rate(
     size: npt.ArrayLike,
     difficulty: npt.ArrayLike,
@@ -239,7 +226,7 @@ def _line(
         held = means[mass > 0]
         why = "fewer than three cells have rows"
         if len(held) >= 3:
-            spread = np.ptp(held, axis=0) <= 2 * _ROUNDING * np.abs(held).max(axis=0)
+            spread = np.ptp(held, axis=0) <= 2 * ROUNDING * np.abs(held).max(axis=0)
             why = f"all cells agree in mean {'size' if spread[0] else 'difficulty'}"
         none = Estimate(math.nan, reason=why, n=float(mass.sum()))
         return AdaptivityMeasure(estimate=none, cells=table)
@@ -286,7 +273,7 @@ def _measure(
     if len(known) > 1:
         floor = float(known.mean())
         high = float(np.quantile(known, resampling.confidence, method="weibull"))
-        p_value = float((1 + (known >= value - _ROUNDING).sum()) / (1 + len(known)))
+        p_value = float((1 + (known >= value - ROUNDING).sum()) / (1 + len(known)))
     estimate = Estimate(
         value,
         null=floor,

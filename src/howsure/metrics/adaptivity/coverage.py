@@ -10,25 +10,26 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.adaptivity.cells import (
+from howsure.metrics.adaptivity.floor import NoiseFloor, noise_floor
+from howsure.metrics.adaptivity.results import (
+    AdaptivityMeasure,
+    CellTable,
+    canonical_rows,
+    error_of_largest,
+    few_rows,
+    largest_interval,
+)
+from howsure.stats.cells import (
     RAPS_STRATA,
     TORCHCP_STRATA,
     Cells,
     EaseCells,
     Strata,
     StratumCells,
-)
-from howsure.metrics.adaptivity.floor import NoiseFloor, noise_floor
-from howsure.metrics.adaptivity.results import (
-    AdaptivityMeasure,
-    CellTable,
-    Resampling,
-    canonical_rows,
-    error_of_largest,
-    few_rows,
-    largest_interval,
+    largest_violation,
 )
 from howsure.stats.estimate import Estimate
+from howsure.stats.resampling import Resampling
 
 _DEFAULT = Resampling()
 
@@ -245,47 +246,6 @@ def rank_cv(
     rows, counts = canonical_rows(_table(as_vector(rank, "rank"), covered, claimed), weights)
     cells = StratumCells(rows[:, 0], strata)
     return _violation("rank_cv", cells, rows[:, 1:], counts, coverage, resampling)
-
-
-def largest_violation(
-    cells: Cells,
-    covered: FloatArray,
-    counts: FloatArray,
-    coverage: float,
-    *,
-    two_sided: bool = True,
-) -> float:
-    """Largest violation of coverage over cells: the number alone, for experiments of many trials.
-
-    Parameters
-    ----------
-    cells : Cells
-        Cells of the rows.
-    covered : ndarray of float, shape (n,)
-        Whether each row was covered: 0 or 1.
-    counts : ndarray of float, shape (n,)
-        How often each row counts.
-    coverage : float
-        Nominal coverage 1−α.
-    two_sided : bool
-        Whether over-coverage counts too.
-
-    Returns
-    -------
-    float
-        NaN where no cell has rows.
-
-    Examples
-    --------
-    >>> cells = EaseCells([0.1, 0.2, 0.3, 0.4], 2)
-    >>> largest_violation(cells, np.array([1.0, 1.0, 0.0, 1.0]), np.ones(4), 0.9)
-    0.4
-    """
-    share = cells.means(covered[:, None], counts)[1][:, 0]
-    gap = coverage - share[np.isfinite(share)]
-    if not len(gap):
-        return math.nan
-    return float(np.abs(gap).max() if two_sided else max(gap.max(), 0.0))
 
 
 def _violation(

@@ -12,62 +12,16 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
-from howsure.core.convert import Checked, Fraction, Natural
 from howsure.core.rng import child
 from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
-from howsure.metrics.adaptivity.cells import Cells
 from howsure.stats.bootstrap import resampled_counts
+from howsure.stats.cells import Cells
 from howsure.stats.estimate import Estimate
+from howsure.stats.resampling import Resampling
 
 _PERMUTED = 20_000
 _LEAST = 5.0  # rows of a cell: the share or mean of fewer may be anything
 _RATES, _STEPS = 61, 100  # true rates that are tried, and steps that weigh them
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resampling(Checked):
-    """How the interval and the simulated floor of a measure are drawn.
-
-    Parameters
-    ----------
-    replicates : int
-        Bootstrap resamples of the rows; 0 for no interval.
-    permutations : int
-        Shuffles for a floor that has no closed form; 0 for none.
-    confidence : float
-        Of the interval and of the floor's upper end.
-    seed : int
-        Seed of all draws.
-
-    Raises
-    ------
-    InputError
-        If a count is negative, or the confidence leaves (0, 1).
-
-    Examples
-    --------
-    >>> Resampling(replicates=0).confidence
-    0.95
-    """
-
-    replicates: Natural = 500
-    permutations: Natural = 500
-    confidence: Fraction = 0.95
-    seed: int = 0
-
-    def interval(self, draws: FloatArray) -> tuple[float, float]:
-        """Percentile interval; NaN without draws, or where one is not finite."""
-        if len(draws) < 2 or not np.isfinite(draws).all():
-            return math.nan, math.nan
-        tail = (1 - self.confidence) / 2
-        low, high = np.quantile(draws, [tail, 1 - tail], method="weibull")
-        return float(low), float(high)
-
-    def around(self, value: float, draws: FloatArray) -> tuple[float, float]:
-        """Interval of what a value estimates, from how draws lie about their own mean."""
-        low, high = self.interval(draws)
-        middle = float(draws.mean()) if len(draws) else math.nan
-        return value - (high - middle), value - (low - middle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import number
+from howsure.core.layouts import UNIT, Axis, Layout, Mark
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
@@ -35,7 +37,8 @@ from howsure.metrics.adaptivity import (
     t_cv,
     t_ss,
 )
-from howsure.metrics.metric import POSITIVE, SHARE, Form, Laws, Metric, Question, Topic, stated
+from howsure.metrics.adaptivity.findings import FINDINGS
+from howsure.metrics.metric import POSITIVE, SHARE, Form, Metric, Question, Topic, stated
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.dominance import merge_ties
@@ -364,174 +367,119 @@ def _size_curve(cells: CellTable, units: str, model: str) -> Curve:
     )
 
 
+_STRATA = "It sees coverage that depends on the size of sets, and nothing else."
+_MAXIMUM = "A largest violation is above 0 by chance: compare it with the value of a perfect model."
+_RANK = "It conditions on the true label, which no method knows: it describes, and is no test."
+_entry = partial(
+    Metric,
+    question=Question.ADAPTIVITY,
+    source="Jang and Lee 2025",
+    direction=Direction.LOWER,
+    beside="ease",
+    merges="rows",
+    standard_normal=math.nan,
+    notion=Notion.LOCAL,
+    per_coverage=True,
+    bounds=SHARE,
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="t_cv",
         title="T-CV",
-        question=Question.ADAPTIVITY,
         meaning="Largest violation of coverage over cells of equal mass by ease.",
         formula="max over cells b of |(1−α) − cov_b|",
         synonyms=("transformation-based coverage violation", "coverage violation by ease"),
         source="Jang and Lee 2025, equation 3",
-        direction=Direction.LOWER,
-        units="1",
         forms=(stated("t_cv"),),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        per_coverage=True,
-        beside="ease",
-        merges="rows",
-        bounds=SHARE,
+        beware=f"{_MAXIMUM} It sees ease alone.",
     ),
-    Metric(
+    _entry(
         name="t_ss",
         title="T-SS",
-        question=Question.ADAPTIVITY,
         meaning="How well mean size follows mean difficulty over cells of equal mass by ease.",
         formula="sign(ρ)·ρ² of the cells' mean size and mean difficulty",
         source="Jang and Lee 2025, equation 5",
         direction=Direction.HIGHER,
-        units="1",
         forms=(stated("t_ss"),),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        per_coverage=True,
-        beside="ease",
-        merges="rows",
         target=1.0,
         bounds=(-1.0, 1.0),
+        beware="Constant widths have none. Random sizes reach some value by chance.",
     ),
-    Metric(
+    _entry(
         name="satisfaction_rate",
         title="Satisfaction of Property 1",
-        question=Question.ADAPTIVITY,
         meaning="How often the harder of two random subsets has the larger sets.",
         formula="share of pairs of subsets that d₁ ≤ d₂ and s₁ ≤ s₂ order alike",
         source="Jang and Lee 2025, Property 1",
         direction=Direction.HIGHER,
-        units="1",
         forms=(stated("satisfaction_rate"),),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        per_coverage=True,
-        beside="ease",
-        merges="rows",
         target=1.0,
-        bounds=SHARE,
+        beware="Random sizes satisfy the property half of the time: 0.5 is nothing.",
     ),
-    Metric(
+    _entry(
         name="sscv",
         title="SSCV",
         synonyms=("size-stratified coverage violation", "size stratified coverage", "SSC"),
-        question=Question.ADAPTIVITY,
         meaning="Largest violation of coverage over strata of set size.",
         formula="max over strata j of |(1−α) − cov_j|",
         source="Angelopoulos et al. 2021",
-        direction=Direction.LOWER,
-        units="1",
         forms=(stated("sscv"),),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        per_coverage=True,
-        merges="rows",
-        bounds=SHARE,
+        beside="",
+        beware=f"{_STRATA} {_MAXIMUM}",
     ),
-    Metric(
+    _entry(
         name="escv",
         title="ESCV",
         synonyms=("each-size coverage violation",),
-        question=Question.ADAPTIVITY,
         meaning="Largest violation of coverage over exact set sizes.",
         formula="max over sizes j ≥ 1 of |(1−α) − cov_j|",
         source="Huang et al. 2024; two-sided as in Jang and Lee 2025",
-        direction=Direction.LOWER,
-        units="1",
         forms=(stated("escv"),),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        per_coverage=True,
-        beside="ease",
-        merges="rows",
-        bounds=SHARE,
+        beware=f"{_STRATA} Rare sizes decide it.",
     ),
-    Metric(
+    _entry(
         name="rank_cv",
         title="Rank-CV",
-        question=Question.ADAPTIVITY,
         meaning="Largest violation of coverage over strata of the true label's rank.",
         formula="max over strata of rank of |(1−α) − cov_j|",
-        source="Jang and Lee 2025",
         direction=Direction.NONE,
-        units="1",
         forms=(stated("rank_cv"),),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        per_coverage=True,
-        beside="ease",
-        merges="rows",
-        bounds=SHARE,
+        beware=_RANK,
     ),
-    Metric(
+    _entry(
         name="rank_ss",
         title="Rank-SS",
-        question=Question.ADAPTIVITY,
         meaning="How well mean size follows the true label's rank.",
         formula="sign(ρ)·ρ² of the strata's mean size and mean rank",
-        source="Jang and Lee 2025",
         direction=Direction.NONE,
-        units="1",
         forms=(stated("rank_ss"),),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        per_coverage=True,
-        beside="ease",
-        merges="rows",
         bounds=(-1.0, 1.0),
+        beware=_RANK,
     ),
-    Metric(
+    _entry(
         name="set_deficit",
         title="Deficit of label sets",
-        question=Question.ADAPTIVITY,
         meaning="Mean number of further labels that the set would need to contain the true one.",
         formula="mean max(rank − size, 0)",
         source="Navrátil et al. 2021, for sets; Jang and Lee 2025",
-        direction=Direction.LOWER,
-        units="1",
         forms=(Form(needs=("true_rank", "set_sizes"), function=set_deficit),),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
         per_coverage=False,
-        beside="ease",
-        merges="rows",
         target=0.0,
         bounds=POSITIVE,
+        beware="It is 0 for sets of all labels; read it beside the excess.",
     ),
-    Metric(
+    _entry(
         name="set_excess",
         title="Excess of label sets",
-        question=Question.ADAPTIVITY,
         meaning="Mean number of labels in the set beyond the true one.",
         formula="mean max(size − rank, 0)",
         source="Navrátil et al. 2021, for sets; Jang and Lee 2025",
-        direction=Direction.LOWER,
-        units="1",
         forms=(Form(needs=("true_rank", "set_sizes"), function=set_excess),),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
         per_coverage=False,
-        beside="ease",
-        merges="rows",
         target=0.0,
         bounds=POSITIVE,
+        beware="It is 0 for empty sets; read it beside the deficit.",
     ),
 )
 
@@ -557,4 +505,34 @@ TOPIC = Topic(
     ),
     curves=(_curves,),
     tables=(cell_tables,),
+    findings=FINDINGS,
+    label="Ease",
+    layouts={
+        "coverage_by_ease": Layout(
+            order=14,
+            question="Do easy and hard inputs have the same coverage?",
+            title="Coverage by ease",
+            reading=(
+                "Rows are sorted from hard to easy, in cells of equal size. A line that leaves "
+                "the band is significantly below or above nominal coverage."
+            ),
+            x=Axis(kind="percent", domain=UNIT),
+            y=Axis(kind="percent"),
+            reference="nominal",
+            band_about="reference",
+            band="chance alone",
+        ),
+        "size_by_difficulty": Layout(
+            order=15,
+            question="Do sets or intervals grow with difficulty?",
+            title="Size by difficulty",
+            reading=(
+                "Each point is a cell of rows of similar difficulty. T-SS is the signed R² of a "
+                "line through the points of one colour."
+            ),
+            mark=Mark.POINTS,
+            data="cells",
+        ),
+    },
+    titles={"adaptivity_cells": "Adaptivity cells"},
 )

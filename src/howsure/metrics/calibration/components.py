@@ -27,7 +27,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
 from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights
-from howsure.stats.estimate import Estimate, spread_of, standard_error, weighted_mean
+from howsure.stats.estimate import Estimate, Spread, spread_of, standard_error, weighted_mean
 
 MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
 """Largest |∫_0^u φ_1| and |∫_0^u φ_2|: how far one unit moves a stated probability."""
@@ -410,13 +410,8 @@ def mean_test(
     share = None if weights is None else weights.values
     mean = weighted_mean(rows, share)
     if cluster is not None:
-        found = spread_of(rows - mean, weights, cluster)
-        spread = math.sqrt(weighted_mean(np.square(rows - mean), share))
-        if 0 < spread < size:  # rows that agree by luck show too little of what a right model does
-            mean *= spread / size
-        if not isinstance(cluster, Chronology):
-            found = replace(found, degrees=np.array([float(cluster.max())]))
-        return found.p(mean)
+        sd = math.sqrt(weighted_mean(np.square(rows - mean), share))
+        return p_of_units(mean, sd, size, spread_of(rows - mean, weights, cluster), cluster)
     n = float(len(rows)) if weights is None else weights.effective_n
     seen = standard_error(rows - mean, weights)
     floor = size / math.sqrt(n)
@@ -429,13 +424,29 @@ def mean_test(
     return max(p, right.p(mean, factors, n, "" if weights is None else weights.kind))
 
 
+def p_of_units(
+    mean: float, sd: float, size: float, spread: Spread, units: IntArray | Chronology
+) -> float:
+    """P-value that a mean of rows is 0, where their sd is a size if all is right, by units."""
+    if 0 < sd < size:  # rows that agree by luck show too little of what a right model does
+        mean *= sd / size
+    if not isinstance(units, Chronology):
+        spread = replace(spread, degrees=np.array([float(units.max())]))
+    return spread.p(mean)
+
+
 def wider_by(influence: FloatArray, weights: Weights | None, cluster: Units) -> float:
     """How many times the reach of a mean is that of independent rows, where these have units."""
     if cluster is None:
         return 1.0
-    plain, found = standard_error(influence, weights), spread_of(influence, weights, cluster)
-    ratio = float(found.error[0]) / plain if plain > 0 else 1.0
-    degrees = float(found.degrees[0] if isinstance(cluster, Chronology) else cluster.max())
+    plain = standard_error(influence, weights)
+    return wider_than(plain, spread_of(influence, weights, cluster), cluster)
+
+
+def wider_than(plain: float, spread: Spread, units: IntArray | Chronology) -> float:
+    """How many times the reach of an error of independent rows is that which units tell."""
+    ratio = float(spread.error[0]) / plain if plain > 0 else 1.0
+    degrees = float(spread.degrees[0] if isinstance(units, Chronology) else units.max())
     degrees = 1.0 if math.isnan(degrees) else max(degrees, 1.0)  # as of one unit
     student = float(special.stdtrit(degrees, 0.975)) / REACH
     return student * (1.0 if math.isnan(ratio) else max(ratio, 1.0))

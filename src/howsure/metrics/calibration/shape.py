@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray, row_blocks
+from howsure.core.arrays import BoolArray, FloatArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
 from howsure.core.times import Chronology
+from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import (
     REACH,
     Components,
@@ -31,6 +32,7 @@ from howsure.metrics.calibration.components import (
     pooled_blocks,
     scale_of,
 )
+from howsure.metrics.calibration.findings import FINDINGS
 from howsure.metrics.calibration.responses import (
     ONE_WIDTH,
     exchanged_response,
@@ -38,9 +40,11 @@ from howsure.metrics.calibration.responses import (
     width_rank,
     width_response,
 )
-from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself, stated
+from howsure.metrics.metric import Laws, Metric, Question, Topic, itself, stated, statistic
+from howsure.metrics.sums import Sums
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
+from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -220,95 +224,107 @@ def _size_by_misses(nominal: float, missed: float) -> float:
 
 
 def _imbalance(view: View, coverage: float) -> Estimate:
-    lower, upper = view.get("ends", coverage)
-    evalset = view.evalset
-    if np.isinf(lower).all() or np.isinf(upper).all():
-        raise UnanswerableError("the intervals are one-sided")
-    units = evalset.units
+    evalset, units = view.evalset, view.evalset.units
     if isinstance(units, Chronology):
         units = units.hiding(units.side)
-    below, above = evalset.y < lower, evalset.y > upper
-    found = miss_imbalance(below, above, weights=evalset.weights, cluster=units)
+    estimate = miss_imbalance(*_sides(view, coverage), weights=evalset.weights, cluster=units)
+    skew, variance = _claimed_sides(view, coverage)
+    null, spread = (weighted_mean(each, evalset.multiplicities) for each in (skew, variance))
+    n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
+    return _beside_claims(estimate, null, spread, n)
+
+
+def _imbalance_of_sums(sums: Joint) -> tuple[Estimate, FloatArray]:
+    """As of three rows, below, above and inside, which stand for all."""
+    below, above, null, spread = (float(mean) for mean in sums.mean)
+    counts = np.round(np.array([below, above, 1.0 - below - above]) * sums.mass)
+    side = np.arange(3)
+    estimate = miss_imbalance(side == 0, side == 1, weights=Weights(counts))
+    estimate = replace(estimate, value=above - below, influence=None)
+    return _beside_claims(estimate, null, spread, sums.mass), np.array([-1.0, 1.0])
+
+
+def _sides(view: View, coverage: float) -> tuple[BoolArray, BoolArray]:
+    """Which rows lie below and above their intervals."""
+    lower, upper = view.get("ends", coverage)
+    if np.isinf(lower).all() or np.isinf(upper).all():
+        raise UnanswerableError("the intervals are one-sided")
+    return np.asarray(view.evalset.y < lower), np.asarray(view.evalset.y > upper)
+
+
+def _claimed_sides(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
+    """What rows claim of misses above less below, and the variance of that; none of a range."""
     try:
         view.get("claim", coverage)  # one number, no range
         claims = view.get("claims", coverage)
     except UnanswerableError:
-        return found
-    missed, skew = claims["missed"][:, 0], (claims["above"] - claims["below"])[:, 0]
-    share = evalset.multiplicities
-    null, spread = weighted_mean(skew, share), weighted_mean(missed - np.square(skew), share)
+        none = np.zeros(view.evalset.n)
+        return none, none
+    skew = (claims["above"] - claims["below"])[:, 0]
+    return skew, claims["missed"][:, 0] - np.square(skew)
+
+
+def _beside_claims(estimate: Estimate, null: float, spread: float, n: float) -> Estimate:
+    """With the null of intervals of counts, which miss unequally on their sides."""
     if abs(null) <= _ROUNDING:
-        return found
-    n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
-    chance = REACH * math.sqrt(spread / n)  # counts: intervals miss unequally on their sides
-    return replace(found, null=null, null_lower=null - chance, null_upper=null + chance)
+        return estimate
+    chance = REACH * math.sqrt(spread / n)
+    return replace(estimate, null=null, null_lower=null - chance, null_upper=null + chance)
 
 
 _PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
 
+_entry = partial(
+    Metric,
+    question=Question.CALIBRATION,
+    source=_PIT,
+    direction=Direction.TARGET,
+    merges="histogram",
+    standard_normal=0.0,
+    target=0.0,
+    beware=(
+        "Faults share the blame: look at all four of shift, spread, skew and tails before acting."
+    ),
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="pit_bias",
         title="Bias by the PIT",
-        question=Question.CALIBRATION,
         meaning="Shift of y against its prediction; above 0 where predictions are too low.",
         formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
-        source=_PIT,
-        direction=Direction.TARGET,
         units="sd",
         forms=(stated("components", "bias"),),
-        merges="histogram",
         laws=Laws(reflection="negates"),
-        standard_normal=0.0,
-        target=0.0,
+        key_number=8,
     ),
-    Metric(
+    _entry(
         name="pit_spread",
         title="Spread by the PIT",
-        question=Question.CALIBRATION,
         meaning=(
             "Size of the errors as a multiple of the stated one, for any predictive distribution."
         ),
         formula="k with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="1",
         forms=(stated("components", "spread"),),
-        merges="histogram",
-        laws=Laws(),
         standard_normal=1.0,
         target=1.0,
         bounds=(0.0, math.inf),
+        key_number=9,
     ),
-    Metric(
+    _entry(
         name="pit_skew",
         title="Skew by the PIT",
-        question=Question.CALIBRATION,
         meaning="How far unstated skew moves a stated probability; above 0 for a long upper tail.",
         formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="1",
         forms=(stated("components", "skew"),),
-        merges="histogram",
         laws=Laws(reflection="negates"),
-        standard_normal=0.0,
-        target=0.0,
     ),
-    Metric(
+    _entry(
         name="pit_tails",
         title="Tails by the PIT",
-        question=Question.CALIBRATION,
         meaning="How far unstated tails move a stated probability; above 0 for heavier ones.",
         formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="1",
         forms=(stated("components", "tails"),),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
     ),
     Metric(
         name="width_response",
@@ -318,37 +334,28 @@ _ENTRIES = (
             "Errors over their stated size: ratio of rows with large to rows with small widths."
         ),
         formula="k(+1)/k(−1), k from φ_2 (or misses) on the width's standardised rank",
-        source="definition",
         direction=Direction.TARGET,
-        units="1",
-        forms=(
-            Form(needs=("width_response",), function=itself, reduce="statistic", weighted=False),
-        ),
+        forms=(statistic(itself, "width_response", weighted=False),),
         merges="rows",
         per_coverage=True,
-        laws=Laws(),
         standard_normal=math.nan,
         notion=Notion.LOCAL,
         target=1.0,
         bounds=(0.0, math.inf),
+        beware="It compares two halves; a fault in the middle of widths is not seen.",
     ),
-    Metric(
+    _entry(
         name="miss_imbalance",
         title="Misses above minus misses below",
-        question=Question.CALIBRATION,
         meaning="Share of rows above their interval minus share below; 0 for balanced intervals.",
         formula="mean 1{y > u} − mean 1{y < l}",
         source="definition",
-        direction=Direction.TARGET,
-        units="1",
-        forms=(
-            Form(needs=("miss_imbalance",), function=itself, reduce="statistic", weighted=False),
-        ),
+        forms=(statistic(itself, "miss_imbalance", weighted=False),),
         per_coverage=True,
         laws=Laws(reflection="negates"),
-        standard_normal=0.0,
-        target=0.0,
         bounds=(-1.0, 1.0),
+        merges="sums",
+        beware="Balanced misses may be too many on both sides.",
     ),
 )
 
@@ -362,4 +369,13 @@ TOPIC = Topic(
     },
     predicted=("placed",),
     per_coverage=("width_response", "miss_imbalance"),
+    findings=FINDINGS,
+    label="Distribution",
+    sums={
+        "miss_imbalance": Sums(
+            lambda view, c: tuple(side.astype(np.float64) for side in _sides(view, c)),
+            _imbalance_of_sums,
+            beside=_claimed_sides,
+        ),
+    },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
+from howsure.core.layouts import UNIT, Axis, Layout, Mark
 from howsure.core.records import Curve, Direction
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics.calibration.curve import calibration_curve, calibration_curve_quantiles
@@ -21,6 +23,7 @@ from howsure.metrics.metric import (
     Metric,
     Question,
     Topic,
+    statistic,
 )
 from howsure.metrics.pit import pit_histogram, randomised_counts, randomised_pit
 from howsure.predictions import (
@@ -149,8 +152,18 @@ def _pit_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
+_entry = partial(
+    Metric,
+    question=Question.CALIBRATION,
+    direction=Direction.LOWER,
+    merges="histogram",
+    standard_normal=0.0,
+    target=0.0,
+    bounds=POSITIVE,
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="calibration_error",
         title="Regression calibration error",
         synonyms=(
@@ -162,12 +175,9 @@ _ENTRIES = (
             "regression ECE",
             "quantile calibration error",
         ),
-        question=Question.CALIBRATION,
         meaning="Distance of observed frequencies from stated probabilities, over levels.",
         formula="Σ_j w_j |p_j − q_j|^a",
         source="Kuleshov, Fenner and Ermon 2018",
-        direction=Direction.LOWER,
-        units="1",
         forms=(
             Form(
                 needs=("cdf",),
@@ -182,22 +192,19 @@ _ENTRIES = (
                 note="at the given levels",
             ),
         ),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
         bounds=SHARE,
+        beware=(
+            "It is above 0 by chance: read its reference. A model that ignores its inputs may be "
+            "perfectly calibrated."
+        ),
     ),
-    Metric(
+    _entry(
         name="miscalibration_area",
         title="Miscalibration area",
         synonyms=("MA", "miscal area", "calibration area"),
-        question=Question.CALIBRATION,
         meaning="Area between the calibration curve and the diagonal, exact.",
         formula="∫ |q(p) − p| dp",
         source="Tran et al. 2020",
-        direction=Direction.LOWER,
-        units="1",
         forms=(
             Form(
                 needs=("cdf",),
@@ -207,21 +214,17 @@ _ENTRIES = (
                 options={"version": "quantile"},
             ),
         ),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
-        bounds=POSITIVE,
+        beware=(
+            "It is above 0 by chance: read its reference. Faults of opposite sign at other "
+            "levels do not cancel, those at other inputs do."
+        ),
     ),
-    Metric(
+    _entry(
         name="centred_miscalibration_area",
         title="Miscalibration area of central intervals",
-        question=Question.CALIBRATION,
         meaning="Area between empirical and nominal coverage of central intervals, exact.",
         formula="∫ |c(p) − p| dp over central coverages p",
         source="Tran et al. 2020",
-        direction=Direction.LOWER,
-        units="1",
         forms=(
             Form(
                 needs=("cdf",),
@@ -231,11 +234,7 @@ _ENTRIES = (
                 options={"version": "interval"},
             ),
         ),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
-        bounds=POSITIVE,
+        beware="Bias and skew partly cancel in central intervals.",
     ),
     Metric(
         name="pit_uniformity",
@@ -247,9 +246,7 @@ _ENTRIES = (
         source="Säilynoja, Bürkner and Vehtari 2022",
         direction=Direction.NONE,
         units="p-value",
-        forms=(
-            Form(needs=("pit_counts",), function=_uniformity, reduce="statistic", weighted=False),
-        ),
+        forms=(statistic(_uniformity, "pit_counts", weighted=False),),
         merges="histogram",
         laws=Laws(
             reflection="varies",
@@ -259,6 +256,10 @@ _ENTRIES = (
             ),
         ),
         standard_normal=math.nan,
+        beware=(
+            "A p-value is no size: with many rows small departures are proven. Importance "
+            "weights are refused."
+        ),
     ),
 )
 
@@ -275,4 +276,51 @@ TOPIC = Topic(
         _calibration_drawn,
         _pit_drawn,
     ),
+    layouts={
+        "calibration": Layout(
+            order=0,
+            question="Does y fall below each predicted quantile as often as it should?",
+            title="Reliability diagram (calibration curve)",
+            reading=(
+                "On the diagonal, y falls below each predicted quantile as often as its level "
+                "says. A departure inside the shaded band may be chance."
+            ),
+            x=Axis(title="Nominal level", kind="percent", domain=UNIT),
+            y=Axis(title="Observed frequency", kind="percent", domain=UNIT),
+            square=True,
+            reference="perfect calibration",
+            band_about="reference",
+            band="simultaneous band",
+        ),
+        "pit_ecdf": Layout(
+            order=2,
+            question="Is the PIT uniform?",
+            title="PIT ECDF, difference from uniform",
+            reading=(
+                "A curve inside the shaded band is consistent with calibration. "
+                "Above then below zero means predictive distributions too narrow, below then above "
+                "too wide, one side biased."
+            ),
+            x=Axis(title="PIT", domain=UNIT),
+            y=Axis(title="ECDF − uniform"),
+            reference="uniform",
+            band_about="reference",
+            band="simultaneous band",
+        ),
+        "pit_histogram": Layout(
+            order=3,
+            question="What shape does the PIT have?",
+            title="PIT histogram",
+            reading=(
+                "A flat histogram is calibrated. A U shape means predictive distributions too "
+                "narrow, a hump too wide, a slope biased."
+            ),
+            x=Axis(title="PIT", domain=UNIT),
+            y=Axis(title="Density", zero=True),
+            mark=Mark.BARS,
+            reference="uniform",
+            band_about="reference",
+            band="simultaneous band",
+        ),
+    },
 )

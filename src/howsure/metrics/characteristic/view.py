@@ -5,29 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.layouts import UNIT, Axis, Companion, Layout, Zone
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint
 from howsure.metrics.characteristic.area import AreaRequest, Reading, gain_of
 from howsure.metrics.characteristic.bands import Bands, YAxis, checked_bands
 from howsure.metrics.characteristic.comparison import compared
 from howsure.metrics.characteristic.curve import curve_of
+from howsure.metrics.characteristic.findings import FINDINGS
 from howsure.metrics.characteristic.operating import Cost
-from howsure.metrics.characteristic.sums import SUMS
+from howsure.metrics.characteristic.sums import SUMS, of_bands, whole_area, whole_gain
 from howsure.metrics.characteristic.trace import axes_needed
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
-    Form,
-    Laws,
     Metric,
     Question,
     Topic,
+    statistic,
 )
 from howsure.metrics.miss_range import MISS_RANGE, MissRange
 from howsure.predictions import Intervals
@@ -49,9 +51,7 @@ class Areas:
         self._scale = {flat: each.critical() for flat, each in self._bands.items()}
         self._edges: dict[tuple[bool, float], tuple[Estimate, Estimate]] = {}
 
-    def partial(
-        self, flat: bool, part: MissRange = (0.0, 1.0), reading: Reading = "under"
-    ) -> Estimate:
+    def partial(self, flat: bool, part: MissRange, reading: Reading) -> Estimate:
         """Area where the miss rate is in a range.
 
         Up to a share s, with K the scale that s of the rows exceed, it is c·mean (k − K)₊ under the
@@ -88,44 +88,50 @@ class Areas:
 
 def area_statistic(areas: Areas, outside: IntArray) -> Estimate:
     """Exact area under the curve (AUUCC), in units of y; lower is better."""
-    found = areas.curve.area()
-    if not found.complete:
-        return Estimate(math.inf, reason=found.reason)
-    influence = areas.partial(flat=False).influence
-    told = f"{_outside(outside)}; midpoints stand for these points" if len(outside) else ""
-    return Estimate(found.value, influence, reason=told, details={"convention": "exact"})
+    estimate = of_bands(whole_area, areas.curve.bands, outside)
+    if math.isinf(estimate.value):
+        return replace(estimate, reason=areas.curve.area().reason)
+    if len(outside):
+        return replace(estimate, reason=f"{_outside(outside)}; midpoints stand for these points")
+    return estimate
 
 
-def gain_statistic(
-    areas: Areas,
-    outside: IntArray,
-    part: MissRange | None = None,
-    *,
-    reading: Reading = "under",
-) -> Estimate:
+def gain_statistic(areas: Areas, outside: IntArray) -> Estimate:
     """How much smaller the area is than a constant band's, in percent; higher is better."""
     if len(outside):
         return Estimate(math.nan, reason=f"{_outside(outside)}, where no scale is defined")
-    details: dict[str, str | float] = {"convention": "exact"}
-    request = AreaRequest()
-    if part is not None:
-        request = AreaRequest(y_range=part, reading=reading)
-        details |= {"reading": reading, "miss_range": f"{part[0]:g} to {part[1]:g}"}
+    estimate = of_bands(whole_gain, areas.curve.bands, outside)
+    if math.isnan(estimate.value):
+        return replace(estimate, reason=gain_of(areas.curve.area(), areas.flat.area()).reason)
+    return estimate
+
+
+def partial_gain_statistic(
+    areas: Areas, outside: IntArray, part: MissRange, *, reading: Reading
+) -> Estimate:
+    """The gain over a range of miss rates.
+
+    Where a range begins and ends hangs on the order of the rows, so no sums over rows give it.
+    """
+    if len(outside):
+        return Estimate(math.nan, reason=f"{_outside(outside)}, where no scale is defined")
+    details: dict[str, str | float] = {"convention": "exact", "reading": reading}
+    details["miss_range"] = f"{part[0]:g} to {part[1]:g}"
     bands = areas.curve.bands
     if bands.one_width:
         none = np.zeros(len(bands))
         return Estimate(0.0, none, reason="every row has the same width", details=details)
-    found = gain_of(areas.curve.area_by(request), areas.flat.area_by(request))
-    if math.isnan(found.value):
-        return Estimate(math.nan, reason=found.reason)
-    if part is not None:
-        details |= {"area": found.area.value, "constant_area": found.constant.value}
-    own, constant = (areas.partial(flat, part or (0.0, 1.0), reading) for flat in (False, True))
+    request = AreaRequest(y_range=part, reading=reading)
+    gain = gain_of(areas.curve.area_by(request), areas.flat.area_by(request))
+    if math.isnan(gain.value):
+        return Estimate(math.nan, reason=gain.reason)
+    details |= {"area": gain.area.value, "constant_area": gain.constant.value}
+    own, constant = (areas.partial(flat, part, reading) for flat in (False, True))
     influence = None
     if own.influence is not None and constant.influence is not None:
         ratio = own.value / constant.value
         influence = -100.0 * (own.influence - ratio * constant.influence) / constant.value
-    return Estimate(found.value, influence, details=details)
+    return Estimate(gain.value, influence, details=details)
 
 
 def _outside(rows: IntArray) -> str:
@@ -277,33 +283,35 @@ def operating_points(evaluation: Evaluation) -> list[Table]:
     return [Table(name="characteristic_points", columns=columns, model=model, notes=notes)]
 
 
+_entry = partial(
+    Metric, question=Question.TRADE, source="Navrátil et al. 2021, section 2.2", notion=Notion.LOCAL
+)
+
+
 def _partial_gain(*, reading: Reading, **words: Any) -> Metric:
     """A gain over the miss rates of `View.miss_range`, by one reading of a partial area."""
-    return Metric(
+    return _entry(
         **words,
-        question=Question.TRADE,
-        source="Navrátil et al. 2021, section 2.2",
         direction=Direction.HIGHER,
         units="%",
         forms=(
-            Form(
-                needs=("areas", "recentred_rows", "miss_range"),
-                function=gain_statistic,
-                reduce="statistic",
+            statistic(
+                partial_gain_statistic,
+                "areas",
+                "recentred_rows",
+                "miss_range",
                 weighted=False,
-                options={"reading": reading},
+                reading=reading,
             ),
         ),
         merges="rows",
-        laws=Laws(),
         standard_normal=0.0,
-        notion=Notion.LOCAL,
         bounds=(-math.inf, 100.0),
     )
 
 
 _ENTRIES = (
-    Metric(
+    _entry(
         name="auucc",
         title="Area under the characteristics curve (AUUCC)",
         synonyms=(
@@ -312,47 +320,34 @@ _ENTRIES = (
             "uncertainty characteristics curve",
             "area under the uncertainty characteristics curve",
         ),
-        question=Question.TRADE,
         meaning="Mean half-width needed, averaged over all miss rates; the exact step area.",
         formula="mean z · mean k, with k the scale that captures a row",
-        source="Navrátil et al. 2021, section 2.2",
         direction=Direction.LOWER,
         units="y",
-        forms=(
-            Form(
-                needs=("areas", "recentred_rows"),
-                function=area_statistic,
-                reduce="statistic",
-                weighted=False,
-            ),
-        ),
+        forms=(statistic(area_statistic, "areas", "recentred_rows", weighted=False),),
         laws=BY_UNIT,
         standard_normal=0.7979,
-        notion=Notion.LOCAL,
         bounds=POSITIVE,
+        beware=(
+            "Intervals are rescaled, so their own coverage is not judged. Areas of models with "
+            "different forecasts mix both."
+        ),
     ),
-    Metric(
+    _entry(
         name="characteristic_gain",
         title="Gain over a constant band",
         synonyms=("AUUCC gain", "UCC gain"),
-        question=Question.TRADE,
         meaning="AUUCC against that of a constant band with the mean distances below and above.",
         formula="100 (A_const − AUUCC)/A_const; A_const is the MAE where bands are symmetric",
-        source="Navrátil et al. 2021, section 2.2",
         direction=Direction.HIGHER,
         units="%",
-        forms=(
-            Form(
-                needs=("areas", "recentred_rows"),
-                function=gain_statistic,
-                reduce="statistic",
-                weighted=False,
-            ),
-        ),
-        laws=Laws(),
+        forms=(statistic(gain_statistic, "areas", "recentred_rows", weighted=False),),
         standard_normal=0.0,
-        notion=Notion.LOCAL,
         bounds=(-math.inf, 100.0),
+        beware=(
+            "It is not a proper score: a correct model gains about 0 %, and a shrunken one more. "
+            "Read the gain of a perfect model beside it."
+        ),
     ),
     _partial_gain(
         name="characteristic_partial_gain",
@@ -361,6 +356,8 @@ _ENTRIES = (
         meaning="Gain by the area under the curve at miss rates up to 20 %, or in `miss_range`.",
         formula="100 (A_const − A)/A_const, areas under the curve where a ≤ ρ ≤ b",
         reading="under",
+        key_number=10,
+        beware="The range of miss rates is part of the number: state it.",
     ),
     _partial_gain(
         name="characteristic_left_gain",
@@ -369,7 +366,26 @@ _ENTRIES = (
         meaning="Gain by the area left of the curve: the mean bandwidth saved at these miss rates.",
         formula="100 (A_const − A)/A_const, A = ∫ x dρ from ρ = a to b",
         reading="left",
+        beware="The range of miss rates is part of the number: state it.",
     ),
+)
+
+_CURVE = Layout(
+    order=6,
+    question="What does a lower miss rate cost in width?",
+    title="Uncertainty characteristics curve",
+    reading=(
+        "All intervals are scaled from nothing to wide enough for every row; lower is better. "
+        "Where the constant band lies lower, varying widths do not pay."
+    ),
+    x=Axis(title="Mean half-width (bandwidth)", zero=True),
+    y=Axis(title="Miss rate", kind="percent", domain=UNIT),
+    data="the model's band",
+    reference="constant band",
+    companions={"characteristic_constant": Companion(words="constant band")},
+    points=("characteristic_points", "bandwidth", "miss_rate"),
+    zone=Zone(of="miss rate", ends=MISS_RANGE, curve="characteristic_part"),
+    tail=0.01,
 )
 
 TOPIC = Topic(
@@ -386,4 +402,30 @@ TOPIC = Topic(
     tables=(operating_points,),
     sums=SUMS,
     compared=compared,
+    findings=FINDINGS,
+    label="Widths",
+    layouts={
+        "characteristic": _CURVE,
+        "characteristic_deficit": Layout(
+            order=7,
+            question="Would scaling the intervals improve their score?",
+            title="Half-width against deficit",
+            reading=(
+                "The interval score is the same all along the straight line, and worse above it. "
+                "The curve touches the line at the scale that scores best."
+            ),
+            x=Axis(title="Mean half-width (bandwidth)", zero=True),
+            y=Axis(title="Deficit", zero=True),
+            data="the model's band",
+            reference="constant band",
+            companions={
+                "characteristic_deficit_constant": Companion(words="constant band", crowd=False),
+                "characteristic_isocost": Companion(words="equal interval score", dashed=True),
+            },
+            points=("characteristic_points", "bandwidth", "deficit"),
+            tail=0.01,
+        ),
+        "characteristic_curve": _CURVE,
+    },
+    titles={"characteristic_points": "Operating points"},
 )

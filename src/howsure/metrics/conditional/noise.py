@@ -19,7 +19,7 @@ from howsure.core.records import Direction, Notion
 from howsure.metrics.conditional.forests import tree_inputs
 from howsure.metrics.conditional.regions import tree_nodes
 from howsure.metrics.conditional.rows import content_order
-from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself
+from howsure.metrics.metric import Metric, Question, Topic, itself, statistic
 from howsure.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -131,22 +131,14 @@ TOPIC = Topic(
             formula="mean |e| in the half forecast larger / in the other half",
             source="definition; parts are found on one half of the rows, judged on the other",
             direction=Direction.TARGET,
-            units="1",
-            forms=(
-                Form(
-                    needs=("noise_given_inputs",),
-                    function=itself,
-                    reduce="statistic",
-                    weighted=False,
-                ),
-            ),
+            forms=(statistic(itself, "noise_given_inputs", weighted=False),),
             merges="rows",
             beside="inputs",
-            laws=Laws(),
             standard_normal=math.nan,
             notion=Notion.LOCAL,
             target=1.0,
             bounds=(0.0, math.inf),
+            beware="It is computed where all widths are equal, and only there.",
         ),
     ),
     arrays={"noise_given_inputs": _noise},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
+from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.conditional import (
     ERT,
@@ -33,7 +35,8 @@ from howsure.metrics.conditional import (
     worst_region,
     worst_slab,
 )
-from howsure.metrics.metric import SHARE, Laws, Metric, Question, Topic, stated
+from howsure.metrics.conditional.findings import FINDINGS
+from howsure.metrics.metric import SHARE, Metric, Question, Topic, stated
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.ecdf_bands import simultaneous_band
 
@@ -260,214 +263,159 @@ def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
+_LOCAL = "Rows must be independent. At most 5,000 rows are looked at unless all are asked for."
+_ERT = (
+    "It is a lower bound: what the classifier cannot see of the inputs is missed. It is negative "
+    "where the classifier is worse than the nominal coverage itself, so a perfect model shows "
+    "about 0 or less, never surely 0."
+)
+_entry = partial(
+    Metric,
+    question=Question.CONDITIONAL,
+    direction=Direction.LOWER,
+    beside="inputs",
+    merges="rows",
+    standard_normal=math.nan,
+    notion=Notion.LOCAL,
+    per_coverage=True,
+    calibration=True,
+    target=0.0,
+)
+
 _ENTRIES = (
-    Metric(
+    _entry(
         name="worst_region",
         title="Coverage in the worst region",
         synonyms=("worst region coverage",),
-        question=Question.CONDITIONAL,
         meaning=(
             "Coverage in the worst region, found on one half of the rows and measured on the other."
         ),
         formula="coverage of the leaf (two conditions) that the other half finds farthest off",
         source="trees on one half judged on the other; claims shifted to the coverage of all rows",
         direction=Direction.TARGET,
-        units="1",
         forms=(stated("worst_region"),),
-        merges="rows",
-        beside="inputs",
-        per_coverage=True,
-        calibration=True,
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
         target="coverage",
         bounds=SHARE,
+        key_number=11,
+        beware=f"Another half of the rows may find another region. {_LOCAL}",
     ),
-    Metric(
+    _entry(
         name="worst_slab",
         title="Coverage in the worst slab",
         synonyms=("WSC", "worst slab coverage", "worst slice coverage"),
-        question=Question.CONDITIONAL,
         meaning=(
             "Coverage in the worst slab, found on one half of the rows and measured on the other."
         ),
         formula="coverage of {a ≤ v·x ≤ b}, v in two inputs, where the other half covers least",
         source="Cauchois et al. 2021; found on one half, measured on the other",
         direction=Direction.TARGET,
-        units="1",
         forms=(stated("worst_slab"),),
-        merges="rows",
-        beside="inputs",
-        per_coverage=True,
-        calibration=True,
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
         target="coverage",
         bounds=SHARE,
+        beware=(
+            "Sought and judged on the same rows, a perfect model looks bad; here rows are split. "
+            f"{_LOCAL}"
+        ),
     ),
-    Metric(
+    _entry(
         name="ert_squared",
         title="Excess risk of the target coverage, squared",
         synonyms=("ERT", "excess risk of the target", "L2-ERT"),
-        question=Question.CONDITIONAL,
         meaning=(
             "Lower bound of the mean squared gap between coverage given x and nominal coverage."
         ),
         formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered, 1−α as claimed",
         source="arXiv 2512.11779",
-        direction=Direction.LOWER,
-        units="1",
         forms=(stated("ert", "squared"),),
-        merges="rows",
-        beside="inputs",
-        per_coverage=True,
-        calibration=True,
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        target=0.0,
+        beware=f"{_ERT} {_LOCAL}",
     ),
-    Metric(
+    _entry(
         name="ert_absolute",
         title="Excess risk of the target coverage, absolute",
         synonyms=("L1-ERT",),
-        question=Question.CONDITIONAL,
         meaning=(
             "Lower bound of the mean absolute gap between coverage given x and nominal coverage."
         ),
         formula="mean sign(h−(1−α))·(c−(1−α)), h(x) cross-fitted",
         source="arXiv 2512.11779",
-        direction=Direction.LOWER,
-        units="1",
         forms=(stated("ert", "absolute"),),
-        merges="rows",
-        beside="inputs",
-        per_coverage=True,
-        calibration=True,
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        target=0.0,
+        beware=f"{_ERT} {_LOCAL}",
     ),
-    Metric(
+    _entry(
         name="ert_log",
         title="Excess risk of the target coverage, logarithmic",
         synonyms=("KL-ERT",),
-        question=Question.CONDITIONAL,
         meaning="Lower bound of the mean divergence of coverage given x, in nats.",
         formula="mean log loss of 1−α less that of h(x), cross-fitted",
         source="arXiv 2512.11779",
-        direction=Direction.LOWER,
         units="nats",
         forms=(stated("ert", "log"),),
-        merges="rows",
-        beside="inputs",
-        per_coverage=True,
-        calibration=True,
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        target=0.0,
+        beware=f"{_ERT} {_LOCAL}",
     ),
-    Metric(
+    _entry(
         name="hsic",
         title="HSIC of width and coverage",
         synonyms=("Hilbert-Schmidt independence criterion",),
-        question=Question.CONDITIONAL,
         meaning="Dependence of width and coverage; 0 where coverage does not depend on width.",
         formula="normalised Hilbert–Schmidt criterion; bandwidths are median distances",
         source="Feldman, Bates and Romano 2021",
-        direction=Direction.LOWER,
-        units="1",
         forms=(stated("hsic"),),
-        merges="rows",
-        beside="inputs",
-        per_coverage=True,
-        calibration=True,
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        target=0.0,
         bounds=SHARE,
+        beware=f"It sees coverage that depends on width, not on other inputs. {_LOCAL}",
     ),
-    Metric(
+    _entry(
         name="width_correlation",
         title="Correlation of width and coverage",
         synonyms=("Pearson's correlation of width and coverage",),
-        question=Question.CONDITIONAL,
         meaning="Above 0 where wider intervals cover more often; 0 is best.",
         formula="Pearson's r of width and whether covered",
         source="Feldman, Bates and Romano 2021",
         direction=Direction.TARGET,
-        units="1",
         forms=(stated("width_correlation"),),
-        beside="inputs",
-        per_coverage=True,
-        calibration=True,
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        target=0.0,
         bounds=(-1.0, 1.0),
+        merges="sums",
+        beware=f"It sees a straight relation alone. {_LOCAL}",
     ),
-    Metric(
+    _entry(
         name="local_pit",
         title="Local miscalibration of the PIT",
-        question=Question.CONDITIONAL,
         meaning="How much better the PIT given x is predicted than by the uniform distribution.",
         formula="mean excess risk of P(PIT ≤ u) = u against a cross-fitted P(PIT ≤ u | x)",
         source="Zhao et al. 2021",
-        direction=Direction.LOWER,
-        units="1",
         forms=(stated("local_pit"),),
-        merges="rows",
-        beside="inputs",
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        target=0.0,
+        per_coverage=False,
+        calibration=False,
+        beware=f"It is a lower bound, as the ERT is, and may be negative. {_LOCAL}",
     ),
-    Metric(
+    _entry(
         name="coverage_gap",
         title="Coverage gap over groups",
         synonyms=("CovGap", "class coverage gap"),
-        question=Question.CONDITIONAL,
         meaning="Mean distance of group coverage from its claim; above 0 by chance alone.",
         formula="mean over groups of |cov_g − (1−α)|, 1−α as the rows claim it",
-        source="definition",
-        direction=Direction.LOWER,
-        units="1",
         forms=(stated("coverage_gaps", "raw"),),
-        beside="inputs",
-        per_coverage=True,
-        calibration=True,
-        laws=Laws(),
-        standard_normal=math.nan,
         notion=Notion.GROUP,
-        target=0.0,
         bounds=SHARE,
+        merges="sums",
+        beware=(
+            "Small groups stray by chance. The debiased form takes that off; the plain one does "
+            "not."
+        ),
     ),
-    Metric(
+    _entry(
         name="coverage_gap_debiased",
         title="Coverage gap over groups, without chance",
         synonyms=("debiased CovGap",),
-        question=Question.CONDITIONAL,
         meaning="Mean squared distance of group coverage from its claim, without binomial chance.",
         formula="mean over groups of [(cov_g − (1−α))² − α(1−α)/n_g]₊",
-        source="definition",
-        direction=Direction.LOWER,
-        units="1",
         forms=(stated("coverage_gaps", "debiased"),),
-        beside="inputs",
-        per_coverage=True,
-        calibration=True,
-        laws=Laws(),
-        standard_normal=math.nan,
         notion=Notion.GROUP,
-        target=0.0,
         bounds=SHARE,
+        merges="sums",
+        beware=(
+            "Groups with less spread than chance count as 0, so a perfect model is slightly "
+            "above 0."
+        ),
     ),
 )
 
@@ -492,4 +440,26 @@ TOPIC = Topic(
     ),
     curves=(_local_curve,),
     tables=(region_tables,),
+    findings=FINDINGS,
+    label="Inputs",
+    layouts={
+        "local_pit": Layout(
+            order=9,
+            question="Where among the inputs is the PIT least uniform?",
+            title="Local PIT, difference from uniform",
+            reading=(
+                "Each curve is the PIT in the part of the inputs where it departs most. "
+                "Inside its shaded band it is consistent with calibration."
+            ),
+            x=Axis(title="PIT", domain=UNIT),
+            y=Axis(title="ECDF − uniform"),
+            reference="uniform",
+            band_about="reference",
+            band="simultaneous band",
+        ),
+    },
+    titles={
+        "conditional_regions": "Conditional regions",
+        "conditional_parts": "Conditional parts",
+    },
 )

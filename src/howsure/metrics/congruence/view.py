@@ -19,7 +19,8 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.faults import attempt
-from howsure.core.progress import part_of, tell
+from howsure.core.layouts import UNIT, Axis, Companion, Layout
+from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
 from howsure.metrics.congruence import (
@@ -29,14 +30,15 @@ from howsure.metrics.congruence import (
     null_reference,
 )
 from howsure.metrics.congruence.choices import choose_kernel
-from howsure.metrics.congruence.exhibits import (
-    Layout,
+from howsure.metrics.congruence.examples import (
+    MapLayout,
     extremes,
     extremes_table,
     map_table,
     rejection_curves,
     tree_table,
 )
+from howsure.metrics.congruence.findings import FINDINGS
 from howsure.metrics.congruence.laws import (
     DRAWS,
     Mode,
@@ -48,7 +50,6 @@ from howsure.metrics.congruence.null import Outcomes
 from howsure.metrics.congruence.smoothing import lengths
 from howsure.metrics.metric import (
     POSITIVE,
-    Laws,
     Metric,
     Question,
     Topic,
@@ -118,7 +119,7 @@ class CongruenceOptions:
     bandwidth: str | float | None = None
     regularization: float = 0.1
     draws: int | None = None
-    layout: Layout = "inputs"
+    layout: MapLayout = "inputs"
 
     def __post_init__(self) -> None:
         if self.draws is not None and (isinstance(self.draws, bool) or self.draws < 1):
@@ -212,14 +213,14 @@ def _assessed(
 ) -> CongruenceReport:
     rows = reference_places(held, seed=seed, everything=everything)
     part = held if len(rows) == held.n else held.take(rows)
-    tell("reference", 0, 4)
+    report_progress("reference", 0, 4)
     reference = fitted_reference(part, mode, seed=seed, options=options)
     reference.solution()
-    tell("a perfect model's errors", 1, 4)
+    report_progress("a perfect model's errors", 1, 4)
     null = right_model(
         reference, part, mode, seed=seed, replicates=REPLICATES, most=MOST_REPLICATES
     )
-    tell("bootstrap", 2, 4)
+    report_progress("bootstrap", 2, 4)
     spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     score = reference.score()
     found = Estimate(
@@ -233,7 +234,7 @@ def _assessed(
         n=part.n,
     )
     record = _record(held, found)
-    tell(f"{options.layout} map, rows, tree", 3, 4)
+    report_progress(f"{options.layout} map, rows, tree", 3, 4)
     places = extremes(score.values)
     known = {name: value[rows] for name, value in beside.items()}
     makers: dict[str, Callable[[], Table | None]] = {
@@ -255,7 +256,7 @@ def _assessed(
         attempt(f"{name} of congruence of {held.model}", make, lambda _: None)
         for name, make in makers.items()
     ]
-    tell("done", 4, 4)
+    report_progress("done", 4, 4)
     curves: tuple[Curve, ...] = attempt(
         f"rejection by congruence of {held.model}",
         partial(rejection_curves, part, score.values),
@@ -429,17 +430,62 @@ _ENTRIES = (
         formula="mean over x of ‖Σ_i α_i(x) (φ(y_i) − μ_i)‖, α(x) = (K + nλI)⁻¹ k(x)",
         source="Young et al. 2025",
         direction=Direction.LOWER,
-        units="1",
         forms=(),
         merges="rows",
         beside="inputs",
-        laws=Laws(),
         standard_normal=math.nan,
         notion=Notion.POINTWISE,
         bounds=POSITIVE,
+        beware=(
+            "A value means nothing without its reference: it depends on kernels, on λ and on the "
+            "number of rows. It is slow: past 50,000 rows it must be asked for by name."
+        ),
     ),
 )
 
 TOPIC = Topic(
     entries=_ENTRIES,
+    findings=FINDINGS,
+    label="Inputs",
+    layouts={
+        "rejection": Layout(
+            order=10,
+            question="Does it help to withhold suspect rows?",
+            title="Rejection by CCE",
+            section="Rejection",
+            reading=(
+                "Rows are withheld from the highest CCE on. "
+                "A curve below random order withholds the rows with the larger errors."
+            ),
+            x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
+            y=Axis(title="Mean |error| of the rows kept", zero=True),
+            data="highest CCE first",
+            reference="random order",
+            companions={"rejection_oracle": Companion(words="oracle order")},
+            fits_curve=True,
+        ),
+        "rejection_nll": Layout(
+            order=11,
+            question="Does it help the likelihood to withhold suspect rows?",
+            title="Rejection by CCE, likelihood",
+            section="Rejection",
+            reading=(
+                "Rows are withheld from the highest CCE on. "
+                "A curve below random order withholds the rows that were least likely."
+            ),
+            x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
+            y=Axis(title="Mean NLL of the rows kept"),
+            data="highest CCE first",
+            reference="random order",
+            companions={"rejection_nll_oracle": Companion(words="oracle order")},
+        ),
+    },
+    titles={
+        "cce_tree": "Which inputs go with the error",
+        "cce_map": "Congruence at every row",
+        "cce_rows": "Rows of the highest and the lowest CCE",
+        "cce_images": "Images of the highest and the lowest CCE",
+    },
+    unlisted=("cce_images", "cce_map", "cce_tree"),
+    reports="howsure.report.congruence:reports",
 )

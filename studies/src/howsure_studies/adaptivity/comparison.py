@@ -19,7 +19,7 @@ from scipy.special import betaincinv
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import Count, Fraction, check_fields
 from howsure.core.errors import InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.registry import check_known
 from howsure.core.rng import child
@@ -56,21 +56,11 @@ _MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subject(ABC):
-    """A model's outputs on labelled rows that it was not trained on, and how easy these are.
-
-    Attributes
-    ----------
-    name : str
-        What reports call it.
-    y : ndarray, shape (n,)
-        What happened.
-    eases : mapping of str to ndarray of float, shape (n,)
-        Ease of the rows by the way of disturbing; measures use the first.
-    """
+    """A model's outputs on labelled rows that it was not trained on, and how easy these are."""
 
     name: str
     y: npt.NDArray[Any]
-    eases: Mapping[str, FloatArray]
+    eases: Mapping[str, FloatArray]  # of the rows, by the way of disturbing; measures use the first
 
     @property
     def ease(self) -> FloatArray:
@@ -234,13 +224,13 @@ class MethodComparison:
     def records(self) -> tuple[Record, ...]:
         """The median of every measure and method; options hold the range over repeats."""
         return tuple(
-            self._record(place, measure)
-            for place in range(len(self.methods))
+            self._record(number, measure)
+            for number in range(len(self.methods))
             for measure in self.measures
         )
 
-    def _record(self, place: int, measure: str) -> Record:
-        column = self.of(measure)[:, place]
+    def _record(self, number: int, measure: str) -> Record:
+        column = self.of(measure)[:, number]
         known = column[np.isfinite(column)]
         low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
         size = measure in ("set_size", "set_deficit", "set_excess", "width")
@@ -251,7 +241,7 @@ class MethodComparison:
         null, upper = chance.get(measure, (math.nan, math.nan))
         return Record(
             metric=measure,
-            value=float(self.median(measure)[place]),
+            value=float(self.median(measure)[number]),
             n=float(self.test_rows),
             direction=DIRECTIONS[measure],
             units=self.units if size else "1",
@@ -260,9 +250,9 @@ class MethodComparison:
             null=null,
             null_upper=upper,
             coverage=self.coverage,
-            model=self.methods[place],
+            model=self.methods[number],
             group=f"task={self.task}",
-            reason=self.reasons.get((self.methods[place], measure), ""),
+            reason=self.reasons.get((self.methods[number], measure), ""),
             options={
                 "repeats": float(self.repeats),
                 "answered": float(len(known)),
@@ -278,11 +268,11 @@ def joined(parts: Sequence[MethodComparison], methods: Sequence[str]) -> MethodC
     return replace(
         parts[0],
         methods=tuple(methods),
-        values=np.concatenate([part.values for part in parts], axis=1),
+        values=np.concatenate([comparison.values for comparison in parts], axis=1),
         reasons={
             (name, measure): why
-            for name, part in zip(methods, parts, strict=True)
-            for (_, measure), why in part.reasons.items()
+            for name, comparison in zip(methods, parts, strict=True)
+            for (_, measure), why in comparison.reasons.items()
         },
     )
 
@@ -414,23 +404,23 @@ class Design:
         )
 
     def run(
-        self, one: Callable[[str, RandomSplit], Sequence[Numbers]]
+        self, numbers_of: Callable[[str, RandomSplit], Sequence[Numbers]]
     ) -> tuple[MethodComparison, ...]:
-        """Measure every method on every split; `one` gives the numbers at each coverage."""
+        """Measure every method on every split; `numbers_of` gives those at each coverage."""
         shape = (len(self.coverages), self.repeats, len(self.methods), len(self.measures))
         values = np.full(shape, np.nan)
         reasons: list[dict[tuple[str, str], str]] = [{} for _ in self.coverages]
         for repeat in range(self.repeats):
             split = self.split(repeat)
-            for place, method in enumerate(self.methods):
-                for level, numbers in enumerate(one(method, split)):
+            for number, method in enumerate(self.methods):
+                for level, numbers in enumerate(numbers_of(method, split)):
                     for k, measure in enumerate(self.measures):
                         value = numbers[measure]
                         if isinstance(value, str):
                             reasons[level][method, measure] = value
                         else:
-                            values[level, repeat, place, k] = value
-            tell(self.subject.name, repeat + 1, self.repeats)
+                            values[level, repeat, number, k] = value
+            report_progress(self.subject.name, repeat + 1, self.repeats)
         tested = self.n - self.validation_rows
         return tuple(
             MethodComparison(

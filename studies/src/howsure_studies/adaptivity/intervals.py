@@ -313,8 +313,8 @@ def compare_intervals(
     ...     {"noise": GaussianNoise(0.1)},
     ...     spread=lambda rows: 0.2 + rows[:, 0] ** 2,
     ... )
-    >>> (found,) = compare_intervals(task, coverages=(0.8,), methods=("CP", "CP-A"), repeats=2)
-    >>> bool(found.median("binned_r2")[1] > 0.5)
+    >>> (comparison,) = compare_intervals(task, coverages=(0.8,), methods=("CP", "CP-A"), repeats=2)
+    >>> bool(comparison.median("binned_r2")[1] > 0.5)
     True
     """
     design = Design(
@@ -334,14 +334,14 @@ def compare_intervals(
     def rows_of(name: str, split: RandomSplit) -> tuple[Method, FloatArray, FloatArray, FloatArray]:
         """A method, its rows and outcomes to fit, and its rows of the test part."""
         x = task.x if name == "SSCP" or (own and name in own) else known
-        held, y, new = x[split.validation], task.y[split.validation], x[split.test]
+        inputs, y, new = x[split.validation], task.y[split.validation], x[split.test]
         if own and name in own:
             if task.training is not None:
-                held, y = np.vstack((task.training[0], held)), np.r_[task.training[1], y]
-            return own[name], held, y, new
-        return made.sscp(task, split) if name == "SSCP" else made.named(name), held, y, new
+                inputs, y = np.vstack((task.training[0], inputs)), np.r_[task.training[1], y]
+            return own[name], inputs, y, new
+        return made.sscp(task, split) if name == "SSCP" else made.named(name), inputs, y, new
 
-    def one(name: str, split: RandomSplit) -> list[Numbers]:
+    def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         method, x, y, new = rows_of(name, split)
         predicted = method.fit(x, y, child(split.seed, "adaptivity", name)).predict(new).outcome
         cells = EaseCells(task.ease[split.test], bins)
@@ -351,11 +351,11 @@ def compare_intervals(
             for coverage in design.coverages
         ]
 
-    results = design.run(one)
+    results = design.run(numbers_of)
     if clip is None:
         return results
-    told = f"{clip[0]:g} to {clip[1]:g}"
-    return tuple(replace(r, about={**r.about, CLIPPED: told}) for r in results)
+    valid = f"{clip[0]:g} to {clip[1]:g}"
+    return tuple(replace(r, about={**r.about, CLIPPED: valid}) for r in results)
 
 
 def interval_numbers(
@@ -370,20 +370,20 @@ def interval_numbers(
     covered = ((lower <= y) & (y <= upper)).astype(np.float64)
     width = upper - lower
     once = np.ones(len(y))
-    found: dict[str, float | str] = {
+    numbers: dict[str, float | str] = {
         "t_cv": largest_violation(cells, covered, once, coverage),
         "empirical_coverage": float(covered.mean()),
     }
     if not np.isfinite(width).all():
-        return {**dict.fromkeys(INTERVAL_MEASURES, _UNBOUNDED), **found}
+        return {**dict.fromkeys(INTERVAL_MEASURES, _UNBOUNDED), **numbers}
     width = merge_ties(width, 4e-16 * np.maximum(np.abs(lower), np.abs(upper)))
     slope = signed_r2(*cells.means(np.column_stack((width, error)), once)[1].T)
-    found["t_ss"] = slope if np.isfinite(slope) else NO_SLOPE
-    found["width"] = float(width.mean())
+    numbers["t_ss"] = slope if np.isfinite(slope) else NO_SLOPE
+    numbers["width"] = float(width.mean())
     for name, measure in (("binned_r2", binned_r2), ("kendall_tau", kendall_tau)):
         answer = measure(error, width)
-        found[name] = answer.value if np.isfinite(answer.value) else answer.reason
-    return found
+        numbers[name] = answer.value if np.isfinite(answer.value) else answer.reason
+    return numbers
 
 
 @final

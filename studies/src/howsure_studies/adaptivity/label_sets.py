@@ -43,8 +43,8 @@ from howsure.metrics.adaptivity import (
     signed_r2,
     surrogate_ease,
 )
-from howsure.metrics.adaptivity.cells import Cells
 from howsure.predictions import LabelSets
+from howsure.stats.cells import Cells
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
     SURROGATE,
@@ -176,8 +176,8 @@ def classified(
     """
     table = as_matrix(predict(x), "predict's outputs")
     labels = class_numbers(y, *table.shape)
-    found = eases_of(predict, x, perturbations, repeats, seed)
-    return Classified(name=name, probabilities=table, y=labels, eases=found)
+    eases = eases_of(predict, x, perturbations, repeats, seed)
+    return Classified(name=name, probabilities=table, y=labels, eases=eases)
 
 
 def given_probabilities(
@@ -221,12 +221,12 @@ def given_probabilities(
     table = as_matrix(probabilities, "probabilities")
     if not len(sds):
         raise InputError("sds must hold at least one number, got none")
-    found = {
+    eases = {
         f"{SURROGATE}, noise {sd:g}": surrogate_ease(table, sd=sd, repeats=repeats, seed=seed)
         for sd in sds
     }
     labels = class_numbers(y, *table.shape)
-    return Classified(name=name, probabilities=table, y=labels, eases=found)
+    return Classified(name=name, probabilities=table, y=labels, eases=eases)
 
 
 def _logistic() -> Any:
@@ -273,8 +273,8 @@ factors of brightness and of contrast from 1 ± size."""
 def _small_digits() -> tuple[FloatArray, IntArray]:
     from sklearn.datasets import load_digits
 
-    held = load_digits()
-    return held.images / 16.0, held.target.astype(np.int64)
+    digits = load_digits()
+    return digits.images / 16.0, digits.target.astype(np.int64)
 
 
 def _mnist() -> tuple[FloatArray, IntArray]:
@@ -301,8 +301,8 @@ def transformation(name: str, images: FloatArray) -> Perturbation:
     except ValueError:
         size = math.nan
     if not 0 < size < math.inf:
-        told = f"transformation must be a name and a size above 0, as '{kind} 0.5', got {name!r}"
-        raise InputError(told)
+        words = f"transformation must be a name and a size above 0, as '{kind} 0.5', got {name!r}"
+        raise InputError(words)
     return TRANSFORMATIONS[kind](size, images)
 
 
@@ -320,21 +320,21 @@ def classifier_named(given: Any, seed: int = 0) -> Any:
 
     What draws at random and has no seed of its own is given one.
     """
-    told = dict(given) if isinstance(given, Mapping) else {"name": given}
-    name = told.get("name")
-    if isinstance(name, str) and name in CLASSIFIERS and len(told) == 1:
-        found = CLASSIFIERS[name]()
+    spec = dict(given) if isinstance(given, Mapping) else {"name": given}
+    name = spec.get("name")
+    if isinstance(name, str) and name in CLASSIFIERS and len(spec) == 1:
+        classifier = CLASSIFIERS[name]()
     elif not isinstance(name, str) or ":" not in name:
         message = unknown(str(name), CLASSIFIERS, "classifier")
         raise InputError(message.replace(", got", " or module:attribute, got", 1))
     else:
-        found = thing(told, "classifier")
-    if not hasattr(found, "fit") or not hasattr(found, "predict_proba"):
-        raise InputError(f"classifier must have fit and predict_proba, got {found!r}")
-    options = found.get_params() if hasattr(found, "get_params") else {}
+        classifier = thing(spec, "classifier")
+    if not hasattr(classifier, "fit") or not hasattr(classifier, "predict_proba"):
+        raise InputError(f"classifier must have fit and predict_proba, got {classifier!r}")
+    options = classifier.get_params() if hasattr(classifier, "get_params") else {}
     if options.get("random_state", 0) is None:
-        found.set_params(random_state=seed)
-    return found
+        classifier.set_params(random_state=seed)
+    return classifier
 
 
 def classifier_task(
@@ -552,8 +552,8 @@ def compare_label_sets(
     >>> p = rng.dirichlet(np.full(5, 0.3), size=600)
     >>> y = (p.cumsum(axis=1) > rng.random(600)[:, None]).argmax(axis=1)
     >>> task = given_probabilities(p, y)
-    >>> (found,) = compare_label_sets(task, methods=("LAC", "APS"), repeats=3, bins=10)
-    >>> found.values.shape
+    >>> (comparison,) = compare_label_sets(task, methods=("LAC", "APS"), repeats=3, bins=10)
+    >>> comparison.values.shape
     (3, 2, 10)
     """
     design = Design(
@@ -568,19 +568,19 @@ def compare_label_sets(
     )
     sets_of, rank = _Sets(task, own, tuning, bins), task.rank
 
-    def one(name: str, split: RandomSplit) -> list[Numbers]:
+    def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         cells = EaseCells(task.ease[split.test], bins)
-        found: list[Numbers] = []
+        numbers: list[Numbers] = []
         for coverage in design.coverages:
             try:
                 sets = sets_of(name, coverage, split)
             except UnanswerableError as error:
-                found.append(dict.fromkeys(LABEL_MEASURES, str(error)))
+                numbers.append(dict.fromkeys(LABEL_MEASURES, str(error)))
                 continue
-            found.append(label_numbers(sets, task.y[split.test], rank[split.test], cells))
-        return found
+            numbers.append(label_numbers(sets, task.y[split.test], rank[split.test], cells))
+        return numbers
 
-    return design.run(one)
+    return design.run(numbers_of)
 
 
 def first_sets(
@@ -621,7 +621,7 @@ class _Sets:
         self.task, self.own = task, own or {}
         classes = task.probabilities.shape[1]
         self.columns = np.column_stack((task.probabilities, *task.eases.values()))
-        groups = tuple(EaseColumn(classes + place) for place in range(len(task.eases)))
+        groups = tuple(EaseColumn(classes + number) for number in range(len(task.eases)))
         self.tuning = replace(tuning, groups=groups, evaluation_bins=bins)
         self.model = _FirstColumns(classes)
 

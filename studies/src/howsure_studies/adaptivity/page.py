@@ -194,23 +194,23 @@ def adaptivity_report(
         If a task has no comparison, or the coverage was not studied.
     """
     compared = {
-        name: [result for result in found if isinstance(result, MethodComparison)]
-        for name, found in results.items()
+        name: [result for result in of_task if isinstance(result, MethodComparison)]
+        for name, of_task in results.items()
     }
     checks = [
         result
-        for found in results.values()
-        for result in found
+        for of_task in results.values()
+        for result in of_task
         if isinstance(result, MethodValidation)
     ]
-    every = [result for found in compared.values() for result in found]
+    every = [result for of_task in compared.values() for result in of_task]
     if not every or not all(compared.values()):
         raise InputError("results must hold at least one comparison for each task, got none")
     wanted = coverage_of((result.coverage for result in every), coverage)
     spoken = {
-        f"{name}, seed {result.seed}" if _seeded(found) else str(name): result
-        for name, found in compared.items()
-        for result in found
+        f"{name}, seed {result.seed}" if _seeded(of_task) else str(name): result
+        for name, of_task in compared.items()
+        for result in of_task
         if result.coverage == wanted
     }
     methods = dict.fromkeys(method for result in every for method in result.methods)
@@ -226,13 +226,13 @@ def adaptivity_report(
         headline=_headline(spoken),
         opening=_opening(spoken),
         sections=(
-            *(_average_section(kind, found, wanted) for kind, found in averages.items()),
-            *(_section(name, found, wanted) for name, found in compared.items()),
+            *(_average_section(kind, parts, wanted) for kind, parts in averages.items()),
+            *(_section(name, of_task, wanted) for name, of_task in compared.items()),
             *_validation(checks),
         ),
         records=tuple(record for result in every for record in result.records()),
         tables=(
-            *(average_table(some) for found in averages.values() for some in found),
+            *(average_table(some) for parts in averages.values() for some in parts),
             *(result.table() for result in every),
         ),
         glossary=_GLOSSARY,
@@ -252,17 +252,17 @@ def _averages(every: Iterable[MethodComparison]) -> dict[str, list[list[MethodCo
         kind = _KINDS[result.units] + (", clipped," if CLIPPED in result.about else "")
         kind += " by surrogate ease" if result.surrogate else ""
         groups[kind, result.units, result.methods].append(result)
-    found: dict[str, list[list[MethodComparison]]] = {}
+    averages: dict[str, list[list[MethodComparison]]] = {}
     for (kind, units, methods), some in groups.items():
         levels = sorted({result.coverage for result in some})
         parts = [[result for result in some if result.coverage == level] for level in levels]
-        told = any(published(units, m).get(_key(level)) for m in RANKED for level in levels)
-        if len(parts[0]) > 1 or told:
+        printed = any(published(units, m).get(_key(level)) for m in RANKED for level in levels)
+        if len(parts[0]) > 1 or printed:
             title = f"{kind.rstrip(',')}: averages over tasks"
-            if told:
+            if printed:
                 title = f"{kind} beside the published"
-            found[f"{title}: {', '.join(methods)}" if title in found else title] = parts
-    return found
+            averages[f"{title}: {', '.join(methods)}" if title in averages else title] = parts
+    return averages
 
 
 def _average_section(title: str, parts: list[list[MethodComparison]], wanted: float) -> Section:
@@ -277,14 +277,14 @@ def _average_section(title: str, parts: list[list[MethodComparison]], wanted: fl
     for some in parts:
         columns = average_table(some).columns
         rows = []
-        for place, method in enumerate(some[0].methods):
+        for row, method in enumerate(some[0].methods):
             cells = [Cell(text=method)]
             for name in titles:
                 known = published(first.units, name).get(_key(some[0].coverage), {})
                 small = f"published {known[method]:g}" if method in known else ""
-                if name == "t_ss" and 0 < (there := columns["t_ss_tasks"][place]) < len(some):
+                if name == "t_ss" and 0 < (there := columns["t_ss_tasks"][row]) < len(some):
                     small = "; ".join(filter(None, (f"of {there} of {len(some)} tasks", small)))
-                value = columns[name][place] if name in columns else math.nan
+                value = columns[name][row] if name in columns else math.nan
                 cells.append(number_cell(float(value), small))
             rows.append(tuple(cells))
         level = formats.level(some[0].coverage)
@@ -328,8 +328,8 @@ def _reached(some: Sequence[MethodComparison]) -> list[VerdictLine]:
             ends.append((rising[0], rising[-1]) if measure == "t_cv" else (rising[-1], rising[0]))
         pairs = [(a, b) for k, a in enumerate(both) for b in both[k + 1 :] if known[a] != known[b]]
         same = sum((here[a] - here[b]) * (known[a] - known[b]) > 0 for a, b in pairs)
-        told = "as published" if ends[0] == ends[1] else f"published: {listed(ends[1])}"
-        text = f"By {TITLES[measure]}, {ends[0][0]} is best and {ends[0][1]} worst; {told}. "
+        beside = "as published" if ends[0] == ends[1] else f"published: {listed(ends[1])}"
+        text = f"By {TITLES[measure]}, {ends[0][0]} is best and {ends[0][1]} worst; {beside}. "
         text += f"{same} of {len(pairs)} pairs of methods stand in the published order."
         lines.append(VerdictLine(text=text, question="Reached"))
     if lines:
@@ -354,15 +354,15 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
     rho = np.array([check.found.rho for check in checks])
     counts = rank_counts(rho).columns
     order = np.argsort(counts["average"], kind="stable")
-    places = range(1, len(VALIDATED) + 1)
+    ranks = range(1, len(VALIDATED) + 1)
     rows = []
     for k in order.tolist():
         measure = VALIDATED[k]
         printed = _PRINTED_RANKS[measure]
-        average = sum(place * n for place, n in zip(places, printed, strict=True)) / sum(printed)
+        average = sum(rank * n for rank, n in zip(ranks, printed, strict=True)) / sum(printed)
         cells = [
-            number_cell(float(counts[f"rank_{place}"][k]), f"published {printed[place - 1]}")
-            for place in places
+            number_cell(float(counts[f"rank_{rank}"][k]), f"published {printed[rank - 1]}")
+            for rank in ranks
         ]
         mean = number_cell(float(counts["average"][k]), f"published {average:.2f}")
         rows.append((Cell(text=TITLES[measure]), *cells, mean))
@@ -379,7 +379,7 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
         title="How often each measure ranks first to last",
         columns=(
             Column(title="Measure"),
-            *(Column(title=str(place), numeric=True) for place in places),
+            *(Column(title=str(rank), numeric=True) for rank in ranks),
             Column(title="Average", numeric=True),
         ),
         parts=(GridRows(rows=tuple(rows)),),
@@ -417,13 +417,13 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
     made: list[Choice] = []
     for measure in RANKED:
         options = []
-        for task, one in tasks.items():
+        for task, check in tasks.items():
             values = {
                 check.method: np.asarray(getattr(check, measure))
                 for check in checks
                 if check.task == task
             }
-            figure = sensitivity_figure(one.ways, values, measure, title="way of disturbing")
+            figure = sensitivity_figure(check.ways, values, measure, title="way of disturbing")
             options.append((task, figure))
         made += choice_of("Task", options)
     if not made:
@@ -454,8 +454,8 @@ def _opening(spoken: Mapping[str, MethodComparison]) -> Section:
     return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
 
 
-def _section(name: str, found: Sequence[MethodComparison], wanted: float) -> Section:
-    first = found[0]
+def _section(name: str, results: Sequence[MethodComparison], wanted: float) -> Section:
+    first = results[0]
     return Section(
         title=str(name),
         facts={
@@ -467,42 +467,42 @@ def _section(name: str, found: Sequence[MethodComparison], wanted: float) -> Sec
             **first.about,
         },
         lines=tuple(
-            line for result in found if result.coverage == wanted for line in _task_lines(result)
+            line for result in results if result.coverage == wanted for line in _task_lines(result)
         ),
-        grids=(_medians(found),),
-        choices=_choices(found, wanted),
+        grids=(_medians(results),),
+        choices=_choices(results, wanted),
     )
 
 
-def _seeded(found: Sequence[MethodComparison]) -> bool:
-    return len({result.seed for result in found}) > 1
+def _seeded(results: Sequence[MethodComparison]) -> bool:
+    return len({result.seed for result in results}) > 1
 
 
-def _heading(result: MethodComparison, found: Sequence[MethodComparison]) -> str:
-    seed = f", seed {result.seed}" if _seeded(found) else ""
+def _heading(result: MethodComparison, results: Sequence[MethodComparison]) -> str:
+    seed = f", seed {result.seed}" if _seeded(results) else ""
     return f"Nominal {formats.level(result.coverage)}{seed}"
 
 
-def _medians(found: Sequence[MethodComparison]) -> Grid:
+def _medians(results: Sequence[MethodComparison]) -> Grid:
     """Medians of every measure, one part a coverage."""
-    first = found[0]
+    first = results[0]
     columns = [Column(title="Method")]
     columns += [Column(title=TITLES[m], numeric=True) for m in first.measures]
     parts = []
-    for result in found:
+    for result in results:
         medians = {measure: result.median(measure) for measure in result.measures}
         shared = {
             measure: result.ranks(measure).shared_ranks for measure in RANKED if result.ranked
         }
         rows = []
-        for place, method in enumerate(result.methods):
+        for number, method in enumerate(result.methods):
             cells = [Cell(text=method)]
             for measure, values in medians.items():
-                small = f"rank {shared[measure][place]}" if measure in shared else ""
-                cells.append(number_cell(float(values[place]), small))
+                small = f"rank {shared[measure][number]}" if measure in shared else ""
+                cells.append(number_cell(float(values[number]), small))
             rows.append(tuple(cells))
-        parts.append(GridRows(title=_heading(result, found), rows=tuple(rows)))
-    missing = sorted({f"{m}: {why}." for r in found for (m, _), why in r.reasons.items()})
+        parts.append(GridRows(title=_heading(result, results), rows=tuple(rows)))
+    missing = sorted({f"{m}: {why}." for r in results for (m, _), why in r.reasons.items()})
     notes = (
         "Medians over the splits. Small: a shared rank, 1 + the number of methods that are "
         "significantly better (Friedman, then Wilcoxon–Holm). Splits share rows, so these tests "
@@ -512,13 +512,13 @@ def _medians(found: Sequence[MethodComparison]) -> Grid:
     return Grid(title="Methods", columns=tuple(columns), parts=tuple(parts), notes=notes)
 
 
-def _choices(found: Sequence[MethodComparison], wanted: float) -> tuple[Choice, ...]:
+def _choices(results: Sequence[MethodComparison], wanted: float) -> tuple[Choice, ...]:
     """Figures by coverage: the one that sentences speak of comes first."""
-    order = sorted(found, key=lambda result: result.coverage != wanted)
+    order = sorted(results, key=lambda result: result.coverage != wanted)
     made: list[Choice] = []
     for make in (_measured, _ranked):
         for measure in RANKED:
-            options = [(_heading(result, found), make(result, measure)) for result in order]
+            options = [(_heading(result, results), make(result, measure)) for result in order]
             made += choice_of("Coverage", options)
     return tuple(made)
 
@@ -608,15 +608,15 @@ def published(units: str, measure: str) -> Mapping[float, Mapping[str, float]]:
     on visual acuity (tables 10 and 11); these data are not public. Ranks are those of tables 2
     and 5, deficit and excess means of table 6.
     """
-    found: dict[float, dict[str, float]] = {}
+    averages: dict[float, dict[str, float]] = {}
     lines = files(__package__).joinpath("published.csv").read_text(encoding="utf-8").splitlines()
     for row in csv.DictReader(lines):
         if (row.pop("units"), row.pop("measure")) == (units, measure):
             method = row.pop("method")
             for coverage, value in row.items():
                 if value:
-                    found.setdefault(float(coverage), {})[method] = float(value)
-    return found
+                    averages.setdefault(float(coverage), {})[method] = float(value)
+    return averages
 
 
 def methods_figure(
@@ -633,7 +633,7 @@ def methods_figure(
         )
     methods = list(dict.fromkeys(name for series in values.values() for name in series))
     layers = []
-    for place, (series, numbers) in enumerate(values.items()):
+    for number, (series, numbers) in enumerate(values.items()):
         known = [
             (k, numbers[name])
             for k, name in enumerate(methods)
@@ -645,7 +645,7 @@ def methods_figure(
                 x=np.array([value for _, value in known], dtype=np.float64),
                 y=np.array([k for k, _ in known], dtype=np.float64),
                 series=series,
-                colour=place,
+                colour=number,
                 labels=tuple(methods[k] for k, _ in known),
             )
         )
@@ -675,7 +675,7 @@ def sensitivity_figure(
         if len(column) != len(x):
             raise InputError(f"values of {name!r} must be {len(x)}, got {len(column)}")
     ways = distinct(x)
-    place = np.arange(len(ways), dtype=np.float64)
+    height = np.arange(len(ways), dtype=np.float64)
     return Figure(
         name=f"sensitivity_{measure}",
         question="Does the measure depend on how inputs are perturbed?",
@@ -687,7 +687,7 @@ def sensitivity_figure(
             Layer(
                 mark=Mark.POINTS,
                 x=column[np.isfinite(column)],
-                y=place[np.isfinite(column)],
+                y=height[np.isfinite(column)],
                 series=name,
                 colour=number,
                 labels=tuple(ways[k] for k in np.flatnonzero(np.isfinite(column))),

@@ -161,17 +161,17 @@ class AdaptivityStudy(Study):
         methods = {
             label: _Entered.read(label, entry, coverages) for label, entry in plan.methods.items()
         }
-        found = [
+        trials = [
             trial
             for label, identity in _present(plan).items()
             for seed in plan.seeds
             for trial in self._of_world(plan, label, identity, methods, seed)
         ]
         order = ("outputs", "method", "validation")
-        found.sort(key=lambda trial: order.index(trial.context["stage"]))
-        if not any(trial.context["stage"] == "method" for trial in found):
+        trials.sort(key=lambda trial: order.index(trial.context["stage"]))
+        if not any(trial.context["stage"] == "method" for trial in trials):
             raise InputError("a plan must have a method that fits one of its worlds, got none")
-        return tuple(found)
+        return tuple(trials)
 
     def _of_world(
         self,
@@ -237,7 +237,7 @@ class AdaptivityStudy(Study):
         own: dict[str, Any] = {} if entered.own is None else {entered.name: entered.own}
         common = {"bins": options["bins"], "seed": identity["seed"], "own": own}
         if stage == "validation":
-            task = _kept(trial, store)
+            task = _outputs_of(trial, store)
             checks: dict[str, Any] = {
                 "coverage": options["coverage"],
                 "trials": options["validation"],
@@ -247,7 +247,7 @@ class AdaptivityStudy(Study):
         common |= {"coverages": coverages, "repeats": options["repeats"]}
         common |= {"methods": () if own else (entered.name,)}
         if trial.needs:
-            compared = compare_label_sets(_kept(trial, store), **common)
+            compared = compare_label_sets(_outputs_of(trial, store), **common)
         else:
             words = canonical(identity["world"]), canonical(trial.context["files"])
             task_options = {k: options[k] for k in _FOREST}
@@ -269,13 +269,13 @@ class AdaptivityStudy(Study):
             named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
             alone, checks = {}, []
             for trial in parts:
-                held = store.arrays(trial.address), store.entry(trial.address).facts
+                kept = store.arrays(trial.address), store.entry(trial.address).facts
                 label = trial.context["label"]
                 if trial.context["stage"] == "method":
-                    alone[label] = unpacked(_Results, *held).comparisons
+                    alone[label] = unpacked(_Results, *kept).comparisons
                 else:
-                    found = unpacked(MethodValidation, *held)
-                    checks.append(replace(found, task=named, method=label))
+                    validation = unpacked(MethodValidation, *kept)
+                    checks.append(replace(validation, task=named, method=label))
             for level in zip(*alone.values(), strict=True):
                 whole = replace(joined(level, tuple(alone)), task=named)
                 results.setdefault(world, []).append(whole)
@@ -364,8 +364,8 @@ def _present(plan: Plan) -> dict[str, _World]:
     if not there:
         raise next(iter(lost.values()))
     if lost:
-        told = f"left out, as their data are not on this machine: {', '.join(lost)}"
-        warnings.warn(f"{told}; see howsure data get NAME", HowsureWarning, stacklevel=2)
+        words = f"left out, as their data are not on this machine: {', '.join(lost)}"
+        warnings.warn(f"{words}; see howsure data get NAME", HowsureWarning, stacklevel=2)
     return there
 
 
@@ -408,12 +408,14 @@ def _images(name: Any) -> str:
 def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
     """Probabilities, each row's sum made one, true classes, and ease where the file has it."""
     try:
-        with np.load(path, allow_pickle=False) as held:
-            missing = [name for name in _ARRAYS if name not in held.files]
+        with np.load(path, allow_pickle=False) as archive:
+            missing = [name for name in _ARRAYS if name not in archive.files]
             if missing:
-                raise InputError(f"{path} must hold arrays {', '.join(_ARRAYS)}, got {held.files}")
-            table, y = (np.asarray(held[name]) for name in _ARRAYS)
-            ease = np.asarray(held[_EASE]) if _EASE in held.files else None
+                raise InputError(
+                    f"{path} must hold arrays {', '.join(_ARRAYS)}, got {archive.files}"
+                )
+            table, y = (np.asarray(archive[name]) for name in _ARRAYS)
+            ease = np.asarray(archive[_EASE]) if _EASE in archive.files else None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     if table.ndim != 2 or table.dtype.kind != "f" or y.shape != (len(table),):
@@ -466,14 +468,14 @@ def _outputs(identity: Mapping[str, Any], files: Mapping[str, str]) -> Classifie
     )
 
 
-def _kept(trial: Trial, store: Store | None) -> Classified:
+def _outputs_of(trial: Trial, store: Store | None) -> Classified:
     """The outputs that a trial needs."""
     if store is None:
         raise InputError("store must be given for trials that read others, got none")
     (address,) = trial.needs
-    held = store.arrays(address)
-    eases = dict(zip(store.entry(address).facts["eases"], held.pop("eases"), strict=True))
-    return Classified(name="splits", eases=eases, **held)
+    arrays = store.arrays(address)
+    eases = dict(zip(store.entry(address).facts["eases"], arrays.pop("eases"), strict=True))
+    return Classified(name="splits", eases=eases, **arrays)
 
 
 @lru_cache(maxsize=2)

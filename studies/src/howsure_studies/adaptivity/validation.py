@@ -18,7 +18,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
@@ -179,14 +179,14 @@ def validate_measures(
         cells = EaseCells(drawn[:, 3], bins)
         rows_drawn = SetRows(drawn[:, 0], drawn[:, 1], drawn[:, 2], target, cells)
         values[trial] = [rows_drawn.measure(name) for name in VALIDATED]
-        tell("validation", trial + 1, trials)
-    found = [_spearman(column, rate) for column in values.T]
+        report_progress("validation", trial + 1, trials)
+    correlations = [_spearman(column, rate) for column in values.T]
     return MeasureValidation(
         measures=VALIDATED,
         values=values,
         rate=rate,
-        rho=np.array([rho for rho, _ in found]),
-        p_value=np.array([p for _, p in found]),
+        rho=np.array([rho for rho, _ in correlations]),
+        p_value=np.array([p for _, p in correlations]),
         rows=rows,
         subset=subset,
         pairs=pairs,
@@ -241,7 +241,7 @@ def validate_method(
     sets, test = first_sets(task, method, coverage=coverage, bins=bins, own=own, seed=seed)
     covered = sets.contains(task.y[test].astype(np.float64))
     rank, rows = task.rank[test], min(_ROWS, len(test) // 2)
-    found = validate_measures(
+    validation = validate_measures(
         *(sets.sizes, rank, covered, task.ease[test]),
         coverage=coverage,
         rows=rows,
@@ -258,7 +258,7 @@ def validate_method(
         method=method,
         coverage=coverage,
         bins=bins,
-        found=found,
+        found=validation,
         ways=tuple(eases),
         t_cv=table.columns["t_cv"],
         t_ss=table.columns["t_ss"],
@@ -305,8 +305,8 @@ def rank_counts(rho: npt.ArrayLike, measures: Sequence[str] = VALIDATED) -> Tabl
         )
     ranks = correlation_ranks(table)
     columns: dict[str, npt.NDArray[Any]] = {"measure": np.array(measures, dtype=object)}
-    for place in range(1, len(measures) + 1):
-        columns[f"rank_{place}"] = (ranks == place).sum(axis=0)
+    for rank in range(1, len(measures) + 1):
+        columns[f"rank_{rank}"] = (ranks == rank).sum(axis=0)
     columns["average"] = ranks.mean(axis=0)
     return Table(
         name="adaptivity_rank_counts",
@@ -391,5 +391,5 @@ def _spearman(values: FloatArray, rate: FloatArray) -> tuple[float, float]:
     x, y = values[known], rate[known]
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return math.nan, math.nan
-    found = spearmanr(x, y)
-    return float(found.statistic), float(found.pvalue)
+    correlation = spearmanr(x, y)
+    return float(correlation.statistic), float(correlation.pvalue)

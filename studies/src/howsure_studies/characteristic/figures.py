@@ -86,28 +86,18 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
 
 
 def gains_figure(gains: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figure:
-    """Gains at low miss rates as a dot plot: a row a method, a colour a world.
-
-    Parameters
-    ----------
-    gains : mapping of str to mapping of str to (float, float, float)
-        By world and method: the gain in percent, and the ends of its interval.
-
-    Returns
-    -------
-    Figure
-    """
-    methods = list(dict.fromkeys(name for held in gains.values() for name in held))
+    """Gains at low miss rates (in percent, and their ends): a row a method, a colour a world."""
+    methods = list(dict.fromkeys(name for by_method in gains.values() for name in by_method))
     layers = [Layer(mark=Mark.RULE, x=np.zeros(1), series="constant band", colour=REFERENCE)]
-    for colour, (world, held) in enumerate(gains.items()):
-        values, lower, upper = np.array(list(held.values())).T
-        rows = np.array([methods.index(name) for name in held], dtype=np.float64)
+    for colour, (world, by_method) in enumerate(gains.items()):
+        values, lower, upper = np.array(list(by_method.values())).T
+        rows = np.array([methods.index(name) for name in by_method], dtype=np.float64)
         shift = 0.5 * (colour - 0.5 * (len(gains) - 1)) / len(gains)
         common: dict[str, Any] = {
             "series": world,
             "colour": colour,
             "offset": shift,
-            "labels": tuple(held),
+            "labels": tuple(by_method),
         }
         layers += [
             Layer(mark=Mark.INTERVALS, y=rows, lower=lower, upper=upper, listed=False, **common),
@@ -141,10 +131,10 @@ def bands_figure(result: MethodResult, *, constant: bool = False) -> Figure | No
     """
     if result.place is None:
         return None
-    place = result.place
-    low, high = result.window or (float(place.min()), float(place.max()))
-    order = np.argsort(place, kind="stable")
-    order = order[(place[order] >= low) & (place[order] <= high)]
+    along = result.place
+    low, high = result.window or (float(along.min()), float(along.max()))
+    order = np.argsort(along, kind="stable")
+    order = order[(along[order] >= low) & (along[order] <= high)]
     rows = order[:: max(len(order) // _POINTS, 1)]
     curve = result.curve().constant() if constant else result.curve()
     bands = curve.bands
@@ -155,7 +145,7 @@ def bands_figure(result: MethodResult, *, constant: bool = False) -> Figure | No
             layers.append(
                 Layer(
                     mark=Mark.BAND,
-                    x=place[rows],
+                    x=along[rows],
                     lower=result.point[rows] - scale * bands.below[rows],
                     upper=result.point[rows] + scale * bands.above[rows],
                     series=f"miss rate {formats.level(miss_rate)}",
@@ -165,14 +155,14 @@ def bands_figure(result: MethodResult, *, constant: bool = False) -> Figure | No
     layers += [
         Layer(
             mark=Mark.LINE,
-            x=place[rows],
+            x=along[rows],
             y=result.point[rows],
             series="forecast",
             colour=len(result.options.miss_rates),
         ),
         Layer(
             mark=Mark.POINTS,
-            x=place[rows],
+            x=along[rows],
             y=result.y[rows],
             series="test rows",
             colour=REFERENCE,

@@ -225,19 +225,19 @@ def measure(
     >>> found[0].metric, found[0].value
     ('auucc', 1.5625)
     """
-    told = options or Measuring()
+    measuring = options or Measuring()
 
-    def resampled(one: CharacteristicCurve, request: AreaRequest | None = None) -> BootstrapCurve:
+    def resampled(of: CharacteristicCurve, request: AreaRequest | None = None) -> BootstrapCurve:
         return bootstrap_curve(
-            one,
+            of,
             request,
-            replicates=told.replicates,
-            confidence=told.confidence,
+            replicates=measuring.replicates,
+            confidence=measuring.confidence,
             cluster=cluster,
             seed=seed,
         )
 
-    low = told.miss_range
+    low = measuring.miss_range
     first = resampled(curve)
     records = [_record("auucc", first.area, curve.n, "y", Direction.LOWER)]
     for name, request in (
@@ -247,19 +247,19 @@ def measure(
     ):
         gain = first.gain if request == AreaRequest() else resampled(curve, request).gain
         null = gain_of_perfect_model(
-            curve, request, draws=draws, replicates=told.replicates, seed=seed
+            curve, request, draws=draws, replicates=measuring.replicates, seed=seed
         )
         made = _record(name, gain, curve.n)
         records.append(replace(made, null=null.value, null_lower=null.lower, null_upper=null.upper))
     for x, y_axis in AXES[1:]:
-        one = curve.on(x=x, y_axis=y_axis)
-        found, ending, units = resampled(one), f"_{x}_{y_axis}", one.area().units
-        records.append(_record(f"auucc{ending}", found.area, curve.n, units, Direction.LOWER))
-        records.append(_record(f"characteristic_gain{ending}", found.gain, curve.n))
-    crossing = bootstrap_crossing(curve, told, cluster=cluster, seed=seed)
+        rotated, ending = curve.on(x=x, y_axis=y_axis), f"_{x}_{y_axis}"
+        bootstrap, units = resampled(rotated), rotated.area().units
+        records.append(_record(f"auucc{ending}", bootstrap.area, curve.n, units, Direction.LOWER))
+        records.append(_record(f"characteristic_gain{ending}", bootstrap.gain, curve.n))
+    crossing = bootstrap_crossing(curve, measuring, cluster=cluster, seed=seed)
     records.append(_record("crossing", crossing, curve.n, "1", Direction.HIGHER))
     constant = curve.constant()
-    for miss_rate in told.miss_rates:
+    for miss_rate in measuring.miss_rates:
         for name, each in (("bandwidth", curve), ("constant_bandwidth", constant)):
             wanted = each.at(miss_rate=miss_rate)
             made = Record(
@@ -277,23 +277,23 @@ def measure(
 
 def _record(
     name: str,
-    found: Bootstrapped,
+    estimate: Bootstrapped,
     n: int,
     units: str = "%",
     direction: Direction = Direction.HIGHER,
 ) -> Record:
     return Record(
         metric=name,
-        value=found.value,
-        standard_error=found.standard_error,
-        lower=found.lower,
-        upper=found.upper,
-        confidence=found.confidence,
+        value=estimate.value,
+        standard_error=estimate.standard_error,
+        lower=estimate.lower,
+        upper=estimate.upper,
+        confidence=estimate.confidence,
         n=float(n),
         direction=direction,
         units=units,
         notion=Notion.LOCAL,
-        reason=found.reason,
+        reason=estimate.reason,
     )
 
 
@@ -343,24 +343,24 @@ def bootstrap_crossing(
     seed: int = 0,
 ) -> Bootstrapped:
     """`crossing_of` with its bootstrap error, over rows or clusters of rows."""
-    told = options or Measuring()
+    measuring = options or Measuring()
     labels = np.arange(curve.n) if cluster is None else np.asarray(cluster)
     names, member = np.unique(labels, return_inverse=True)
     groups = np.split(np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))[:-1])
     rng = child(seed, "characteristic", "crossing")
-    drawn = np.empty(told.replicates)
-    for index in range(told.replicates):
+    drawn = np.empty(measuring.replicates)
+    for index in range(measuring.replicates):
         units = rng.integers(0, len(names), len(names))
         drawn[index] = crossing_of(curve, np.concatenate([groups[unit] for unit in units]))
-    tail = 0.5 * (1.0 - told.confidence)
+    tail = 0.5 * (1.0 - measuring.confidence)
     lower, upper = np.quantile(drawn, [tail, 1.0 - tail])
     return Bootstrapped(
         value=crossing_of(curve),
         standard_error=float(drawn.std(ddof=1)),
         lower=float(lower),
         upper=float(upper),
-        confidence=told.confidence,
-        replicates=told.replicates,
+        confidence=measuring.confidence,
+        replicates=measuring.replicates,
         units=len(names),
     )
 
@@ -387,27 +387,27 @@ def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
     by_seed: dict[int, dict[str, MethodResult]] = {}
     for result in results:
         by_seed.setdefault(result.seed, {})[result.method] = result
-    whole = [held for held in by_seed.values() if len(held) == len(methods)]
+    whole = [by_method for by_method in by_seed.values() if len(by_method) == len(methods)]
     if len(methods) < 2 or not whole:
         return ()
     pairs = [(i, j) for i in range(len(methods)) for j in range(i + 1, len(methods))]
     if len(whole) == 1:
         first = [whole[0][name] for name in methods]
-        told, cluster = first[0].options, first[0].cluster
+        measuring, cluster = first[0].options, first[0].cluster
         curves = [result.curve() for result in first]
         tests = permutation_tests(curves, pairs, cluster=cluster, seed=first[0].seed)
         adjusted = holm([test.p_value for test in tests])
-        request = AreaRequest(y_range=told.miss_range, reading="left")
-        parts = permutation_tests(
+        request = AreaRequest(y_range=measuring.miss_range, reading="left")
+        left_tests = permutation_tests(
             curves, pairs, request, permutations=_SWAPS, cluster=cluster, seed=first[0].seed
         )
-        parts_adjusted = holm([test.p_value for test in parts])
+        left_adjusted = holm([test.p_value for test in left_tests])
         gains = [
             bootstrap_gain_difference(
                 curves[i],
                 curves[j],
                 request,
-                replicates=told.replicates,
+                replicates=measuring.replicates,
                 cluster=cluster,
                 seed=first[0].seed,
             )
@@ -416,10 +416,10 @@ def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
         rows = [
             (
                 *(test.difference, test.p_value, float(holmed)),
-                *(gain.value, gain.standard_error, part.p_value, float(part_holmed)),
+                *(gain.value, gain.standard_error, left_test.p_value, float(left_holmed)),
             )
-            for test, holmed, gain, part, part_holmed in zip(
-                tests, adjusted, gains, parts, parts_adjusted, strict=True
+            for test, holmed, gain, left_test, left_holmed in zip(
+                tests, adjusted, gains, left_tests, left_adjusted, strict=True
             )
         ]
     else:

@@ -96,16 +96,16 @@ class BaggedNetworks(Method):
         bag = BaggingRegressor(network, n_estimators=self.members, random_state=_whole(rng))
         bag.fit(inputs, targets)
         total, count = np.zeros(len(targets)), np.zeros(len(targets))
-        for one, rows in zip(bag.estimators_, bag.estimators_samples_, strict=True):
+        for member, rows in zip(bag.estimators_, bag.estimators_samples_, strict=True):
             out = np.setdiff1d(np.arange(len(targets)), rows)
-            total[out] += one.predict(inputs[out])
+            total[out] += member.predict(inputs[out])
             count[out] += 1
         known = count > 0  # few members leave no row out for some
         error = np.abs(targets[known] - total[known] / count[known])
         noise = float(np.median(error)) / _CONSISTENT
 
         def of(at: FloatArray) -> FloatArray:
-            return np.stack([one.predict(at) for one in bag.estimators_], axis=1)
+            return np.stack([member.predict(at) for member in bag.estimators_], axis=1)
 
         return Functions(of, np.full(self.members, noise))
 
@@ -173,8 +173,8 @@ class BayesianNetwork(Method):
             return np.stack(columns, axis=1)
 
         diverged = int(np.asarray(chain.get_extra_fields()["diverging"]).sum())
-        told = f"{diverged} divergent draws, worst split R̂ {self._worst(of(inputs)):.2f}"
-        return Functions(of, drawn["noise"], told)
+        note = f"{diverged} divergent draws, worst split R̂ {self._worst(of(inputs)):.2f}"
+        return Functions(of, drawn["noise"], note)
 
     def _model(self, x: FloatArray, y: FloatArray) -> None:
         numpyro = require("numpyro", extra="bayes", of="howsure-studies")
@@ -256,7 +256,7 @@ class _FittedLevels(Fitted):
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Quantiles, in order."""
-        table = np.sort([one.predict(x) for one in self.trained], axis=0).T
+        table = np.sort([model.predict(x) for model in self.trained], axis=0).T
         if self.centred:
             half = 0.5 * (table[:, 2] - table[:, 0])
             table = table[:, 1, None] + half[:, None] * np.array([-1.0, 0.0, 1.0])

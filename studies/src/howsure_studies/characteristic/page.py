@@ -138,7 +138,7 @@ def characteristic_report(
     """
     if not results or not all(results.values()):
         raise InputError("results must hold at least one method for each world, got none")
-    every = [result for found in results.values() for result in found]
+    every = [result for of_world in results.values() for result in of_world]
     methods = list(dict.fromkeys(result.method for result in every))
     on = f"{counted(len(methods), 'method')} on {named(list(results), 'world')}"
     low = in_words(every[0].options.miss_range)
@@ -151,12 +151,12 @@ def characteristic_report(
         title=title or f"Where do varying widths pay? {on}",
         headline=_headline(results, methods),
         opening=_opening(results, low),
-        sections=[_section(name, found) for name, found in results.items()],
+        sections=[_section(name, of_world) for name, of_world in results.items()],
         records=tuple(record for result in every for record in _of(result)),
         curves=tuple(
             result.curve().drawn(model=result.method, group=f"world={result.world}")
-            for found in results.values()
-            for result in _first(found)
+            for of_world in results.values()
+            for result in _first(of_world)
         ),
         glossary=GLOSSARY,
         facts={**stated, **(facts or {})},
@@ -167,7 +167,9 @@ def characteristic_report(
 def _headline(results: Results, methods: Sequence[str]) -> VerdictLine:
     """How many need less bandwidth than a constant band."""
     low = in_words(next(iter(results.values()))[0].options.miss_range)
-    tones = [(world, m, _left(_own(found, m))) for world, found in results.items() for m in methods]
+    tones = [
+        (world, m, _left(_own(of_world, m))) for world, of_world in results.items() for m in methods
+    ]
     judged = [(world, m, gain.tone) for world, m, gain in tones if gain is not None]
     good = [m for _, m, tone in judged if tone == "good"]
     bad = [m for _, m, tone in judged if tone == "bad"]
@@ -189,9 +191,9 @@ def _opening(results: Results, low: str) -> Section:
     """The state and the gain of every method in every world."""
     rows: dict[str, dict[str, Cell]] = {}
     drawn: dict[str, dict[str, tuple[float, float, float]]] = {}
-    for world, found in results.items():
-        for method in _methods(found):
-            gain = _left(_own(found, method))
+    for world, of_world in results.items():
+        for method in _methods(of_world):
+            gain = _left(_own(of_world, method))
             if gain is not None:
                 cell = Cell(text=gain.text, key=sort_key(gain.value), tone=gain.tone)
                 rows.setdefault(method, {})[world] = cell
@@ -242,18 +244,18 @@ def _left(results: Sequence[MethodResult]) -> _Gain | None:
     return _gain(results, "characteristic_left_gain") if results else None
 
 
-def _section(name: str, found: Sequence[MethodResult]) -> Section:
-    first = _first(found)
-    seeds = len({result.seed for result in found})
-    pairs = compare(found)
+def _section(name: str, results: Sequence[MethodResult]) -> Section:
+    first = _first(results)
+    seeds = len({result.seed for result in results})
+    pairs = compare(results)
     facts = {"Test rows": f"{len(first[0].y):,}", "Data sets": str(seeds)}
     if first[0].cluster is not None:
         facts["Clusters"] = f"{len(np.unique(first[0].cluster)):,}"
-    told = {f"Fit of {r.method}": r.notes for r in first if r.notes}
-    grids = [_gains(found, seeds), _points(found, seeds), _axes(found)]
+    fits = {f"Fit of {r.method}": r.notes for r in first if r.notes}
+    grids = [_gains(results, seeds), _points(results, seeds), _axes(results)]
     if pairs:
         grids.append(_tests(pairs, seeds))
-    if (beside := _beside_published(found)) is not None:
+    if (beside := _beside_published(results)) is not None:
         grids.insert(0, beside)
     bands = [
         *((result.method, bands_figure(result)) for result in first),
@@ -261,8 +263,8 @@ def _section(name: str, found: Sequence[MethodResult]) -> Section:
     ]
     return Section(
         title=str(name),
-        facts={**facts, **told},
-        lines=_lines(found, seeds, pairs),
+        facts={**facts, **fits},
+        lines=_lines(results, seeds, pairs),
         choices=(
             *choice_of("", [("", curves_figure(first))]),
             *choice_of("Method", bands),
@@ -272,15 +274,15 @@ def _section(name: str, found: Sequence[MethodResult]) -> Section:
 
 
 def _lines(
-    found: Sequence[MethodResult], seeds: int, pairs: Sequence[PairTest]
+    results: Sequence[MethodResult], seeds: int, pairs: Sequence[PairTest]
 ) -> tuple[VerdictLine, ...]:
     """What methods need at low miss rates, which of them differ, what they gain over all."""
     first, last = [], []
-    methods = _methods(found)
-    low = in_words(found[0].options.miss_range)
-    ordered = sorted(methods, key=lambda m: -_value(_left(_own(found, m))))
+    methods = _methods(results)
+    low = in_words(results[0].options.miss_range)
+    ordered = sorted(methods, key=lambda m: -_value(_left(_own(results, m))))
     for method in ordered[:_MOST]:
-        own = _own(found, method)
+        own = _own(results, method)
         gain, whole = _left(own), _gain(own, "characteristic_gain")
         if gain is None or whole is None:
             reason = own[0].record("characteristic_left_gain").reason
@@ -304,7 +306,7 @@ def _lines(
     if len(methods) > _MOST:
         left = counted(len(methods) - _MOST, "method")
         last.append(VerdictLine(text=f"The table tells of {left} more.", question="Others"))
-    return (*first, *_pair_lines(pairs, seeds), *last, *_pattern_line(found))
+    return (*first, *_pair_lines(pairs, seeds), *last, *_pattern_line(results))
 
 
 def _whole(own: Sequence[MethodResult], whole: _Gain, seeds: int) -> str:
@@ -339,7 +341,7 @@ def _pair_lines(pairs: Sequence[PairTest], seeds: int) -> tuple[VerdictLine, ...
     return (VerdictLine(text=text, question="Methods compared"),)
 
 
-def _gains(found: Sequence[MethodResult], seeds: int) -> Grid:
+def _gains(results: Sequence[MethodResult], seeds: int) -> Grid:
     """Areas and gains; over several data sets medians with their range."""
     rows = []
     metrics = (
@@ -348,15 +350,15 @@ def _gains(found: Sequence[MethodResult], seeds: int) -> Grid:
         "characteristic_partial_gain",
         "characteristic_left_gain",
     )
-    for method in _methods(found):
-        own = _own(found, method)
+    for method in _methods(results):
+        own = _own(results, method)
         cells = [Cell(text=method)]
         for metric in metrics:
             cells.append(_cell(own, metric))
             if metric != "auucc":
                 cells.append(_null(own, metric))
         rows.append((*cells, _cell(own, "crossing")))
-    low = in_words(found[0].options.miss_range)
+    low = in_words(results[0].options.miss_range)
     nulls = "Well specified"
     columns = (
         Column(title="Method"),
@@ -369,7 +371,7 @@ def _gains(found: Sequence[MethodResult], seeds: int) -> Grid:
         ),
     )
     error = "Small: the bootstrap standard error over test rows"
-    clustered = found[0].cluster is not None
+    clustered = results[0].cluster is not None
     notes = (
         f"{error}{', clusters drawn whole' if clustered else ''}."
         if seeds == 1
@@ -413,28 +415,28 @@ def published(problem: str) -> list[dict[str, str]]:
     return [row for row in csv.DictReader(lines) if row["problem"] == problem]
 
 
-def _beside_published(found: Sequence[MethodResult]) -> Grid | None:
+def _beside_published(results: Sequence[MethodResult]) -> Grid | None:
     """The paper's numbers beside ours; None where a world is not of the paper."""
-    problem = found[0].problem
+    problem = results[0].problem
     if not problem:
         return None
-    methods, part = _methods(found), found[0].options.miss_range
+    methods, left = _methods(results), results[0].options.miss_range
     rows, missed = [], []
-    for told in published(problem):
-        titles = {told["quantity"]: _PRINTED[told["quantity"]]}
-        if told["quantity"] == "partial":
-            asked = (float(told["low"]), float(told["high"]))
-            if asked != part:
+    for row_of in published(problem):
+        titles = {row_of["quantity"]: _PRINTED[row_of["quantity"]]}
+        if row_of["quantity"] == "partial":
+            asked = (float(row_of["low"]), float(row_of["high"]))
+            if asked != left:
                 missed.append(f"The paper's partial gain is at miss rates {in_words(asked)}.")
                 continue
             titles = {
-                "characteristic_partial_gain": f"Gain {in_words(part)}, under, %",
-                "characteristic_left_gain": f"Gain {in_words(part)}, left, %",
+                "characteristic_partial_gain": f"Gain {in_words(left)}, under, %",
+                "characteristic_left_gain": f"Gain {in_words(left)}, left, %",
             }
         for metric, title in titles.items():
-            cells = [_cell(_own(found, method), metric) for method in methods]
-            rows.append((Cell(text=title), *cells, Cell(text=told["told"])))
-    shown = [_shown(_own(found, method)) for method in methods]
+            cells = [_cell(_own(results, method), metric) for method in methods]
+            rows.append((Cell(text=title), *cells, Cell(text=row_of["told"])))
+    shown = [_shown(_own(results, method)) for method in methods]
     rows.append(
         (
             Cell(text="Data sets with the pattern"),
@@ -456,12 +458,12 @@ def _beside_published(found: Sequence[MethodResult]) -> Grid | None:
     )
 
 
-def _pattern_line(found: Sequence[MethodResult]) -> tuple[VerdictLine, ...]:
+def _pattern_line(results: Sequence[MethodResult]) -> tuple[VerdictLine, ...]:
     """In how many data sets each method shows what the paper found."""
-    if not found[0].problem:
+    if not results[0].problem:
         return ()
-    methods = _methods(found)
-    counts = [f"{_shown(_own(found, method))} for {method}" for method in methods[:_MOST]]
+    methods = _methods(results)
+    counts = [f"{_shown(_own(results, method))} for {method}" for method in methods[:_MOST]]
     text = f"Data sets with the published pattern: {listed(counts, _MOST)}."
     return (VerdictLine(text=text, question="Beside the paper"),)
 
@@ -470,9 +472,9 @@ def _shown(own: Sequence[MethodResult]) -> str:
     return f"{sum(result.shows_pattern for result in own)} of {len(own)}"
 
 
-def _points(found: Sequence[MethodResult], seeds: int) -> Grid:
+def _points(results: Sequence[MethodResult], seeds: int) -> Grid:
     """Bandwidth at the operating points, beside that of a constant band."""
-    miss_rates = found[0].options.miss_rates
+    miss_rates = results[0].options.miss_rates
     columns = [Column(title="Method")]
     for miss_rate in miss_rates:
         at = formats.level(miss_rate)
@@ -481,8 +483,8 @@ def _points(found: Sequence[MethodResult], seeds: int) -> Grid:
             Column(title="Constant band", numeric=True),
         ]
     rows = []
-    for method in _methods(found):
-        own = _own(found, method)
+    for method in _methods(results):
+        own = _own(results, method)
         cells = [Cell(text=method)]
         for miss_rate in miss_rates:
             cells += [
@@ -500,7 +502,7 @@ def _points(found: Sequence[MethodResult], seeds: int) -> Grid:
     )
 
 
-def _axes(found: Sequence[MethodResult]) -> Grid:
+def _axes(results: Sequence[MethodResult]) -> Grid:
     """Areas and gains on the other pairs of axes."""
     columns = [Column(title="Method")]
     for x, y_axis in AXES[1:]:
@@ -510,8 +512,8 @@ def _axes(found: Sequence[MethodResult]) -> Grid:
             Column(title="Gain, %", numeric=True),
         ]
     rows = []
-    for method in _methods(found):
-        own = _own(found, method)
+    for method in _methods(results):
+        own = _own(results, method)
         cells = [Cell(text=method)]
         for x, y_axis in AXES[1:]:
             cells += [
@@ -557,12 +559,12 @@ def _tests(pairs: Sequence[PairTest], seeds: int) -> Grid:
                 Cell(text=formats.p_value(pair.gain_adjusted), key=sort_key(pair.gain_adjusted)),
             )
         )
-    told = (
+    test = (
         "p: Wilcoxon's signed-rank test over data sets."
         if seeds > 1
         else "p: paired permutation test; bands and critical scales of a row are swapped."
     )
-    notes = (told, "Gains, and their p, are of the areas to the left of the curve.")
+    notes = (test, "Gains, and their p, are of the areas to the left of the curve.")
     return Grid(
         title="Methods compared", columns=columns, parts=(GridRows(rows=tuple(rows)),), notes=notes
     )
@@ -574,17 +576,17 @@ def _of(result: MethodResult) -> list[Record]:
     return [replace(record, model=result.method, group=group) for record in result.records]
 
 
-def _methods(found: Sequence[MethodResult]) -> list[str]:
-    return list(dict.fromkeys(result.method for result in found))
+def _methods(results: Sequence[MethodResult]) -> list[str]:
+    return list(dict.fromkeys(result.method for result in results))
 
 
-def _own(found: Sequence[MethodResult], method: str) -> list[MethodResult]:
-    return [result for result in found if result.method == method]
+def _own(results: Sequence[MethodResult], method: str) -> list[MethodResult]:
+    return [result for result in results if result.method == method]
 
 
-def _first(found: Sequence[MethodResult]) -> list[MethodResult]:
+def _first(results: Sequence[MethodResult]) -> list[MethodResult]:
     """The first data set of each method: what figures show."""
-    return [_own(found, method)[0] for method in _methods(found)]
+    return [_own(results, method)[0] for method in _methods(results)]
 
 
 def _value(gain: _Gain | None) -> float:

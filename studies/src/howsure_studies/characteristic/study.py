@@ -75,7 +75,7 @@ class CharacteristicStudy(Study):
         """Every world, method and seed."""
         options = plain(plan.read(_CharacteristicOptions))
         made = {label: make_method(label, e, _COVERAGES) for label, e in plan.methods.items()}
-        found = []
+        trials = []
         for world, entry in plan.worlds.items():
             identity, files = identity_of(world, entry, plan.folder)
             for label, method in made.items():
@@ -86,19 +86,19 @@ class CharacteristicStudy(Study):
                     "options": options,
                 }
                 labels = {"world": world, "method": label}
-                found += [
+                trials += [
                     self.trial({**common, "seed": seed}, labels, {"files": files, "method": words})
                     for seed in plan.seeds
                 ]
-        return tuple(found)
+        return tuple(trials)
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Fit the method, and measure the bands of the test rows."""
-        told = trial.identity
-        seed = told["seed"]
-        options = _CharacteristicOptions(**told["options"])
+        identity = trial.identity
+        seed = identity["seed"]
+        options = _CharacteristicOptions(**identity["options"])
         rows = split_of(
-            told["world"],
+            identity["world"],
             trial.context["files"],
             seed=seed,
             n_train=options.n_train,

@@ -174,8 +174,8 @@ def read_traffic(folder: Path, every: int = 1) -> TrainTest:
 def _before(hour: npt.NDArray[np.datetime64], y: FloatArray, lag: int) -> FloatArray:
     """The volume so many hours before each row; NaN where that hour is not in the table."""
     asked = hour - np.timedelta64(lag, "h")
-    place = np.searchsorted(hour, asked)
-    return np.where(hour[place] == asked, y[place], np.nan)
+    at = np.searchsorted(hour, asked)
+    return np.where(hour[at] == asked, y[at], np.nan)
 
 
 def identity_of(
@@ -207,13 +207,7 @@ def split_of(
     n_train: int | None,
     n_test: int | None,
 ) -> TrainTest:
-    """The rows of a world under a seed; a real table is split at random, one row in five tests.
-
-    Raises
-    ------
-    InputError
-        If the data are no longer those of the identity.
-    """
+    """The rows of a world under a seed; a real table is split at random, one row in five tests."""
     if "traffic" in identity:
         folder = Path(files["traffic"])
         if _hash(read_traffic(folder)) != identity["traffic"]:

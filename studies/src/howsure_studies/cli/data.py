@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from howsure.cli.entry import Interrupted
 from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def list_() -> None:
             console.print(f"\n[bold]{kind}[/bold]")
         title = f"[cyan]{entry.name}[/cyan]  {escape(entry.what)}"
         console.print(title, highlight=False, soft_wrap=True)
-        place = located(entry.folder)
-        there = f"at {place}" if place else "not on this machine"
-        where = "generated on demand" if entry.kind == "drawn images" and not place else there
+        home = located(entry.folder)
+        there = f"at {home}" if home else "not on this machine"
+        where = "generated on demand" if entry.kind == "drawn images" and not home else there
         text = escape(f"licence: {entry.licence}; {where}")
         console.print(Padding(text, (0, 0, 0, 4)), style="dim", highlight=False)
     console.print("\nhowsure data get NAME downloads one, or shows how.", highlight=False)
@@ -74,10 +74,10 @@ def get(name: Name, folder: Folder = None) -> None:
     if entry.remotes:
         try:
             with _shown():
-                place = fetch(entry, folder)
+                home = fetch(entry, folder)
         except KeyboardInterrupt:
             raise Interrupted(KEPT) from None
-        say(f"written: {place}")
+        say(f"written: {home}")
         return
     say(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
     if entry.kind == "drawn images":
@@ -134,17 +134,17 @@ def _shown() -> Iterator[None]:
         said = f"{done:,}" if not total else f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
         bars.update(shown[stage], completed=done, total=total or None, said=said)
 
-    with bars, listening(hear):
+    with bars, subscribe(hear):
         yield
 
 
 def _entry(name: str) -> Entry:
     from howsure_studies.tasks.catalogue import entries
 
-    held = entries()
-    if name not in held:
-        raise InputError(unknown(name, held, "NAME"))
-    return held[name]
+    known = entries()
+    if name not in known:
+        raise InputError(unknown(name, known, "NAME"))
+    return known[name]
 
 
 def _print_facts(entry: Entry) -> None:
@@ -155,12 +155,12 @@ def _print_facts(entry: Entry) -> None:
         ("licence", entry.licence),
         ("source", entry.source),
         ("how", entry.how),
-        *(("file", _told(remote)) for remote in entry.remotes),
+        *(("file", _described(remote)) for remote in entry.remotes),
     ):
         console.print(f"  {label:<8} {escape(text)}", highlight=False, soft_wrap=True)
 
 
-def _told(remote: Remote) -> str:
+def _described(remote: Remote) -> str:
     """A file's name, bytes and hash, as far as they are known, and its address."""
     size = "" if remote.size is None else f", {remote.size:,} bytes"
     return f"{remote.name}{size}, {remote.hash or 'no hash known'}, {remote.url}"

@@ -71,9 +71,9 @@ class Bars(RunListener):
     ) -> None:
         self._bars.stop()
 
-    def sources(self, told: str) -> None:
+    def sources(self, words: str) -> None:
         """Say which worlds are drawn and which are read from originals."""
-        self._say(f"worlds {told}")
+        self._say(f"worlds {words}")
 
     def begin(self, trials: int, settled: int) -> None:
         """Start the bar of trials; what is there already does not count for speed."""
@@ -126,14 +126,14 @@ def print_status(console: Console, survey: Survey) -> None:
     keys = sorted(given, key=lambda key: (key != "world", key == "method"))
     counts: dict[tuple[str, ...], Counter[str]] = {}
     for trial, entry in survey.entries:
-        place = tuple(trial.labels.get(key, "") for key in keys)
+        labels = tuple(trial.labels.get(key, "") for key in keys)
         state = "at work" if entry.address in survey.at_work else entry.status
-        counts.setdefault(place, Counter())[state] += 1
-        counts[place][_PARTS] += entry.failed_parts
+        counts.setdefault(labels, Counter())[state] += 1
+        counts[labels][_PARTS] += entry.failed_parts
     shown = [state for state in _STATES if any(states[state] for states in counts.values())]
     rows = tuple(
-        tuple(Cell(text=text) for text in (*place, *(str(states[s] or "") for s in shown)))
-        for place, states in counts.items()
+        tuple(Cell(text=text) for text in (*labels, *(str(states[s] or "") for s in shown)))
+        for labels, states in counts.items()
     )
     columns = (*(Column(title=k) for k in keys), *(Column(title=s, numeric=True) for s in shown))
     show_grid(console, Grid(title="", columns=columns, parts=(GridRows(rows=rows),)))
@@ -142,8 +142,8 @@ def print_status(console: Console, survey: Survey) -> None:
         if entry.failure is not None:
             why = f"{entry.failure.error}: {entry.failure.message}"
         if why:
-            told = cut_text(why, _LONGEST)
-            line = f"{entry.status}: {trial.title} ({entry.address[:12]}): {told}"
+            reason = cut_text(why, _LONGEST)
+            line = f"{entry.status}: {trial.title} ({entry.address[:12]}): {reason}"
             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Fraction, Positive, check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
 from howsure.metrics.congruence import rejection_curve
 from howsure.metrics.congruence.view import belief_of
@@ -157,9 +157,9 @@ def monotonicity(
         for label in models
         for kind, level in levels.items()
     }
-    places = ((*key, place) for key in values for place in range(len(levels[key[1]])))
-    for number, (label, kind, place) in enumerate(places):
-        model, level = models[label], float(levels[kind][place])
+    settings = ((*key, step) for key in values for step in range(len(levels[key[1]])))
+    for number, (label, kind, step) in enumerate(settings):
+        model, level = models[label], float(levels[kind][step])
         said: Prediction | None = None
         embedded: FloatArray | None = None
         for trial in range(trials):
@@ -167,19 +167,19 @@ def monotonicity(
             part = perturbed(task, task.test, kind, level, noise)
             if said is None or embedded is None or kind == "mixup":
                 said, embedded = model.predict(part.x).outcome, task.embed(part.x)
-            held = stated(said, part.y, embedded, model=label)
+            evaluation = stated(said, part.y, embedded, model=label)
             if resample:
                 rows = child(seed, "congruence perturbation rows", trial)
-                held = held.take(rows.integers(held.n, size=held.n))
+                evaluation = evaluation.take(rows.integers(evaluation.n, size=evaluation.n))
             stage, done = f"{kind} of {label}", number * trials + trial
             with part_of(stage, done, total):
                 draws = child(seed, "congruence perturbation draws", label, trial)
-                errors = congruence_at(held, None, how, draws)
+                errors = congruence_at(evaluation, None, how, draws)
             own = values[label, kind]
-            own["cce"][trial, place] = errors.mean()
-            own["ece"][trial, place] = calibration_of(held, how, exact=False)
-            own["nll"][trial, place] = losses(held).get("nll", np.array(np.nan)).mean()
-            tell(stage, done + 1, total)
+            own["cce"][trial, step] = errors.mean()
+            own["ece"][trial, step] = calibration_of(evaluation, how, exact=False)
+            own["nll"][trial, step] = losses(evaluation).get("nll", np.array(np.nan)).mean()
+            report_progress(stage, done + 1, total)
     return MonotonicityResult(
         curves=tuple(
             Monotonicity(
@@ -261,9 +261,9 @@ def rejection(
     """Withhold test rows by a CCE that knows labels of the validation part alone."""
     check_whole(replicates, "replicates", 1)
     how = (measure or CongruenceMeasure(draws=1, bootstraps=0)).of_task(task)
-    found = {}
-    for place, (label, model) in enumerate(models.items()):
-        with part_of(f"rejection by {label}", place, len(models)):
+    results = {}
+    for number, (label, model) in enumerate(models.items()):
+        with part_of(f"rejection by {label}", number, len(models)):
             test, scores = _unlabelled(task, label, model, how, seed, "congruence rejection")
         known = losses(test)
         rows = {"mae": known["error"]} | ({"nll": known["nll"]} if "nll" in known else {})
@@ -272,7 +272,7 @@ def rejection(
                 raise UnanswerableError(f"its {loss} is infinite in {infinite} of {test.n} rows")
         areas = {loss: rejection_curve(scores, values).area for loss, values in rows.items()}
         rng = child(seed, "congruence rejection orders", label)
-        found[label] = Rejection(
+        results[label] = Rejection(
             task=task.name,
             model=label,
             scores=scores,
@@ -284,8 +284,8 @@ def rejection(
             units=task.units,
             options=how.options(),
         )
-    tell("rejection", len(models), len(models))
-    return found
+    report_progress("rejection", len(models), len(models))
+    return results
 
 
 def diagnosis(
@@ -298,11 +298,11 @@ def diagnosis(
     """Compare CCE at unlabelled test inputs with the true error of each model."""
     how = (measure or CongruenceMeasure(draws=None)).of_task(task)
     right = answer(TrueDistribution(task), task.test, task.embed)
-    found = {}
+    results = {}
     for label, model in models.items():
         test, cce = _unlabelled(task, label, model, how, seed, "congruence diagnosis")
         assert test.embedding is not None
-        found[label] = Diagnosis(
+        results[label] = Diagnosis(
             task=task.name,
             model=label,
             x=test.embedding,
@@ -313,11 +313,11 @@ def diagnosis(
             nll=losses(test).get("nll", np.full(test.n, np.nan)),
             options=how.options(),
         )
-    return found
+    return results
 
 
 def robustness(
-    held: EvalSet,
+    evaluation: EvalSet,
     *,
     outliers: Sequence[int] = (1, 2, 5),
     distance: float = 10.0,
@@ -336,46 +336,48 @@ def robustness(
     checked(narrowing, Fraction | None, "narrowing")
     for number in outliers:
         check_whole(number, "outliers", 1)
-        if number > held.n:
-            raise InputError(f"outliers must be at most {held.n} rows, got {number}")
-    how = _fixed(measure or CongruenceMeasure(), held.y)
-    law = law_of(held)
+        if number > evaluation.n:
+            raise InputError(f"outliers must be at most {evaluation.n} rows, got {number}")
+    how = _fixed(measure or CongruenceMeasure(), evaluation.y)
+    law = law_of(evaluation)
     rng = child(seed, "congruence outliers")
-    order = rng.permutation(held.n)
-    side = np.ones(held.n) if counts else rng.choice([-1.0, 1.0], held.n)
-    sets: list[tuple[str, int, EvalSet]] = [("as they are", 0, held)]
+    order = rng.permutation(evaluation.n)
+    side = np.ones(evaluation.n) if counts else rng.choice([-1.0, 1.0], evaluation.n)
+    sets: list[tuple[str, int, EvalSet]] = [("as they are", 0, evaluation)]
     for number in outliers:
-        far, rows = held.y.copy(), order[:number]
+        far, rows = evaluation.y.copy(), order[:number]
         far[rows] = (law.point() + side * distance * law.sd())[rows]
-        moved = replace(held, y=np.rint(far) if counts else far)
+        moved = replace(evaluation, y=np.rint(far) if counts else far)
         sets.append((f"outliers at {distance:g} sd", number, moved))
     if narrowing is not None and isinstance(law, Distribution) and isinstance(law.law, NormalLaw):
-        sets.append((f"one sd × {narrowing:g}", 1, _certain(held, law, narrowing)))
-    found = [_values(part, how, seed) for _, _, part in sets]
+        sets.append((f"one sd × {narrowing:g}", 1, _certain(evaluation, law, narrowing)))
+    values = [_values(moved, how, seed) for _, _, moved in sets]
     return Robustness(
-        model=held.model,
+        model=evaluation.model,
         settings=tuple(name for name, _, _ in sets),
         spoilt=np.array([number for _, number, _ in sets]),
-        values={name: np.array([value[name] for value in found]) for name in found[0]},
-        n=held.n,
+        values={name: np.array([value[name] for value in values]) for name in values[0]},
+        n=evaluation.n,
     )
 
 
-def _certain(held: EvalSet, law: Distribution, narrowing: float) -> EvalSet:
+def _certain(evaluation: EvalSet, law: Distribution, narrowing: float) -> EvalSet:
     """The row of median |z| gets a prediction too narrow."""
-    distance = np.abs(held.y - law.point()) / law.sd()
-    row = int(np.argsort(distance, kind="stable")[held.n // 2])
+    distance = np.abs(evaluation.y - law.point()) / law.sd()
+    row = int(np.argsort(distance, kind="stable")[evaluation.n // 2])
     sd = law.sd().copy()
     sd[row] *= narrowing
-    return replace(held, beliefs=(Distribution.normal(law.point(), sd),))
+    return replace(evaluation, beliefs=(Distribution.normal(law.point(), sd),))
 
 
-def _values(held: EvalSet, how: CongruenceMeasure, seed: int) -> dict[str, float]:
-    points = congruence_at(held, None, how, child(seed, "congruence outlier draws", held.model))
-    nll = losses(held).get("nll", np.full(held.n, np.nan))
+def _values(evaluation: EvalSet, how: CongruenceMeasure, seed: int) -> dict[str, float]:
+    points = congruence_at(
+        evaluation, None, how, child(seed, "congruence outlier draws", evaluation.model)
+    )
+    nll = losses(evaluation).get("nll", np.full(evaluation.n, np.nan))
     return {
         "nll": float(nll.mean()),
-        "ece": calibration_of(held, how, exact=False),
+        "ece": calibration_of(evaluation, how, exact=False),
         "cce": float(points.mean()),
         "nll_top": float(nll.max() / abs(np.median(nll))),
         "cce_top": float(points.max() / np.median(points)),

@@ -28,7 +28,7 @@ from howsure_studies.congruence.result import (
     MonotonicityResult,
     Rejection,
 )
-from howsure_studies.congruence.sentences import CORRECT, Found
+from howsure_studies.congruence.sentences import CORRECT, ModelFinding
 from howsure_studies.engine import choice_of
 
 MOST_POINTS: Final = 300
@@ -90,7 +90,7 @@ def calibration_figure(curves: Sequence[Curve], places: Mapping[str, int] | None
         x=Axis(title="Nominal level", kind="percent", domain=(0.0, 1.0)),
         y=Axis(title="Observed share", kind="percent", domain=(0.0, 1.0)),
         layers=(level, *lines),
-        notes=_told(curves),
+        notes=_notes_of(curves),
     )
 
 
@@ -129,7 +129,7 @@ def input_figure(
         x=Axis(title=headed(first.x_label) or "x"),
         y=Axis(title=headed(first.y_label) or "CCE at x", zero=True),
         layers=(*bands, *rules, *lines),
-        notes=(*shaded, *_told(curves)),
+        notes=(*shaded, *_notes_of(curves)),
     )
 
 
@@ -139,7 +139,7 @@ def _lines(curves: Sequence[Curve], places: Mapping[str, int] | None) -> list[La
         raise InputError("curves must hold at least one, got none")
     names = distinct([curve.model or "model" for curve in curves])
     lines = []
-    for place, (name, curve) in enumerate(zip(names, curves, strict=True)):
+    for index, (name, curve) in enumerate(zip(names, curves, strict=True)):
         finite = np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y))
         rows = finite[sample_points(curve.x[finite], MOST_POINTS)] if len(finite) else finite
         low, high = np.zeros(0), np.zeros(0)
@@ -155,13 +155,13 @@ def _lines(curves: Sequence[Curve], places: Mapping[str, int] | None) -> list[La
                 lower=low,
                 upper=high,
                 series=name,
-                colour=(places or {}).get(curve.model, place),
+                colour=(places or {}).get(curve.model, index),
             )
         )
     return lines
 
 
-def _told(curves: Sequence[Curve]) -> tuple[str, ...]:
+def _notes_of(curves: Sequence[Curve]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one_line(curve.notes, 400) for curve in curves if curve.notes))
 
 
@@ -205,12 +205,12 @@ def severity_figure(
     if not wanted.any():
         raise InputError(f"table must hold a row of {kind} with {measure}, got none")
     layers = []
-    for place, model in enumerate(dict.fromkeys(models)):
+    for index, model in enumerate(dict.fromkeys(models)):
         rows = np.flatnonzero(wanted & np.array([name == model for name in models]))
         if not len(rows):
             continue
         rows = rows[np.argsort(severity[rows], kind="stable")]
-        colour = (places or {}).get(model, place)
+        colour = (places or {}).get(model, index)
         layers += _spread_line(
             severity[rows],
             values[rows],
@@ -258,13 +258,13 @@ def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure
         Layer(
             mark=Mark.LINE,
             x=x,
-            y=held[rows],
+            y=losses[rows],
             series=words,
             colour=REFERENCE,
             faint=words == "oracle order",
         )
-        for words, held in others.items()
-        if held is not None
+        for words, losses in others.items()
+        if losses is not None
     ]
     layers.append(
         Layer(mark=Mark.LINE, x=x, y=curve.y[rows], series="highest CCE first", colour=colour)
@@ -292,7 +292,7 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
     """
     names = distinct([table.model or "model" for table in tables])
     layers, notes = [], []
-    for place, (name, table) in enumerate(zip(names, tables, strict=True)):
+    for index, (name, table) in enumerate(zip(names, tables, strict=True)):
         error, cce = _two(table, "error", "cce")
         known = np.flatnonzero(np.isfinite(error) & np.isfinite(cce))
         step = max(1, -(-len(known) // MOST_POINTS))
@@ -306,7 +306,7 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
                 x=error[rows],
                 y=cce[rows],
                 series=name,
-                colour=(places or {}).get(table.model, place),
+                colour=(places or {}).get(table.model, index),
                 size=0.6,
                 labels=tuple(f"test row {row}" for row in rows),
             )
@@ -342,7 +342,7 @@ def variation_figure(table: Table) -> Figure:
     several = len(set(tasks)) > 1
     named = [f"{tasks[row]}, {models[row]}" if several else models[row] for row in rows]
     names = distinct(named)
-    place = np.arange(len(rows), dtype=np.float64)
+    height = np.arange(len(rows), dtype=np.float64)
     draws = number(table, "cce_draws_cv")
     hover = {} if draws is None else {"Over draws alone": draws[rows]}
     return Figure(
@@ -356,13 +356,13 @@ def variation_figure(table: Table) -> Figure:
             Layer(
                 mark=Mark.POINTS,
                 x=cce[rows],
-                y=place,
+                y=height,
                 series="CCE",
                 colour=0,
                 labels=names,
                 hover=hover,
             ),
-            Layer(mark=Mark.POINTS, x=ece[rows], y=place, series="ECE", colour=1, labels=names),
+            Layer(mark=Mark.POINTS, x=ece[rows], y=height, series="ECE", colour=1, labels=names),
         ),
         naming="Task and model",
     )
@@ -377,15 +377,15 @@ def models_figure(
 ) -> Figure:
     """CCE or ECE of each model as a dot plot, beside what they are judged against."""
     check_known(measure, _TITLES, "measure")
-    known = [one for one in dots if any(np.isfinite(v) for v in one.values.values())]
+    known = [group for group in dots if any(np.isfinite(v) for v in group.values.values())]
     if not known:
         raise InputError("dots must hold a value, got none")
-    order = list(models or dict.fromkeys(model for one in known for model in one.values))
+    order = list(models or dict.fromkeys(model for group in known for model in group.values))
     names = distinct(order)
     layers: list[Layer] = []
-    for one in known:
-        values = np.array([one.values.get(model, np.nan) for model in order])
-        ends = np.array([one.spreads.get(model, np.nan) for model in order])
+    for group in known:
+        values = np.array([group.values.get(model, np.nan) for model in order])
+        ends = np.array([group.spreads.get(model, np.nan) for model in order])
         ruled = np.flatnonzero(np.isfinite(values) & np.isfinite(ends))
         at = np.flatnonzero(np.isfinite(values))
         if len(ruled):
@@ -395,8 +395,8 @@ def models_figure(
                     y=ruled.astype(np.float64),
                     lower=np.maximum(values[ruled] - ends[ruled], 0.0),
                     upper=values[ruled] + ends[ruled],
-                    series=one.series,
-                    colour=one.colour,
+                    series=group.series,
+                    colour=group.colour,
                 )
             )
         layers.append(
@@ -404,8 +404,8 @@ def models_figure(
                 mark=Mark.POINTS,
                 x=values[at],
                 y=at.astype(np.float64),
-                series=one.series,
-                colour=one.colour,
+                series=group.series,
+                colour=group.colour,
                 labels=tuple(names[row] for row in at),
             )
         )
@@ -461,64 +461,64 @@ def _spread_line(
 
 
 def _two(table: Table, first: str, second: str) -> tuple[FloatArray, FloatArray]:
-    one, two = number(table, first), number(table, second)
-    if one is None or two is None:
-        told = ", ".join(table.columns) or "no column"
-        raise InputError(f"table must hold columns {first} and {second}, got {told}")
-    return one, two
+    left, right = number(table, first), number(table, second)
+    if left is None or right is None:
+        columns = ", ".join(table.columns) or "no column"
+        raise InputError(f"table must hold columns {first} and {second}, got {columns}")
+    return left, right
 
 
 def colours_of(models: Sequence[str]) -> dict[str, int]:
     """One colour a model, the last of all for the true distribution."""
-    places = {name: place for place, name in enumerate(m for m in models if m != TRUTH)}
-    return {**places, TRUTH: SERIES_LIMIT - 1}
+    colours = {name: colour for colour, name in enumerate(m for m in models if m != TRUTH)}
+    return {**colours, TRUTH: SERIES_LIMIT - 1}
 
 
-def cce_figure(found: Sequence[Found]) -> Figure | None:
+def cce_figure(findings: Sequence[ModelFinding]) -> Figure | None:
     """CCE of every model, beside a correctly specified one."""
-    cce = {one.model: one.mean("cce") for one in found}
+    cce = {finding.model: finding.mean("cce") for finding in findings}
     if not any(map(math.isfinite, cce.values())):
         return None
     dots = [
         Dots(
             series="CCE, ± sd over bootstrap samples",
             values=cce,
-            spreads={one.model: one.data_sd("cce") for one in found},
+            spreads={finding.model: finding.data_sd("cce") for finding in findings},
         ),
         Dots(
             series=CORRECT,
-            values={one.model: one.mean("cce_null") for one in found},
+            values={finding.model: finding.mean("cce_null") for finding in findings},
             colour=REFERENCE,
         ),
     ]
     return models_figure(dots, "cce", models=list(cce))
 
 
-def ece_figure(found: Sequence[Found], *, counts: bool) -> Figure | None:
+def ece_figure(findings: Sequence[ModelFinding], *, counts: bool) -> Figure | None:
     """ECE of every model."""
-    cells = {one.model: one.mean("ece_exact") for one in found}
+    cells = {finding.model: finding.mean("ece_exact") for finding in findings}
     if not any(map(math.isfinite, cells.values())):
         return None
     dots = [Dots(series="spread over cells" if counts else "ECE", values=cells)]
     note = ""
     if counts:
-        plain = {one.model: one.mean("ece") for one in found}
+        plain = {finding.model: finding.mean("ece") for finding in findings}
         dots.append(Dots(series="by P(Y ≤ y)", values=plain, colour=2))
         note = "By P(Y ≤ y), predictive distributions of counts have a large ECE even when correct."
     return models_figure(dots, "ece", models=list(cells), note=note)
 
 
 def input_choices(
-    studies: CongruenceStudies, found: Sequence[Found], places: Mapping[str, int]
+    studies: CongruenceStudies, findings: Sequence[ModelFinding], places: Mapping[str, int]
 ) -> tuple[Choice, ...]:
     """Predictions, CCE and calibration over the only column of x, of one set of data."""
     curves = over_x(studies)
     calibrations = {curve.model: curve for curve in _calibrations(studies)}
-    held = {one.model: one for one in studies.beliefs if one.x is not None}
-    known = {one.model: one for one in found}
+    beliefs_of = {beliefs.model: beliefs for beliefs in studies.beliefs if beliefs.x is not None}
+    known = {finding.model: finding for finding in findings}
     predictions = [
-        (name, law_figure(one, units=studies.units, colour=places.get(name, 0)))
-        for name, one in held.items()
+        (name, law_figure(beliefs, units=studies.units, colour=places.get(name, 0)))
+        for name, beliefs in beliefs_of.items()
     ]
     errors = [(ALL, input_figure(list(curves.values()), places))] if len(curves) > 1 else []
     for name, curve in curves.items():
@@ -540,23 +540,23 @@ def _calibrations(studies: CongruenceStudies) -> list[Curve]:
         Curve(
             name="calibration",
             x=levels,
-            y=np.searchsorted(np.sort(one.pit), levels, side="right") / len(one.pit),
-            model=one.model,
+            y=np.searchsorted(np.sort(beliefs.pit), levels, side="right") / len(beliefs.pit),
+            model=beliefs.model,
         )
-        for one in studies.beliefs
-        if one.pit is not None and one.x is not None
+        for beliefs in studies.beliefs
+        if beliefs.pit is not None and beliefs.x is not None
     ]
 
 
 def over_x(studies: CongruenceStudies) -> dict[str, Curve]:
     """CCE over the only column of x by model, of one set of data."""
-    inputs = {one.model: one.x for one in studies.beliefs}
-    found = {}
+    inputs = {beliefs.model: beliefs.x for beliefs in studies.beliefs}
+    curves = {}
     for run in studies.result.runs:
         x = inputs.get(run.model)
         if x is not None and run.rows and len(x) == run.n:
-            found[run.model] = cce_over(run, x)
-    return found
+            curves[run.model] = cce_over(run, x)
+    return curves
 
 
 def cce_over(run: CongruenceRun, x: FloatArray) -> Curve:
@@ -604,24 +604,24 @@ def rejection_choices(
     rejections: Sequence[Rejection], places: Mapping[str, int], note: str = ""
 ) -> tuple[Choice, ...]:
     """What rejection leaves, one option a model; of several sets of data the first."""
-    first = {one.model: one for one in reversed(rejections)}
-    held: dict[str, list[tuple[str, Figure]]] = {}
-    for model in dict.fromkeys(one.model for one in rejections):
+    first = {rejection.model: rejection for rejection in reversed(rejections)}
+    figures: dict[str, list[tuple[str, Figure]]] = {}
+    for model in dict.fromkeys(rejection.model for rejection in rejections):
         for curve in first[model].drawn:
             figure = rejection_figure(curve, colour=places.get(model, 0), note=note)
-            held.setdefault(curve.name, []).append((model, figure))
-    return tuple(made for options in held.values() for made in choice_of("Model", options))
+            figures.setdefault(curve.name, []).append((model, figure))
+    return tuple(made for options in figures.values() for made in choice_of("Model", options))
 
 
 def diagnosis_choices(
     scatters: Sequence[tuple[Diagnosis, Table]], places: Mapping[str, int], note: str = ""
 ) -> tuple[Choice, ...]:
     """CCE without labels against the true error, all models and each; the first set of data."""
-    first = {one.model: (one, table) for one, table in reversed(scatters)}
+    first = {diagnosis.model: (diagnosis, table) for diagnosis, table in reversed(scatters)}
     tables = {}
-    for model in dict.fromkeys(one.model for one, _ in scatters):
-        one, table = first[model]
-        if (np.isfinite(one.cce) & np.isfinite(one.error)).any():
+    for model in dict.fromkeys(diagnosis.model for diagnosis, _ in scatters):
+        diagnosis, table = first[model]
+        if (np.isfinite(diagnosis.cce) & np.isfinite(diagnosis.error)).any():
             tables[model] = table
     options = [(ALL, list(tables.values()))] if len(tables) > 1 else []
     options += [(model, [table]) for model, table in tables.items()]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Natural, checked, plain
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encode, encoder_named, opened
 from howsure.inputs.encoders.items import Kind
@@ -53,8 +53,8 @@ class TrueDistribution(Fitted):
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """What is true at inputs."""
         if self.task.truth is None:
-            told = f"task must be simulated, with a known truth, got {self.task.name!r}"
-            raise InputError(told)
+            words = f"task must be simulated, with a known truth, got {self.task.name!r}"
+            raise InputError(words)
         return Beliefs(self.task.truth(np.asarray(x)))
 
 
@@ -130,9 +130,10 @@ class CongruenceMeasure(Checked):
 
     def options(self) -> dict[str, str | float]:
         """The choices as plain values."""
-        told = {name: value for name, value in plain(self).items() if value is not None}
+        chosen = {name: value for name, value in plain(self).items() if value is not None}
         return {
-            name: value if isinstance(value, str) else float(value) for name, value in told.items()
+            name: value if isinstance(value, str) else float(value)
+            for name, value in chosen.items()
         }
 
 
@@ -194,40 +195,43 @@ def encoded(encoder: str, *, images: bool) -> Embedding:
     """
     kind: Kind | None = "image" if images else None
     meant = encoder_named(encoder)
-    held = meant if isinstance(meant, Transformer) else opened(encoder, kind)
+    loaded = meant if isinstance(meant, Transformer) else opened(encoder, kind)
     kept: dict[str, FloatArray] = {}
 
     def embed(x: npt.NDArray[Any]) -> FloatArray:
         key = numbers_hash(x)
-        found = kept.pop(key, None)
-        if found is None:
-            found = encode(x, held, kind=kind).astype(np.float64)
-            found.setflags(write=False)
-        kept[key] = found
+        embedding = kept.pop(key, None)
+        if embedding is None:
+            embedding = encode(x, loaded, kind=kind).astype(np.float64)
+            embedding.setflags(write=False)
+        kept[key] = embedding
         if len(kept) > _KEPT:
             del kept[next(iter(kept))]
-        return found
+        return embedding
 
     return embed
 
 
-def law_of(held: EvalSet) -> Prediction:
+def law_of(evaluation: EvalSet) -> Prediction:
     """The predictive distributions of a set."""
-    for law in held.beliefs:
+    for law in evaluation.beliefs:
         if isinstance(law, Distribution | Samples):
             return law
     raise UnanswerableError("congruence needs distributions or samples of y, got neither")
 
 
 def congruence_at(
-    held: EvalSet, grid: npt.ArrayLike | None, measure: CongruenceMeasure, rng: np.random.Generator
+    evaluation: EvalSet,
+    grid: npt.ArrayLike | None,
+    measure: CongruenceMeasure,
+    rng: np.random.Generator,
 ) -> FloatArray:
     """CCE at points, with a set as the labelled reference S."""
-    return reference_of(held, measure, rng).score(grid).values
+    return reference_of(evaluation, measure, rng).score(grid).values
 
 
 def reference_of(
-    held: EvalSet, measure: CongruenceMeasure, rng: np.random.Generator
+    evaluation: EvalSet, measure: CongruenceMeasure, rng: np.random.Generator
 ) -> CongruenceReference:
     """A set as the labelled reference of a CCE, by draws or exactly.
 
@@ -240,33 +244,33 @@ def reference_of(
     --------
     >>> from howsure_studies.congruence import wave_task
     >>> task = wave_task(rows=60)
-    >>> held = answer(TrueDistribution(task), task.test, task.embed)
-    >>> reference_of(held, CongruenceMeasure(), np.random.default_rng(0)).score().n
+    >>> evaluation = answer(TrueDistribution(task), task.test, task.embed)
+    >>> reference_of(evaluation, CongruenceMeasure(), np.random.default_rng(0)).score().n
     6
     """
-    assert held.embedding is not None
+    assert evaluation.embedding is not None
     belief: Belief
     if measure.draws is None:
-        belief = belief_of(held, "exact" if embeds_exactly(held) else "samples")
+        belief = belief_of(evaluation, "exact" if embeds_exactly(evaluation) else "samples")
     else:
-        belief = Draws(law_of(held).sample(rng, measure.draws))
+        belief = Draws(law_of(evaluation).sample(rng, measure.draws))
     return CongruenceReference(
-        held.embedding,
-        held.y,
+        evaluation.embedding,
+        evaluation.y,
         belief,
-        kernel=measure.kernel_for(held.embedding.shape[1]),
+        kernel=measure.kernel_for(evaluation.embedding.shape[1]),
         bandwidth=measure.bandwidth,
         output_bandwidth=measure.output_bandwidth,
         regularization=measure.regularization,
     )
 
 
-def calibration_of(held: EvalSet, measure: CongruenceMeasure, *, exact: bool) -> float:
+def calibration_of(evaluation: EvalSet, measure: CongruenceMeasure, *, exact: bool) -> float:
     """ECE of a set: by P(Y ≤ y) as published, or spread over the cells of discrete laws."""
-    law = law_of(held)
-    left = law.cdf_left(held.y) if exact else None
+    law = law_of(evaluation)
+    left = law.cdf_left(evaluation.y) if exact else None
     return calibration_error(
-        np.clip(law.cdf(held.y), 0.0, 1.0),
+        np.clip(law.cdf(evaluation.y), 0.0, 1.0),
         left=None if left is None else np.clip(left, 0.0, 1.0),
         levels=measure.levels,
         weighting=measure.weighting,
@@ -274,28 +278,28 @@ def calibration_of(held: EvalSet, measure: CongruenceMeasure, *, exact: bool) ->
     ).value
 
 
-def losses(held: EvalSet) -> dict[str, FloatArray]:
+def losses(evaluation: EvalSet) -> dict[str, FloatArray]:
     """NLL and absolute error of each row, and NLL as published of double Poisson laws.
 
     The published likelihood of the double Poisson law lacks its normalising constant; for any
     other law, ``nll_unnormalised`` is the NLL.
     """
-    law = law_of(held)
-    found = {"error": np.abs(held.y - law.point())}
+    law = law_of(evaluation)
+    scores = {"error": np.abs(evaluation.y - law.point())}
     try:
-        found["nll"] = -law.log_density(held.y)
+        scores["nll"] = -law.log_density(evaluation.y)
     except UnanswerableError:
-        return found
-    found["nll_unnormalised"] = found["nll"]
+        return scores
+    scores["nll_unnormalised"] = scores["nll"]
     if isinstance(law, Distribution) and isinstance(law.law, CountFamily):
         frozen = law.law.frozen(law.parameters)
         if isinstance(frozen, DoublePoisson):
-            found["nll_unnormalised"] = -frozen.log_pmf(held.y, "none")
-    return found
+            scores["nll_unnormalised"] = -frozen.log_pmf(evaluation.y, "none")
+    return scores
 
 
 def evaluate(
-    held: EvalSet,
+    evaluation: EvalSet,
     *,
     measure: CongruenceMeasure | None = None,
     reference: EvalSet | None = None,
@@ -304,35 +308,37 @@ def evaluate(
 ) -> CongruenceRun:
     """Measure one model on labelled rows."""
     how = measure or CongruenceMeasure()
-    if held.embedding is None:
+    if evaluation.embedding is None:
         raise UnanswerableError("congruence needs an embedding of the inputs, got none")
-    stage, total = f"congruence of {held.model}", how.sets * (1 + how.bootstraps)
-    source = held if reference is None else reference
+    stage, total = f"congruence of {evaluation.model}", how.sets * (1 + how.bootstraps)
+    source = evaluation if reference is None else reference
     plain, points = [], []
     for number in range(how.sets):
-        rng = child(seed, "congruence draws", held.model, number)
+        rng = child(seed, "congruence draws", evaluation.model, number)
         with part_of(stage, number, total):
-            points.append(congruence_at(source, held.embedding, how, rng))
+            points.append(congruence_at(source, evaluation.embedding, how, rng))
         plain.append(points[-1].mean())
-    known = losses(held)
+    known = losses(evaluation)
     values = {"cce": float(np.mean(plain)), "mae": float(known["error"].mean())}
     values |= {name: float(known[name].mean()) for name in known if name.startswith("nll")}
     reasons: dict[str, str] = {} if "nll" in known else {"nll": "samples give no density"}
-    values["ece"] = calibration_of(held, how, exact=False)
-    values["ece_exact"] = calibration_of(held, how, exact=True)
-    values["cce_null"] = _null(source, held, how, seed, reasons)
-    spread, again = _bootstrapped(held, source, reference is None, known, how, seed)
+    values["ece"] = calibration_of(evaluation, how, exact=False)
+    values["ece_exact"] = calibration_of(evaluation, how, exact=True)
+    values["cce_null"] = _null(source, evaluation, how, seed, reasons)
+    spread, again = _bootstrapped(evaluation, source, reference is None, known, how, seed)
     points = again or points
     rows = {
         "cce": np.mean(points, axis=0),
-        "cce_sd": np.std(points, axis=0, ddof=1) if len(points) > 1 else np.full(held.n, np.nan),
+        "cce_sd": np.std(points, axis=0, ddof=1)
+        if len(points) > 1
+        else np.full(evaluation.n, np.nan),
         **{name: value for name, value in known.items() if name != "nll_unnormalised"},
     }
     return CongruenceRun(
         task=task,
-        model=held.model,
+        model=evaluation.model,
         seed=seed,
-        n=held.n,
+        n=evaluation.n,
         values=values,
         repeats=np.array(plain),
         bootstraps=spread,
@@ -342,7 +348,7 @@ def evaluate(
 
 
 def _bootstrapped(
-    held: EvalSet,
+    evaluation: EvalSet,
     source: EvalSet,
     own: bool,
     known: Mapping[str, FloatArray],
@@ -353,35 +359,35 @@ def _bootstrapped(
 
     ECE and NLL take the same samples of rows as CCE where the reference is the set itself.
     """
-    found: dict[str, list[Any]] = {"cce": [], "ece": [], "nll": [], "mae": []}
+    values: dict[str, list[Any]] = {"cce": [], "ece": [], "nll": [], "mae": []}
     points: list[FloatArray] = []
-    stage, total = f"congruence of {held.model}", how.sets * (1 + how.bootstraps)
-    assert held.embedding is not None
+    stage, total = f"congruence of {evaluation.model}", how.sets * (1 + how.bootstraps)
+    assert evaluation.embedding is not None
     for number in range(how.bootstraps):
         rng = child(seed, "congruence bootstrap", number)
-        rows = rng.integers(held.n, size=held.n)
+        rows = rng.integers(evaluation.n, size=evaluation.n)
         chosen = rows if own else rng.integers(source.n, size=source.n)
         sample = source.take(chosen)
-        grid = held.embedding if how.grid == "fixed" else held.embedding[rows]
+        grid = evaluation.embedding if how.grid == "fixed" else evaluation.embedding[rows]
         means = []
         for turn in range(how.sets):
-            drawn = child(seed, "congruence bootstrap draws", held.model, number, turn)
+            drawn = child(seed, "congruence bootstrap draws", evaluation.model, number, turn)
             with part_of(stage, how.sets * (1 + number) + turn, total):
                 errors = congruence_at(sample, grid, how, drawn)
             means.append(errors.mean())
             if how.grid == "fixed":
                 points.append(errors)
-        found["cce"].append(means)
-        found["ece"].append(calibration_of(held.take(rows), how, exact=False))
-        found["mae"].append(known["error"][rows].mean())
+        values["cce"].append(means)
+        values["ece"].append(calibration_of(evaluation.take(rows), how, exact=False))
+        values["mae"].append(known["error"][rows].mean())
         if "nll" in known:
-            found["nll"].append(known["nll"][rows].mean())
-    tell(stage, total, total)
-    return {name: np.array(value) for name, value in found.items() if value}, points
+            values["nll"].append(known["nll"][rows].mean())
+    report_progress(stage, total, total)
+    return {name: np.array(value) for name, value in values.items() if value}, points
 
 
 def _null(
-    source: EvalSet, held: EvalSet, how: CongruenceMeasure, seed: int, reasons: dict[str, str]
+    source: EvalSet, evaluation: EvalSet, how: CongruenceMeasure, seed: int, reasons: dict[str, str]
 ) -> float:
     """Mean CCE if these predictions were correct, in the measure's mode."""
     if not how.replicates:
@@ -389,14 +395,14 @@ def _null(
         return math.nan
     law = law_of(source)
     exact = how.draws is None and embeds_exactly(source)
-    found = null_reference(
-        reference_of(source, how, child(seed, "congruence draws", held.model, 0)),
-        held.embedding,
+    null = null_reference(
+        reference_of(source, how, child(seed, "congruence draws", evaluation.model, 0)),
+        evaluation.embedding,
         outcomes=None if exact else lambda rng: law.sample(rng, 1),
         replicates=how.replicates,
         seed=seed,
     )
-    return found.expected
+    return null.expected
 
 
 def compare(
@@ -468,9 +474,9 @@ def _run(
     seed: int,
 ) -> CongruenceRun:
     try:
-        held = answer(model, task.test, task.embed, model=label)
+        evaluation = answer(model, task.test, task.embed, model=label)
         other = answer(model, task.val, task.embed, model=label) if reference == "val" else None
-        return evaluate(held, measure=how, reference=other, task=task.name, seed=seed)
+        return evaluate(evaluation, measure=how, reference=other, task=task.name, seed=seed)
     except UnanswerableError as error:
         return CongruenceRun(
             task=task.name,

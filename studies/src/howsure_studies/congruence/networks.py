@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
 from howsure_studies.congruence.worlds import COMPONENTS, CongruenceTask, Embedding, PixelPCA
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
@@ -83,13 +83,13 @@ def head_methods(
     """
     from howsure_studies.methods.deep import HeadNetwork
 
-    found: dict[str, Method] = {}
+    methods: dict[str, Method] = {}
     for head in heads:
         method: Method = HeadNetwork(head=head, **options)
-        found[head] = (
+        methods[head] = (
             method if components is None else OnFeatures(method=method, components=components)
         )
-    return found
+    return methods
 
 
 def fit_methods(
@@ -139,15 +139,15 @@ def fit_methods(
     networks = {k: net for k, method in methods.items() if (net := _network(method)) is not None}
     batched = _batched(methods, networks, tasks, own)
     alone = [label for label in methods if label not in networks]
-    total, found = len(alone) * len(tasks), []
-    for place, (task, seed) in enumerate(zip(tasks, own, strict=True)):
-        fits = {label: batched[label, place] for label in networks}
+    total, fitted = len(alone) * len(tasks), []
+    for index, (task, seed) in enumerate(zip(tasks, own, strict=True)):
+        fits = {label: batched[label, index] for label in networks}
         for number, label in enumerate(alone):
             rng = child(seed, "congruence fit", label)
-            with part_of(f"fitting {label}", place * len(alone) + number, total):
+            with part_of(f"fitting {label}", index * len(alone) + number, total):
                 fits[label] = methods[label].fit(task.train.x, task.train.y, rng)
-        found.append({label: fits[label] for label in methods})
-    return found
+        fitted.append({label: fits[label] for label in methods})
+    return fitted
 
 
 def _network(method: Method) -> HeadNetwork | None:
@@ -174,30 +174,32 @@ def _batched(
 
     widths = {k: m.components for k, m in methods.items() if isinstance(m, OnFeatures)}
     views = {  # components are fitted once a task, for all methods that take as many
-        (width, place): PixelPCA.of(task.train.x, width)
-        for place, task in enumerate(tasks)
+        (width, index): PixelPCA.of(task.train.x, width)
+        for index, task in enumerate(tasks)
         for width in {widths[label] for label in networks if label in widths}
     }
     recipes: dict[Any, list[tuple[str, int]]] = {}
     for label, network in networks.items():
-        pairs = [(label, place) for place in range(len(tasks))]
+        pairs = [(label, index) for index in range(len(tasks))]
         recipes.setdefault(network.training, []).extend(pairs)
     total = len(networks) * len(tasks)
-    found: dict[tuple[str, int], Fitted] = {}
+    fits: dict[tuple[str, int], Fitted] = {}
     for training, pairs in recipes.items():
-        tell("training networks", len(found), total)
+        report_progress("training networks", len(fits), total)
         members = []
-        for label, place in pairs:
-            view, task = views.get((widths.get(label, 0), place), _numbers), tasks[place]
-            held = (view(task.val.x), task.val.y)
-            members.append(Member(view(task.train.x), task.train.y, seed=seeds[place], held=held))
+        for label, index in pairs:
+            view, task = views.get((widths.get(label, 0), index), _numbers), tasks[index]
+            validation = (view(task.val.x), task.val.y)
+            members.append(
+                Member(view(task.train.x), task.train.y, seed=seeds[index], held=validation)
+            )
         heads = [networks[label].head for label, _ in pairs]
         trained = train(members, heads, training)
-        for (label, place), head, network_ in zip(pairs, heads, trained, strict=True):
-            fit, features = HeadFit((network_,), head), views.get((widths.get(label, 0), place))
-            found[label, place] = fit if features is None else FeatureFit(fit, features)
-    tell("training networks", len(found), total)
-    return found
+        for (label, index), head, network_ in zip(pairs, heads, trained, strict=True):
+            fit, features = HeadFit((network_,), head), views.get((widths.get(label, 0), index))
+            fits[label, index] = fit if features is None else FeatureFit(fit, features)
+    report_progress("training networks", len(fits), total)
+    return fits
 
 
 def _numbers(x: npt.NDArray[Any]) -> FloatArray:

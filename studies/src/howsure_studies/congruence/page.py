@@ -44,7 +44,7 @@ from howsure_studies.congruence.result import (
 from howsure_studies.congruence.sentences import (
     CORRECT,
     GLOSSARY,
-    Found,
+    ModelFinding,
     TaskExperiments,
     Verdict,
     diagnosis_line,
@@ -86,32 +86,32 @@ def part_of(rows: Iterable[Sequence[Cell]], title: str = "") -> GridRows:
 
 def by_model(items: Sequence[T]) -> dict[str, list[T]]:
     """Items of each model, in order of first appearance."""
-    found: dict[str, list[T]] = {}
+    items_of: dict[str, list[T]] = {}
     for item in items:
-        found.setdefault(item.model, []).append(item)
-    return found
+        items_of.setdefault(item.model, []).append(item)
+    return items_of
 
 
-def models_grid(world: TaskExperiments, found: Sequence[Found]) -> Grid | None:
+def models_grid(world: TaskExperiments, findings: Sequence[ModelFinding]) -> Grid | None:
     """Measures of every model."""
-    if not found:
+    if not findings:
         return None
     rows = []
-    for one in found:
-        cce, (null, words) = one.mean("cce"), one.yardstick
-        spreads = (one.draws_sd, one.data_sd("cce"))
+    for finding in findings:
+        cce, (null, words) = finding.mean("cce"), finding.yardstick
+        spreads = (finding.draws_sd, finding.data_sd("cce"))
         known = math.isfinite(cce) and any(map(math.isfinite, spreads))
         small = f"± {' / '.join(map(_decimals, spreads))}" if known else ""
         rows.append(
             (
-                Cell(text=one.model),
-                _three(one.mean("mae")),
+                Cell(text=finding.model),
+                _three(finding.mean("mae")),
                 replace(_three(cce), small=small),
                 replace(_three(null), small=words.replace(CORRECT, "")),
-                ratio_cell(one.ratio),
-                _three(one.mean("ece"), one.data_sd("ece")),
-                _three(one.mean("ece_exact")),
-                _three(one.mean("nll"), one.data_sd("nll")),
+                ratio_cell(finding.ratio),
+                _three(finding.mean("ece"), finding.data_sd("ece")),
+                _three(finding.mean("ece_exact")),
+                _three(finding.mean("nll"), finding.data_sd("nll")),
             )
         )
     units = "" if world.studies[0].units in ("", "1", "y") else f" ({world.studies[0].units})"
@@ -123,44 +123,44 @@ def models_grid(world: TaskExperiments, found: Sequence[Found]) -> Grid | None:
     ]
     if world.several:
         notes.append(f"Means over {len(world.studies)} sets of data; spreads are those within one.")
-    notes += _told_reasons(found)
-    notes += dict.fromkeys(note for part in world.studies for note in part.notes)
+    notes += _missing_reasons(findings)
+    notes += dict.fromkeys(note for study in world.studies for note in study.notes)
     return grid_of("Models", ("Model", *titles), [part_of(rows)], notes)
 
 
-def _told_reasons(found: Sequence[Found]) -> list[str]:
+def _missing_reasons(findings: Sequence[ModelFinding]) -> list[str]:
     """Why measures are missing: each reason once, with whose and of what."""
     pairs: dict[str, list[tuple[str, str]]] = {}
-    for one in found:
-        for measure, reason in one.reasons.items():
-            pairs.setdefault(reason, []).append((one.model, TITLES.get(measure, measure)))
+    for finding in findings:
+        for measure, reason in finding.reasons.items():
+            pairs.setdefault(reason, []).append((finding.model, TITLES.get(measure, measure)))
     notes = []
-    for reason, told in pairs.items():
-        models, measures = (dict.fromkeys(names) for names in zip(*told, strict=True))
-        whose = "All models" if len(models) == len(found) > 1 else ", ".join(models)
+    for reason, missing in pairs.items():
+        models, measures = (dict.fromkeys(names) for names in zip(*missing, strict=True))
+        whose = "All models" if len(models) == len(findings) > 1 else ", ".join(models)
         notes.append(f"{whose}, no {', '.join(measures)}: {reason}.")
     return notes
 
 
-def published_rows(found: Sequence[Found]) -> dict[tuple[str, str], dict[str, Any]]:
+def published_rows(findings: Sequence[ModelFinding]) -> dict[tuple[str, str], dict[str, Any]]:
     """Numbers of the paper beside ours, by model and measure.
 
     Ours is the mean over sets of data (of CCE, over bootstrap samples where there are some; of NLL,
     without the double Poisson constant), its sd over sets of data, else over bootstrap samples.
     """
     rows = {}
-    for one in found:
-        for row in one.printed:
+    for finding in findings:
+        for row in finding.printed:
             if row.measure not in _PRINTED:
                 continue
             name = "nll_unnormalised" if row.measure == "nll" else row.measure
-            spread = one.seed_sd(name)
-            rows[one.model, row.measure] = {
-                "task": one.world,
-                "model": one.model,
+            spread = finding.seed_sd(name)
+            rows[finding.model, row.measure] = {
+                "task": finding.world,
+                "model": finding.model,
                 "measure": row.measure,
-                "ours": one.bootstrap_mean("cce") if name == "cce" else one.mean(name),
-                "sd": one.data_sd(row.measure) if math.isnan(spread) else spread,
+                "ours": finding.bootstrap_mean("cce") if name == "cce" else finding.mean(name),
+                "sd": finding.data_sd(row.measure) if math.isnan(spread) else spread,
                 "published": row.value,
                 "note": row.note,
             }
@@ -169,7 +169,7 @@ def published_rows(found: Sequence[Found]) -> dict[tuple[str, str], dict[str, An
 
 def published_table(worlds: Sequence[TaskExperiments]) -> Table | None:
     """Numbers of the paper beside ours as a table; None where it prints none of these."""
-    rows = [row for world in worlds for row in published_rows(world.found).values()]
+    rows = [row for world in worlds for row in published_rows(world.findings).values()]
     return (
         table_of(
             "congruence_published",
@@ -182,19 +182,19 @@ def published_table(worlds: Sequence[TaskExperiments]) -> Table | None:
     )
 
 
-def published_grid(found: Sequence[Found]) -> Grid | None:
+def published_grid(findings: Sequence[ModelFinding]) -> Grid | None:
     """Numbers of the paper beside ours, one row a model; None where it prints none of these."""
-    rows = published_rows(found)
-    printed = [one for one in found if any(model == one.model for model, _ in rows)]
+    rows = published_rows(findings)
+    printed = [finding for finding in findings if any(model == finding.model for model, _ in rows)]
     if not printed:
         return None
     shown = [measure for measure in _PRINTED if any(m == measure for _, m in rows)]
     cells = []
-    for one in printed:
-        own = {measure: rows[one.model, measure] for measure in shown}
-        sds = {row.measure: row.value for row in one.printed}
+    for finding in printed:
+        own = {measure: rows[finding.model, measure] for measure in shown}
+        sds = {row.measure: row.value for row in finding.printed}
         odd = [f"{_PRINTED[m]}: {row['note']}" for m, row in own.items() if row["note"]]
-        line = [Cell(text=one.model, small="; ".join(odd))]
+        line = [Cell(text=finding.model, small="; ".join(odd))]
         for measure, row in own.items():
             line.append(_three(row["ours"], row["sd"]))
             line.append(_three(row["published"], sds.get(f"{measure}_sd", math.nan)))
@@ -250,15 +250,15 @@ def rejected_grid(world: TaskExperiments) -> Grid | None:
     parts = []
     for loss, title in (("mae", "MAE"), ("nll", "NLL")):
         rows = []
-        known = [one for one in world.rejections if loss in one.curves]
+        known = [rejection for rejection in world.rejections if loss in rejection.curves]
         for model, own in by_model(known).items():
-            curves = [one.curves[loss] for one in own]
+            curves = [rejection.curves[loss] for rejection in own]
             kept = [
                 mean_known(float(curve.error[int(share * len(curve.error))]) for curve in curves)
                 for share in (0.0, 0.2, 0.5)
             ]
             gain = _mean_cell([curve.gain for curve in curves])
-            p = p_cell(max(one.p_values[loss] for one in own))
+            p = p_cell(max(rejection.p_values[loss] for rejection in own))
             rows.append((Cell(text=model), *map(_three, kept), gain, p))
         parts += [part_of(rows, title)] if rows else []
     several = "; of several sets of data, ± the sd of the gain, and the largest p"
@@ -278,9 +278,9 @@ def diagnosed_grid(world: TaskExperiments) -> Grid | None:
         [
             Cell(text=model),
             *(
-                _mean_cell([one.correlation(score)[place] for one in own])
+                _mean_cell([diagnosis.correlation(score)[which] for diagnosis in own])
                 for score in ("cce", "nll")
-                for place in (0, 1)
+                for which in (0, 1)
             ),
         ]
         for model, own in by_model(world.diagnoses).items()
@@ -297,19 +297,23 @@ def diagnosed_grid(world: TaskExperiments) -> Grid | None:
 
 def outliers_grid(world: TaskExperiments) -> Grid | None:
     """Relative changes as rows are perturbed, means over sets of data."""
-    found: dict[tuple[str, int], dict[str, list[list[float]]]] = {}
-    for one in world.robustness:
-        changes = np.transpose(list(one.changes.values())).tolist()
-        for setting, rows, change in zip(one.settings, one.spoilt.tolist(), changes, strict=True):
+    changes_of: dict[tuple[str, int], dict[str, list[list[float]]]] = {}
+    for result in world.robustness:
+        changes = np.transpose(list(result.changes.values())).tolist()
+        for setting, rows, change in zip(
+            result.settings, result.spoilt.tolist(), changes, strict=True
+        ):
             if rows:
-                found.setdefault((setting, rows), {}).setdefault(one.model, []).append(change)
-    if not found:
+                changes_of.setdefault((setting, rows), {}).setdefault(result.model, []).append(
+                    change
+                )
+    if not changes_of:
         return None
     models = by_model(world.robustness)
     parts = []
-    for (setting, count), held in found.items():
-        means = {model: map(mean_known, zip(*held[model], strict=True)) for model in held}
-        cells = [(Cell(text=m), *map(_percent, means[m])) for m in models if m in held]
+    for (setting, count), by_name in changes_of.items():
+        means = {model: map(mean_known, zip(*by_name[model], strict=True)) for model in by_name}
+        cells = [(Cell(text=m), *map(_percent, means[m])) for m in models if m in by_name]
         rows_of = "1 row" if count == 1 else f"{count} rows"
         parts.append(part_of(cells, f"{setting.capitalize()}, {rows_of}"))
     notes = (
@@ -361,35 +365,41 @@ def _decimals(value: float) -> str:
 def opening(worlds: Sequence[TaskExperiments]) -> Section:
     """CCE of every model on every task, by that of a correctly specified one."""
     states: dict[str, dict[str, Cell]] = {}
-    for one in (one for world in worlds for one in world.found if not one.is_truth):
-        if math.isfinite(one.ratio):
-            cell = replace(ratio_cell(one.ratio), tone=_STATES[one.verdict][0])
-            states.setdefault(one.model, {})[one.world] = cell
+    for finding in (
+        finding for world in worlds for finding in world.findings if not finding.is_truth
+    ):
+        if math.isfinite(finding.ratio):
+            cell = replace(ratio_cell(finding.ratio), tone=_STATES[finding.verdict][0])
+            states.setdefault(finding.model, {})[finding.world] = cell
     if not states:
         return Section(title="")
-    told = "CCE divided by that of a correctly specified model."
-    grid = overview("Relative CCE", states, dict(_STATES.values()), told)
-    options = [(world.name, cce_figure(world.found)) for world in worlds]
+    note = "CCE divided by that of a correctly specified model."
+    grid = overview("Relative CCE", states, dict(_STATES.values()), note)
+    options = [(world.name, cce_figure(world.findings)) for world in worlds]
     return Section(title="", grids=(grid,), choices=choice_of("Task", options))
 
 
 def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
     """Everything of one task."""
-    first, found = world.studies[0], world.found
+    first, findings = world.studies[0], world.findings
     seeds = _seed_note(world)
-    axes = {(one.model, part.seed): one.x for part in world.studies for one in part.beliefs}
+    axes = {
+        (beliefs.model, study.seed): beliefs.x
+        for study in world.studies
+        for beliefs in study.beliefs
+    }
     trend, table = world.monotonicity, world.trends
     lines = [
-        *model_lines(found, axes),
-        *ece_lines(found, counts=first.counts),
+        *model_lines(findings, axes),
+        *ece_lines(findings, counts=first.counts),
         None if trend is None else monotonicity_line(trend),
         rejection_line(world.rejections),
         diagnosis_line(world.diagnoses),
         robustness_line(world.robustness),
     ]
     grids = [
-        models_grid(world, found),
-        published_grid(found),
+        models_grid(world, findings),
+        published_grid(findings),
         None if trend is None else trends_grid(trend),
         rejected_grid(world),
         diagnosed_grid(world),
@@ -401,8 +411,8 @@ def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
         lines=tuple(filter(None, lines)),
         grids=tuple(filter(None, grids)),
         choices=(
-            *input_choices(first, found, places),
-            *choice_of("", [("", ece_figure(found, counts=first.counts))]),
+            *input_choices(first, findings, places),
+            *choice_of("", [("", ece_figure(findings, counts=first.counts))]),
             *(() if trend is None or table is None else severity_choices(trend, table, places)),
             *rejection_choices(world.rejections, places, seeds),
             *diagnosis_choices(world.scatters, places, seeds),
@@ -424,33 +434,39 @@ def reliability_of(worlds: Sequence[TaskExperiments]) -> Reliability | None:
         return None
 
 
-def reliability_section(found: Reliability, worlds: Sequence[TaskExperiments]) -> Section:
+def reliability_section(reliability: Reliability, worlds: Sequence[TaskExperiments]) -> Section:
     """How much CCE and ECE vary from sample to sample, over all tasks, beside the published."""
     theirs = published_reliability()
     rows = [
-        (Cell(text=words), *_welch(held))
-        for words, held in (("here", found), ("published, table 2", theirs))
+        (Cell(text=words), *_welch(values))
+        for words, values in (("here", reliability), ("published, table 2", theirs))
     ]
     titles = ("Of", "CCE", "ECE", "Pairs", "Welch t", "p, any difference", "p, CCE varies more")
     notes = (
         "Means over pairs of a task and a model (here, also of a set of data) of sd by mean over "
         "bootstrap samples. Pairs of one task share their rows, so p is too small.",
     )
-    drawn = variation_figure(found.table()) if found.known.any() else None
+    drawn = variation_figure(reliability.table()) if reliability.known.any() else None
     return Section(
         title="Reliability",
-        facts={"Pairs": str(len(found.task)), "Tasks": ", ".join(world.name for world in worlds)},
-        lines=reliability_lines(found),
+        facts={
+            "Pairs": str(len(reliability.task)),
+            "Tasks": ", ".join(world.name for world in worlds),
+        },
+        lines=reliability_lines(reliability),
         grids=(grid_of("Coefficients of variation", titles, [part_of(rows)], notes),),
         choices=choice_of("", [("", drawn)]),
     )
 
 
-def _welch(found: Reliability) -> list[Cell]:
-    known = int(found.known.sum())
+def _welch(reliability: Reliability) -> list[Cell]:
+    known = int(reliability.known.sum())
     if known < 2:
-        return [*map(share_cell, map(mean_known, (found.cce, found.ece))), *[MISSING] * 4]
-    test = found.test
+        return [
+            *map(share_cell, map(mean_known, (reliability.cce, reliability.ece))),
+            *[MISSING] * 4,
+        ]
+    test = reliability.test
     return [
         *map(share_cell, test.means),
         Cell(text=str(known), key=str(known)),
@@ -464,7 +480,7 @@ def _facts(world: TaskExperiments) -> dict[str, str]:
     sizes = sorted({run.n for run in result.runs})
     draws, sets = (result.options.get(name) for name in ("draws", "samplings"))
     exact = "none, exact" if result.options else ""
-    told = {
+    facts = {
         "Task": first.task if first.task != world.name else "",
         "Test rows": " or ".join(f"{n:,}" for n in sizes),
         "Sets of data": str(len(world.studies)),
@@ -472,7 +488,7 @@ def _facts(world: TaskExperiments) -> dict[str, str]:
         "Draws a row": exact if draws is None else f"{float(draws):g}",
         "Sets of draws": "" if draws is None or sets is None else f"{float(sets):g}",
     }
-    return {name: fact for name, fact in told.items() if fact}
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def _seed_note(world: TaskExperiments) -> str:
@@ -518,7 +534,7 @@ def congruence_report(
     if not results or not all(results.values()):
         raise InputError("results must hold at least one set of studies for each task, got none")
     worlds = [
-        TaskExperiments(name=str(name), studies=tuple(held)) for name, held in results.items()
+        TaskExperiments(name=str(name), studies=tuple(studies)) for name, studies in results.items()
     ]
     models = list(dict.fromkeys(name for world in worlds for name in world.result.models))
     places = colours_of(models)
@@ -527,7 +543,7 @@ def congruence_report(
     known = [name for name in models if name != TRUTH]
     return study_document(
         title=title or title_of(len(known), [world.name for world in worlds]),
-        headline=headline([one for world in worlds for one in world.found]),
+        headline=headline([finding for world in worlds for finding in world.findings]),
         opening=opening(worlds),
         sections=[
             *(task_section(world, places) for world in worlds),
@@ -555,9 +571,12 @@ def congruence_report(
 
 def _curves(world: TaskExperiments) -> list[Curve]:
     """What the page draws as lines, named by task and set of data."""
-    found = []
-    for part in world.studies:
-        group = f"task={world.name}, seed={part.seed}"
-        held = [*over_x(part).values(), *(c for one in part.rejections for c in one.drawn)]
-        found += [replace(curve, group=group) for curve in held]
-    return found
+    curves = []
+    for study in world.studies:
+        group = f"task={world.name}, seed={study.seed}"
+        own = [
+            *over_x(study).values(),
+            *(c for rejection in study.rejections for c in rejection.drawn),
+        ]
+        curves += [replace(curve, group=group) for curve in own]
+    return curves

@@ -108,14 +108,14 @@ def published_reliability(*, unswap: bool = False) -> Reliability:
     rows = {(row.task, row.model, row.measure): row.value for row in published_numbers("table 2")}
     pairs = list(dict.fromkeys((task, model) for task, model, _ in rows))
     swapped = {"poisson": "gaussian", "gaussian": "poisson"}
-    places = [  # where each pair's coefficients are printed
+    cells = [  # where each pair's coefficients are printed
         (task, swapped.get(model, model) if unswap and task == "COCO-People" else model)
         for task, model in pairs
     ]
     return Reliability(
         task=tuple(task for task, _ in pairs),
         model=tuple(model for _, model in pairs),
-        cce=np.array([rows[(*place, "cce_cv")] for place in places]),
-        ece=np.array([rows[(*place, "ece_cv")] for place in places]),
+        cce=np.array([rows[(*cell, "cce_cv")] for cell in cells]),
+        ece=np.array([rows[(*cell, "ece_cv")] for cell in cells]),
         cce_draws=np.array([rows[(*p, "cce_draws_sd")] / rows[(*p, "cce")] for p in pairs]),
     )

@@ -153,10 +153,10 @@ class CongruenceResult:
 
     def of(self, model: str, task: str | None = None) -> tuple[CongruenceRun, ...]:
         """The runs of a model, on one task or on all."""
-        found = tuple(run for run in self.runs if run.model == model and task in (None, run.task))
-        if not found:
+        runs = tuple(run for run in self.runs if run.model == model and task in (None, run.task))
+        if not runs:
             raise InputError(unknown(model, self.models, "model"))
-        return found
+        return runs
 
     def values(self, model: str, measure: str) -> FloatArray:
         """A measure in each run of a model, shape (runs,)."""
@@ -269,8 +269,8 @@ def _page(table: FloatArray) -> tuple[float, float]:
         return math.nan, math.nan
     from scipy.stats import page_trend_test
 
-    found = page_trend_test(table)
-    return float(found.statistic), float(found.pvalue)
+    trend = page_trend_test(table)
+    return float(trend.statistic), float(trend.pvalue)
 
 
 @final
@@ -314,14 +314,14 @@ class MonotonicityResult:
                     f"{measure}{end}": number
                     for measure in MEASURES
                     for end, number in (
-                        ("", curve.values[measure][:, place].mean()),
-                        ("_sd", _sd(curve.values[measure][:, place])),
+                        ("", curve.values[measure][:, step].mean()),
+                        ("_sd", _sd(curve.values[measure][:, step])),
                         ("_page_p", curve.page(measure)[1]),
                     )
                 },
             }
             for curve in self.curves
-            for place, severity in enumerate(curve.severities)
+            for step, severity in enumerate(curve.severities)
         ]
         return table_of(
             "congruence_monotonicity",
@@ -363,10 +363,10 @@ class Rejection:
     @cached_property
     def drawn(self) -> tuple[Curve, ...]:
         """A curve for each loss: by CCE, with random order as reference and its 95 % band."""
-        found = []
+        curves = []
         for loss, curve in self.curves.items():
             low, high = random_band(self.losses[loss])
-            found.append(
+            curves.append(
                 Curve(
                     name=f"rejection_{loss}",
                     x=curve.rejected,
@@ -383,7 +383,7 @@ class Rejection:
                     hover={"oracle": curve.oracle},
                 )
             )
-        return tuple(found)
+        return tuple(curves)
 
     def records(self) -> tuple[Record, ...]:
         """The gain of each loss: 0 for random order, 1 for the order of the losses themselves."""
@@ -473,7 +473,7 @@ class Diagnosis:
 
     def table(self) -> Table:
         """One row a test input."""
-        inputs = {f"x{place}": column for place, column in enumerate(self.x.T[:2])}
+        inputs = {f"x{number}": column for number, column in enumerate(self.x.T[:2])}
         return Table(
             name="congruence_diagnosis",
             columns={**inputs, "cce": self.cce, "error": self.error, "nll": self.nll},
@@ -520,15 +520,15 @@ class Robustness:
         return tuple(
             Record(
                 metric=f"{measure}_relative_change",
-                value=float(change[place]),
+                value=float(change[number]),
                 n=float(self.n),
                 direction=Direction.NONE,
                 model=self.model,
                 group=f"setting={setting}",
-                options={"rows_changed": float(self.spoilt[place])},
+                options={"rows_changed": float(self.spoilt[number])},
             )
-            for place, setting in enumerate(self.settings)
-            if place
+            for number, setting in enumerate(self.settings)
+            if number
             for measure, change in changes.items()
         )
 
@@ -617,21 +617,21 @@ class Reliability:
     def records(self) -> tuple[Record, ...]:
         """Mean coefficients of variation, with the p-values of the test."""
         try:
-            found, reason = self.test, ""
-            told = {
-                "welch_t": found.statistic,
-                "welch_two_sided": found.two_sided,
-                "welch_cce_varies_more": found.greater,
+            test, reason = self.test, ""
+            options = {
+                "welch_t": test.statistic,
+                "welch_two_sided": test.two_sided,
+                "welch_cce_varies_more": test.greater,
             }
         except InputError as error:
-            reason, told = str(error), {}
+            reason, options = str(error), {}
         return tuple(
             Record(
                 metric=f"{name}_variation",
                 value=float(values.mean()),
                 n=float(len(values)),
                 reason=reason,
-                options=told,
+                options=options,
             )
             for name, values in (("cce", self.cce), ("ece", self.ece))
         )
@@ -747,7 +747,7 @@ class CongruenceStudies:
         """The numbers of all experiments."""
         trend = () if self.monotonicity is None else (self.monotonicity,)
         parts = (self.result, *self.rejections, *self.diagnoses, *trend, *self.robustness)
-        return tuple(record for part in parts for record in part.records())
+        return tuple(record for result in parts for record in result.records())
 
 
 def all_runs(studies: Sequence[CongruenceStudies]) -> CongruenceResult:
@@ -776,7 +776,7 @@ def all_runs(studies: Sequence[CongruenceStudies]) -> CongruenceResult:
     first = dict(studies[0].result.options)
     if any(dict(other.result.options) != first for other in studies):
         raise InputError("studies must have the same options of measures, got others")
-    runs = tuple(run for part in studies for run in part.result.runs)
+    runs = tuple(run for study in studies for run in study.result.runs)
     return CongruenceResult(runs=runs, options=first)
 
 
@@ -790,25 +790,25 @@ def joined(
     """Studies of models of one task and seed as one, under a name and in an order of models."""
 
     def every(items: Callable[[CongruenceStudies], Iterable[Any]]) -> tuple[Any, ...]:
-        found = [item for part in parts for item in items(part)]
+        gathered = [item for study in parts for item in items(study)]
         if task:
-            found = [replace(i, task=task) if hasattr(i, "task") else i for i in found]
+            gathered = [replace(i, task=task) if hasattr(i, "task") else i for i in gathered]
         if models:
-            found.sort(key=lambda item: models.index(item.model))
-        return tuple(found)
+            gathered.sort(key=lambda item: models.index(item.model))
+        return tuple(gathered)
 
     first = parts[0]
-    trends = [part.monotonicity for part in parts if part.monotonicity is not None]
+    trends = [study.monotonicity for study in parts if study.monotonicity is not None]
     return replace(
         first,
         task=task or first.task,
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-        result=replace(first.result, runs=every(lambda part: part.result.runs)),
+        notes=tuple(dict.fromkeys(note for study in parts for note in study.notes)),
+        result=replace(first.result, runs=every(lambda study: study.result.runs)),
         monotonicity=replace(trends[0], curves=every(_curves)) if trends else None,
-        rejections=every(lambda part: part.rejections),
-        diagnoses=every(lambda part: part.diagnoses),
-        robustness=every(lambda part: part.robustness),
-        beliefs=every(lambda part: part.beliefs),
+        rejections=every(lambda study: study.rejections),
+        diagnoses=every(lambda study: study.diagnoses),
+        robustness=every(lambda study: study.robustness),
+        beliefs=every(lambda study: study.beliefs),
     )
 
 
@@ -820,11 +820,11 @@ def packed(studies: CongruenceStudies) -> tuple[convert.Arrays, dict[str, Any]]:
     """
     arrays, facts = convert.packed(studies)
     facts |= facts.pop("result")
-    for told in facts["rejections"]:
-        del told["p_values"]
-    for place, told in enumerate(facts["beliefs"]):
-        whole = f"beliefs/{place}/"
-        told["names"] = [k.removeprefix(whole) for k in arrays if k.startswith(whole)]
+    for fields in facts["rejections"]:
+        del fields["p_values"]
+    for number, fields in enumerate(facts["beliefs"]):
+        whole = f"beliefs/{number}/"
+        fields["names"] = [k.removeprefix(whole) for k in arrays if k.startswith(whole)]
     return {
         re.sub("^result/|(?<=^monotonicity/)curves/", "", k): v for k, v in arrays.items()
     }, facts
@@ -832,11 +832,13 @@ def packed(studies: CongruenceStudies) -> tuple[convert.Arrays, dict[str, Any]]:
 
 def unpacked(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> CongruenceStudies:
     """The studies that `packed` was given."""
-    told = {
+    kept = {
         **facts,
         "result": {name: facts[name] for name in ("options", "runs")},
-        "rejections": [{**one, "p_values": one["losses"]} for one in facts["rejections"]],
+        "rejections": [
+            {**rejection, "p_values": rejection["losses"]} for rejection in facts["rejections"]
+        ],
     }
     moved = {re.sub("^(?=runs/)", "result/", k): v for k, v in arrays.items()}
     moved = {re.sub("^monotonicity/", "monotonicity/curves/", k): v for k, v in moved.items()}
-    return convert.unpacked(CongruenceStudies, moved, told)
+    return convert.unpacked(CongruenceStudies, moved, kept)

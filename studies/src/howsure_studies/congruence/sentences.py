@@ -1,7 +1,7 @@
 """What a page on congruence says: which models are wrong, where, and whether ECE detects it.
 
-`Found` is what was found of one model on one task, `TaskExperiments` all of a task; each value is
-computed once, and sentences, tables and figures read it there.
+`ModelFinding` is what was found of one model on one task, `TaskExperiments` all of a task; each
+value is computed once, and sentences, tables and figures read it there.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Found:
+class ModelFinding:
     """One model on one task (by the plan's name and its own), over all its sets of data.
 
     `truths` are the runs of the true distribution, by seed.
@@ -151,10 +151,10 @@ class Found:
     @cached_property
     def reasons(self) -> dict[str, str]:
         """Why measures are missing, of the first set of data that lacks each."""
-        told: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for run in self.runs:
-            told = {**run.reasons, **told}
-        return told
+            reasons = {**run.reasons, **reasons}
+        return reasons
 
     @cached_property
     def source(self) -> tuple[str, str] | None:
@@ -187,7 +187,7 @@ class TaskExperiments:
     @cached_property
     def result(self) -> CongruenceResult:
         """The measures of all sets of data."""
-        runs = tuple(run for part in self.studies for run in part.result.runs)
+        runs = tuple(run for study in self.studies for run in study.result.runs)
         return CongruenceResult(runs=runs, options=self.studies[0].result.options)
 
     @property
@@ -196,31 +196,31 @@ class TaskExperiments:
         return len(self.studies) > 1
 
     @cached_property
-    def found(self) -> tuple[Found, ...]:
+    def findings(self) -> tuple[ModelFinding, ...]:
         """One finding a model."""
         return findings(self.name, self.result.runs)
 
     @cached_property
     def rejections(self) -> tuple[Rejection, ...]:
         """Those of all sets of data."""
-        return tuple(one for part in self.studies for one in part.rejections)
+        return tuple(rejection for study in self.studies for rejection in study.rejections)
 
     @cached_property
     def diagnoses(self) -> tuple[Diagnosis, ...]:
         """Those of all sets of data."""
-        return tuple(one for part in self.studies for one in part.diagnoses)
+        return tuple(diagnosis for study in self.studies for diagnosis in study.diagnoses)
 
     @cached_property
     def robustness(self) -> tuple[Robustness, ...]:
         """Those of all sets of data."""
-        return tuple(one for part in self.studies for one in part.robustness)
+        return tuple(result for study in self.studies for result in study.robustness)
 
     @cached_property
     def monotonicity(self) -> MonotonicityResult | None:
         """Trials of all sets of data side by side, where severities agree."""
-        held = [part.monotonicity for part in self.studies if part.monotonicity is not None]
+        results = [study.monotonicity for study in self.studies if study.monotonicity is not None]
         groups: dict[tuple[str, str, tuple[float, ...]], list[Monotonicity]] = {}
-        for curve in (curve for result in held for curve in result.curves):
+        for curve in (curve for result in results for curve in result.curves):
             key = (curve.model, curve.kind, tuple(curve.severities.tolist()))
             groups.setdefault(key, []).append(curve)
         if not groups:
@@ -234,7 +234,7 @@ class TaskExperiments:
             )
             for parts in groups.values()
         )
-        return MonotonicityResult(curves=curves, options=held[0].options)
+        return MonotonicityResult(curves=curves, options=results[0].options)
 
     @cached_property
     def trends(self) -> Table | None:
@@ -244,15 +244,15 @@ class TaskExperiments:
     @cached_property
     def scatters(self) -> tuple[tuple[Diagnosis, Table], ...]:
         """Diagnoses with their tables."""
-        return tuple((one, one.table()) for one in self.diagnoses)
+        return tuple((diagnosis, diagnosis.table()) for diagnosis in self.diagnoses)
 
     @property
     def records(self) -> tuple[Record, ...]:
         """Every number; of experiments on several sets of data, with the seed."""
         rest = []
-        for part in self.studies:
-            seed = {"seed": float(part.seed)} if self.several else {}
-            own = replace(part, result=CongruenceResult(runs=()), monotonicity=None)
+        for study in self.studies:
+            seed = {"seed": float(study.seed)} if self.several else {}
+            own = replace(study, result=CongruenceResult(runs=()), monotonicity=None)
             rest += [replace(r, options={**r.options, **seed}) for r in own.records()]
         trend = self.monotonicity
         return (*self.result.records(), *rest, *(trend.records() if trend is not None else ()))
@@ -260,28 +260,30 @@ class TaskExperiments:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables of the experiments that the page draws from."""
-        found = [self.result.table()] if self.result.runs else []
-        found += [self.trends] if self.trends is not None else []
+        tables = [self.result.table()] if self.result.runs else []
+        tables += [self.trends] if self.trends is not None else []
         scatters = dict(self.scatters)
-        for part in self.studies:
-            own = [one.table() for one in part.robustness]
-            for table in (*own, *(scatters[one] for one in part.diagnoses)):
-                told = f"{self.name}, seed {part.seed}. {table.notes}".strip()
-                found.append(replace(table, notes=told))
-        return tuple(found)
+        for study in self.studies:
+            own = [result.table() for result in study.robustness]
+            for table in (*own, *(scatters[diagnosis] for diagnosis in study.diagnoses)):
+                notes = f"{self.name}, seed {study.seed}. {table.notes}".strip()
+                tables.append(replace(table, notes=notes))
+        return tuple(tables)
 
 
-def findings(world: str, runs: Sequence[CongruenceRun]) -> tuple[Found, ...]:
+def findings(world: str, runs: Sequence[CongruenceRun]) -> tuple[ModelFinding, ...]:
     """One finding a model of one task, in order of first appearance, the true distribution last."""
     truths = {run.seed: run for run in runs if run.model == TRUTH}
     groups: dict[str, list[CongruenceRun]] = {}
     for run in runs:
         groups.setdefault(run.model, []).append(run)
-    found = [
-        Found(world=world, task=held[0].task, model=model, runs=tuple(held), truths=truths)
-        for model, held in groups.items()
+    judged = [
+        ModelFinding(
+            world=world, task=own_runs[0].task, model=model, runs=tuple(own_runs), truths=truths
+        )
+        for model, own_runs in groups.items()
     ]
-    return tuple(sorted(found, key=lambda one: one.is_truth))
+    return tuple(sorted(judged, key=lambda finding: finding.is_truth))
 
 
 def mean_known(values: Iterable[float]) -> float:
@@ -302,10 +304,12 @@ def printed_source(task: str) -> tuple[str, str] | None:
     return _SOURCES.get(letters)
 
 
-def blind_spots(found: Sequence[Found], measure: str) -> list[tuple[Found, Found]]:
+def blind_spots(
+    findings: Sequence[ModelFinding], measure: str
+) -> list[tuple[ModelFinding, ModelFinding]]:
     """Pairs that an ECE puts the wrong way round: a misspecified model before an accepted one."""
-    wrong = [one for one in found if one.verdict == "wrong" and not one.is_truth]
-    right = [one for one in found if one.verdict == "accepted" or one.is_truth]
+    wrong = [finding for finding in findings if finding.verdict == "wrong" and not finding.is_truth]
+    right = [finding for finding in findings if finding.verdict == "accepted" or finding.is_truth]
     pairs = [
         (bad, good) for bad in wrong for good in right if bad.mean(measure) < good.mean(measure)
     ]
@@ -317,7 +321,7 @@ def worst_stretch(x: FloatArray, cce: FloatArray, bins: int = 8) -> tuple[float,
     """Between which x CCE is largest: ends of the bin of equal mass, and its mean CCE."""
     order = np.argsort(x, kind="stable")
     parts = np.array_split(order, max(1, min(bins, len(x) // 5)))
-    means = [float(cce[part].mean()) for part in parts]
+    means = [float(cce[members].mean()) for members in parts]
     worst = parts[int(np.argmax(means))]
     return float(x[worst].min()), float(x[worst].max()), max(means)
 
@@ -332,15 +336,19 @@ def title_of(models: int, tasks: Sequence[str]) -> str:
     return f"Are predictive distributions correct at every x? {on}"
 
 
-def headline(found: Sequence[Found]) -> VerdictLine | None:
+def headline(findings: Sequence[ModelFinding]) -> VerdictLine | None:
     """Which models are wrong, and whether ECE detects it; None where no model has an answer."""
-    models = [one for one in found if not one.is_truth and math.isfinite(one.mean("cce"))]
-    judged = [one for one in models if one.verdict != "not known"]
+    models = [
+        finding
+        for finding in findings
+        if not finding.is_truth and math.isfinite(finding.mean("cce"))
+    ]
+    judged = [finding for finding in models if finding.verdict != "not known"]
     if not judged:
-        told = f"No model can be judged by CCE: that of {CORRECT} is not known."
-        return VerdictLine(text=told) if models else None
-    wrong = [one for one in judged if one.verdict == "wrong"]
-    tasks = list(dict.fromkeys(one.world for one in judged))
+        text = f"No model can be judged by CCE: that of {CORRECT} is not known."
+        return VerdictLine(text=text) if models else None
+    wrong = [finding for finding in judged if finding.verdict == "wrong"]
+    tasks = list(dict.fromkeys(finding.world for finding in judged))
     tests = "models" if len(tasks) == 1 else "tests of a model"
     where = f"{len(judged)} {tests} on {named(tasks, 'task')}"
     if not wrong:
@@ -349,25 +357,25 @@ def headline(found: Sequence[Found]) -> VerdictLine | None:
             f"{CORRECT} shows by chance."
         )
         return VerdictLine(text=text, tone="undecided")
-    first = max(wrong, key=lambda one: one.ratio)
+    first = max(wrong, key=lambda finding: finding.ratio)
     on = "" if len(tasks) == 1 else f" on {first.world}"
     text = (
         f"CCE finds {len(wrong)} of {where} significantly misspecified at some x. "
-        f"The worst is {first.model}{on}: its CCE is {_times(first)}.{_unseen(wrong, found)}"
+        f"The worst is {first.model}{on}: its CCE is {_times(first)}.{_unseen(wrong, findings)}"
     )
     return VerdictLine(text=text, tone="bad" if len(wrong) == len(judged) else "info")
 
 
-def _unseen(wrong: Sequence[Found], found: Sequence[Found]) -> str:
+def _unseen(wrong: Sequence[ModelFinding], findings: Sequence[ModelFinding]) -> str:
     """How many of the misspecified models ECE ranks behind every accepted one."""
     hidden, compared = {"ece_exact": 0, "ece": 0}, 0
-    for world in dict.fromkeys(one.world for one in wrong):
-        held = [one for one in found if one.world == world]
-        if not any(one.verdict == "accepted" or one.is_truth for one in held):
+    for world in dict.fromkeys(finding.world for finding in wrong):
+        here = [finding for finding in findings if finding.world == world]
+        if not any(finding.verdict == "accepted" or finding.is_truth for finding in here):
             continue
-        compared += sum(one.world == world for one in wrong)
+        compared += sum(finding.world == world for finding in wrong)
         for measure in hidden:
-            hidden[measure] += len({bad.model for bad, _ in blind_spots(held, measure)})
+            hidden[measure] += len({bad.model for bad, _ in blind_spots(here, measure)})
     if not compared:
         return ""
     cells, plain = (compared - hidden[measure] for measure in ("ece_exact", "ece"))
@@ -383,53 +391,55 @@ def _unseen(wrong: Sequence[Found], found: Sequence[Found]) -> str:
 
 
 def model_lines(
-    found: Sequence[Found], places: Mapping[tuple[str, int], FloatArray | None]
+    findings: Sequence[ModelFinding], places: Mapping[tuple[str, int], FloatArray | None]
 ) -> tuple[VerdictLine, ...]:
     """Of each model: is it correctly specified, and where is it not?"""
     lines = []
-    adrift = [one for one in found if _adrift(one)]
-    for one in found:
-        cce, (null, words) = one.mean("cce"), one.yardstick
-        if one in adrift:
-            lines += [_adrift_line(adrift)] if one is adrift[0] else []
+    adrift = [finding for finding in findings if _adrift(finding)]
+    for finding in findings:
+        cce, (null, words) = finding.mean("cce"), finding.yardstick
+        if finding in adrift:
+            lines += [_adrift_line(adrift)] if finding is adrift[0] else []
             continue
         if math.isnan(cce):
-            reason = one.reasons.get("cce", "no reason was given")
-            lines.append(VerdictLine(text=f"Not known: {reason}.", question=one.model))
+            reason = finding.reasons.get("cce", "no reason was given")
+            lines.append(VerdictLine(text=f"Not known: {reason}.", question=finding.model))
             continue
         tone: Tone = "info"
         text = f"CCE is {_short(cce)}"
-        if one.is_truth:
+        if finding.is_truth:
             text = (
                 f"The true distribution has a CCE of {_short(cce)} and an ECE of "
-                f"{_short(one.mean('ece'))} ({_short(one.mean('ece_exact'))} spread over cells)."
+                f"{_short(finding.mean('ece'))} ({_short(finding.mean('ece_exact'))} spread over "
+                "cells)."
             )
-        elif one.verdict == "wrong":
+        elif finding.verdict == "wrong":
             tone = "bad"
-            text += f", significantly more: {_times(one)} ({_short(null)}).{_where(one, places)}"
+            text += f", significantly more: {_times(finding)} ({_short(null)})."
+            text += _where(finding, places)
         else:
-            tone = "undecided" if one.verdict == "accepted" else "info"
+            tone = "undecided" if finding.verdict == "accepted" else "info"
             text += f"; that of {words} is {_short(null)}."
-            if one.verdict == "not known":
+            if finding.verdict == "not known":
                 text += " Its variation is not known."
             elif cce > null:
                 text += " The difference is not significant."
-        lines.append(VerdictLine(text=text, tone=tone, question=one.model))
+        lines.append(VerdictLine(text=text, tone=tone, question=finding.model))
     return tuple(lines)
 
 
-def _times(one: Found) -> str:
-    return f"{one.ratio:.2g} times that of {one.yardstick[1]}"
+def _times(finding: ModelFinding) -> str:
+    return f"{finding.ratio:.2g} times that of {finding.yardstick[1]}"
 
 
-def _adrift(one: Found) -> bool:
+def _adrift(finding: ModelFinding) -> bool:
     """Whether there is no correctly specified model to compare with."""
-    known = math.isfinite(one.mean("cce"))
-    return known and math.isnan(one.yardstick[0]) and not one.is_truth
+    known = math.isfinite(finding.mean("cce"))
+    return known and math.isnan(finding.yardstick[0]) and not finding.is_truth
 
 
-def _adrift_line(found: Sequence[Found]) -> VerdictLine:
-    order = sorted(found, key=lambda one: one.mean("cce"))
+def _adrift_line(findings: Sequence[ModelFinding]) -> VerdictLine:
+    order = sorted(findings, key=lambda finding: finding.mean("cce"))
     low, high = order[0], order[-1]
     text = f"CCE is {_short(low.mean('cce'))}"
     if len(order) > 1:
@@ -439,12 +449,12 @@ def _adrift_line(found: Sequence[Found]) -> VerdictLine:
     return VerdictLine(text=text, question=question)
 
 
-def _where(one: Found, places: Mapping[tuple[str, int], FloatArray | None]) -> str:
+def _where(finding: ModelFinding, places: Mapping[tuple[str, int], FloatArray | None]) -> str:
     """Where CCE is largest along x, else how it is spread over the rows."""
-    rows = one.runs[0].rows.get("cce")
+    rows = finding.runs[0].rows.get("cce")
     if rows is None or len(rows) < 10:
         return ""
-    x = places.get((one.model, one.runs[0].seed))
+    x = places.get((finding.model, finding.runs[0].seed))
     if x is not None and len(x) == len(rows):
         low, high, mean = worst_stretch(x, rows)
         ends = f"{formats.number(low, 3)} to {formats.number(high, 3)}"
@@ -453,13 +463,13 @@ def _where(one: Found, places: Mapping[tuple[str, int], FloatArray | None]) -> s
     return f" For four rows in five it lies between {_short(low)} and {_short(high)}."
 
 
-def ece_lines(found: Sequence[Found], *, counts: bool) -> tuple[VerdictLine, ...]:
+def ece_lines(findings: Sequence[ModelFinding], *, counts: bool) -> tuple[VerdictLine, ...]:
     """Whether ECE detects what CCE does, on one task."""
-    known = [one for one in found if math.isfinite(one.mean("cce"))]
-    wrong = [one for one in known if one.verdict == "wrong" and not one.is_truth]
-    right = [one for one in known if one.verdict == "accepted" or one.is_truth]
+    known = [finding for finding in findings if math.isfinite(finding.mean("cce"))]
+    wrong = [finding for finding in known if finding.verdict == "wrong" and not finding.is_truth]
+    right = [finding for finding in known if finding.verdict == "accepted" or finding.is_truth]
     if not wrong or not right:
-        return _orders([one for one in known if not one.is_truth])
+        return _orders([finding for finding in known if not finding.is_truth])
     lines = []
     kinds = {"ece_exact": "ECE"} if not counts else {"ece_exact": "ECE, cells", "ece": "Plain ECE"}
     for measure, question in kinds.items():
@@ -479,16 +489,16 @@ def ece_lines(found: Sequence[Found], *, counts: bool) -> tuple[VerdictLine, ...
     return tuple(lines)
 
 
-def _orders(known: Sequence[Found]) -> tuple[VerdictLine, ...]:
+def _orders(known: Sequence[ModelFinding]) -> tuple[VerdictLine, ...]:
     """Which models either measure puts first and last."""
-    told = []
+    sentences = []
     for measure, words in (("cce", "CCE"), ("ece_exact", "ECE")):
-        values = {one.model: one.mean(measure) for one in known}
+        values = {finding.model: finding.mean(measure) for finding in known}
         order = sorted((m for m in values if math.isfinite(values[m])), key=values.__getitem__)
         if len(order) < 2:
             return ()
-        told.append(f"{words} is least for {order[0]} and largest for {order[-1]}")
-    return (VerdictLine(text=f"{'. '.join(told)}.", question="ECE beside CCE"),)
+        sentences.append(f"{words} is least for {order[0]} and largest for {order[-1]}")
+    return (VerdictLine(text=f"{'. '.join(sentences)}.", question="ECE beside CCE"),)
 
 
 def monotonicity_line(result: MonotonicityResult) -> VerdictLine | None:
@@ -497,7 +507,7 @@ def monotonicity_line(result: MonotonicityResult) -> VerdictLine | None:
     known = [p for p in p_values["cce"] if math.isfinite(p)]
     if not known:
         return None
-    rises = {m: sum(p <= LEVEL for p in held) for m, held in p_values.items()}
+    rises = {m: sum(p <= LEVEL for p in of_measure) for m, of_measure in p_values.items()}
     curves = f"{len(known)} curves of models and perturbations"
     text = (
         f"CCE rises significantly with severity in {rises['cce']} of {curves} (Page's trend test, "
@@ -516,22 +526,22 @@ def monotonicity_line(result: MonotonicityResult) -> VerdictLine | None:
 
 def rejection_line(rejections: Sequence[Rejection]) -> VerdictLine | None:
     """Whether rejecting rows by CCE lowers the losses; None where there is no test."""
-    told, spans, best = [], [], 0.0
+    shares, spans, best = [], [], 0.0
     for loss, words in _LOSSES.items():
-        held = [one for one in rejections if loss in one.curves]
-        gains = [one.curves[loss].gain for one in held]
+        tested = [rejection for rejection in rejections if loss in rejection.curves]
+        gains = [rejection.curves[loss].gain for rejection in tested]
         known = [gain for gain in gains if math.isfinite(gain)]
         if not known:
             continue
-        lower = sum(one.p_values[loss] <= LEVEL for one in held)
-        best = max(best, lower / len(held))
+        lower = sum(rejection.p_values[loss] <= LEVEL for rejection in tested)
+        best = max(best, lower / len(tested))
         span = _span(known, lambda gain: formats.fixed(gain, 2))
-        told.append(f"the {words} in {lower} of {len(held)}")
+        shares.append(f"the {words} in {lower} of {len(tested)}")
         spans.append(f"{span} ({words})")
-    if not told:
+    if not shares:
         return None
     text = (
-        f"Rejecting rows of high CCE, without their labels, lowers {listed(told)} tests "
+        f"Rejecting rows of high CCE, without their labels, lowers {listed(shares)} tests "
         f"(p ≤ {LEVEL:g}). The gain is {listed(spans)}; 1 is the best order, 0 a random one."
     )
     return VerdictLine(text=text, tone="good" if best == 1.0 else "info", question="Rejection")
@@ -541,7 +551,9 @@ def diagnosis_line(diagnoses: Sequence[Diagnosis]) -> VerdictLine | None:
     """How CCE without labels follows the true error; None where nothing is known."""
     spans = {}
     for score in ("cce", "nll"):
-        known = [v for one in diagnoses if math.isfinite(v := one.correlation(score)[0])]
+        known = [
+            v for diagnosis in diagnoses if math.isfinite(v := diagnosis.correlation(score)[0])
+        ]
         if known:
             spans[score] = _span(known, lambda value: formats.fixed(value, 2))
     if "cce" not in spans:
@@ -552,40 +564,42 @@ def diagnosis_line(diagnoses: Sequence[Diagnosis]) -> VerdictLine | None:
     return VerdictLine(text=f"{text}.", question="Diagnosis")
 
 
-def robustness_line(held: Sequence[Robustness]) -> VerdictLine | None:
+def robustness_line(results: Sequence[Robustness]) -> VerdictLine | None:
     """How far the most outliers move NLL, ECE and CCE; None where they were not tried."""
     changes: dict[str, list[float]] = {"nll": [], "ece": [], "cce": []}
-    most = max((rows for one in held for rows in _outliers(one)), default=0)
-    for one in held:
-        place = _outliers(one).get(most)
-        if place is None:
+    most = max((rows for result in results for rows in _outliers(result)), default=0)
+    for result in results:
+        setting = _outliers(result).get(most)
+        if setting is None:
             continue
         for measure, values in changes.items():
-            change = float(one.changes[measure][place])
+            change = float(result.changes[measure][setting])
             values += [change] if math.isfinite(change) else []
-    told = [f"{m.upper()} by {_span(values, _change)}" for m, values in changes.items() if values]
-    if not told:
+    effects = [
+        f"{m.upper()} by {_span(values, _change)}" for m, values in changes.items() if values
+    ]
+    if not effects:
         return None
     rows = "1 outlying row changes" if most == 1 else f"{most} outlying rows change"
-    text = f"{rows} {listed(told)}."
+    text = f"{rows} {listed(effects)}."
     return VerdictLine(text=text, question="Outliers")
 
 
-def _outliers(one: Robustness) -> dict[int, int]:
+def _outliers(result: Robustness) -> dict[int, int]:
     """Places of the settings with outliers, by how many there are."""
     return {
-        int(rows): place
-        for place, (setting, rows) in enumerate(zip(one.settings, one.spoilt, strict=True))
+        int(rows): number
+        for number, (setting, rows) in enumerate(zip(result.settings, result.spoilt, strict=True))
         if setting.startswith("outliers")
     }
 
 
-def reliability_lines(found: Reliability) -> tuple[VerdictLine, ...]:
+def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
     """Welch's test of the coefficients of variation, ours and the paper's."""
     lines = []
     try:
-        test = found.test
-        known = int((np.isfinite(found.cce) & np.isfinite(found.ece)).sum())
+        test = reliability.test
+        known = int((np.isfinite(reliability.cce) & np.isfinite(reliability.ece)).sum())
         varies = test.greater <= LEVEL
         text = (
             f"The mean coefficient of variation over {known} pairs of task and model is "

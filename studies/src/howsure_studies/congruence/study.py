@@ -210,10 +210,10 @@ class CongruenceStudyOptions(Checked):
         if given.get("draws") == "exact":
             given["draws"] = None
         training = {key: given.pop(key) for key in TRAINING if key in given}
-        found = from_options(cls, {**given, "training": training}, "option")
-        for label in found.methods or ():
+        options = from_options(cls, {**given, "training": training}, "option")
+        for label in options.methods or ():
             check_known(label, plan.methods, "methods")
-        return found
+        return options
 
     def identity(self) -> dict[str, Any]:
         """What decides the results of a trial, as plain values; training is the methods' own."""
@@ -223,8 +223,8 @@ class CongruenceStudyOptions(Checked):
         names += ["orders"] * ("rejection" in self.studies)
         if "robustness" in self.studies:
             names += ["outliers", "distance", "narrowing"]
-        told = plain(self)
-        return {"studies": sorted(self.studies), **{name: told[name] for name in names}}
+        values = plain(self)
+        return {"studies": sorted(self.studies), **{name: values[name] for name in names}}
 
 
 NAMES: Final = (*(n for n in option_names(CongruenceStudyOptions) if n != "training"), *TRAINING)
@@ -243,15 +243,15 @@ _Chosen = tuple[Method, Mapping[str, Any]]
 
 def run_studies(trial: Trial) -> TrialOutput:
     """Fit the methods of a trial once, and do all its experiments with them."""
-    told = trial.identity
-    task = make_task(told["world"], trial.context["files"])
-    options, seed = CongruenceStudyOptions(**told["options"]), told["seed"]
+    identity = trial.identity
+    task = make_task(identity["world"], trial.context["files"])
+    options, seed = CongruenceStudyOptions(**identity["options"]), identity["seed"]
     methods = {
-        label: _on(task, make_method(label, entry, COVERAGES), told["world"])
+        label: _on(task, make_method(label, entry, COVERAGES), identity["world"])
         for label, entry in trial.context["methods"].items()
     }
     fits = fit_all(methods, task, seed)
-    if told["truth"]:
+    if identity["truth"]:
         fits[TRUTH] = TrueDistribution(task)
     parts = [model_studies(task, label, fit, options, seed) for label, fit in fits.items()]
     studies = joined(parts)
@@ -273,11 +273,11 @@ def fit_all(methods: Mapping[str, Method], task: CongruenceTask, seed: int) -> d
     validation part; any other method sees the training part alone.
     """
     others = {k: method for k, method in methods.items() if not isinstance(method, ImageNetwork)}
-    found = fit_methods(others, [task], seeds=[seed])[0] if others else {}
+    fits = fit_methods(others, [task], seeds=[seed])[0] if others else {}
     for label, method in methods.items():
         if isinstance(method, ImageNetwork):
-            found[label] = image_fit(method, task, label, seed)
-    return {label: found[label] for label in methods}
+            fits[label] = image_fit(method, task, label, seed)
+    return {label: fits[label] for label in methods}
 
 
 def image_fit(method: ImageNetwork, task: CongruenceTask, label: str, seed: int) -> ImageFit:
@@ -400,7 +400,7 @@ def _predicted(
         return ()
     x, y, ends = task.test.x, task.test.y, law.quantile(_ENDS)
     single = x.ndim < 3 and x.size == len(y)
-    found = ModelBeliefs(
+    beliefs = ModelBeliefs(
         model=label,
         y=y,
         point=law.point(),
@@ -410,7 +410,7 @@ def _predicted(
         pit=law.cdf(y),
         seed=seed,
     )
-    return (found,)
+    return (beliefs,)
 
 
 @final
@@ -443,15 +443,15 @@ class CongruenceStudy(Study):
         CongruenceStudyOptions.of(plan)
         if TRUTH in plan.methods:
             raise InputError(f"a method must not be called {TRUTH!r}, the world's own distribution")
-        found = [
+        trials = [
             trial
             for label in _present(plan)
             for seed in plan.seeds
             for trial in self._of_world(plan, label, seed)
         ]
-        if not found:
+        if not trials:
             raise InputError("a plan must have a method that fits one of its worlds, got none")
-        return tuple(found)
+        return tuple(trials)
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Fit the methods, and do all studies."""
@@ -468,8 +468,8 @@ class CongruenceStudy(Study):
             read = [unpacked(store.arrays(t.address), store.entry(t.address).facts) for t in parts]
             studies = joined(read, world, (*plan.methods, TRUTH))
             results.setdefault(world, []).append(studies)
-            for (place, method), records in _by_place(studies, world).items():
-                keys: Mapping[str, str | int] = {"world": place, "method": method, "seed": seed}
+            for (setting, method), records in _by_setting(studies, world).items():
+                keys: Mapping[str, str | int] = {"world": setting, "method": method, "seed": seed}
                 tables.append(records_table(records, keys))
         return Combined(table=stacked(tables), results=results)
 
@@ -557,7 +557,7 @@ def _world(plan: Plan, label: str, seed: int) -> _World:
 def _methods(plan: Plan, options: CongruenceStudyOptions, *, images: bool) -> dict[str, _Chosen]:
     """The methods that are meant; heads take what the plan says of all of them."""
     pictured = None if options.network is None or not images else dict(options.network)
-    found: dict[str, _Chosen] = {}
+    chosen: dict[str, _Chosen] = {}
     for label, entry in plan.methods.items():
         if options.methods is not None and label not in options.methods:
             continue
@@ -569,8 +569,8 @@ def _methods(plan: Plan, options: CongruenceStudyOptions, *, images: bool) -> di
             words = {"validation": _ASIDE, **(pictured or {}), **words}
         if words.get("method") == _HEADED:
             words = {**options.training, **words}
-        found[label] = (make_method(label, words, COVERAGES), words)
-    return found
+        chosen[label] = (make_method(label, words, COVERAGES), words)
+    return chosen
 
 
 def _together(method: Method) -> bool:
@@ -597,19 +597,19 @@ def _present(plan: Plan) -> list[str]:
     if not there:
         raise next(iter(lost.values()))
     if lost:
-        told = f"left out, as their data are not on this machine: {', '.join(lost)}"
-        warnings.warn(f"{told}; see howsure data get NAME", HowsureWarning, stacklevel=2)
+        words = f"left out, as their data are not on this machine: {', '.join(lost)}"
+        warnings.warn(f"{words}; see howsure data get NAME", HowsureWarning, stacklevel=2)
     return there
 
 
-def _by_place(studies: CongruenceStudies, world: str) -> dict[tuple[str, str], list[Record]]:
+def _by_setting(studies: CongruenceStudies, world: str) -> dict[tuple[str, str], list[Record]]:
     """Records by world and model; perturbations and spoilt rows stand as worlds of their own."""
-    found: dict[tuple[str, str], list[Record]] = {}
+    records_of: dict[tuple[str, str], list[Record]] = {}
     for record in studies.records():
-        place, told = world, record.group.rpartition("=")[2]
+        setting, group = world, record.group.rpartition("=")[2]
         if record.metric == "cce_steps_up":
-            place = f"{world}: {told}"
+            setting = f"{world}: {group}"
         elif "rows_changed" in record.options:
-            place = f"{world}: {record.options['rows_changed']:g} rows, {told}"
-        found.setdefault((place, record.model), []).append(record)
-    return found
+            setting = f"{world}: {record.options['rows_changed']:g} rows, {group}"
+        records_of.setdefault((setting, record.model), []).append(record)
+    return records_of

@@ -96,9 +96,9 @@ class FallingCounts(Law):
         """Smallest y with P(Y ≤ y) ≥ level."""
         # y = top − k with k the largest that leaves P(K < k) ≤ 1 − level.
         law = self._law(parameters)
-        found = law.quantile(1.0 - level)
-        kept = law.cdf(found) <= 1.0 - level
-        return np.asarray(parameters["top"] - found - kept)
+        fallen = law.quantile(1.0 - level)
+        kept = law.cdf(fallen) <= 1.0 - level
+        return np.asarray(parameters["top"] - fallen - kept)
 
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """Log probability; −∞ where y cannot be."""
@@ -154,9 +154,9 @@ def law_distance(first: Belief, second: Belief, gamma: float) -> FloatArray:
     checked(gamma, Positive, "gamma")
     if len(first) != len(second):
         raise InputError(f"second must have {len(first)} rows, got {len(second)}")
-    one, two = _atoms(first), _atoms(second)
-    mean, spread = (np.concatenate(pair, axis=1) for pair in zip(one[:2], two[:2], strict=True))
-    weight = np.concatenate([one[2], -two[2]], axis=1)
+    left, right = _atoms(first), _atoms(second)
+    mean, spread = (np.concatenate(pair, axis=1) for pair in zip(left[:2], right[:2], strict=True))
+    weight = np.concatenate([left[2], -right[2]], axis=1)
     squares = np.empty(len(mean))
     step = max(1, _CELLS // mean.shape[1] ** 2)
     for start in range(0, len(mean), step):
@@ -239,8 +239,8 @@ class CongruenceTask:
     def part(self, which: str) -> Part:
         """A part by name."""
         check_known(which, PARTS, "part")
-        found: Part = getattr(self, which)
-        return found
+        part: Part = getattr(self, which)
+        return part
 
     @property
     def images(self) -> bool:
@@ -441,8 +441,8 @@ def congruence_task(name: str, *, seed: int = 0, **options: Any) -> CongruenceTa
     """A task by name, with the options of its maker."""
     check_known(name, TASKS, "task")
     given = options if name == "blood" else {"seed": seed, **options}
-    found: CongruenceTask = made(TASKS[name], given, f"task {name!r}")
-    return found
+    task: CongruenceTask = made(TASKS[name], given, f"task {name!r}")
+    return task
 
 
 def _components(x: npt.NDArray[Any], components: int, most: int | None) -> Embedding:

@@ -26,19 +26,11 @@ _Z: Final = 1.959964  # two-sided 95 %
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodNumber:
-    """One method's number.
+    """One method's number."""
 
-    Attributes
-    ----------
-    value, standard_error : float
-        NaN where not known.
-    reason : str
-        Why the value is missing, or what limits it.
-    """
-
-    value: float
+    value: float  # NaN where not known, as is its error
     standard_error: float
-    reason: str = ""
+    reason: str = ""  # why the value is missing, or what limits it
 
 
 @final
@@ -106,7 +98,7 @@ def side_by_side(table: pa.Table, metrics: Sequence[str] | None = None) -> tuple
     for row in rows:
         coverage = None if math.isnan(row["coverage"]) else row["coverage"]
         groups.setdefault((row["world"], row["metric"], coverage), []).append(row)
-    order = {name: place for place, name in enumerate(metrics or ())}
+    order = {name: rank for rank, name in enumerate(metrics or ())}
     keys = [key for key in groups if metrics is None or key[1] in order]
     if metrics is not None:
         worlds = list(dict.fromkeys(key[0] for key in keys))
@@ -277,8 +269,10 @@ def crossed_spread(
     for influences, most in ((rows, math.inf), (calibration, degrees)):
         n = len(influences[0]) if len(influences) else 0
         parts.append((_common(influences), min(n - 1.0, most)))
-    total = sum(part for part, _ in parts)
-    below = sum(part * part / most for part, most in parts if part > 0.0 and most > 0.0)
+    total = sum(variance for variance, _ in parts)
+    below = sum(
+        variance * variance / most for variance, most in parts if variance > 0.0 and most > 0.0
+    )
     free = total * total / below if below > 0.0 else math.inf
     return RunVariance(models=models, rows=parts[1][0], calibration=parts[2][0], degrees=free)
 
@@ -290,7 +284,7 @@ def _common(influences: Sequence[FloatArray]) -> float:
     n, count = len(influences[0]), len(influences)
     if n < 2:
         return math.nan
-    own = sum(float(np.square(one).sum()) for one in influences)
+    own = sum(float(np.square(influence).sum()) for influence in influences)
     if count == 1:
         return own / (n * (n - 1.0))
     together = float(np.square(np.sum(influences, axis=0)).sum())
@@ -309,6 +303,8 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, npt.NDArray[Any]]
     if not rows:
         return {}
     return {
-        name: np.array([row[name] for row in rows], dtype=object if isinstance(one, str) else None)
-        for name, one in rows[0].items()
+        name: np.array(
+            [row[name] for row in rows], dtype=object if isinstance(value, str) else None
+        )
+        for name, value in rows[0].items()
     }

@@ -34,7 +34,7 @@ from howsure_studies.tasks.worlds import (
 _READING: Final = ("features", "missing", "encoding", "decimal")
 _FOREST: Final = ("residuals", "noise", "trees", "depth", "leaf", "floor", "seed")
 _OPTIONS: Final[Mapping[str, Sequence[str]]] = {"forest": _FOREST, "cut": ("rows",)}
-_NO_OPTIONS: Final = ("method", "revision", "n_train")
+_NO_OPTIONS: Final = ("method", "options", "revision", "n_train")
 
 
 def world_identity(
@@ -181,10 +181,10 @@ def make_method(
     label : str
         What the plan calls it, for messages.
     entry : mapping
-        ``method`` (a name, as `method_named` has them) and the method's options. Some keys are no
-        options: ``revision`` only enters the trial's address, so that a change of the method's
-        own code can be told; ``n_train`` is the study's. Where a method has an option
-        ``method``, it is called ``inner`` here.
+        ``method`` (a name, as `method_named` has them) and the method's options, beside it or in a
+        table ``options``, where one may be called ``method`` too. Some keys are no options:
+        ``revision`` only enters the trial's address, so that a change of the method's own code
+        can be told; ``n_train`` is the study's.
     coverages : tuple of float or None
         For methods that fix them when they are made, where the entry names none; None for their
         own.
@@ -204,13 +204,15 @@ def make_method(
     'linear t'
     """
     options = {key: value for key, value in entry.items() if key not in _NO_OPTIONS}
+    own = entry.get("options", {})
+    if not isinstance(own, Mapping):
+        raise InputError(f"options of method {label!r} of a plan must be a table, got {own!r}")
+    options |= own
     name = entry.get("method")
     if not isinstance(name, str):
         raise InputError(f"method {label!r} of a plan must name its method, got {dict(entry)!r}")
     if "name" in options:
         raise InputError(f"method {label!r} of a plan has no option 'name'")
-    if "inner" in options:
-        options["method"] = options.pop("inner")
     made = method_named(name, **options)
     asks = made.fixed_coverages is not None and hasattr(made, "coverages")
     if asks and coverages is not None and "coverages" not in options:
@@ -226,14 +228,20 @@ def method_identity(method: Method, entry: Mapping[str, Any]) -> dict[str, Any]:
     >>> method_identity(make_method("t", {"method": "linear_t"}, (0.9,)), {"method": "linear_t"})
     {'method': 'linear_t', 'options': {'intercept': True}}
     """
-    told = {key: value for key, value in entry.items() if key != "n_train"}
-    if isinstance(told.get("method"), str):
-        told["method"] = written(told["method"])
+    words = {key: value for key, value in entry.items() if key not in ("n_train", "options")}
+    own = dict(entry.get("options", {}))
+    if "method" in own:  # as plans of 0.2.0 said it, so that addresses stay
+        own["by" if "inner" in own else "inner"] = own.pop("method")
+    words |= own
+    if isinstance(words.get("method"), str):
+        words["method"] = written(words["method"])
     try:
         options = method_spec(method)["options"]
     except InputError:
-        return told
-    return {key: told[key] for key in ("method", "revision") if key in told} | {"options": options}
+        return words
+    return {key: words[key] for key in ("method", "revision") if key in words} | {
+        "options": options
+    }
 
 
 def check_options(label: str, entry: Mapping[str, Any], known: Sequence[str]) -> None:

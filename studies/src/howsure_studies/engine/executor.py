@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, final
 
 from howsure.core.children import Child
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure_studies.engine.store import Store, TrialError
 from howsure_studies.engine.study import Trial
 from howsure_studies.engine.trials import Call, Outcome, freed, holder, lost, work
@@ -36,7 +36,7 @@ _HERE: Final = threading.local()  # of each thread of a cluster's worker
 class RunListener:
     """Hears how a run goes; this one does nothing with it."""
 
-    def sources(self, told: str) -> None:
+    def sources(self, words: str) -> None:
         """Which worlds are drawn and which are read from originals, where a study tells."""
 
     def begin(self, trials: int, settled: int) -> None:
@@ -206,7 +206,7 @@ class Processes(Executor):
         elif kind == "begun":
             child.deadline = time.monotonic() + self._limit if self._limit else None
         elif kind == "step" and self._jobs == 1:
-            tell(*word)
+            report_progress(*word)
         elif kind in ("done", "error"):
             call = self._at_work.pop(child)
             self._idle.append(child)

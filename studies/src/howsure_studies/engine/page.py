@@ -55,37 +55,37 @@ def study_document(
     """The document of a study; sentences of a section are told with its title."""
     first = () if headline is None else (headline,)
     shown = _apart(sections)
-    told = (
-        replace(line, question=f"{part.title}, {line.question}")
-        for part in shown
-        for line in part.lines
+    lines = (
+        replace(line, question=f"{section.title}, {line.question}")
+        for section in shown
+        for line in section.lines
     )
     return Document(
         opening=replace(opening, lines=(*first, *opening.lines)),
         sections=shown,
-        lines=(*first, *opening.lines, *told),
+        lines=(*first, *opening.lines, *lines),
         facts={**facts, "howsure": __version__},
         **rest,
     )
 
 
-def coverage_of(levels: Iterable[float], asked: float | None) -> float:
+def coverage_of(studied: Iterable[float], asked: float | None) -> float:
     """The nominal coverage that is asked for, else the highest up to `FIRST_CHOICE`."""
-    known = sorted(set(levels))
+    known = sorted(set(studied))
     if asked is None:
         return max((c for c in known if c <= FIRST_CHOICE + 1e-9), default=known[0])
     level = check_fraction(asked, "coverage")
     near = min(known, key=lambda c: abs(c - level))
     if abs(near - level) > 1e-9:
-        told = ", ".join(f"{c:g}" for c in known)
-        raise InputError(f"coverage must be one that was studied ({told}), got {level:g}")
+        levels = ", ".join(f"{c:g}" for c in known)
+        raise InputError(f"coverage must be one that was studied ({levels}), got {level:g}")
     return near
 
 
 def choice_of(label: str, options: Iterable[tuple[str, Figure | None]]) -> tuple[Choice, ...]:
     """A choice of the figures that there are; none where there is no figure."""
-    held = tuple(Option(label=name, figures=(figure,)) for name, figure in options if figure)
-    return (Choice(label=label, options=held),) if held else ()
+    drawn = tuple(Option(label=name, figures=(figure,)) for name, figure in options if figure)
+    return (Choice(label=label, options=drawn),) if drawn else ()
 
 
 def overview(
@@ -97,19 +97,19 @@ def overview(
     """A row a method: its state on each of a few tasks, else on how many it has each state."""
     tasks = dict.fromkeys(task for cells in rows.values() for task in cells)
     tones = [cell.tone for cells in rows.values() for cell in cells.values()]
-    told = [(tone, words) for tone, words in states.items() if tone in tones]
+    marked = [(tone, words) for tone, words in states.items() if tone in tones]
     shown = []
     for name, cells in rows.items():
         own = [cell.tone for cell in cells.values()]
-        counts = [own.count(tone) for tone, _ in told]
-        found = [cells.get(task, Cell(text=formats.MISSING)) for task in tasks]
+        counts = [own.count(tone) for tone, _ in marked]
+        row = [cells.get(task, Cell(text=formats.MISSING)) for task in tasks]
         if len(tasks) > MOST_TASKS:
-            found = [Cell(text=f"{count} of {len(own)}", key=str(count)) for count in counts]
-        shown.append((Cell(text=name), *found))
+            row = [Cell(text=f"{count} of {len(own)}", key=str(count)) for count in counts]
+        shown.append((Cell(text=name), *row))
     titles = list(tasks)
-    marks = "; ".join(f"{TONES[tone][0]} {words.lower()}" for tone, words in told)
+    marks = "; ".join(f"{TONES[tone][0]} {words.lower()}" for tone, words in marked)
     if len(tasks) > MOST_TASKS:
-        titles, marks = [words for _, words in told], ""
+        titles, marks = [words for _, words in marked], ""
     return Grid(
         title=title,
         columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
@@ -127,9 +127,9 @@ def _apart(sections: Iterable[Section]) -> tuple[Section, ...]:
     """The sections, with numbers where two would have one anchor, or one would have none."""
     seen = {Section(title="").anchor}
     shown = []
-    for place, section in enumerate(sections, 1):
+    for number, section in enumerate(sections, 1):
         if section.anchor in seen:
-            section = replace(section, label=f"{section.title} {place}")
+            section = replace(section, label=f"{section.title} {number}")
         seen.add(section.anchor)
         shown.append(section)
     return tuple(shown)
@@ -165,9 +165,9 @@ def side_by_side_page(
 def side_by_side_grids(table: pa.Table, metrics: Sequence[str]) -> list[Grid]:
     """A table a world: methods side by side, or one below the other where they are many."""
     grids = []
-    found = side_by_side(table, metrics)
-    for world in dict.fromkeys(row.world for row in found):
-        rows = [row for row in found if row.world == world]
+    comparisons = side_by_side(table, metrics)
+    for world in dict.fromkeys(row.world for row in comparisons):
+        rows = [row for row in comparisons if row.world == world]
         methods = list(dict.fromkeys(name for row in rows for name in row.cells))
         made = _below(rows, methods) if len(methods) > _SIDE_BY_SIDE else _beside(rows, methods)
         grids.append(replace(made, title=world))
@@ -211,8 +211,8 @@ def _cell(row: Comparison, name: str) -> Cell:
     """A number with its error; marked where it is among the best."""
     if name not in row.cells or math.isnan(row.cells[name].value):
         return Cell(text=formats.MISSING)
-    found = row.cells[name]
-    value, error = formats.estimate(found.value, found.standard_error)
+    entry = row.cells[name]
+    value, error = formats.estimate(entry.value, entry.standard_error)
     best = name in row.best and len(row.cells) > 1
     small = (f"± {error}" if error else "", "*" if best else "")
     return Cell(text=value, small=" ".join(filter(None, small)))

@@ -1,6 +1,6 @@
 """Where a store's bytes live: a folder on a disk, or one at a URL that fsspec knows.
 
-A store needs no more of a place than `Folder`; how its work is claimed is a matter of `claims`.
+A store needs no more of a place than `Folder`; how its work is locked is a matter of `locks`.
 Folders on a disk are not fsspec's: its local files do not appear whole (a full disk leaves halves),
 and it would have to come with every install, for 35 ms more at each start.
 """
@@ -163,27 +163,27 @@ class RemoteFolder:
     def read(self, name: str) -> bytes | None:
         with self._refusals(name, "read"):
             try:
-                return bytes(self._files.cat_file(self._place(name)))
+                return bytes(self._files.cat_file(self._path_of(name)))
             except FileNotFoundError:
                 return None
 
     def size(self, name: str) -> int | None:
-        place = self._place(name)
+        path = self._path_of(name)
         with self._refusals(name, "read"):
-            self._files.invalidate_cache(self._files._parent(place))
+            self._files.invalidate_cache(self._files._parent(path))
             try:
-                return int(self._files.info(place)["size"])
+                return int(self._files.info(path)["size"])
             except FileNotFoundError:
                 return None
 
     def write(self, name: str, data: bytes) -> None:
         with self._refusals(name, "written"):
-            self._put(self._place(name), data, "overwrite")
+            self._put(self._path_of(name), data, "overwrite")
 
     def create(self, name: str, data: bytes) -> bool:
         with self._refusals(name, "written"):
             try:
-                self._put(self._place(name), data, "create")
+                self._put(self._path_of(name), data, "create")
             except FileExistsError:
                 return False
         return True
@@ -191,19 +191,19 @@ class RemoteFolder:
     def remove(self, name: str) -> None:
         with self._refusals(name, "removed"):
             try:
-                self._files.rm_file(self._place(name))
+                self._files.rm_file(self._path_of(name))
             except FileNotFoundError:
                 return
 
     def names(self, name: str = "") -> tuple[str, ...]:
-        place = self._place(name)
+        folder = self._path_of(name)
         with self._refusals(name, "read"):
-            self._files.invalidate_cache(place)
+            self._files.invalidate_cache(folder)
             try:
-                found = self._files.ls(place, detail=False)
+                listed = self._files.ls(folder, detail=False)
             except (FileNotFoundError, NotADirectoryError):
                 return ()
-        inner = {path.rstrip("/") for path in found} - {place}
+        inner = {path.rstrip("/") for path in listed} - {folder}
         names = (path.rpartition("/")[2] for path in inner)
         return tuple(sorted(name for name in names if name[0] != "."))
 
@@ -214,17 +214,17 @@ class RemoteFolder:
     def path(self, name: str) -> str:
         return f"{self.location}/{name}" if name else self.location
 
-    def _place(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root.rstrip("/")
 
-    def _put(self, place: str, data: bytes, mode: str) -> None:
+    def _put(self, path: str, data: bytes, mode: str) -> None:
         try:
-            self._files.pipe_file(place, data, mode=mode)
+            self._files.pipe_file(path, data, mode=mode)
         except FileNotFoundError:
-            if not place.startswith("/"):
+            if not path.startswith("/"):
                 raise  # an object store has no folders, and buckets are not made by accident
-            self._files.makedirs(self._files._parent(place), exist_ok=True)
-            self._files.pipe_file(place, data, mode=mode)
+            self._files.makedirs(self._files._parent(path), exist_ok=True)
+            self._files.pipe_file(path, data, mode=mode)
 
     @contextmanager
     def _refusals(self, name: str, done: str) -> Iterator[None]:

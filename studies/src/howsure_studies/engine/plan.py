@@ -151,8 +151,8 @@ def load_plan(name: str, changes: Sequence[str] = (), *, profile: str | None = N
     elif name in plan_names():
         tables, folder = read_toml(_plans()[name], f"plan {name!r}"), Path()
     else:
-        told = unknown(name, plan_names(), "plan")
-        raise InputError(told.replace(", got", " or a .toml file, got", 1))
+        message = unknown(name, plan_names(), "plan")
+        raise InputError(message.replace(", got", " or a .toml file, got", 1))
     for change in changes:
         _change(tables, change)
     return _plan(tables, path.stem, folder)
@@ -160,23 +160,23 @@ def load_plan(name: str, changes: Sequence[str] = (), *, profile: str | None = N
 
 def plan_folders() -> tuple[Path, ...]:
     """Folders of plans beside the studies; no study is imported for them."""
-    found: list[Path] = []
+    plans: list[Path] = []
     for module in studies.modules():
         try:
             spec = find_spec(module.rpartition(".")[0] or module)
         except ImportError:
             continue
         folders = (spec.submodule_search_locations if spec else None) or ()
-        found += [Path(folder, "plans") for folder in folders]
-    return tuple(dict.fromkeys(found))
+        plans += [Path(folder, "plans") for folder in folders]
+    return tuple(dict.fromkeys(plans))
 
 
 def _plans() -> dict[str, Path]:
     """The plans that lie beside a study, by name; one of howsure's keeps its name."""
-    found: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for file in (file for folder in plan_folders() for file in folder.glob("*.toml")):
-        found.setdefault(file.stem, file)
-    return found
+        by_name.setdefault(file.stem, file)
+    return by_name
 
 
 def _profiled(name: str, profile: str | None) -> str:
@@ -229,14 +229,14 @@ def _change(tables: dict[str, Any], change: str) -> None:
         raise InputError(
             f"a change must name one value, as simulations or methods.LABEL.OPTION, got {key!r}"
         )
-    place = tables.setdefault(path[0], {})
+    table = tables.setdefault(path[0], {})
     if len(path) == 3:
-        if path[1] not in place:
-            raise InputError(unknown(path[1], place, f"label in [{path[0]}]"))
-        if isinstance(place[path[1]], str):
-            place[path[1]] = {path[0].removesuffix("s"): place[path[1]]}
-        place = place[path[1]]
-    place[path[-1]] = toml_value(text.strip())
+        if path[1] not in table:
+            raise InputError(unknown(path[1], table, f"label in [{path[0]}]"))
+        if isinstance(table[path[1]], str):
+            table[path[1]] = {path[0].removesuffix("s"): table[path[1]]}
+        table = table[path[1]]
+    table[path[-1]] = toml_value(text.strip())
 
 
 def toml_value(text: str) -> Any:
@@ -251,15 +251,15 @@ def _entries(given: Any, kind: str) -> dict[str, dict[str, Any]]:
     """Worlds or methods by label, each a table; text stands for the name alone."""
     if not isinstance(given, Mapping) or not given:
         raise InputError(f"a plan must have at least one {kind}, got {given!r}")
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for label, entry in given.items():
         if isinstance(entry, str):
-            found[label] = {kind: entry}
+            entries[label] = {kind: entry}
         elif isinstance(entry, Mapping):
-            found[label] = dict(entry)
+            entries[label] = dict(entry)
         else:
             raise InputError(f"{kind} {label!r} of a plan must be a name or a table, got {entry!r}")
-    return found
+    return entries
 
 
 def _seeds(given: Any) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, final
 
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.progress import listening
+from howsure.core.progress import subscribe
 from howsure.core.registry import NotImportedError, importing_nothing
 from howsure_studies.engine.cluster import Cluster
 from howsure_studies.engine.executor import Executor, Here, Processes, RunListener, outcomes
@@ -136,10 +136,10 @@ def run(
     trials = trials_of(plan)
     every = {trial.address: trial for trial in trials}
     _check_needs(every)
-    told = sources_of(every.values())
+    sources = sources_of(every.values())
     listener, monitor = (None, RunListener()) if monitor is None else (monitor.within, monitor)
-    if told:
-        monitor.sources(told)
+    if sources:
+        monitor.sources(sources)
     store.sweep()
     if any(":" in text for text in _texts([plan.worlds, plan.methods, plan.options])):
         store.keep_plan(_plan_address(plan), [asdict(trial) for trial in trials])
@@ -162,7 +162,7 @@ def run(
         if calls:
             executor = _executor(jobs, scheduler, store, token, monitor, trial_timeout)
             opened.enter_context(closing(executor))
-            opened.enter_context(listening(listener))
+            opened.enter_context(subscribe(listener))
             for outcome in outcomes(executor, calls, store, monitor):
                 monitor.ended(every[outcome.address], outcome)
                 endings[outcome.ending] += 1
@@ -298,7 +298,7 @@ def _trials_seen(plan: Plan, store: Store) -> tuple[tuple[Trial, ...], bool]:
                 f"plan {plan.name!r} was not run in {store.location} as it stands: its code is "
                 f"loaded by howsure bench run alone ({error})"
             ) from error
-        return tuple(Trial(**{**told, "needs": tuple(told["needs"])}) for told in kept), True
+        return tuple(Trial(**{**fields, "needs": tuple(fields["needs"])}) for fields in kept), True
 
 
 def _plan_address(plan: Plan) -> str:
@@ -318,8 +318,8 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(part)
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
 
 
 def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
@@ -373,17 +373,17 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
             f"no result of plan {plan.name!r} is complete yet: {survey.counts['done']} of "
             f"{survey.counts.total()} trials are done in {store.location}"
         )
-    told = sources_of(trial for trial, _ in survey.entries)
-    facts = {"Data": told} if told else {}
+    sources = sources_of(trial for trial, _ in survey.entries)
+    facts = {"Data": sources} if sources else {}
     if there is None:
         return replace(own[0], facts=facts)
     parts = [*given.values(), *own]
     results = {
-        world: [one for part in parts for one in part.results.get(world, ())]
+        world: [result for each in parts for result in each.results.get(world, ())]
         for world in plan.worlds
     }
     return Combined(
-        table=stacked([part.table for part in parts]),
-        results={world: held for world, held in results.items() if held},
+        table=stacked([each.table for each in parts]),
+        results={world: of_world for world, of_world in results.items() if of_world},
         facts={**facts, **there.facts},
     )

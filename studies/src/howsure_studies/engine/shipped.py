@@ -39,13 +39,7 @@ def grouped(trials: Iterable[Trial]) -> dict[Group, list[Trial]]:
 
 
 def shipped_bytes(plan: Plan, store: Store) -> bytes:
-    """The file of a plan's results, all of which the store must hold.
-
-    Raises
-    ------
-    UnanswerableError
-        If a trial is not done, or results of this study do not ship.
-    """
+    """The file of a plan's results, all of which the store must hold."""
     trials, study = trials_of(plan), study_of(plan.study)
     entries = store.entries([trial.address for trial in trials])
     undone = sum(entry.status != "done" for entry in entries.values())
@@ -54,16 +48,16 @@ def shipped_bytes(plan: Plan, store: Store) -> bytes:
     parts = []
     for own in grouped(trials).values():
         results = study.combine(plan, own, store).results
-        part = study.compacted([one for held in results.values() for one in held])
-        address = pa.array([_address(own)] * part.num_rows).dictionary_encode()
-        parts.append(part.append_column("address", address))
+        compact = study.compacted([result for of_world in results.values() for result in of_world])
+        address = pa.array([_address(own)] * compact.num_rows).dictionary_encode()
+        parts.append(compact.append_column("address", address))
     made = [entry.provenance for entry in entries.values()]
     facts = {
         "study": plan.study,
         "plan": plan.name,
         "trials": len(made),
-        "cpu_seconds": round(sum(one["cpu_seconds"] for one in made)),
-        "finished": max(one["started"] for one in made)[:10],
+        "cpu_seconds": round(sum(provenance["cpu_seconds"] for provenance in made)),
+        "finished": max(provenance["started"] for provenance in made)[:10],
         **{name: made[-1][name] for name in ("howsure", "python", "libraries", "platform")},
     }
     whole = stacked(parts).unify_dictionaries()
@@ -73,25 +67,17 @@ def shipped_bytes(plan: Plan, store: Store) -> bytes:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shipped:
-    """What ships of a plan.
+    """What ships of a plan."""
 
-    Attributes
-    ----------
-    parts : mapping of Group to Combined
-        Results under the plan's own names.
-    facts : mapping of str to str
-        What made them, for people.
-    """
-
-    parts: Mapping[Group, Combined]
-    facts: Mapping[str, str]
+    parts: Mapping[Group, Combined]  # results under the plan's own names
+    facts: Mapping[str, str]  # what made them, for people
 
 
 def shipped(plan: Plan, wanted: Mapping[Group, Sequence[Trial]]) -> Shipped | None:
     """What ships of these results of a plan; None where nothing does."""
     groups = {_address(trials): key for key, trials in wanted.items()}
-    found: dict[Group, Combined] = {}
-    told = []
+    parts: dict[Group, Combined] = {}
+    facts = []
     for file in sorted(file for folder in plan_folders() for file in folder.glob("*.parquet")):
         table = parquet_table(file.read_bytes(), str(file))
         made = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
@@ -99,15 +85,15 @@ def shipped(plan: Plan, wanted: Mapping[Group, Sequence[Trial]]) -> Shipped | No
         here = {address: groups[address] for address in addresses if address in groups}
         for address, key in here.items():
             rows = table.filter(compute.equal(table["address"], address))
-            found[key] = study_of(plan.study).restored(plan, key, rows)
+            parts[key] = study_of(plan.study).restored(plan, key, rows)
         if here:
-            told.append(_told(made))
-    if not found:
+            facts.append(_origin(made))
+    if not parts:
         return None
-    return Shipped(parts=found, facts={"Results that ship with howsure": "; ".join(told)})
+    return Shipped(parts=parts, facts={"Results that ship with howsure": "; ".join(facts)})
 
 
-def _told(made: Mapping[str, Any]) -> str:
+def _origin(made: Mapping[str, Any]) -> str:
     hours = formats.number(made["cpu_seconds"] / 3600.0, 2)
     return (
         f"plan {made['plan']}, howsure {made['howsure']}, {made['finished']}, "

@@ -36,7 +36,7 @@ import pyarrow as pa
 from howsure.core.arrays import shortened
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Table
-from howsure_studies.engine.claims import Claims, FileClaims, Locks
+from howsure_studies.engine.locks import FileLocks, Locks, SystemLocks
 from howsure_studies.engine.places import Folder, LocalFolder, RemoteFolder
 from howsure_studies.engine.tables import (
     arrays_bytes,
@@ -219,7 +219,7 @@ class Store:
     location : path or str
         A local folder, or a URL that fsspec knows: ``s3://bucket/folder``, ``memory://name``
         (this process's own). ``file:///folder`` is the local folder; ``local:///folder`` is one
-        on a disk that offers no locks, where claims are files. One that does not exist, or is
+        on a disk that offers no locks, where files take their place. One that does not exist, or is
         empty, becomes a store when something is written.
 
     Raises
@@ -244,10 +244,10 @@ class Store:
     ['trial', 'value']
     """
 
-    __slots__ = ("_claims", "_folder")
+    __slots__ = ("_folder", "_locks")
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
-        self._folder, self._claims = _opened(str(location))
+        self._folder, self._locks = _opened(str(location))
         self._check_form()
 
     @property
@@ -288,21 +288,21 @@ class Store:
         if data is None:
             return TrialEntry(address=address, status="missing")
         try:
-            held = _parsed(data)
+            content = _parsed(data)
         except ValueError as error:
             problem = f"{self._path(address, 'trial.json')} is not readable: {error}"
             return TrialEntry(address=address, status="damaged", problem=problem)
-        problem = self._problem(address, held["files"], thorough=thorough)
-        failure = held["failure"]
+        problem = self._problem(address, content["files"], thorough=thorough)
+        failure = content["failure"]
         return TrialEntry(
             address=address,
-            status="damaged" if problem else held["status"],
-            identity=held["identity"],
-            facts=held["facts"],
+            status="damaged" if problem else content["status"],
+            identity=content["identity"],
+            facts=content["facts"],
             failure=None if failure is None else TrialError(**failure),
-            failed_parts=held["failed_parts"],
-            tables=tuple(n.removesuffix(".parquet") for n in held["files"] if n != _ARRAYS),
-            provenance=held["provenance"],
+            failed_parts=content["failed_parts"],
+            tables=tuple(n.removesuffix(".parquet") for n in content["files"] if n != _ARRAYS),
+            provenance=content["provenance"],
             problem=problem,
         )
 
@@ -370,12 +370,12 @@ class Store:
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
         """Keep why a trial failed."""
-        told = {"error": failure.error, "message": failure.message, "trace": failure.trace}
+        fields = {"error": failure.error, "message": failure.message, "trace": failure.trace}
         self._finish(
             address,
             status="failed",
             identity=identity,
-            failure=told,
+            failure=fields,
             provenance=provenance or {},
         )
 
@@ -388,31 +388,31 @@ class Store:
         twice; at a URL two that claim one trial at the same moment may both do it.
         """
         self._ready()
-        with self._claims.claimed(_file(address, ".claim"), canonical(note)) as mine:
+        with self._locks.locked(_file(address, ".claim"), canonical(note)) as mine:
             yield mine
 
     def claim_note(self, address: str) -> dict[str, Any]:
         """What the process says that works on a trial, or died at it; empty if neither."""
         try:
-            told = json.loads(self._claims.noted(_file(address, ".claim")) or "{}")
+            note = json.loads(self._locks.noted(_file(address, ".claim")) or "{}")
         except ValueError:
             return {}
-        return told if isinstance(told, dict) else {}
+        return note if isinstance(note, dict) else {}
 
     def in_work(self, address: str) -> bool:
         """Whether some process works on a trial now."""
-        return self._claims.held(_file(address, ".claim"))
+        return self._locks.held(_file(address, ".claim"))
 
     def disclaim(self, address: str) -> None:
         """End the claim of a process that is known to be dead."""
-        self._claims.forget(_file(address, ".claim"))
+        self._locks.release(_file(address, ".claim"))
 
     @contextmanager
     def shown(self, token: str) -> Iterator[None]:
         """Keep a mark in the store while the block lasts, by which others know this store."""
         self._ready()
         try:
-            with self._claims.claimed(f"runs/{token}", token):
+            with self._locks.locked(f"runs/{token}", token):
                 yield
         finally:
             self._folder.remove(f"runs/{token}")
@@ -427,7 +427,7 @@ class Store:
         What a process works on is left alone. At a URL files appear whole, and only marks stay.
         """
         for token in self._folder.names("runs"):
-            with self._claims.claimed(f"runs/{token}", "") as mine:
+            with self._locks.locked(f"runs/{token}", "") as mine:
                 if mine:
                     self._folder.remove(f"runs/{token}")
         if not isinstance(self._folder, LocalFolder):
@@ -437,7 +437,7 @@ class Store:
             if _TEMPORARY.fullmatch(path.name):
                 left.setdefault(path.parent.name, []).append(path)
         for address, paths in left.items():
-            with self._claims.claimed(_file(address, ".claim"), "") as mine:
+            with self._locks.locked(_file(address, ".claim"), "") as mine:
                 if mine:
                     for path in paths:
                         path.unlink(missing_ok=True)
@@ -459,12 +459,12 @@ class Store:
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
 
-    def _finish(self, address: str, **told: Any) -> None:
+    def _finish(self, address: str, **fields: Any) -> None:
         """Write the file that makes a trial count."""
         blank: dict[str, Any] = {"facts": {}, "failure": None, "failed_parts": 0, "files": {}}
         try:
             content = json.loads(
-                json.dumps({"format": FORMAT, "address": address, **blank, **told})
+                json.dumps({"format": FORMAT, "address": address, **blank, **fields})
             )
         except (TypeError, ValueError, RecursionError) as error:
             raise OutputError(f"facts must be plain values: {error}") from error
@@ -480,17 +480,17 @@ class Store:
 
     def _ready(self) -> None:
         if self._folder.size("store.json") is None:
-            told = {"format": FORMAT, "what": "howsure results"}
-            self._folder.write("store.json", json.dumps(told).encode())
+            content = {"format": FORMAT, "what": "howsure results"}
+            self._folder.write("store.json", json.dumps(content).encode())
 
     def _problem(self, address: str, files: Mapping[str, Any], *, thorough: bool) -> str:
-        for file, told in files.items():
+        for file, expected in files.items():
             path = self._path(address, file)
             size = self._folder.size(_file(address, file))
-            if size != told["bytes"]:
-                found = "missing" if size is None else f"of {size} bytes"
-                return f"{path} should be of {told['bytes']} bytes and is {found}"
-            if thorough and self._folder.near and self._content(address, file, told) is None:
+            if size != expected["bytes"]:
+                state = "missing" if size is None else f"of {size} bytes"
+                return f"{path} should be of {expected['bytes']} bytes and is {state}"
+            if thorough and self._folder.near and self._content(address, file, expected) is None:
                 return f"{path} is not what was written"
         return ""
 
@@ -498,23 +498,23 @@ class Store:
         """Files of a trial, as its trial.json tells them; None where there is no result."""
         data = self._folder.read(_file(address, "trial.json"))
         try:
-            told = {} if data is None else _parsed(data)
+            content = {} if data is None else _parsed(data)
         except ValueError as error:
             path = self._path(address, "trial.json")
             raise DamagedError(f"{path} is not readable: {error}") from error
-        return told["files"] if told.get("status") == "done" else None
+        return content["files"] if content.get("status") == "done" else None
 
-    def _whole(self, address: str, file: str, told: Mapping[str, Any]) -> bytes:
-        content = self._content(address, file, told)
+    def _whole(self, address: str, file: str, expected: Mapping[str, Any]) -> bytes:
+        content = self._content(address, file, expected)
         if content is None:
             path = self._path(address, file)
             raise DamagedError(f"{path} is not what was written: run its trial again")
         return content
 
-    def _content(self, address: str, file: str, told: Mapping[str, Any]) -> bytes | None:
+    def _content(self, address: str, file: str, expected: Mapping[str, Any]) -> bytes | None:
         """A file's bytes, if they are those that were written."""
         content = self._folder.read(_file(address, file)) or b""
-        return content if hashlib.sha256(content).hexdigest() == told["sha256"] else None
+        return content if hashlib.sha256(content).hexdigest() == expected["sha256"] else None
 
     def _path(self, address: str, file: str) -> str:
         return self._folder.path(_file(address, file))
@@ -551,8 +551,8 @@ class Store:
             )
 
 
-def _opened(location: str) -> tuple[Folder, Claims]:
-    """A place, and how work is claimed there."""
+def _opened(location: str) -> tuple[Folder, Locks]:
+    """A place, and how work is locked there."""
     kind, sign, rest = location.partition("://")
     if not sign:
         local = LocalFolder(location)
@@ -562,19 +562,19 @@ def _opened(location: str) -> tuple[Folder, Claims]:
         local = LocalFolder(rest, "" if kind == "file" else location)
     else:
         remote = RemoteFolder(location)
-        return remote, FileClaims(remote)
-    return local, FileClaims(local) if kind == "local" else Locks(local)
+        return remote, FileLocks(remote)
+    return local, FileLocks(local) if kind == "local" else SystemLocks(local)
 
 
 def _contents(address: str, output: TrialOutput) -> Iterator[tuple[str, bytes]]:
     """Files of an output and what they hold, one at a time, for they may be large."""
     keys = {"trial": address, **output.keys}
-    for name, held in output.named_tables().items():
+    for name, table in output.named_tables().items():
         if not isinstance(name, str) or not _FILE.fullmatch(f"{name}.parquet"):
             raise OutputError(
                 f"names of tables must be letters, digits, '_', '-' and '.', got {name!r}"
             )
-        yield f"{name}.parquet", _encoded(lambda table: parquet_bytes(to_arrow(table, keys)), held)
+        yield f"{name}.parquet", _encoded(lambda table: parquet_bytes(to_arrow(table, keys)), table)
     if output.arrays:
         yield _ARRAYS, _encoded(arrays_bytes, output.arrays)
 
@@ -583,8 +583,10 @@ def _encoded(encode: Callable[[Any], bytes], given: object) -> bytes:
     try:
         return encode(given)
     except Exception as error:
-        told = str(error) if isinstance(error, HowsureError) else f"{type(error).__name__}: {error}"
-        raise OutputError(told) from error
+        message = (
+            str(error) if isinstance(error, HowsureError) else f"{type(error).__name__}: {error}"
+        )
+        raise OutputError(message) from error
 
 
 def _file(address: str, name: str) -> str:
@@ -594,31 +596,33 @@ def _file(address: str, name: str) -> str:
 def _parsed(data: bytes) -> dict[str, Any]:
     """What a trial.json holds; ValueError where it is not whole, or not what is written there."""
     try:
-        held = json.loads(data)
+        content = json.loads(data)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
-    if not isinstance(held, dict) or not _KINDS.keys() <= held.keys():
+    if not isinstance(content, dict) or not _KINDS.keys() <= content.keys():
         raise ValueError("it lacks what every trial.json holds")
     for key, kinds in _KINDS.items():
-        if not isinstance(held[key], kinds) or isinstance(held[key], bool):
-            raise ValueError(f"its {key} is {shortened(held[key])}")
-    if "sha256" in held and held["sha256"] != _seal(held):
+        if not isinstance(content[key], kinds) or isinstance(content[key], bool):
+            raise ValueError(f"its {key} is {shortened(content[key])}")
+    if "sha256" in content and content["sha256"] != _seal(content):
         raise ValueError("it is not what was written")
-    failure = held["failure"]
-    if held["status"] not in ("done", "failed") or (failure is None) != (held["status"] == "done"):
-        raise ValueError(f"its status is {held['status']!r}, beside its failure")
+    failure = content["failure"]
+    if content["status"] not in ("done", "failed") or (failure is None) != (
+        content["status"] == "done"
+    ):
+        raise ValueError(f"its status is {content['status']!r}, beside its failure")
     if failure is not None and not _texts(failure, ("error", "message", "trace")):
         raise ValueError(f"its failure is {shortened(failure)}")
-    for file, told in held["files"].items():
-        if not _FILE.fullmatch(file) or not isinstance(told, dict):
+    for file, listed in content["files"].items():
+        if not _FILE.fullmatch(file) or not isinstance(listed, dict):
             raise ValueError(f"it names the file {file!r}")
-        if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
-            raise ValueError(f"what it tells of {file} is {shortened(told)}")
-    return held
+        if type(listed.get("bytes")) is not int or not isinstance(listed.get("sha256"), str):
+            raise ValueError(f"what it tells of {file} is {shortened(listed)}")
+    return content
 
 
-def _texts(held: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
-    return set(held) == set(keys) and all(isinstance(text, str) for text in held.values())
+def _texts(fields: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
+    return set(fields) == set(keys) and all(isinstance(text, str) for text in fields.values())
 
 
 def _seal(content: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ class Trial:
         labels = {key: text for key, text in self.labels.items() if key != "world"}
         what = ", ".join(t if key == "method" else f"{key} {t}" for key, t in labels.items())
         world = self.labels.get("world", "")
-        return " on ".join(part for part in (what, world) if part)
+        return " on ".join(words for words in (what, world) if words)
 
     @property
     def address(self) -> str:
@@ -125,7 +125,7 @@ class Study(ABC):
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Run one trial, in whatever process; what it raises is kept as the trial's failure.
 
-        How far it is, it says by `howsure.core.progress.tell`.
+        How far it is, it says by `howsure.core.progress.report_progress`.
 
         Parameters
         ----------
@@ -226,10 +226,10 @@ def sources_of(trials: Iterable[Trial]) -> str:
     >>> sources_of([drawn, read, read])
     'drawn: a; read from originals: b'
     """
-    told = {trial.labels.get("world", ""): trial.context.get("source") for trial in trials}
+    source_of = {trial.labels.get("world", ""): trial.context.get("source") for trial in trials}
     parts = []
     for source, words in (("drawn", "drawn"), ("original", "read from originals")):
-        worlds = [world for world, own in told.items() if own == source]
+        worlds = [world for world, own in source_of.items() if own == source]
         parts += [f"{words}: {', '.join(worlds)}"] if worlds else []
     return "; ".join(parts)
 

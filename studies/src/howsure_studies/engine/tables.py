@@ -58,8 +58,8 @@ def to_arrow(table: Table, keys: Mapping[str, str | int] | None = None) -> pa.Ta
     twice = set(keys or {}) & set(table.columns)
     if twice:
         raise InputError(f"columns must not be named as keys are, got {', '.join(sorted(twice))}")
-    columns = {name: _arrow(np.asarray(held)) for name, held in table.columns.items()}
-    lengths = {len(held) for held in columns.values()}
+    columns = {name: _arrow(np.asarray(column)) for name, column in table.columns.items()}
+    lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
         raise InputError(f"columns of table {table.name!r} must have one length, got {lengths}")
     return pa.table({**_constant(keys or {}, lengths.pop() if lengths else 0), **columns})
@@ -135,14 +135,14 @@ def _plain(value: float | str) -> float | str:
 
 
 def _constant(keys: Mapping[str, str | int], rows: int) -> dict[str, pa.Array]:
-    found = {}
+    columns = {}
     for name, value in keys.items():
         if isinstance(value, str):
             codes = _arrow(np.zeros(rows, dtype=np.int32))
-            found[name] = pa.DictionaryArray.from_arrays(codes, _arrow(np.array([value])))
+            columns[name] = pa.DictionaryArray.from_arrays(codes, _arrow(np.array([value])))
         else:
-            found[name] = _arrow(np.full(rows, value, dtype=np.int64))
-    return found
+            columns[name] = _arrow(np.full(rows, value, dtype=np.int64))
+    return columns
 
 
 def _arrow(column: npt.NDArray[Any]) -> pa.Array:
@@ -183,8 +183,8 @@ def arrays_bytes(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
 def arrays_of(data: bytes, title: str) -> dict[str, npt.NDArray[Any]]:
     """The arrays that a file's bytes hold."""
     try:
-        with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as held:
-            return {name: held[name] for name in held.files}
+        with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{title} is not a readable file of arrays: {error}") from error
 

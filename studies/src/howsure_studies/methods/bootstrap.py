@@ -94,8 +94,8 @@ class NaiveBootstrap(Method):
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Ensemble:
         """Train the members on resampled rows, and learn the noise from rows held out."""
         inputs, targets = checked_rows(x, y, least=4)
-        held = held_out(rng, len(targets), self.validation, "validation")
-        own, answers = inputs[~held], targets[~held]
+        validation = held_out(rng, len(targets), self.validation, "validation")
+        own, answers = inputs[~validation], targets[~validation]
         repeats = 2 if self.spread == "mean" else 1
         members: list[Any] = []
         for _ in range(self.members // repeats):
@@ -104,8 +104,8 @@ class NaiveBootstrap(Method):
                 trained(self.regressor, own[rows], answers[rows], rng) for _ in range(repeats)
             )
         ensemble = _Ensemble(self, tuple(members), 0.0)
-        mean, variance = ensemble.mean_and_variance(inputs[held])
-        return replace(ensemble, noise=noise_left(targets[held], mean, variance))
+        mean, variance = ensemble.mean_and_variance(inputs[validation])
+        return replace(ensemble, noise=noise_left(targets[validation], mean, variance))
 
 
 @final

@@ -10,7 +10,7 @@ from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.registry import Registry
 from howsure_studies.methods.interface import Method
-from howsure_studies.methods.options import attribute, made, options_of, path_of, thing
+from howsure_studies.methods.options import attribute, made, options_of, path_of, renamed, thing
 from howsure_studies.methods.regressors import as_method, makes_method
 
 _HERE = "howsure_studies.methods"
@@ -82,7 +82,7 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "local_conformal": {**_FOREST, "adapt": "localized"},
     "conformalized": {"method": "quantile_forest"},
-    "recalibrated": {"method": "bayesian_ridge"},
+    "recalibrated": {"inner": "bayesian_ridge"},
     "selective": {"method": "quantile_forest"},
     "cv_plus": _FOREST,
     "jackknife_plus": {"regressor": "linear"},
@@ -114,7 +114,8 @@ def method_named(name: Any, **options: Any) -> Method:
     **options
         Plain values, as TOML, JSON or a shell gives them; text is read where a number is wanted.
         An option that takes a regressor takes its name (``forest``, or ``module:attribute``), or
-        a mapping of ``name`` and options; so does ``method``, a method's own method.
+        a mapping of ``name`` and options; so does ``inner``, a method's own method, which most
+        call ``method`` too.
         ``coverages`` is understood by every method that fixes them.
 
     Returns
@@ -145,9 +146,11 @@ def method_named(name: Any, **options: Any) -> Method:
             )
         return as_method(name)
     factory = attribute(name, "method") if ":" in name else METHODS.get(name)
-    chosen = {**_DEFAULTS.get(name, {}), **options}
-    if "method" in chosen and _is_spec(chosen["method"]):
-        chosen["method"] = _inner(chosen["method"], chosen.get("coverages"))
+    within = _inner_option(factory)
+    given = {within if key == "inner" else key: value for key, value in options.items()}
+    chosen = {**_DEFAULTS.get(name, {}), **renamed(factory, given)}
+    if _is_spec(chosen.get(within)):
+        chosen[within] = _inner(chosen[within], chosen.get("coverages"))
     if isinstance(factory, Method):
         return factory if not chosen else method_named(factory, **chosen)
     if ":" in name and hasattr(factory, "fit") and not inspect.isclass(factory):
@@ -202,14 +205,20 @@ def _wrapped(factory: Any, options: dict[str, Any], what: str) -> Method:
     own = dict(options)
     if coverages is not None and "coverages" not in inspect.signature(factory).parameters:
         del own["coverages"]
-    found = made(factory, own, what)
+    fresh = made(factory, own, what)
     if coverages is None:
-        return as_method(found)
+        return as_method(fresh)
     wanted = checked(coverages, tuple[float, ...], f"{what}: coverages", text=True)
-    method = as_method(found, wanted)
-    if "coverages" not in own and method is found:
+    method = as_method(fresh, wanted)
+    if "coverages" not in own and method is fresh:
         raise InputError(f"{what} answers any coverage or its own: coverages must be left out")
     return method
+
+
+def _inner_option(factory: Any) -> str:
+    """The option of a method that takes another method."""
+    known = inspect.signature(factory).parameters if callable(factory) else ()
+    return "inner" if "inner" in known else "method"
 
 
 def _is_spec(value: Any) -> bool:
@@ -223,9 +232,13 @@ def _inner(value: Any, coverages: Any) -> Any:
     if not isinstance(name, str):
         raise InputError(f"method must have a name beside its options, got {value!r}")
     if ":" in name and not options and coverages is None:
-        found = thing({"name": name}, "method")
-        if callable(found) and not hasattr(found, "fit") and not makes_method(found):
-            return found
+        named_object = thing({"name": name}, "method")
+        if (
+            callable(named_object)
+            and not hasattr(named_object, "fit")
+            and not makes_method(named_object)
+        ):
+            return named_object
     if coverages is not None and "coverages" not in options:
         ready = method_named(name, **options)
         if ready.fixed_coverages is None:

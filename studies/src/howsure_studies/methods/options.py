@@ -76,7 +76,9 @@ _MOVED: Final[Mapping[str, str]] = {
     f"{_DEEP}.heads.counts:Poisson": f"{_DEEP}.heads.counts:PoissonHead",
     f"{_DEEP}.heads.counts:DoublePoisson": f"{_DEEP}.heads.counts:DoublePoissonHead",
     f"{_DEEP}.heads.counts:NegativeBinomial": f"{_DEEP}.heads.counts:NegativeBinomialHead",
-    f"{_DEEP}.modules.recipe:Recipe": f"{_DEEP}.training:Recipe",
+    f"{_DEEP}.modules:Recipe": f"{_DEEP}.training:ModuleTraining",
+    f"{_DEEP}.training:Recipe": f"{_DEEP}.training:ModuleTraining",
+    f"{_DEEP}.modules.recipe:Recipe": f"{_DEEP}.training:ModuleTraining",
 }
 # Where a class stood when it was first written down: it still is written so, that the addresses
 # of stored results stay, and both paths are read.
@@ -132,17 +134,17 @@ def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:
             raise InputError(f"{argument} must have a name beside its options, got {value!r}")
     if not isinstance(name, str) or (registry is None and not isinstance(value, Mapping)):
         return value
-    found = _named(name, argument, registry)
-    if inspect.isclass(found):
-        if ":" in name and not _makeable(found):
+    named_thing = _named(name, argument, registry)
+    if inspect.isclass(named_thing):
+        if ":" in name and not _makeable(named_thing):
             raise InputError(
                 f"{argument} must be a class with fit or get_params, a dataclass or a subclass of "
                 f"howsure's, which {name!r} is not: it was not called"
             )
-        return made(found, options, f"{argument} {name!r}")
+        return made(named_thing, options, f"{argument} {name!r}")
     if options:
         raise InputError(f"{argument} {name!r} takes no options, got {', '.join(options)}")
-    return found
+    return named_thing
 
 
 def named(
@@ -157,8 +159,23 @@ def named(
     return made(known[name], options, f"{what} {name!r}")
 
 
+def renamed(factory: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by the names that they have now, where they are given as they are written down."""
+    if dataclasses.is_dataclass(factory):
+        now = {_key(field): field.name for field in dataclasses.fields(factory)}
+        if set(options) & (now.keys() - set(now.values())):  # a name that none has any more
+            return {now.get(name, name): value for name, value in options.items()}
+    return dict(options)
+
+
+def _key(field: dataclasses.Field[Any]) -> str:
+    """What an option was called when it was first written down: so that addresses stay."""
+    return str(field.metadata.get("written", field.name))
+
+
 def made(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:
     """Call a class or function with options given as plain values, each checked."""
+    options = renamed(factory, options)
     known = inspect.signature(factory).parameters
     named = [key for key, p in known.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
@@ -187,11 +204,11 @@ def _named(name: str, argument: str, registry: Registry | None) -> Any:
     return attribute(name, argument) if ":" in name or registry is None else registry.get(name)
 
 
-def _makeable(found: type) -> bool:
+def _makeable(cls: type) -> bool:
     """Whether a class that somebody names is one that options are made of."""
-    if dataclasses.is_dataclass(found) or hasattr(found, "fit") or hasattr(found, "get_params"):
+    if dataclasses.is_dataclass(cls) or hasattr(cls, "fit") or hasattr(cls, "get_params"):
         return True
-    return any(base.__module__.partition(".")[0] in _OURS for base in found.__mro__)
+    return any(base.__module__.partition(".")[0] in _OURS for base in cls.__mro__)
 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
@@ -208,14 +225,14 @@ def plain(value: Any, name: str) -> Any:
     A dataclass or an estimator becomes a mapping of ``name`` and all its options; what cannot be
     imported cannot be written down.
     """
-    return convert.plain(value, _number, lambda thing: _told(thing, name))
+    return convert.plain(value, _number, lambda thing: _spec_of(thing, name))
 
 
 def _number(value: float) -> Any:
     return value if math.isfinite(value) else {"number": str(value)}
 
 
-def _told(thing: Any, name: str) -> dict[str, Any]:
+def _spec_of(thing: Any, name: str) -> dict[str, Any]:
     if inspect.isclass(thing) or inspect.isroutine(thing):
         return {"name": path_of(thing, name)}
     return {"name": path_of(type(thing), name), **options_of(thing, name)}
@@ -230,19 +247,19 @@ def options_of(value: Any, name: str) -> dict[str, Any]:
     if dataclasses.is_dataclass(value):
         # an option that came later is left out at its default, so that addresses stay
         given = [(f, getattr(value, f.name)) for f in dataclasses.fields(value) if f.init]
-        held = {f.name: v for f, v in given if not (f.metadata.get("later") and v == f.default)}
+        options = {_key(f): v for f, v in given if not (f.metadata.get("later") and v == f.default)}
     elif hasattr(value, "get_params"):
-        held = value.get_params(deep=False)
+        options = value.get_params(deep=False)
     else:
-        held = dict(getattr(value, "__dict__", {"": None}))
+        options = dict(getattr(value, "__dict__", {"": None}))
         wanted = inspect.signature(type(value)).parameters
-        if set(held) != set(wanted):
+        if set(options) != set(wanted):
             raise InputError(
                 f"{name} must be a dataclass, have get_params, or keep what its __init__ takes and "
                 f"no more, to be written down; got {value!r}"
             )
-        held = {key: held[key] for key in wanted}
-    return {key: plain(item, f"{name}: {key}") for key, item in held.items()}
+        options = {key: options[key] for key in wanted}
+    return {key: plain(item, f"{name}: {key}") for key, item in options.items()}
 
 
 def path_of(value: Any, name: str) -> str:

@@ -106,9 +106,9 @@ class QuantileForest(Method, Checked):
         starts = np.concatenate([[0], np.cumsum(sizes)])
         leaves = (forest.apply(inputs[order]) + starts[:-1]).ravel()
         counts = self._counts(forest, len(targets))[order].ravel()
-        held = np.bincount(leaves, weights=counts, minlength=starts[-1])
+        mass = np.bincount(leaves, weights=counts, minlength=starts[-1])
         members = sparse.csr_array(
-            (counts / held[leaves], (leaves, np.repeat(np.arange(len(order)), self.trees))),
+            (counts / mass[leaves], (leaves, np.repeat(np.arange(len(order)), self.trees))),
             shape=(int(starts[-1]), len(order)),
         )
         levels = np.union1d(central_levels(self.coverages), [0.5])

@@ -63,13 +63,13 @@ class QuantileRegression(Method):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        held = parameters_of(self.regressor)
-        if self.parameter not in held:
+        parameters = parameters_of(self.regressor)
+        if self.parameter not in parameters:
             raise InputError(
                 f"regressor must have the parameter {self.parameter!r}, "
                 f"got {type(self.regressor).__name__}"
             )
-        loss = loss_beside(held, self.parameter)
+        loss = loss_beside(parameters, self.parameter)
         if loss not in (None, "quantile"):
             raise InputError(
                 f"regressor must minimise the pinball loss (loss='quantile'), got loss={loss!r}"

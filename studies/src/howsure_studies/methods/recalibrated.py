@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import Annotated, Any, Final, cast, final
 
 import numpy as np
@@ -13,11 +13,10 @@ from howsure.core.convert import Coverages, Fraction, check_fields
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.predictions import EvalSet, Prediction
-from howsure.recalibration.base import RecalibrationMethod as Recalibration
-from howsure.recalibration.base import Recalibrator
-from howsure.recalibration.dispatch import METHODS, RecalibrationOptions
-from howsure.recalibration.info import INFOS
+from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, methods_of
+from howsure.recalibration import RecalibrationMethod as Recalibration
 from howsure.recalibration.levels import levels_with
+from howsure.recalibration.registry import method_of
 from howsure_studies.methods.interface import (
     COVERAGES,
     Beliefs,
@@ -28,7 +27,7 @@ from howsure_studies.methods.interface import (
 )
 from howsure_studies.methods.regressors import as_method
 
-WAYS: Final = tuple(name for name, info in INFOS.items() if info.label)
+WAYS: Final = tuple(name for name, info in METHODS.items() if info.label)
 """Those that a method can be recalibrated by."""
 
 
@@ -44,9 +43,9 @@ class RecalibratedMethod(Method):
 
     Parameters
     ----------
-    method : Method or scikit-learn regressor
+    inner : Method or scikit-learn regressor
         What is recalibrated; a regressor is wrapped by `as_method`.
-    by : {"isotonic", "crude", "scale", "conformal", "shift", "shift_scale", "multiply", \
+    method : {"isotonic", "crude", "scale", "conformal", "shift", "shift_scale", "multiply", \
 "widths", "isotonic_variance", "shape", "cqr", "asymmetric", "ucc"}
         ``isotonic`` and ``crude``: laws and samples become quantiles, by their PIT or by their
         z-scores. ``scale``: sds of laws and scatter of samples times one factor. ``conformal``:
@@ -77,39 +76,45 @@ class RecalibratedMethod(Method):
     Examples
     --------
     >>> from howsure_studies.methods.linear import LinearT
-    >>> RecalibratedMethod(method=LinearT()).name
+    >>> RecalibratedMethod(inner=LinearT()).name
     'linear t, recalibrated by its PIT'
     """
 
-    method: Method | Any
-    by: Annotated[str, _check_way] = "isotonic"
+    inner: Method | Any = field(default=None, metadata={"written": "method"})
+    method: Annotated[str, _check_way] = field(default="isotonic", metadata={"written": "by"})
     calibration: float = 0.3
     coverages: Coverages = COVERAGES
     rank: RankRule = "conformal"
     delta: Fraction = DELTA
     too_few: TooFew = "infinite"
+    by: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-        object.__setattr__(self, "method", as_method(self.method, self.coverages))
-        fixed = self.method.fixed_coverages
-        missing = [] if fixed is None else [c for c in self.coverages if c not in fixed]
-        if missing and INFOS[self.by].gives in ("intervals", "levels"):
+    def __post_init__(self, by: str | None) -> None:
+        if by is not None or self.inner is None:
             raise InputError(
-                f"coverages must be among those of {self.method.name} "
+                "inner must be what is recalibrated, and method the way: in 0.2.0 they were called "
+                f"method and by, got inner={self.inner!r}, method={self.method!r} and by={by!r}"
+            )
+        check_fields(self)
+        object.__setattr__(self, "inner", as_method(self.inner, self.coverages))
+        fixed = self.inner.fixed_coverages
+        missing = [] if fixed is None else [c for c in self.coverages if c not in fixed]
+        if missing and METHODS[self.method].gives in ("intervals", "levels"):
+            raise InputError(
+                f"coverages must be among those of {self.inner.name} "
                 f"({', '.join(f'{c:g}' for c in fixed or ())}), got {missing[0]:g}"
             )
 
     @property
     def name(self) -> str:
         """What reports call it."""
-        return f"{self.method.name}, recalibrated {INFOS[self.by].label}"
+        return f"{self.inner.name}, recalibrated {METHODS[self.method].label}"
 
     @property
     def fixed_coverages(self) -> tuple[float, ...] | None:
         """The only coverages that it can answer; None where it answers any."""
-        if INFOS[self.by].gives == "same":
-            return cast("tuple[float, ...] | None", self.method.fixed_coverages)
+        if METHODS[self.method].gives == "same":
+            return cast("tuple[float, ...] | None", self.inner.fixed_coverages)
         return self.coverages
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> RecalibratedFit:
@@ -124,34 +129,33 @@ class RecalibratedMethod(Method):
             If a law has no mean or sd where one is needed.
         """
         inputs, targets = checked_rows(x, y, least=4)
-        held = held_out(rng, len(targets), self.calibration, "calibration")
-        inner = self.method.fit(inputs[~held], targets[~held], rng)
-        known = EvalSet.checked(targets[held], inner.predict(inputs[held]).outcome)
+        calibration = held_out(rng, len(targets), self.calibration, "calibration")
+        trained = self.inner.fit(inputs[~calibration], targets[~calibration], rng)
+        known = EvalSet.checked(targets[calibration], trained.predict(inputs[calibration]).outcome)
         recalibrator = self._recalibration(known.beliefs[0]).fit(known)
-        fitted = RecalibratedFit(inner, recalibrator)
-        if INFOS[self.by].gives == "quantiles":
-            self._check_reach(recalibrator, int(held.sum()))
+        fitted = RecalibratedFit(trained, recalibrator)
+        if METHODS[self.method].gives == "quantiles":
+            self._check_reach(recalibrator, int(calibration.sum()))
         return fitted
 
     def _recalibration(self, prediction: Prediction) -> Recalibration:
         """The recalibration of predictions of this kind."""
         kind = prediction.kind
-        known = METHODS.get(kind, {})
-        if self.by not in known:
+        info = method_of(kind, self.method)
+        if info is None:
+            suiting = [name for name in methods_of(kind) if name in WAYS]
             raise InputError(
-                f"by must suit what {self.method.name} gives, {kind} "
-                f"({', '.join(name for name in known if name in WAYS) or 'none does'}), "
-                f"got {self.by!r}"
+                f"method must suit what {self.inner.name} gives, {kind} "
+                f"({', '.join(suiting) or 'none does'}), got {self.method!r}"
             )
-        return known[self.by](
-            RecalibrationOptions(
-                coverages=self.coverages,
-                too_few=self.too_few,
-                rank=self.rank,
-                delta=self.delta,
-                levels=levels_with(self.coverages),
-            )
+        options = RecalibrationOptions(
+            coverages=self.coverages,
+            too_few=self.too_few,
+            rank=self.rank,
+            delta=self.delta,
+            levels=levels_with(self.coverages),
         )
+        return info.make(kind, options)
 
     def _check_reach(self, recalibrator: Recalibrator, rows: int) -> None:
         """Raise `InputError` where quantiles do not reach the widest interval."""
@@ -168,18 +172,10 @@ class RecalibratedMethod(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RecalibratedFit(Fitted):
-    """A trained method, and what its held-out rows taught.
-
-    Attributes
-    ----------
-    method : Fitted
-        The trained method.
-    recalibrator : Recalibrator
-        What mends its predictions; `parameters` holds what was learnt, `guarantee` what holds.
-    """
+    """A trained method, and what its held-out rows taught."""
 
     method: Fitted
-    recalibrator: Recalibrator
+    recalibrator: Recalibrator  # `parameters` holds what was learnt, `guarantee` what holds
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Predictions at the rows of x, recalibrated."""

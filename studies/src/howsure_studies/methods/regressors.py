@@ -197,8 +197,8 @@ class OwnMethod(Method):
             raise InputError(
                 f"method must have fit(x, y, rng) and predict(x), got {type(self.own).__name__}"
             )
-        told = getattr(self.own, "coverages", getattr(self.own, "coverage", None))
-        said = None if told is None or callable(told) else tuple(np.ravel(told).tolist())
+        stated = getattr(self.own, "coverages", getattr(self.own, "coverage", None))
+        said = None if stated is None or callable(stated) else tuple(np.ravel(stated).tolist())
         chosen = said or self.coverages
         if chosen is not None:
             object.__setattr__(self, "coverages", checked_coverages(tuple(chosen)))
@@ -206,8 +206,8 @@ class OwnMethod(Method):
     @property
     def name(self) -> str:
         """What reports call it: its attribute ``name`` where that is text, else its class."""
-        told = getattr(self.own, "name", None)
-        return told if isinstance(told, str) and told else type(self.own).__name__
+        name = getattr(self.own, "name", None)
+        return name if isinstance(name, str) and name else type(self.own).__name__
 
     @property
     def fixed_coverages(self) -> tuple[float, ...] | None:
@@ -226,10 +226,10 @@ class OwnMethod(Method):
         inputs = np.asarray(x)
         targets = as_vector(y, "y", length=len(inputs))
         if "rng" in _arguments(fresh):
-            found = fresh.fit(inputs, targets, rng=rng)
+            returned = fresh.fit(inputs, targets, rng=rng)
         else:
-            found = fresh.fit(inputs, targets, rng)
-        fitted = fresh if found is None else found
+            returned = fresh.fit(inputs, targets, rng)
+        fitted = fresh if returned is None else returned
         if not callable(getattr(fitted, "predict", None)):
             raise InputError(
                 f"{self.name}.fit must return itself, or what has predict(x), "
@@ -259,9 +259,9 @@ class FittedOwn(Fitted):
             value = self.model.predict(inputs)
         if not isinstance(value, Beliefs):
             return Beliefs(self._read(value, len(inputs)))
-        for part in (value.outcome, value.mean):
-            if part is not None:
-                self._check(part, len(inputs))
+        for prediction in (value.outcome, value.mean):
+            if prediction is not None:
+                self._check(prediction, len(inputs))
         return value
 
     def _read(self, value: Any, n: int) -> Prediction:
@@ -271,26 +271,26 @@ class FittedOwn(Fitted):
         if value is None:
             raise InputError(f"{self.name}.predict(x) must return a prediction, got None")
         try:
-            found = value if isinstance(value, Prediction) else _only(value, n, coverage)
+            prediction = value if isinstance(value, Prediction) else _only(value, n, coverage)
         except InputError as error:
             hint = (
                 "; the class may state its coverage, by coverage = 0.9" if coverage is None else ""
             )
             raise InputError(f"{self.name}.predict(x): {error}{hint}") from error
-        if found is None:
+        if prediction is None:
             raise InputError(
                 f"{self.name}.predict(x) must return a prediction with uncertainty, such as "
                 "(lower, upper), got a point forecast alone"
             )
-        if isinstance(found, Intervals) and not found.coverages:
-            if coverage is None or found.lower.shape[1] != np.size(coverage):
+        if isinstance(prediction, Intervals) and not prediction.coverages:
+            if coverage is None or prediction.lower.shape[1] != np.size(coverage):
                 raise InputError(
                     f"{self.name}.predict(x) gives intervals of unknown coverage: the "
                     "class may state it, by coverage = 0.9, or the run"
                 )
-            found = Intervals(found.lower, found.upper, coverage)
-        self._check(found, n)
-        return found
+            prediction = Intervals(prediction.lower, prediction.upper, coverage)
+        self._check(prediction, n)
+        return prediction
 
     def _check(self, prediction: Prediction, n: int) -> None:
         if not isinstance(prediction, Prediction):
@@ -316,10 +316,10 @@ def takes_rng(thing: Any) -> bool:
 
 def _arguments(thing: Any) -> dict[str, inspect.Parameter]:
     try:
-        found = list(inspect.signature(thing.fit).parameters.items())
+        parameters = list(inspect.signature(thing.fit).parameters.items())
     except (AttributeError, TypeError, ValueError):
         return {}
-    return dict(found[1:] if isinstance(thing, type) else found)
+    return dict(parameters[1:] if isinstance(thing, type) else parameters)
 
 
 def _copied(thing: Any, name: str, rng: np.random.Generator) -> Any:
@@ -338,10 +338,10 @@ def _only(value: Any, n: int, coverage: Any) -> Prediction | None:
     if len(models) != 1:
         raise InputError(f"one model was wanted, got {', '.join(models)}")
     (given,) = models.values()
-    found = given.predictions
-    if len(found) > 1:
-        raise InputError(f"one prediction was wanted, got {len(found)}")
-    return found[0] if found else None
+    predictions = given.predictions
+    if len(predictions) > 1:
+        raise InputError(f"one prediction was wanted, got {len(predictions)}")
+    return predictions[0] if predictions else None
 
 
 def as_method(thing: Any, coverages: tuple[float, ...] | None = None) -> Method:
@@ -433,8 +433,8 @@ def _called(maker: Any) -> Any:
         )
     needed = [
         key
-        for key, one in inspect.signature(maker).parameters.items()
-        if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+        for key, p in inspect.signature(maker).parameters.items()
+        if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
     ]
     if needed:
         raise InputError(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from howsure_studies.engine import Plan, Store, Trial
     from howsure_studies.pointwise.repeated import SplitsBesideTruth
     from howsure_studies.pointwise.simulation import PointwiseResult, Precision
+    from howsure_studies.pointwise.splits import SplitsResult
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich")
 
@@ -197,51 +198,52 @@ def simulate(
             **({"splits": count} if splits else drawn),
         },
     )
-    place = str(_own_place(plan)) if store is None else store
+    location = str(_own_folder(plan)) if store is None else store
     try:
         with Stages() as stages:
-            told: dict[str, Any] = {
+            shown: dict[str, Any] = {
                 "facts": facts,
                 "command": shlex.join(["howsure", *sys.argv[1:]]),
             }
             results: Sequence[PointwiseResult] = ()
-            ran: Mapping[str, Sequence[SplitsBesideTruth]] = {}
+            repeated: list[SplitsResult] = []
             if splits:
                 from howsure_studies.pointwise.splits_page import splits_report
 
-                ran = combined_splits(plan, Store(place), jobs=jobs, tell=stages)
-                report = splits_report(ran, **told)
-                done = any(one.splits.done for held in ran.values() for one in held)
+                ran = combined_splits(plan, Store(location), jobs=jobs, report=stages)
+                report = splits_report(ran, **shown)
+                repeated = [result.splits for of_table in ran.values() for result in of_table]
+                done = any(of_method.done for of_method in repeated)
             else:
-                results = simulated(plan, Store(place), stop=stop, jobs=jobs, tell=stages)
+                results = simulated(plan, Store(location), stop=stop, jobs=jobs, report=stages)
                 named = {world: names} if names else None
-                report = pointwise_report({world: results}, names=named, **told)
+                report = pointwise_report({world: results}, names=named, **shown)
                 done = any(result.trials for result in results)
             stages("writing the report", 0, 0)
             for path in output:
                 report.save(path)
     except KeyboardInterrupt:
-        lasting = store is not None or place == str(_cached_place(plan))
-        more = "" if lasting else f", with --store {shlex.quote(place)},"
+        lasting = store is not None or location == str(_cached_folder(plan))
+        more = "" if lasting else f", with --store {shlex.quote(location)},"
         raise Interrupted(
-            f"interrupted: finished trials are kept in {place}; the same command{more} continues "
-            "from here"
+            f"interrupted: finished trials are kept in {location}; the same command{more} "
+            "continues from here"
         ) from None
     except InputError:
         if store is None:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(location, ignore_errors=True)
         raise
     console = Console()
     _print_report(console, report, results)
     for path in output:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if store is None:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(location, ignore_errors=True)
     else:
         console.print(f"trials kept in: {escape(store)}", highlight=False, soft_wrap=True)
-    for one in (one for held in ran.values() for one in held if one.splits.failures):
-        first = one.splits.failures[0]
-        words = f"{one.splits.method}: {len(one.splits.failures)} splits failed; first: "
+    for of_method in (of_method for of_method in repeated if of_method.failures):
+        first = of_method.failures[0]
+        words = f"{of_method.method}: {len(of_method.failures)} splits failed; first: "
         say(f"howsure: {words}{first.error}: {first.message}", error=True)
     if not done:
         for result in results:
@@ -257,25 +259,24 @@ def method_entries(specs: Sequence[str], coverages: Sequence[float]) -> dict[str
     entries, named = {}, []
     for spec in dict.fromkeys(specs):
         name, options = parse_method(spec)
-        if "method" in options:
-            options["inner"] = options.pop("method")
-        entries[spec] = {"method": name, **options}
+        own = {"options": options} if "method" in options else options
+        entries[spec] = {"method": name, **own}
         named.append(make_method(spec, entries[spec], tuple(coverages) or None).name)
     revision = _revision()
-    found = {}
+    named_entries = {}
     for spec, name in zip(entries, named, strict=True):
         paths = ":" in json.dumps(entries[spec], separators=(",", "="))
         own = {"revision": revision} if paths else {}
-        found[name if named.count(name) == 1 else spec] = {**entries[spec], **own}
-    return found
+        named_entries[name if named.count(name) == 1 else spec] = {**entries[spec], **own}
+    return named_entries
 
 
 def parse_method(spec: str) -> tuple[str, dict[str, Any]]:
     """Name and options of a method: ``NAME`` or ``MODULE:ATTRIBUTE``, then ``:OPTION=VALUE,…``."""
     name, _, tail = spec.partition(":")
     while tail and "=" not in tail.partition(":")[0]:
-        part, _, tail = tail.partition(":")
-        name += f":{part}"
+        more, _, tail = tail.partition(":")
+        name += f":{more}"
     options: dict[str, Any] = {}
     for pair in _cut(tail):
         key, sign, value = pair.partition("=")
@@ -308,10 +309,10 @@ def _cut(text: str) -> list[str]:
 
 def _value(text: str) -> Any:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError:
         return text
-    return found if not isinstance(found, Mapping) else text
+    return value if not isinstance(value, Mapping) else text
 
 
 def _revision() -> str:
@@ -361,19 +362,27 @@ def world_entry(
     if is_uci:
         given = uci(source)
         facts = {"Source": f"UCI table {source}, {len(given.y):,} rows"}
-        return source, {"uci": source, **own}, given.columns, facts | _told(way, noise, residuals)
+        return (
+            source,
+            {"uci": source, **own},
+            given.columns,
+            facts | _use_of_table(way, noise, residuals),
+        )
     if target is None:
         raise InputError("--target must name the table's column of y, got none")
     path = Path(source)
     table = read_learning_table(path, target, flag="--", **reading)
     entry = {"table": str(path.absolute()), "target": target, **reading, **own}
-    facts = {"Source": f"{path.name}, {len(table.y):,} rows", **_told(way, noise, residuals)}
+    facts = {
+        "Source": f"{path.name}, {len(table.y):,} rows",
+        **_use_of_table(way, noise, residuals),
+    }
     if table.notes:
         facts["Reading"] = "; ".join(table.notes)
     return path.name.partition(".")[0] or path.name, entry, table.names, facts
 
 
-def _told(way: Way, noise: str | None, residuals: str) -> dict[str, str]:
+def _use_of_table(way: Way, noise: str | None, residuals: str) -> dict[str, str]:
     """What a page states of how a table is used."""
     from howsure_studies.tasks.worlds import noise_named
 
@@ -427,7 +436,7 @@ def _world_name(source: str) -> str | None:
     return None
 
 
-def _cached_place(plan: Plan) -> Path:
+def _cached_folder(plan: Plan) -> Path:
     """A folder of the user's cache, the same for the same command."""
     from howsure_studies.engine import address_of
     from howsure_studies.tasks import cache_folder
@@ -437,14 +446,14 @@ def _cached_place(plan: Plan) -> Path:
     return cache_folder() / "simulate" / address_of({"run": run})[:16]
 
 
-def _own_place(plan: Plan) -> Path:
+def _own_folder(plan: Plan) -> Path:
     """Where trials are kept until the command ends: a new folder where the cache is closed."""
-    place = _cached_place(plan)
+    folder = _cached_folder(plan)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return Path(tempfile.mkdtemp(prefix="howsure-simulate-"))
-    return place
+    return folder
 
 
 def simulated(
@@ -453,13 +462,13 @@ def simulated(
     *,
     stop: Precision | None = None,
     jobs: int = 0,
-    tell: Callable[[str, int, int], None] = lambda *_: None,
+    report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[PointwiseResult]:
     """The result of each method of a plan of one world; where it shall stop early, one by one."""
     if stop is None:
-        return _run(plan, store, jobs, tell)
+        return _run(plan, store, jobs, report)
     return [
-        _run_until(replace(plan, methods={label: entry}), store, stop, jobs, tell)
+        _run_until(replace(plan, methods={label: entry}), store, stop, jobs, report)
         for label, entry in plan.methods.items()
     ]
 
@@ -469,7 +478,7 @@ def _run_until(
     store: Store,
     stop: Precision,
     jobs: int,
-    tell: Callable[[str, int, int], None],
+    report: Callable[[str, int, int], None],
 ) -> PointwiseResult:
     """A method's result with as many simulations as it takes; those done before are read."""
     from howsure_studies.engine import trials_of
@@ -480,9 +489,9 @@ def _run_until(
     looked, count = 0, -(-stop.least // size) * size
     while True:
         count = min(count, most)
-        part = replace(plan, options={**plan.options, "simulations": count})
-        (found,) = _run(part, store, jobs, tell)
-        result = replace(found, trials_planned=most)
+        shorter = replace(plan, options={**plan.options, "simulations": count})
+        (ran,) = _run(shorter, store, jobs, report)
+        result = replace(ran, trials_planned=most)
         met = stop.first_met(result, after=looked)
         if met is not None:
             return met
@@ -494,11 +503,11 @@ def _run_until(
 
 
 def _run(
-    plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
+    plan: Plan, store: Store, jobs: int, report: Callable[[str, int, int], None]
 ) -> list[PointwiseResult]:
     from howsure_studies.pointwise.study import results_of
 
-    return list(results_of(plan, _ran(plan, store, jobs, tell), store).values())
+    return list(results_of(plan, _ran(plan, store, jobs, report), store).values())
 
 
 def combined_splits(
@@ -506,23 +515,23 @@ def combined_splits(
     store: Store,
     *,
     jobs: int = 0,
-    tell: Callable[[str, int, int], None] = lambda *_: None,
+    report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Mapping[str, Sequence[SplitsBesideTruth]]:
     """The results of a plan of splits, by table."""
     from howsure_studies.pointwise.repeated import SplitsStudy
 
-    return SplitsStudy().combine(plan, _ran(plan, store, jobs, tell), store).results
+    return SplitsStudy().combine(plan, _ran(plan, store, jobs, report), store).results
 
 
 def _ran(
-    plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
+    plan: Plan, store: Store, jobs: int, report: Callable[[str, int, int], None]
 ) -> tuple[Trial, ...]:
     """The trials of a plan, run; input that a trial refuses is refused here."""
     from howsure_studies.engine import Outcome, RunListener, run, trials_of
 
     def size(trial: Trial) -> int:
-        found: int = trial.identity.get("trials") or trial.identity["options"]["splits"]
-        return found
+        count: int = trial.identity.get("trials") or trial.identity["options"]["splits"]
+        return count
 
     trials = trials_of(plan)
     total = sum(map(size, trials))
@@ -536,13 +545,13 @@ def _ran(
 
         def within(self, stage: str, done: int, of: int) -> None:
             if stage in ("trials", "splits"):
-                tell(what, self.done + done, total)
+                report(what, self.done + done, total)
 
         def ended(self, trial: Trial, outcome: Outcome) -> None:
             self.done += size(trial)
-            tell(what, self.done, total)
+            report(what, self.done, total)
 
-    tell(what, 0, total)
+    report(what, 0, total)
     run(plan, store, jobs=jobs, monitor=Shown())
     for entry in store.entries([trial.address for trial in trials]).values():
         if entry.failure is not None and entry.failure.error == InputError.__name__:
@@ -565,8 +574,8 @@ def _print_report(console: Console, document: Document, results: Sequence[Pointw
     for result in results:
         if result.failures:
             words = f"{result.method}: {len(result.failures)} trials failed"
-            told = f"{words}; {_first_failure(result)}"
-            console.print(escape(told), style="red", highlight=False)
+            line = f"{words}; {_first_failure(result)}"
+            console.print(escape(line), style="red", highlight=False)
         if "standard error" in result.stop:
             console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
     show_note(console, "-o report.html or report.md shows all.")

@@ -123,7 +123,7 @@ def coverage_profile(
             upper=high,
             series=curve.model,
             colour=colour,
-            hover={headed(title): part[index] for title, part in curve.hover.items()},
+            hover={headed(title): column[index] for title, column in curve.hover.items()},
         )
         lines.append(line)
     every = np.concatenate([curve.x for curve in curves])
@@ -149,7 +149,7 @@ def spread_figure(names: Sequence[str], values: Sequence[FloatArray], coverage: 
     """Coverage over test points: its mean, and the range of nine in ten, a row a method."""
     names = distinct(names)
     rows = np.arange(len(names), dtype=np.float64)
-    ends = np.array([np.quantile(held, [0.05, 0.95]) for held in values])
+    ends = np.array([np.quantile(shares, [0.05, 0.95]) for shares in values])
     level = Layer(
         mark=Mark.RULE, x=np.array([coverage]), series=_nominal(coverage), colour=REFERENCE
     )
@@ -158,7 +158,7 @@ def spread_figure(names: Sequence[str], values: Sequence[FloatArray], coverage: 
     )
     means = Layer(
         mark=Mark.POINTS,
-        x=np.array([held.mean() for held in values]),
+        x=np.array([shares.mean() for shares in values]),
         y=rows,
         series="mean over x",
         labels=names,
@@ -313,8 +313,8 @@ def _nominal(coverage: float) -> str:
 
 def _edges(values: Sequence[FloatArray]) -> FloatArray:
     """Round edges of at most so many equal bins over all values, within [0, 1]."""
-    low = max(min(float(part.min()) for part in values), 0.0)
-    high = min(max(float(part.max()) for part in values), 1.0)
+    low = max(min(float(shares.min()) for shares in values), 0.0)
+    high = min(max(float(shares.max()) for shares in values), 1.0)
     most = min(max(2.0 * max(map(len, values)) ** (1 / 3), 10.0), MOST_BINS)
     step = next((s for s in _STEPS if (high - low) / s <= most), 0.05)
     first, last = math.floor(low / step - 1e-9), math.ceil(high / step + 1e-9)

@@ -93,27 +93,27 @@ def _where(
     """Regions of significant failure: runs along x, or the leaves of a tree."""
     if result.x.shape[1] == 1:
         name = (names or default_names(1))[0]
-        found = failing_ranges(result, which, coverage)
-        rows = np.arange(len(found))
-        ends = zip(found.columns["from"], found.columns["to"], strict=True)
+        regions = failing_ranges(result, which, coverage)
+        rows = np.arange(len(regions))
+        ends = zip(regions.columns["from"], regions.columns["to"], strict=True)
         words = [
             f"{name} is {_short(low)} to {_short(high)}"
             if low < high
             else f"{name} is {_short(low)}"
             for low, high in ends
         ]
-        columns = {**found.columns, "where": np.array(words, dtype=object)}
+        columns = {**regions.columns, "where": np.array(words, dtype=object)}
     else:
         try:
-            found = failing_regions(result, which, coverage, names)
+            regions = failing_regions(result, which, coverage, names)
         except UnanswerableError:
             return Table(name=f"{which}_where", columns={})
-        columns = dict(found.columns)
+        columns = dict(regions.columns)
         rows = np.flatnonzero(columns["verdict"] != 0)
     weight = columns["points"][rows] * np.square(columns["coverage"][rows] - coverage)
     rows = rows[np.argsort(-weight, kind="stable")]
     kept = {name: columns[name][rows] for name in ("where", "points", "coverage", "verdict")}
-    return Table(name=f"{which}_where", columns=kept, notes=found.notes)
+    return Table(name=f"{which}_where", columns=kept, notes=regions.notes)
 
 
 def _short(number: float) -> str:

@@ -406,7 +406,7 @@ def failing_regions(
     """
     from sklearn.tree import DecisionTreeRegressor
 
-    held = _enough(result, which, coverage, _LEAST_TRIALS)
+    covered = _enough(result, which, coverage, _LEAST_TRIALS)
     count, columns = result.x.shape
     titles = tuple(names) if names is not None else default_names(columns)
     if len(titles) != columns:
@@ -416,11 +416,11 @@ def failing_regions(
     tree = DecisionTreeRegressor(
         max_leaf_nodes=_LEAVES, min_samples_leaf=max(count // 20, 3), random_state=0
     )
-    tree.fit(result.x, held[::2].mean(axis=0))
+    tree.fit(result.x, covered[::2].mean(axis=0))
     leaf = tree.apply(result.x)
-    nodes, part = np.unique(leaf, return_inverse=True)
-    sizes = np.bincount(part).astype(np.float64)
-    band = _banded(held[1::2], part.astype(np.int64), sizes, result, which)
+    nodes, region = np.unique(leaf, return_inverse=True)
+    sizes = np.bincount(region).astype(np.float64)
+    band = _banded(covered[1::2], region.astype(np.int64), sizes, result, which)
     words = _rules(tree.tree_, titles)
     order = np.argsort(-np.abs(band.value - coverage), kind="stable")
     return Table(
@@ -437,7 +437,8 @@ def failing_regions(
         model=result.method,
         notes=(
             "Regions are the leaves of a small tree grown on every second trial; coverage comes "
-            f"from the other {len(held[1::2])}, with a band that is simultaneous over the regions."
+            f"from the other {len(covered[1::2])}, with a band that is simultaneous over the "
+            "regions."
         ),
     )
 
@@ -458,13 +459,13 @@ def local_curve(
     """
     values = as_vector(along, "along", length=len(result.y))
     check_whole(bins, "bins", 2)
-    held = _enough(result, which, coverage, 2)
-    part = _parts(values, bins)
-    sizes = np.bincount(part).astype(np.float64)
-    band = _banded(held, part, sizes, result, which)
+    covered = _enough(result, which, coverage, 2)
+    bin_of = _parts(values, bins)
+    sizes = np.bincount(bin_of).astype(np.float64)
+    band = _banded(covered, bin_of, sizes, result, which)
     return Curve(
         name=f"{which}_local",
-        x=np.bincount(part, weights=values) / sizes,
+        x=np.bincount(bin_of, weights=values) / sizes,
         y=band.value,
         lower=band.lower,
         upper=band.upper,
@@ -512,9 +513,9 @@ def spread_along(
 ) -> float:
     """Variance of mean coverage over bins, less what bins of points drawn at random would show."""
     values = result.by_trial(which, coverage)
-    part = _parts(along, bins_for(len(along)))
-    sizes = np.bincount(part).astype(np.float64)
-    means = _part_means(values, part, sizes).mean(axis=0)
+    bin_of = _parts(along, bins_for(len(along)))
+    sizes = np.bincount(bin_of).astype(np.float64)
+    means = _part_means(values, bin_of, sizes).mean(axis=0)
     weights = sizes / sizes.sum()
     between = float(weights @ np.square(means - weights @ means))
     chance = (len(means) - 1) / max(len(along) - 1, 1)
@@ -522,27 +523,27 @@ def spread_along(
 
 
 def _enough(result: PointwiseResult, which: Which, coverage: float, least: int) -> FloatArray:
-    held = result.by_trial(which, coverage)
-    if len(held) < least:
-        raise UnanswerableError(f"at least {least} trials are needed, {len(held)} succeeded")
-    return held
+    covered = result.by_trial(which, coverage)
+    if len(covered) < least:
+        raise UnanswerableError(f"at least {least} trials are needed, {len(covered)} succeeded")
+    return covered
 
 
 def _parts(values: FloatArray, bins: int) -> IntArray:
     """Bin of each value: near-equal numbers of points, equal values together, no bin empty."""
-    known, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    known, code, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(known) <= bins:
-        return np.asarray(place, dtype=np.int64)
+        return np.asarray(code, dtype=np.int64)
     middle = np.cumsum(counts) - 0.5 * counts
     coarse = np.minimum((middle * bins / len(values)).astype(np.int64), bins - 1)
-    return np.asarray(np.unique(coarse, return_inverse=True)[1][place], dtype=np.int64)
+    return np.asarray(np.unique(coarse, return_inverse=True)[1][code], dtype=np.int64)
 
 
 def _banded(
-    held: FloatArray, part: IntArray, sizes: FloatArray, result: PointwiseResult, which: Which
+    covered: FloatArray, part_of: IntArray, sizes: FloatArray, result: PointwiseResult, which: Which
 ) -> CoverageBand:
     """Mean coverage of each part with its band, from values of shape (trials, points)."""
-    means = _part_means(held, part, sizes)
+    means = _part_means(covered, part_of, sizes)
     band = coverage_band(means, confidence=result.confidence, seed=result.seed)
     stuck: BoolArray = band.standard_error == 0
     if which == "picf" or not stuck.any():
@@ -554,11 +555,11 @@ def _banded(
     )
 
 
-def _part_means(held: FloatArray, part: IntArray, sizes: FloatArray) -> FloatArray:
+def _part_means(covered: FloatArray, part_of: IntArray, sizes: FloatArray) -> FloatArray:
     """Mean over the points of each part, shape (trials, parts)."""
-    member = np.zeros((len(part), len(sizes)))
-    member[np.arange(len(part)), part] = 1.0 / sizes[part]
-    return np.clip(held @ member, 0.0, 1.0)
+    member = np.zeros((len(part_of), len(sizes)))
+    member[np.arange(len(part_of)), part_of] = 1.0 / sizes[part_of]
+    return np.clip(covered @ member, 0.0, 1.0)
 
 
 def _rules(tree: Any, names: Sequence[str]) -> dict[int, str]:
@@ -566,16 +567,16 @@ def _rules(tree: Any, names: Sequence[str]) -> dict[int, str]:
     limits: dict[int, dict[int, tuple[float, float]]] = {0: {}}
     words: dict[int, str] = {}
     for node in range(tree.node_count):
-        held = limits[node]
+        ranges = limits[node]
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
         if left < 0:
-            told = [_limit(names[column], *ends) for column, ends in sorted(held.items())]
-            words[node] = ", ".join(told) or "everywhere"
+            limited = [_limit(names[column], *ends) for column, ends in sorted(ranges.items())]
+            words[node] = ", ".join(limited) or "everywhere"
             continue
         column, edge = int(tree.feature[node]), float(tree.threshold[node])
-        low, high = held.get(column, (-np.inf, np.inf))
-        limits[left] = {**held, column: (low, min(high, edge))}
-        limits[right] = {**held, column: (max(low, edge), high)}
+        low, high = ranges.get(column, (-np.inf, np.inf))
+        limits[left] = {**ranges, column: (low, min(high, edge))}
+        limits[right] = {**ranges, column: (max(low, edge), high)}
     return words
 
 

@@ -104,19 +104,19 @@ def pointwise_report(
     --------
     >>> from howsure_studies.methods.linear import LinearT
     >>> from howsure_studies.pointwise import pointwise
-    >>> found = pointwise("linear", LinearT(), trials=50, n_test=20)
-    >>> pointwise_report({"linear": [found]}).headline.tone
+    >>> result = pointwise("linear", LinearT(), trials=50, n_test=20)
+    >>> pointwise_report({"linear": [result]}).headline.tone
     'good'
     """
-    parts = _by_test_set(results)
-    whole = [result for _, found in parts.values() for result in found]
+    test_sets = _by_test_set(results)
+    whole = [result for _, shared in test_sets.values() for result in shared]
     wanted = coverage_of(_shared_coverages(whole), coverage)
     worlds = [
-        _WorldFindings.of(part, found, wanted, (names or {}).get(name))
-        for part, (name, found) in parts.items()
+        _WorldFindings.of(label, shared, wanted, (names or {}).get(name))
+        for label, (name, shared) in test_sets.items()
     ]
     stated = {
-        "Worlds": ", ".join(parts),
+        "Worlds": ", ".join(test_sets),
         "Methods": ", ".join(dict.fromkeys(result.method for result in whole)),
         "Nominal coverage shown": formats.level(wanted),
     }
@@ -127,7 +127,9 @@ def pointwise_report(
         opening=_opening(worlds, wanted),
         sections=[world.section() for world in worlds],
         records=tuple(record for result in whole for record in records(result)),
-        tables=tuple(make(one, wanted) for one in whole for make in (points_table, trials_table)),
+        tables=tuple(
+            make(result, wanted) for result in whole for make in (points_table, trials_table)
+        ),
         curves=tuple(curve for result in whole for curve in curves(result)),
         glossary=GLOSSARY,
         facts={**stated, **(facts or {})},
@@ -141,7 +143,7 @@ def _by_test_set(
     """Results that share a test set, by what to call them, with the world's name."""
     if not results or not all(results.values()):
         raise InputError("results must hold at least one result for each world, got none")
-    parts: dict[str, tuple[str, tuple[PointwiseResult, ...]]] = {}
+    test_sets: dict[str, tuple[str, tuple[PointwiseResult, ...]]] = {}
     for name, every in results.items():
         seeds: dict[int, list[PointwiseResult]] = {}
         for result in every:
@@ -155,15 +157,15 @@ def _by_test_set(
                         f"one, but {first.method} and {other.method} do not"
                     )
             labels = distinct([result.method for result in shared])
-            part = f"{name}, seed {seed}" if len(seeds) > 1 else str(name)
-            parts[part] = (
+            title = f"{name}, seed {seed}" if len(seeds) > 1 else str(name)
+            test_sets[title] = (
                 str(name),
                 tuple(
                     result if result.method == label else replace(result, method=label)
                     for result, label in zip(shared, labels, strict=True)
                 ),
             )
-    return parts
+    return test_sets
 
 
 def _shared_coverages(results: Sequence[PointwiseResult]) -> list[float]:
@@ -220,14 +222,14 @@ class _WorldFindings:
     @property
     def places(self) -> dict[str, int]:
         """The colour of each method."""
-        return {result.method: place for place, result in enumerate(self.results)}
+        return {result.method: colour for colour, result in enumerate(self.results)}
 
     def section(self) -> Section:
         """Everything that a page shows of the world."""
         best = _comparison_line(self.findings["picf"])
         lines = map(_method_line, (*self.findings["picf"], *self.findings["cicf"]))
         first = self.results[0]
-        numbers = [{_key(record): record for record in records(one)} for one in self.results]
+        numbers = [{_key(record): record for record in records(result)} for result in self.results]
         grids = [
             *(_comparison(self.results, numbers, which) for which in _BOTH),
             _trials(self.results, numbers),
@@ -252,17 +254,17 @@ class _WorldFindings:
 
 
 def _title(results: Mapping[str, Sequence[PointwiseResult]]) -> str:
-    methods = list(dict.fromkeys(one.method for every in results.values() for one in every))
+    methods = list(dict.fromkeys(result.method for every in results.values() for result in every))
     on = f"{named(methods, 'method')} on {named(list(map(str, results)), 'world')}"
     return f"Are prediction intervals right at every x? {on}"
 
 
-def _headline(found: Sequence[PointwiseFinding], worlds: int) -> VerdictLine | None:
+def _headline(findings: Sequence[PointwiseFinding], worlds: int) -> VerdictLine | None:
     """The main message over all prediction intervals tested; None where nothing was."""
-    if not found:
+    if not findings:
         return None
-    first, alone = found[0], len(found) == 1
-    failed = [finding for finding in found if finding.off]
+    first, alone = findings[0], len(findings) == 1
+    failed = [finding for finding in findings if finding.off]
     hidden = sum(abs(finding.mean - finding.coverage) <= NEAR for finding in failed)
     nominal = percent(first.coverage)
     places = f"{worlds} worlds" if worlds > 1 else f"world {first.result.world}"
@@ -272,48 +274,50 @@ def _headline(found: Sequence[PointwiseFinding], worlds: int) -> VerdictLine | N
         text = (
             f"{of} do not cover significantly below or above nominal at any x."
             if alone
-            else f"None of {len(found)} methods tested in {places} covers significantly below or "
-            f"above {nominal} at any x."
+            else f"None of {len(findings)} methods tested in {places} covers significantly below "
+            f"or above {nominal} at any x."
         )
-        return VerdictLine(text, "good" if all(one.near for one in found) else "undecided")
+        return VerdictLine(
+            text, "good" if all(finding.near for finding in findings) else "undecided"
+        )
     if alone:
         text = f"{of} under- or over-cover significantly at {percent(first.off)} of test points."
         return VerdictLine(f"{text} {near[:1].upper()}{near[1:]}" if hidden else text, "bad")
     text = (
-        f"In {len(failed)} of {len(found)} tests in {places}, {nominal} prediction intervals "
+        f"In {len(failed)} of {len(findings)} tests in {places}, {nominal} prediction intervals "
         "under- or over-cover significantly at some x."
     )
     return VerdictLine(f"{text} In {hidden} of them {near}" if hidden else text, "bad")
 
 
-def _method_line(found: PointwiseFinding) -> VerdictLine:
+def _method_line(finding: PointwiseFinding) -> VerdictLine:
     """What is to be said of the intervals of one method."""
-    result, subject = found.result, _SUBJECT[found.which]
-    what = "a new y" if found.which == "picf" else "the true mean"
-    low, high = (percent(float(end)) for end in np.quantile(found.value, [0.05, 0.95]))
+    result, subject = finding.result, _SUBJECT[finding.which]
+    what = "a new y" if finding.which == "picf" else "the true mean"
+    low, high = (percent(float(end)) for end in np.quantile(finding.value, [0.05, 0.95]))
     average = (
-        f"The {percent(found.coverage)} {subject} contain {what} with probability "
-        f"{percent(found.mean)} on average over x."
+        f"The {percent(finding.coverage)} {subject} contain {what} with probability "
+        f"{percent(finding.mean)} on average over x."
     )
     question = f"{result.method}: {subject}"
     spread = f"between {low} and {high} at nine in ten test points"
-    if not found.off:
+    if not finding.off:
         text = (
             f"{average} Coverage lies {spread}, and differs significantly from nominal at none of "
-            f"{len(found.value):,} ({result.trials:,} trials)."
+            f"{len(finding.value):,} ({result.trials:,} trials)."
         )
-        if not found.near:
-            text += f" At half of them it may still be off by {percent(found.reach)}."
-        return VerdictLine(text, found.tone, question)
+        if not finding.near:
+            text += f" At half of them it may still be off by {percent(finding.reach)}."
+        return VerdictLine(text, finding.tone, question)
     signs = {"below": -1, "above": 1}
-    shares = {words: float((found.verdict == sign).mean()) for words, sign in signs.items()}
+    shares = {words: float((finding.verdict == sign).mean()) for words, sign in signs.items()}
     off = " and ".join(f"{words} at {percent(share)}" for words, share in shares.items() if share)
     text = f"{average} It lies {spread}: significantly {off} of them."
-    if len(found.where):
-        where = found.where.columns
+    if len(finding.where):
+        where = finding.where.columns
         there = percent(float(where["coverage"][0]))
         text += f" It fails most where {where['where'][0]} ({there} there)."
-    return VerdictLine(text, found.tone, question)
+    return VerdictLine(text, finding.tone, question)
 
 
 def _missing_line(result: PointwiseResult, coverage: float, why: str) -> VerdictLine:
@@ -330,11 +334,11 @@ def _missing_line(result: PointwiseResult, coverage: float, why: str) -> Verdict
     return VerdictLine(text, "info", result.method)
 
 
-def _comparison_line(found: Sequence[PointwiseFinding]) -> VerdictLine | None:
+def _comparison_line(findings: Sequence[PointwiseFinding]) -> VerdictLine | None:
     """Which method of a world covers closest to nominal at single x; None for fewer than two."""
-    if len(found) < 2:
+    if len(findings) < 2:
         return None
-    best, *others = sorted(found, key=lambda finding: finding.score.corrected)
+    best, *others = sorted(findings, key=lambda finding: finding.score.corrected)
     second = others[0]
     listed = ", ".join(f"{other.result.method} {other.typical:.1f}" for other in others)
     gap = second.score.corrected - best.score.corrected
@@ -355,20 +359,20 @@ def _comparison_line(found: Sequence[PointwiseFinding]) -> VerdictLine | None:
 
 def _opening(worlds: Sequence[_WorldFindings], coverage: float) -> Section:
     """How every method covers, over the points of every world; empty where none can be judged."""
-    every = [(world.name, found) for world in worlds for found in world.findings["picf"]]
+    every = [(world.name, finding) for world in worlds for finding in world.findings["picf"]]
     if not every:
         return Section(title="")
     states: dict[str, dict[str, Cell]] = {}
-    for name, found in every:
-        cell = replace(share_cell(found.off), tone=found.tone)
-        states.setdefault(found.result.method, {})[name] = cell
+    for name, finding in every:
+        cell = replace(share_cell(finding.off), tone=finding.tone)
+        states.setdefault(finding.result.method, {})[name] = cell
     note = "Share of test points significantly off nominal coverage."
     title = f"Points that depart from nominal {formats.level(coverage)}"
     names = [
-        found.result.method if len(worlds) == 1 else f"{name}: {found.result.method}"
-        for name, found in every
+        finding.result.method if len(worlds) == 1 else f"{name}: {finding.result.method}"
+        for name, finding in every
     ]
-    figure = spread_figure(names, [found.value for _, found in every], coverage)
+    figure = spread_figure(names, [finding.value for _, finding in every], coverage)
     return Section(
         title="",
         grids=(overview(title, states, _STATES, note),),
@@ -424,14 +428,14 @@ def _comparison(results: Sequence[PointwiseResult], numbers: _Numbers, which: Wh
         for result, table in zip(results, numbers, strict=True):
             if coverage not in result.coverages:
                 continue
-            found = [table[metric, coverage] for metric in shown.values()]
-            if not found:
+            measured = [table[metric, coverage] for metric in shown.values()]
+            if not measured:
                 continue
-            if all(math.isnan(record.value) for record in found):
-                why = found[0].reason.removeprefix(f"{result.method} ")
+            if all(math.isnan(record.value) for record in measured):
+                why = measured[0].reason.removeprefix(f"{result.method} ")
                 reasons[f"{result.method}: {why}."] = None
                 continue
-            rows.append((Cell(text=result.method), *map(_number, found)))
+            rows.append((Cell(text=result.method), *map(_number, measured)))
         if rows:
             parts.append(GridRows(title=f"Nominal {formats.level(coverage)}", rows=tuple(rows)))
     if not parts:
@@ -487,19 +491,19 @@ def _regions(findings: Mapping[Which, Sequence[PointwiseFinding]], coverage: flo
     parts, notes = [], []
     for which in _BOTH:
         rows = []
-        for found in findings[which]:
-            where = found.where.columns
-            if found.where.notes:
-                notes.append(found.where.notes)
+        for finding in findings[which]:
+            where = finding.where.columns
+            if finding.where.notes:
+                notes.append(finding.where.notes)
             rows += [
                 (
                     Cell(text=str(where["where"][row])),
-                    Cell(text=found.result.method),
+                    Cell(text=finding.result.method),
                     share_cell(where["coverage"][row]),
                     Cell(text="under-covers" if where["verdict"][row] < 0 else "over-covers"),
                     Cell(text=f"{where['points'][row]:,}", key=str(int(where["points"][row]))),
                 )
-                for row in range(min(len(found.where), _MOST_REGIONS))
+                for row in range(min(len(finding.where), _MOST_REGIONS))
             ]
         if rows:
             parts.append(GridRows(title=_COMPARED[which][0], rows=tuple(rows)))
@@ -541,30 +545,30 @@ def _profiles(world: _WorldFindings) -> Iterator[Choice]:
     alone = (world.names or default_names(1))[0] if x.shape[1] == 1 else ""
     ways = [] if alone else _directions(world, x)
     for which in (which for which in _BOTH if world.findings[which]):
-        found = world.findings[which]
+        findings = world.findings[which]
         options = []
         if alone:
-            options.append(("", _profile(world, which, map(_along_x, found), alone, ())))
+            options.append(("", _profile(world, which, map(_along_x, findings), alone, ())))
         for title, values, notes in ways:
             made = (
                 local_curve(
-                    one.result,
+                    finding.result,
                     which,
                     world.coverage,
                     values,
                     name=title,
                     bins=bins_for(len(values)),
                 )
-                for one in found
+                for finding in findings
             )
             options.append((title, _profile(world, which, made, title, notes)))
         yield from choice_of("Along", options)
 
 
-def _along_x(found: PointwiseFinding) -> Curve:
+def _along_x(finding: PointwiseFinding) -> Curve:
     """The method's coverage at each point, in rising x."""
-    every = curves(found.result, coverages=(found.coverage,))
-    return next(curve for curve in every if curve.name == found.which)
+    every = curves(finding.result, coverages=(finding.coverage,))
+    return next(curve for curve in every if curve.name == finding.which)
 
 
 def _directions(
@@ -575,21 +579,21 @@ def _directions(
     live = [column for column in range(x.shape[1]) if np.ptp(x[:, column]) > 0]
     spread = {
         column: sum(
-            spread_along(found.result, found.which, found.coverage, x[:, column])
-            for found in world.findings["picf"]
+            spread_along(finding.result, finding.which, finding.coverage, x[:, column])
+            for finding in world.findings["picf"]
         )
         for column in live
     }
     ranked = sorted(live, key=lambda column: -spread[column])[:_MOST_COLUMNS]
     note = f"Shown: {len(ranked)} of {len(live)} columns, those along which coverage differs most."
     notes = (note,) if len(ranked) < len(live) else ()
-    found = [(titles[column], x[:, column], notes) for column in ranked]
+    directions = [(titles[column], x[:, column], notes) for column in ranked]
     values, share, loadings = principal_component(x)
     heavy = np.argsort(-np.abs(loadings))[:4]
     made_of = ", ".join(f"{loadings[j]:+.2f} {titles[j]}" for j in heavy)
     note = f"The component holds {share:.0%} of the variance; heaviest: "
     note += f"{made_of.replace('-', '−')}."
-    return [*found, ("first principal component", values, (note,))]
+    return [*directions, ("first principal component", values, (note,))]
 
 
 def _profile(
@@ -613,7 +617,7 @@ def _profile(
 def _runs(world: _WorldFindings) -> tuple[Choice, ...]:
     """The intervals of the first trial over the truth, one method at a time."""
     options = []
-    for result in (found.result for found in world.findings["picf"]):
+    for result in (finding.result for finding in world.findings["picf"]):
         run = one_run(result, world.coverage)
         if run is None:
             continue
@@ -662,10 +666,10 @@ def _histograms(world: _WorldFindings) -> tuple[Choice, ...]:
     """Coverage over test points, and over trials, for new y and for the mean."""
     coverage, means = world.coverage, world.findings["cicf"]
     shares = {
-        "PICF": {found.result.method: found.value for found in world.findings["picf"]},
-        "CICF": {found.result.method: found.value for found in means},
+        "PICF": {finding.result.method: finding.value for finding in world.findings["picf"]},
+        "CICF": {finding.result.method: finding.value for finding in means},
         "PICP": {r.method: r.picp(coverage) for r in world.results if r.trials},
-        "CICP": {found.result.method: found.result.cicp(coverage) for found in means},
+        "CICP": {finding.result.method: finding.result.cicp(coverage) for finding in means},
     }
     options = []
     for name, values in shares.items():

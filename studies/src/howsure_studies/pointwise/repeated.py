@@ -200,15 +200,15 @@ class SplitsStudy(Study):
             world, method, seed = *trial.labels.values(), trial.identity["seed"]
             beside = simulated.get((world, method, seed))
             shown = f"{method}, seed {seed}" if len(plan.seeds) > 1 else method
-            found = _read(trial, store)
-            found = replace(
-                found,
-                splits=replace(found.splits, table=world, method=shown),
+            result = _read(trial, store)
+            result = replace(
+                result,
+                splits=replace(result.splits, table=world, method=shown),
                 simulated=None if beside is None else replace(beside, method=shown),
             )
             keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
-            tables.append(records_table(_records(found), keys))
-            results.setdefault(world, []).append(found)
+            tables.append(records_table(_records(result), keys))
+            results.setdefault(world, []).append(result)
         if not results:
             raise UnanswerableError(f"no splits of plan {plan.name!r} are done yet")
         return Combined(table=stacked(tables), results=results)
@@ -228,8 +228,8 @@ def _published(files: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
         return {}
     from howsure_studies.tasks import uci
 
-    held = uci(files["uci"]).reference
-    return {name: held[name] for name in PUBLISHED.values() if name in held}
+    reference = uci(files["uci"]).reference
+    return {name: reference[name] for name in PUBLISHED.values() if name in reference}
 
 
 def _read(trial: Trial, store: Store) -> SplitsBesideTruth:
@@ -258,8 +258,8 @@ def _all_failed(trial: Trial, error: TrialError) -> SplitsResult:
     )
 
 
-def _records(found: SplitsBesideTruth) -> tuple[Record, ...]:
+def _records(result: SplitsBesideTruth) -> tuple[Record, ...]:
     """Numbers over the splits, and those of the simulations that no split can give."""
-    simulated = () if found.simulated is None else records(found.simulated)
-    told = found.splits.records()
-    return (*told, *(one for one in simulated if one.metric.startswith("picf_")))
+    simulated = () if result.simulated is None else records(result.simulated)
+    numbers = result.splits.records()
+    return (*numbers, *(record for record in simulated if record.metric.startswith("picf_")))

@@ -22,7 +22,7 @@ from howsure.core.arrays import BoolArray, FloatArray, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.convert import Positive, check_fields, check_whole, checked_coverages
 from howsure.core.errors import InputError, UnanswerableError, cut_text, kept_error
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.rng import child
 from howsure.metrics.pointwise import Brier, CoverageBand, brier, coverage_band, interval_mass
 from howsure.predictions import Prediction
@@ -89,9 +89,9 @@ class Precision:
         None where trials must go on; else what `pointwise` gives that stops by this rule.
         """
         for tried in filter(self.due, range(after + 1, result.tried + 1)):
-            part = result.head(tried)
-            if part.trials >= 3 and part.largest_error(self.of) <= self.standard_error:
-                return replace(part, stop=f"{self._wish} met after {tried} trials")
+            first = result.head(tried)
+            if first.trials >= 3 and first.largest_error(self.of) <= self.standard_error:
+                return replace(first, stop=f"{self._wish} met after {tried} trials")
         return None
 
     def not_met(self, result: PointwiseResult) -> PointwiseResult:
@@ -103,8 +103,8 @@ class Precision:
             )
         share = result.largest_error(self.of) / self.standard_error
         needed = max(math.ceil(count * share**2), count + 1)
-        told = f"{self._wish} not met in {tried} trials: about {needed} would be needed"
-        return replace(result, stop=told)
+        stop = f"{self._wish} not met in {tried} trials: about {needed} would be needed"
+        return replace(result, stop=stop)
 
     @property
     def _wish(self) -> str:
@@ -205,10 +205,10 @@ def pointwise(
         return _with_reasons(made)
 
     rows = 0
-    tell("trials", 0, trials)
+    report_progress("trials", 0, trials)
     for tried, drawn in enumerate(run.trials(numbers, draw), start=1):
         rows = drawn.n
-        tell("trials", tried, trials)
+        report_progress("trials", tried, trials)
         if stop is not None and stop.due(tried):
             met = stop.first_met(result(rows), after=tried - 1)
             if met is not None:
@@ -378,8 +378,8 @@ class PointwiseResult:
         if of == "brier":
             return max(self.brier("picf", c).standard_error for c in self.coverages)
         if of == "picf":
-            held = [self.by_trial("picf", c).std(axis=0, ddof=1) for c in self.coverages]
-            return max(float(part.max()) for part in held) / math.sqrt(self.trials)
+            sds = [self.by_trial("picf", c).std(axis=0, ddof=1) for c in self.coverages]
+            return max(float(sd.max()) for sd in sds) / math.sqrt(self.trials)
         if self.mean_ends is None:
             raise InputError(f"stop must not ask for the cicf: {_no_mean(self.method)}")
         shares = [
@@ -513,23 +513,23 @@ def joined(blocks: Sequence[PointwiseResult], *, planned: int | None = None) -> 
     """
     if not blocks:
         raise InputError("blocks must hold at least one result, got none")
-    parts = sorted(blocks, key=lambda part: part.first_trial)
+    parts = sorted(blocks, key=lambda block: block.first_trial)
     for before, after in pairwise(parts):
         _check_one_test(before, after)
-    ends = [part.mean_ends for part in parts if part.trials]
-    masses = [part.mass for part in parts if part.mass is not None]
-    wanted = sum(part.trials_planned for part in parts) if planned is None else planned
-    tried = sum(part.tried for part in parts)
+    ends = [block.mean_ends for block in parts if block.trials]
+    masses = [block.mass for block in parts if block.mass is not None]
+    wanted = sum(block.trials_planned for block in parts) if planned is None else planned
+    tried = sum(block.tried for block in parts)
     return _with_reasons(
         replace(
             parts[0],
-            lower=np.concatenate([part.lower for part in parts]),
-            upper=np.concatenate([part.upper for part in parts]),
+            lower=np.concatenate([block.lower for block in parts]),
+            upper=np.concatenate([block.upper for block in parts]),
             mass=np.concatenate(masses) if masses else None,
             mean_ends=_joined_ends(ends),
-            log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
-            failures=tuple(failure for part in parts for failure in part.failures),
-            warnings=dict(sum((Counter(part.warnings) for part in parts), Counter())),
+            log_likelihood=np.concatenate([block.log_likelihood for block in parts]),
+            failures=tuple(failure for block in parts for failure in block.failures),
+            warnings=dict(sum((Counter(block.warnings) for block in parts), Counter())),
             trials_planned=wanted,
             stop="all trials planned" if tried == wanted else f"{tried} of {wanted} trials at hand",
         )
@@ -538,9 +538,9 @@ def joined(blocks: Sequence[PointwiseResult], *, planned: int | None = None) -> 
 
 def _check_one_test(before: PointwiseResult, after: PointwiseResult) -> None:
     for name in ("world", "method", "seed", "covariates", "n_train", "coverages", "confidence"):
-        one, other = getattr(before, name), getattr(after, name)
-        if one != other:
-            raise InputError(f"blocks must be of one test, got {name} {one!r} and {other!r}")
+        first, second = getattr(before, name), getattr(after, name)
+        if first != second:
+            raise InputError(f"blocks must be of one test, got {name} {first!r} and {second!r}")
     if not (np.array_equal(before.x, after.x) and np.array_equal(before.y, after.y)):
         raise InputError("blocks must be of one test, got different test sets")
     if after.first_trial < before.first_trial + before.tried:
@@ -615,10 +615,10 @@ class _Run:
             drawn = {trial: draw(trial) for trial in group}
             fitted = self._together(drawn) if len(drawn) > 1 else {}
             for trial, data in drawn.items():
-                self.one(trial, data, fitted.pop(trial, None))
+                self.run_trial(trial, data, fitted.pop(trial, None))
                 yield data
 
-    def one(self, trial: int, drawn: Draw, fitted: Fitted | None = None) -> None:
+    def run_trial(self, trial: int, drawn: Draw, fitted: Fitted | None = None) -> None:
         """Run one trial; whatever the method raises is kept, and ends this trial alone."""
         stage: Stage = "fit"
         with warnings.catch_warnings(record=True) as caught:
@@ -665,7 +665,7 @@ class _Run:
 
     def _together(self, drawn: Mapping[int, Draw]) -> dict[int, Fitted]:
         """Fit the trials of a batch at once; none of them if that fails, for then each is alone."""
-        data = [(one.x, one.y) for one in drawn.values()]
+        data = [(draw.x, draw.y) for draw in drawn.values()]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

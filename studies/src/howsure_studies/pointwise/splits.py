@@ -25,7 +25,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, chec
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, cut_text, kept_error
-from howsure.core.progress import part_of, tell
+from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.measure import evaluate
@@ -156,8 +156,8 @@ class SplitsResult:
         InputError
             If it was not measured, or no split succeeded.
         """
-        place = self._place(metric, coverage)
-        return np.array([records[place].value for records in self.by_split])
+        index = self._index_of(metric, coverage)
+        return np.array([records[index].value for records in self.by_split])
 
     def records(self) -> tuple[Record, ...]:
         """Every measure averaged over the splits that succeeded.
@@ -177,42 +177,44 @@ class SplitsResult:
         """
         if not self.by_split:
             return ()
-        return tuple(self._mean(place) for place in range(len(self.by_split[0])))
+        return tuple(self._mean(index) for index in range(len(self.by_split[0])))
 
     def record(self, metric: str, coverage: float | None = None) -> Record:
         """The mean of one measure; arguments as in `values`."""
-        return self._mean(self._place(metric, coverage))
+        return self._mean(self._index_of(metric, coverage))
 
-    def _place(self, metric: str, coverage: float | None) -> int:
+    def _index_of(self, metric: str, coverage: float | None) -> int:
         if not self.by_split:
             first = self.failures[0]
             raise InputError(
                 f"no split succeeded; the first failed: {first.error}: {first.message}"
             )
-        for place, record in enumerate(self.by_split[0]):
+        for index, record in enumerate(self.by_split[0]):
             near = coverage is None or abs(record.coverage - coverage) < 1e-9
             if record.metric == metric and near:
-                return place
+                return index
         at = "" if coverage is None else f" at coverage {coverage:g}"
         raise InputError(f"metric must be one that was measured, got {metric!r}{at}")
 
-    def _mean(self, place: int) -> Record:
-        held = [records[place] for records in self.by_split]
-        values = np.array([record.value for record in held])
+    def _mean(self, index: int) -> Record:
+        measured = [records[index] for records in self.by_split]
+        values = np.array([record.value for record in measured])
         count, mean = len(values), float(values.mean())
         sd = float(values.std(ddof=1)) if count > 1 and math.isfinite(mean) else math.nan
         error = math.sqrt(1.0 / count + self.test_share) * sd
         reach = error * float(special.stdtrit(max(count - 1, 1), 0.5 + 0.5 * _CONFIDENCE))
-        reasons = dict.fromkeys(r.reason for r in held if not math.isfinite(r.value) and r.reason)
+        reasons = dict.fromkeys(
+            r.reason for r in measured if not math.isfinite(r.value) and r.reason
+        )
         return replace(
-            held[0],
+            measured[0],
             value=mean,
             standard_error=error,
             lower=mean - reach,
             upper=mean + reach,
             confidence=_CONFIDENCE,
             n=float(count),
-            null=float(np.mean([record.null for record in held])),
+            null=float(np.mean([record.null for record in measured])),
             reason="; ".join(reasons),
             options={
                 "table": self.table,
@@ -285,16 +287,16 @@ def over_splits(
     run = _SplitsRun(tested, inputs, target, given, seed)
     by_split: list[tuple[Record, ...]] = []
     seconds, failures, done = [], [], []
-    for number, (found, took) in enumerate(run.splits()):
+    for number, (judged, took) in enumerate(run.splits()):
         with part_of("splits", number, len(given)):
-            if isinstance(found, SplitFailure):
-                failures.append(found)
+            if isinstance(judged, SplitFailure):
+                failures.append(judged)
                 continue
-            measured = evaluate(found, coverages=levels, metrics=names, seed=seed)
+            measured = evaluate(judged, coverages=levels, metrics=names, seed=seed)
         seconds.append(took)
         by_split.append(measured.records)
         done.append(number)
-    tell("splits", len(given), len(given))
+    report_progress("splits", len(given), len(given))
     return SplitsResult(
         table=table,
         method=tested.name,
@@ -342,8 +344,8 @@ def splits_table(
                 "failed": len(result.failures),
             }
             for record in sorted(
-                (held for held in result.records() if held.metric in metrics),
-                key=lambda held: list(metrics).index(held.metric),
+                (record for record in result.records() if record.metric in metrics),
+                key=lambda record: list(metrics).index(record.metric),
             )
         ]
     return _table("splits", rows)
@@ -429,9 +431,9 @@ class _SplitsRun:
                 started = time.perf_counter()
                 with catch_warnings(record=True) as caught:
                     simplefilter("always")
-                    found = self._one(number, fitted.pop(number, None))
+                    judged = self._judged(number, fitted.pop(number, None))
                 self._count(caught)
-                yield found, shared + time.perf_counter() - started
+                yield judged, shared + time.perf_counter() - started
 
     def _together(self, numbers: range) -> dict[int, Fitted]:
         """Fit several splits at once; none of them if that fails, for then each is alone."""
@@ -447,7 +449,7 @@ class _SplitsRun:
         self._count(caught)
         return dict(zip(numbers, fitted, strict=True))
 
-    def _one(self, number: int, fitted: Fitted | None) -> EvalSet | SplitFailure:
+    def _judged(self, number: int, fitted: Fitted | None) -> EvalSet | SplitFailure:
         """What the method, fitted to the training rows, believes of the test rows."""
         train, test = self.given[number]
         try:
@@ -470,9 +472,11 @@ class _SplitsRun:
 def _checked(splits: Sequence[Split], rows: int) -> tuple[Split, ...]:
     checked = []
     for number, (train, test) in enumerate(splits):
-        parts = tuple(np.asarray(part) for part in (train, test))
+        parts = tuple(np.asarray(indices) for indices in (train, test))
         both = np.concatenate(parts)
-        whole = all(part.dtype.kind in "iu" and part.ndim == 1 and len(part) for part in parts)
+        whole = all(
+            indices.dtype.kind in "iu" and indices.ndim == 1 and len(indices) for indices in parts
+        )
         if not whole or both.min() < 0 or both.max() >= rows or len(np.unique(both)) < len(both):
             raise InputError(
                 f"splits must hold row numbers from 0 to {rows - 1}, each once and some on either "

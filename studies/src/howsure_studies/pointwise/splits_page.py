@@ -78,19 +78,21 @@ def splits_report(
     >>> from howsure_studies.pointwise import SplitsBesideTruth, over_splits
     >>> x = np.linspace(0.0, 1.0, 40)[:, None]
     >>> names = ["rmse", "log_score", "empirical_coverage", "mean_width"]
-    >>> found = over_splits(x, x[:, 0] + np.sin(40 * x[:, 0]), LinearT(), metrics=names)
-    >>> splits_report({"waves": [SplitsBesideTruth(splits=found)]}).headline.tone
+    >>> splits = over_splits(x, x[:, 0] + np.sin(40 * x[:, 0]), LinearT(), metrics=names)
+    >>> splits_report({"waves": [SplitsBesideTruth(splits=splits)]}).headline.tone
     'info'
     """
     if not results or not all(results.values()):
         raise InputError("results must hold at least one result for each table, got none")
-    every = [one for held in results.values() for one in held]
-    levels = {r.coverage for one in every for r in one.splits.records() if r.coverage > 0}
+    every = [result for of_table in results.values() for result in of_table]
+    levels = {r.coverage for result in every for r in result.splits.records() if r.coverage > 0}
     wanted = coverage_of(levels or {0.9}, coverage)
-    tables = [_TableFindings.of(name, tuple(held), wanted) for name, held in results.items()]
-    methods = list(dict.fromkeys(one.splits.method for one in every))
+    tables = [
+        _TableFindings.of(name, tuple(of_table), wanted) for name, of_table in results.items()
+    ]
+    methods = list(dict.fromkeys(result.splits.method for result in every))
     on = f"{named(methods, 'method')} on {named(list(map(str, results)), 'table')}"
-    splits = [one.splits for one in every]
+    splits = [result.splits for result in every]
     return study_document(
         title=title or f"What do repeated splits show, and what do they hide? {on}",
         headline=_headline(tables, wanted),
@@ -126,31 +128,33 @@ class _TableFindings:
         cls, name: str, results: tuple[SplitsBesideTruth, ...], coverage: float
     ) -> _TableFindings:
         findings = {}
-        for one in results:
-            if one.simulated is None:
+        for result in results:
+            if result.simulated is None:
                 continue
             try:
-                found = PointwiseFinding.of(one.simulated, "picf", coverage, None)
+                finding = PointwiseFinding.of(result.simulated, "picf", coverage, None)
             except UnanswerableError:
                 continue
-            findings[one.splits.method] = found
+            findings[result.splits.method] = finding
         return cls(name=name, results=results, coverage=coverage, findings=findings)
 
     @property
     def done(self) -> list[SplitsBesideTruth]:
         """Results with a split that succeeded."""
-        return [one for one in self.results if one.splits.done]
+        return [result for result in self.results if result.splits.done]
 
-    def value(self, one: SplitsBesideTruth, metric: str) -> Record:
+    def value(self, result: SplitsBesideTruth, metric: str) -> Record:
         """A measure averaged over the splits."""
         marginal = metric in ("rmse", "log_score")
-        return one.splits.record(metric, None if marginal else self.coverage)
+        return result.splits.record(metric, None if marginal else self.coverage)
 
     def section(self) -> Section:
         """Everything that a page shows of the table."""
         first = self.results[0].splits
         facts = {"Splits": str(len(first.done) + len(first.failures)), "Seed": str(first.seed)}
-        known = next((one.simulated for one in self.results if one.simulated is not None), None)
+        known = next(
+            (result.simulated for result in self.results if result.simulated is not None), None
+        )
         if known is not None:
             facts["Rows of a training set"] = f"{known.n_train:,}"
             facts["Test rows"] = f"{len(known.y):,}"
@@ -170,7 +174,9 @@ class _TableFindings:
 
     def _likeliest(self) -> VerdictLine | None:
         """Whether likelihood over splits points to the method that covers best at single x."""
-        scores = {one.splits.method: self.value(one, "log_score").value for one in self.done}
+        scores = {
+            result.splits.method: self.value(result, "log_score").value for result in self.done
+        }
         known = {m: score for m, score in scores.items() if m in self.findings and score == score}
         if len(known) < 2:
             return None
@@ -188,54 +194,54 @@ class _TableFindings:
             )
         return VerdictLine(text, "info", question)
 
-    def _line(self, one: SplitsBesideTruth) -> VerdictLine:
+    def _line(self, result: SplitsBesideTruth) -> VerdictLine:
         """What the splits say of a method, and what they could not see."""
-        covered = self.value(one, "empirical_coverage")
+        covered = self.value(result, "empirical_coverage")
         text = (
-            f"Over {len(one.splits.done)} splits the {percent(self.coverage)} intervals cover "
+            f"Over {len(result.splits.done)} splits the {percent(self.coverage)} intervals cover "
             f"{percent(covered.value)} of test rows ({_ends(covered)})."
         )
-        found = self.findings.get(one.splits.method)
-        if found is None:
-            why = one.simulated.reasons.get("picf", "") if one.simulated is not None else ""
+        finding = self.findings.get(result.splits.method)
+        if finding is None:
+            why = result.simulated.reasons.get("picf", "") if result.simulated is not None else ""
             text += f" Coverage at single x is not known: {why}." if why else ""
-            return VerdictLine(text, "info", one.splits.method)
-        low, high = (percent(float(end)) for end in np.quantile(found.value, [0.05, 0.95]))
+            return VerdictLine(text, "info", result.splits.method)
+        low, high = (percent(float(end)) for end in np.quantile(finding.value, [0.05, 0.95]))
         text += f" Simulated, coverage lies between {low} and {high} at nine in ten test points. "
-        text += f"It differs significantly from nominal at {percent(found.off)} of them."
-        return VerdictLine(text, found.tone, one.splits.method)
+        text += f"It differs significantly from nominal at {percent(finding.off)} of them."
+        return VerdictLine(text, finding.tone, result.splits.method)
 
     def _failures(self) -> Iterator[VerdictLine]:
-        for one in self.results:
-            failed = one.splits.failures
+        for result in self.results:
+            failed = result.splits.failures
             if failed:
-                count = len(failed) + len(one.splits.done)
+                count = len(failed) + len(result.splits.done)
                 text = f"{len(failed)} of {count} splits failed, the first with {failed[0].error}."
-                yield VerdictLine(text, "bad", one.splits.method)
+                yield VerdictLine(text, "bad", result.splits.method)
 
     def _numbers(self) -> Grid | None:
         """Averages over the splits, beside what they cannot show."""
         rows = []
-        for one in self.done:
-            found = self.findings.get(one.splits.method)
-            score, covered = (self.value(one, m) for m in ("log_score", "empirical_coverage"))
+        for result in self.done:
+            finding = self.findings.get(result.splits.method)
+            score, covered = (self.value(result, m) for m in ("log_score", "empirical_coverage"))
             unknown = Cell(text=formats.MISSING)
             simulated = [unknown] * 3
-            if found is not None:
+            if finding is not None:
                 simulated = [
-                    share_cell(found.mean),
-                    number_cell(found.typical),
-                    replace(share_cell(found.off), tone=found.tone),
+                    share_cell(finding.mean),
+                    number_cell(finding.typical),
+                    replace(share_cell(finding.off), tone=finding.tone),
                 ]
             rows.append(
                 (
-                    Cell(text=one.splits.method),
-                    _estimate(self.value(one, "rmse")),
+                    Cell(text=result.splits.method),
+                    _estimate(self.value(result, "rmse")),
                     _estimate(score, sign=-1.0),
                     share_cell(
                         covered.value, f"± {formats.fixed(100 * covered.standard_error, 1)}"
                     ),
-                    _estimate(self.value(one, "mean_width")),
+                    _estimate(self.value(result, "mean_width")),
                     *simulated,
                 )
             )
@@ -261,21 +267,21 @@ class _TableFindings:
     def _published(self) -> Grid | None:
         """Error and likelihood beside published MC dropout on the same splits."""
         rows = []
-        for one in self.done:
-            if not one.published:
+        for result in self.done:
+            if not result.published:
                 continue
-            columns = against_published([one.splits], one.published).columns
-            cells = [Cell(text=one.splits.method)]
-            told: dict[str, int] = {m: k for k, m in enumerate(columns.get("metric", ()))}
+            columns = against_published([result.splits], result.published).columns
+            cells = [Cell(text=result.splits.method)]
+            positions: dict[str, int] = {m: k for k, m in enumerate(columns.get("metric", ()))}
             for metric, sign in (("rmse", 1.0), ("log_score", -1.0)):
-                if metric not in told:
+                if metric not in positions:
                     cells += [Cell(text=formats.MISSING)] * 2
                     continue
-                place = told[metric]
+                position = positions[metric]
                 gap, error = (
-                    float(columns[key][place]) for key in ("difference", "standard_error")
+                    float(columns[key][position]) for key in ("difference", "standard_error")
                 )
-                cells.append(number_cell(sign * float(columns["published"][place])))
+                cells.append(number_cell(sign * float(columns["published"][position])))
                 cells.append(_with_error(sign * gap, error))
             rows.append(tuple(cells))
         if not rows:
@@ -293,12 +299,12 @@ class _TableFindings:
 
     def _histograms(self) -> tuple[Choice, ...]:
         """Coverage over splits, and over the points of the simulated world."""
-        places = {one.splits.method: place for place, one in enumerate(self.results)}
+        places = {result.splits.method: number for number, result in enumerate(self.results)}
         seen: dict[str, FloatArray] = {
-            one.splits.method: one.splits.values("empirical_coverage", self.coverage)
-            for one in self.done
+            result.splits.method: result.splits.values("empirical_coverage", self.coverage)
+            for result in self.done
         }
-        at_points = {method: found.value for method, found in self.findings.items()}
+        at_points = {method: finding.value for method, finding in self.findings.items()}
         ways = (
             (
                 "splits",
@@ -332,26 +338,27 @@ class _TableFindings:
 
 def _headline(tables: Sequence[_TableFindings], coverage: float) -> VerdictLine:
     """What the averages show, and what they hide."""
-    tests = [(table, one) for table in tables for one in table.done]
+    tests = [(table, result) for table in tables for result in table.done]
     if not tests:
         return VerdictLine("No split succeeded.", "bad")
     nominal = percent(coverage)
     seeming = [
-        table.findings.get(one.splits.method)
-        for table, one in tests
-        if abs(table.value(one, "empirical_coverage").value - coverage) <= NEAR
+        table.findings.get(result.splits.method)
+        for table, result in tests
+        if abs(table.value(result, "empirical_coverage").value - coverage) <= NEAR
     ]
-    known = [found for found in seeming if found is not None]
-    hidden = sum(found.off > 0 for found in known)
+    known = [finding for finding in seeming if finding is not None]
+    hidden = sum(finding.off > 0 for finding in known)
     if len(tests) == 1:
-        table, one = tests[0]
-        text = f"Over {len(one.splits.done)} splits the {nominal} intervals of {one.splits.method} "
-        text += f"cover {percent(table.value(one, 'empirical_coverage').value)} on average."
-        found = table.findings.get(one.splits.method)
-        if found is None:
+        table, result = tests[0]
+        splits = result.splits
+        text = f"Over {len(splits.done)} splits the {nominal} intervals of {splits.method} cover "
+        text += f"{percent(table.value(result, 'empirical_coverage').value)} on average."
+        finding = table.findings.get(result.splits.method)
+        if finding is None:
             return VerdictLine(text, "info")
         text += " Where the truth is known, they are significantly off nominal at "
-        return VerdictLine(f"{text}{percent(found.off)} of test points.", found.tone)
+        return VerdictLine(f"{text}{percent(finding.off)} of test points.", finding.tone)
     text = (
         f"On average over splits, {nominal} intervals cover within {100 * NEAR:.0f} points of "
         f"nominal in {len(seeming)} of {len(tests)} tests."
@@ -367,27 +374,27 @@ def _opening(tables: Sequence[_TableFindings], coverage: float) -> Section:
     """Every method on every table: coverage over splits, and its state at single x."""
     states: dict[str, dict[str, Cell]] = {}
     for table in tables:
-        for one in table.done:
-            found = table.findings.get(one.splits.method)
-            cell = share_cell(table.value(one, "empirical_coverage").value)
-            tone: Tone = "info" if found is None else found.tone
-            states.setdefault(one.splits.method, {})[table.name] = replace(cell, tone=tone)
+        for result in table.done:
+            finding = table.findings.get(result.splits.method)
+            cell = share_cell(table.value(result, "empirical_coverage").value)
+            tone: Tone = "info" if finding is None else finding.tone
+            states.setdefault(result.splits.method, {})[table.name] = replace(cell, tone=tone)
     if not states:
         return Section(title="")
-    every = [(table.name, m, found) for table in tables for m, found in table.findings.items()]
+    every = [(table.name, m, finding) for table in tables for m, finding in table.findings.items()]
     figure = None
     if every:
         names = [m if len(tables) == 1 else f"{name}: {m}" for name, m, _ in every]
-        figure = spread_figure(names, [found.value for _, _, found in every], coverage)
+        figure = spread_figure(names, [finding.value for _, _, finding in every], coverage)
     title = f"Coverage over splits, nominal {formats.level(coverage)}"
     grid = overview(title, states, _STATES, "Marks: coverage at single x in the simulated table.")
     return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
 
 
 def _records(results: Sequence[SplitsBesideTruth]) -> Iterator[Record]:
-    for one in results:
-        for record in one.splits.records():
-            yield replace(record, model=one.splits.method, group=f"table={one.splits.table}")
+    for result in results:
+        for record in result.splits.records():
+            yield replace(record, model=result.splits.method, group=f"table={result.splits.table}")
 
 
 def _ends(record: Record) -> str:
@@ -403,8 +410,8 @@ def _estimate(record: Record, *, sign: float = 1.0) -> Cell:
 def _with_error(number: float, error: float) -> Cell:
     if number != number:
         return Cell(text=formats.MISSING)
-    value, told = formats.estimate(number, error)
-    return Cell(text=value, small=f"± {told}" if told else "", key=repr(number))
+    value, shown = formats.estimate(number, error)
+    return Cell(text=value, small=f"± {shown}" if shown else "", key=repr(number))
 
 
 _SOURCE: Final = "Sluijterman, Cator and Heskes, arXiv 2106.03395"

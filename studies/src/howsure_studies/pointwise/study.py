@@ -138,9 +138,9 @@ class PointwiseStudy(Study):
                 labels = {"world": world, "method": label}
                 context = {"files": files, "method": words}
                 trials += [
-                    self.trial({**common, "seed": seed, **place}, labels, context)
+                    self.trial({**common, "seed": seed, **block}, labels, context)
                     for seed in plan.seeds
-                    for place in options.blocks(method)
+                    for block in options.blocks(method)
                 ]
         return tuple(trials)
 
@@ -191,7 +191,7 @@ def results_of(
         groups.setdefault(key, []).append(trial)
     results = {}
     for key, parts in groups.items():
-        whole = joined([_read(part, store) for part in parts], planned=options.simulations)
+        whole = joined([_read(trial, store) for trial in parts], planned=options.simulations)
         results[key] = replace(whole, confidence=options.confidence)
     return results
 
@@ -222,11 +222,11 @@ def _read(trial: Trial, store: Store) -> PointwiseResult:
     address = trial.address
     entry = store.entry(address)
     if entry.failure is not None:
-        found = _all_failed(trial, entry.failure)
+        result = _all_failed(trial, entry.failure)
     else:
         tables = {name: store.table(address, name, _READ.get(name)) for name in entry.tables}
-        found = _from_tables(trial, entry.facts, tables)
-    return replace(found, world=trial.labels["world"], method=trial.labels["method"])
+        result = _from_tables(trial, entry.facts, tables)
+    return replace(result, world=trial.labels["world"], method=trial.labels["method"])
 
 
 @final
@@ -250,13 +250,13 @@ def _all_failed(trial: Trial, error: TrialError) -> PointwiseResult:
     result = _simulated(trial, _Failing())
     failures = tuple(
         Failure(
-            trial=one.trial,
+            trial=failure.trial,
             stage=cast("Stage", stage),
             error=name,
             message=message,
             trace=error.trace,
         )
-        for one in result.failures
+        for failure in result.failures
     )
     return replace(result, failures=failures)
 

@@ -214,9 +214,9 @@ def _of_one_kind(image: FloatArray, low: float, high: float) -> FloatArray:
     flat = image.reshape(len(image), -1)
     mean, sd = flat.mean(axis=1), flat.std(axis=1)
     z = (flat - mean[:, None]) / (sd[:, None] + _TINY)
-    place = np.clip((flat - low) / (high - low) * _BINS, 0, _BINS - 1).astype(np.int64)
-    place += _BINS * np.arange(len(flat))[:, None]
-    hits = np.bincount(place.ravel(), minlength=_BINS * len(flat)).reshape(-1, _BINS)
+    bin_of = np.clip((flat - low) / (high - low) * _BINS, 0, _BINS - 1).astype(np.int64)
+    bin_of += _BINS * np.arange(len(flat))[:, None]
+    hits = np.bincount(bin_of.ravel(), minlength=_BINS * len(flat)).reshape(-1, _BINS)
     share = hits / flat.shape[1]
     entropy = -(share * np.log(np.where(share > 0.0, share, 1.0))).sum(axis=1)
     down, right = (ndimage.convolve(image, kernel[None]) for kernel in (_SOBEL, _SOBEL.T))

@@ -182,8 +182,8 @@ def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = No
                 colour=REFERENCE,
             )
         )
-    for place, (name, curve) in enumerate(zip(names, curves, strict=True)):
-        layers += _degree_layers(curve, name, (places or {}).get(curve.model, place))
+    for index, (name, curve) in enumerate(zip(names, curves, strict=True)):
+        layers += _degree_layers(curve, name, (places or {}).get(curve.model, index))
     task = one_line(first.group.removeprefix("task="), 60)
     return Figure(
         name=f"degree_of_shift_{'coverage' if first.reference is not None else 'rate'}",
@@ -206,7 +206,7 @@ def change_figure(table: Table) -> Figure:
     tasks, tests = texts(table, "task"), texts(table, "test")
     known = np.isfinite(change) & np.isfinite(error)
     layers = []
-    for place, task in enumerate(dict.fromkeys(tasks)):
+    for index, task in enumerate(dict.fromkeys(tasks)):
         rows = [row for row in np.flatnonzero(known) if tasks[row] == task]
         layers.append(
             Layer(
@@ -214,7 +214,7 @@ def change_figure(table: Table) -> Figure:
                 x=change[rows],
                 y=error[rows],
                 series=task or "(empty)",
-                colour=place,
+                colour=index,
                 labels=tuple(tests[row] for row in rows),
             )
         )
@@ -434,7 +434,7 @@ def _degrees(
             own = [c for c in curves if c.group == group and (c.model in selective) == wanted]
             covered = [curve for curve in own if curve.reference is not None]
             rates = [curve for curve in own if curve.reference is None] if wanted else []
-            figures = [degree_figure(part, places) for part in (covered, rates) if part]
+            figures = [degree_figure(drawn, places) for drawn in (covered, rates) if drawn]
             if figures:
                 options.append(Option(label=f"{task}, {label}", figures=tuple(figures)))
     return [Choice(label="Degrees of shift", options=tuple(options))] if options else []

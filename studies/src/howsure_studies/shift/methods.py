@@ -109,7 +109,9 @@ SHIFT_METHODS: Final = _by_key(
     ),
 )
 """The ten methods of the benchmark, by key."""
-INTERVAL_METHODS: Final = tuple(key for key, one in SHIFT_METHODS.items() if one.score is None)
+INTERVAL_METHODS: Final = tuple(
+    key for key, method in SHIFT_METHODS.items() if method.score is None
+)
 """Those that predict every row."""
 VARIATIONS: Final = _by_key(
     _method(
@@ -241,7 +243,7 @@ def paper_runs(networks: int = 20, members: int = 5, runs: int = 5) -> NetworkRu
         size = min(members, networks)
         starts = range(0, networks - size + 1, size)
         return NetworkRuns(
-            tuple((place,) for place in range(networks)),
+            tuple((index,) for index in range(networks)),
             tuple(tuple(range(start, start + size)) for start in starts),
         )
     legacy = np.random.RandomState(0)
@@ -588,7 +590,7 @@ def check_coverages(method: Method, coverages: Sequence[float]) -> None:
     fixed = method.fixed_coverages
     for coverage in coverages:
         if fixed is not None and all(abs(coverage - known) > 1e-9 for known in fixed):
-            known = ", ".join(f"{one:g}" for one in fixed)
+            known = ", ".join(f"{each:g}" for each in fixed)
             raise InputError(
                 f"coverages must be among those that {method.name} gives ({known}), got {coverage}"
             )

@@ -202,13 +202,14 @@ def shift_report(
     by_task: dict[str, list[ShiftResult]] = {}
     for result in every:
         own = by_task.setdefault(result.task, [])
-        if any((one.method, one.coverage) == (result.method, result.coverage) for one in own):
+        key = (result.method, result.coverage)
+        if any((earlier.method, earlier.coverage) == key for earlier in own):
             raise InputError(
                 f"results must hold {result.method} on {result.task} once at each coverage, got "
                 "it twice"
             )
         own.append(result)
-    places = {name: place for place, name in enumerate(dict.fromkeys(r.method for r in every))}
+    places = {name: colour for colour, name in enumerate(dict.fromkeys(r.method for r in every))}
     curves = degrees_of(spoken, {result.task: worlds[result.task] for result in spoken})
     stated = {
         "Datasets": ", ".join(by_task),
@@ -225,7 +226,7 @@ def shift_report(
         headline=_headline(spoken),
         opening=_opening(spoken, places),
         sections=[*across, *sections],
-        records=tuple(r for own in by_task.values() for one in own for r in one.records()),
+        records=tuple(r for own in by_task.values() for result in own for r in result.records()),
         tables=(leaderboard(spoken, printed, every_test=True), average_errors(spoken)),
         curves=curves,
         glossary=GLOSSARY,
@@ -303,7 +304,7 @@ def _ordered(results: Sequence[ShiftResult]) -> list[str]:
     """Methods by how often coverage is nominal, the most often first; then by coverage error."""
 
     def key(method: str) -> tuple[int, float]:
-        errors = [one.value("coverage_error").mean for one in _of(results, method)]
+        errors = [result.value("coverage_error").mean for result in _of(results, method)]
         known = [error for error in errors if math.isfinite(error)]
         return -_kept_count(results, method), float(np.mean(known)) if known else math.inf
 
@@ -311,7 +312,7 @@ def _ordered(results: Sequence[ShiftResult]) -> list[str]:
 
 
 def _mean_of(results: Sequence[ShiftResult], method: str, measure: str) -> float:
-    return float(np.mean([one.value(measure).mean for one in _of(results, method)]))
+    return float(np.mean([result.value(measure).mean for result in _of(results, method)]))
 
 
 # Sentences
@@ -323,7 +324,7 @@ def _headline(results: Sequence[ShiftResult]) -> VerdictLine | None:
     if not inside:
         return None
     tasks = _tasks(inside)
-    kept = {one.method: _kept_count(inside, one.method) for one in inside}
+    kept = {result.method: _kept_count(inside, result.method) for result in inside}
     full = [method for method, count in kept.items() if count == len(tasks)]
     where = {1: "on the one dataset", 2: "on both datasets"}.get(
         len(tasks), f"on all {len(tasks)} datasets"
@@ -360,7 +361,7 @@ def _cost_lines(results: Sequence[ShiftResult]) -> tuple[VerdictLine, ...]:
     """How far coverage is from nominal with and without rejection, and the prediction rates."""
     lines = []
     for selective, kind in _KINDS.items():
-        own = [one for one in _judged(compared(results)) if one.selective == selective]
+        own = [result for result in _judged(compared(results)) if result.selective == selective]
         if not own:
             continue
         names = dict.fromkeys(result.method for result in own)
@@ -405,7 +406,7 @@ def _rate_words(results: Sequence[ShiftResult], method: str) -> str:
 
 def _group_words(results: Sequence[ShiftResult], selective: bool) -> str:
     """Methods of one verdict and kind, each where they are few, else the ends of their range."""
-    seen = {one.method: one.value("test_empirical_coverage").mean for one in results}
+    seen = {result.method: result.value("test_empirical_coverage").mean for result in results}
     if len(results) < _NAMED or not all(map(math.isfinite, seen.values())):
         return ". ".join(map(_method_words, results))
     low, *_, high = sorted(seen, key=seen.__getitem__)
@@ -435,7 +436,7 @@ def _method_words(result: ShiftResult) -> str:
 def _size_words(results: Sequence[ShiftResult]) -> str:
     """How much the MAE grows from validation to test rows."""
     method = home_method(results)
-    result = next((one for one in results if one.method == method), None)
+    result = next((result for result in results if result.method == method), None)
     if result is None:
         return ""
     change, home = result.record("relative_mae_change"), result.value("val_mae").mean
@@ -481,7 +482,7 @@ def _across_section(
         "Methods compared": str(len(kept)),
         "Left out": ", ".join(method for method in methods if method not in kept),
     }
-    selective = [name for name in methods if any(one.selective for one in _of(results, name))]
+    selective = [name for name in methods if any(result.selective for result in _of(results, name))]
     coverage = results[0].coverage
     note = f"Nominal {formats.level(coverage)}; of the accepted rows. {_legend(coverage)}"
     grids = [
@@ -625,7 +626,9 @@ def _tests(results: Sequence[ShiftResult]) -> Grid:
         parts = [replace(parts[0], title="")]
     units = _units(results)
     titles = ("Empirical coverage", "Prediction rate", f"Width{units}", f"MAE{units}")
-    notes = dict.fromkeys(f"{one.method}: {note}." for one in results for note in one.notes)
+    notes = dict.fromkeys(
+        f"{result.method}: {note}." for result in results for note in result.notes
+    )
     reasons: dict[str, dict[str, None]] = {}
     for result in results:
         if why := result.value("test_empirical_coverage").reason:

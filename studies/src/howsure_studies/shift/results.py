@@ -159,7 +159,9 @@ class ShiftResult:
         """Check that runs answer the same rows."""
         object.__setattr__(self, "runs", tuple(self.runs))
         check_fraction(self.coverage, "coverage")
-        self._values.update({(one.measure, one.test, one.confidence): one for one in self.values})
+        self._values.update(
+            {(value.measure, value.test, value.confidence): value for value in self.values}
+        )
         if not self.runs:
             if not self.values:
                 raise InputError("runs must hold at least one run, got none")
@@ -168,10 +170,10 @@ class ShiftResult:
             {"val": run.val.n, **{name: part.n for name, part in run.tests.items()}}
             for run in self.runs
         ]
-        for place, size in enumerate(sizes):
+        for number, size in enumerate(sizes):
             if size != sizes[0]:
                 raise InputError(
-                    f"runs must be of the same parts, got rows {sizes[0]} and, in run {place}, "
+                    f"runs must be of the same parts, got rows {sizes[0]} and, in run {number}, "
                     f"{size}"
                 )
         object.__setattr__(self, "rows", sizes[0])
@@ -321,12 +323,12 @@ class ShiftResult:
 
     def _over_runs(self, measure: str, test: str, confidence: float) -> ShiftValue:
         every = [run_measure(run, measure, test) for run in self.runs]
-        answered = [one for one in every if not math.isnan(one.value)]
-        reasons = list(dict.fromkeys(one.reason for one in every if one.reason))
+        answered = [measured for measured in every if not math.isnan(measured.value)]
+        reasons = list(dict.fromkeys(measured.reason for measured in every if measured.reason))
         if answered and len(answered) < len(every):
             reasons.insert(0, f"{len(every) - len(answered)} of {len(every)} runs have no answer")
-        values = np.array([one.value for one in answered])
-        n = float(np.mean([one.n for one in answered or every]))
+        values = np.array([measured.value for measured in answered])
+        n = float(np.mean([measured.n for measured in answered or every]))
         mean = float(values.mean()) if answered else math.nan
         value = ShiftValue(
             measure=measure,
@@ -334,7 +336,7 @@ class ShiftResult:
             mean=mean,
             confidence=confidence,
             n=n,
-            by_run=np.array([one.value for one in every]),
+            by_run=np.array([measured.value for measured in every]),
             reason="; ".join(reasons),
         )
         if not math.isfinite(mean):
@@ -343,9 +345,9 @@ class ShiftResult:
             reasons.append("one run alone: the interval leaves out what other models would give")
         spread = crossed_spread(
             values,
-            [one.rows for one in answered if one.rows is not None],
-            [one.calibration for one in answered if one.calibration is not None],
-            min(one.degrees for one in answered),
+            [measured.rows for measured in answered if measured.rows is not None],
+            [measured.calibration for measured in answered if measured.calibration is not None],
+            min(measured.degrees for measured in answered),
         )
         low, high = spread.interval(mean, confidence)
         if measure in _SHARES:
@@ -428,7 +430,8 @@ def leaderboard(
     array([0.446])
     """
     printed = {
-        (one.dataset, one.method, round(one.coverage, 9), one.quantity): one for one in published
+        (value.dataset, value.method, round(value.coverage, 9), value.quantity): value
+        for value in published
     }
     rows = []
     for result in results:
@@ -636,7 +639,7 @@ def degree_curves(
     for method, by_task in _grid(results).items():
         result = next(iter(by_task.values()))
         values = [result.value(measure, test) for test in tests]
-        values[:0] = [one.value(measure) for one in at_home.get(method, {}).values()][:1]
+        values[:0] = [at_task.value(measure) for at_task in at_home.get(method, {}).values()][:1]
         start = len(tests) + 1 - len(values)
         covered = measure.startswith("test_empirical_coverage")
         curves.append(
@@ -735,7 +738,7 @@ def shift_against_error(
                     "low": change.low,
                     "high": change.high,
                     "mae_change": first.value("mae_change", test).mean,
-                    "coverage_error": float(np.mean([one.mean for one in errors])),
+                    "coverage_error": float(np.mean([error.mean for error in errors])),
                     "null": first.null_error(change.n),
                 }
             )

@@ -21,7 +21,7 @@ import pyarrow as pa
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Coverages, Fraction, plain
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.records import Record
 from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
@@ -42,7 +42,12 @@ from howsure_studies.engine import (
     stacked,
 )
 from howsure_studies.methods.deep.heads import Gaussian, Head, PairHead, SquaredError
-from howsure_studies.methods.deep.modules import ModuleNetwork, Recipe, backbone_named, train_module
+from howsure_studies.methods.deep.modules import (
+    ModuleNetwork,
+    ModuleTraining,
+    backbone_named,
+    train_module,
+)
 from howsure_studies.methods.options import options_of
 from howsure_studies.methods.selective import SHARE, FeatureScore, GMMScore, KNNScore, Selective
 from howsure_studies.shift.evaluate import Answers, Rule, ShiftRun, evaluate_shift
@@ -102,7 +107,7 @@ _TABLE: Final = (*("table", "target", "split_by", "home", "up_to", "features", "
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShiftOptions(Checked):
-    """Options of a plan, with their defaults; those of `Recipe` stand among them in a plan.
+    """Options of a plan, with their defaults; those of `ModuleTraining` stand among them in a plan.
 
     Attributes
     ----------
@@ -122,7 +127,7 @@ class ShiftOptions(Checked):
     absent : {"error", "skip"}
         What becomes of worlds whose data are not on this machine: an error, or they are left out
         with a warning, as long as one is left.
-    recipe : Recipe
+    recipe : ModuleTraining
         How networks are trained.
     """
 
@@ -135,7 +140,7 @@ class ShiftOptions(Checked):
     backbone: Any = "resnet34"
     table_backbone: Any = "mlp"
     absent: Literal["error", "skip"] = "error"
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: ModuleTraining = field(default_factory=ModuleTraining)
 
     def training(self, own: Any = None, *, images: bool, spectral: bool) -> dict[str, Any]:
         """What decides how a network is trained, as plain values; the device is no part of it."""
@@ -157,7 +162,7 @@ class ShiftStudy(Study):
     A world is an image task, a table with a natural shift, or a table of one's own with
     ``target`` and ``split_by``; see `task_identity`. A method is one of the ten of the benchmark
     or their variations, or any method of howsure's or one's own, which is then trained in each
-    of ``runs`` runs. Options of a plan are those of `ShiftOptions` and of `Recipe`.
+    of ``runs`` runs. Options of a plan are those of `ShiftOptions` and of `ModuleTraining`.
     """
 
     __slots__ = ()
@@ -179,7 +184,7 @@ class ShiftStudy(Study):
             for seed in plan.seeds
         ]
         stages = zip(*(world.stages for world in worlds), strict=True)
-        return tuple(trial for stage in stages for part in stage for trial in part)
+        return tuple(trial for stage in stages for of_world in stage for trial in of_world)
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Train a network, fit a density, or ask a method."""
@@ -213,7 +218,7 @@ class ShiftStudy(Study):
         for result in results:
             short = result.without_runs()
             columns: dict[str, Any] = {
-                name: [getattr(one, name) for one in short.values] for name in _VALUE
+                name: [getattr(value, name) for value in short.values] for name in _VALUE
             }
             whole = {name: plain(getattr(short, name)) for name in _WHOLE}
             whole["rows"] = [{"part": part, "n": n} for part, n in short.rows.items()]
@@ -334,11 +339,6 @@ def task_identity(
 
 def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
     """The task of an identity; the last few are remembered, for drawing takes time.
-
-    Raises
-    ------
-    InputError
-        If a table is no longer that of the identity.
 
     Examples
     --------
@@ -462,8 +462,8 @@ class _World:
         # Networks of quantiles are of one coverage each; others serve all.
         coverages = options.coverages if method.network == "quantile" else (None,)
         networks = dict(
-            self._network(method, place, coverage)
-            for place in sorted({place for run in runs for place in run})
+            self._network(method, index, coverage)
+            for index in sorted({index for run in runs for index in run})
             for coverage in coverages
         )
         densities = {}
@@ -492,11 +492,11 @@ class _World:
         ]
 
     def _network(
-        self, method: ShiftMethod, place: int, coverage: float | None
+        self, method: ShiftMethod, index: int, coverage: float | None
     ) -> tuple[str, Trial]:
-        name = _pattern(method).format(place=place, coverage=coverage)
+        name = _pattern(method).format(place=index, coverage=coverage)
         if name not in self.networks:
-            network: dict[str, Any] = {"kind": method.network, "index": place, "name": name}
+            network: dict[str, Any] = {"kind": method.network, "index": index, "name": name}
             if coverage is not None:
                 network["coverage"] = coverage
             images = "images" in self.identity
@@ -575,7 +575,7 @@ def _train_network(trial: Trial, store: Store | None) -> TrialOutput:
         task.part("train").y,
         head=_head(asked),
         backbone=training["backbone"],
-        recipe=Recipe(**training["recipe"]),
+        recipe=ModuleTraining(**training["recipe"]),
         rng=child(identity["seed"], "shift", kind, asked["index"]),
         scaling=inputs.scaling,
         checkpoint=None if store is None else store.scratch(trial.address),
@@ -664,12 +664,12 @@ def _network_method(trial: Trial, store: Store) -> TrialOutput:
         [
             network_answers(
                 method,
-                [networks[pattern.format(place=place, coverage=coverage)] for place in places],
+                [networks[pattern.format(place=index, coverage=coverage)] for index in indices],
                 y,
                 coverage=coverage,
                 work=work,
             )
-            for places in identity["runs"]
+            for indices in identity["runs"]
         ]
         for coverage in identity["options"]["coverages"]
     ]
@@ -682,7 +682,7 @@ def _own_method(trial: Trial) -> TrialOutput:
     task = make_task(identity["world"], trial.context["files"])
     coverages = tuple(identity["options"]["coverages"])
     method = make_method(trial.labels["method"], trial.context["method"], coverages)
-    tell("fit", 0, 1)
+    report_progress("fit", 0, 1)
     fitted = fit_shift(method, task, child(identity["seed"], "shift", "own", identity["run"]))
     answers = [[model_answers(fitted, task, coverage)] for coverage in coverages]
     return _answered(trial, answers, task.units, list(getattr(fitted, "notes", ())))
@@ -697,14 +697,14 @@ def _answered(
     """Answers of all runs, by coverage and run; measures are taken of them when they are read."""
     options = trial.identity["options"]
     arrays: Arrays = {}
-    for place, (coverage, runs) in enumerate(zip(options["coverages"], answers, strict=True)):
+    for level, (coverage, runs) in enumerate(zip(options["coverages"], answers, strict=True)):
         for run, (val, tests) in enumerate(runs):
             _evaluated(val, tests, coverage, options)  # what cannot be evaluated fails here
-            for name, part in {"val": val, **tests}.items():
-                arrays[f"y/{name}"] = part.y
+            for name, rows in {"val": val, **tests}.items():
+                arrays[f"y/{name}"] = rows.y
                 for item in _ANSWER:
-                    if getattr(part, item) is not None:
-                        arrays[f"{place}/{run}/{name}/{item}"] = getattr(part, item)
+                    if getattr(rows, item) is not None:
+                        arrays[f"{level}/{run}/{name}/{item}"] = getattr(rows, item)
     facts = {"runs": len(answers[0]), "tests": list(answers[0][0][1]), "units": units}
     return TrialOutput(arrays=arrays, facts={**facts, "notes": notes})
 
@@ -738,7 +738,7 @@ def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> l
         arrays, facts = store.arrays(trial.address), store.entry(trial.address).facts
         notes += facts["notes"]
         units = facts["units"]
-        for place, coverage in enumerate(options["coverages"]):
+        for level, coverage in enumerate(options["coverages"]):
             for run in range(facts["runs"]):
                 parts = {
                     name: Answers(
@@ -746,12 +746,12 @@ def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> l
                         **{
                             item: arrays[key]
                             for item in _ANSWER
-                            if (key := f"{place}/{run}/{name}/{item}") in arrays
+                            if (key := f"{level}/{run}/{name}/{item}") in arrays
                         },
                     )
                     for name in ("val", *facts["tests"])
                 }
-                runs[place].append(_evaluated(parts.pop("val"), parts, coverage, options))
+                runs[level].append(_evaluated(parts.pop("val"), parts, coverage, options))
     return [
         ShiftResult(
             task=task,

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, final
 from zipfile import ZipFile, is_zipfile
 
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure_studies.tasks.files import BROKEN, UnreadableError
 from howsure_studies.tasks.transfer import check_room
 
@@ -100,15 +100,6 @@ def unpack(parts: Sequence[Path], picks: Picks, target: Path) -> int:
     """Unpack the members that are picked from an archive, cut in parts or not; how many.
 
     Where it fails, what it has written by then is left in the target.
-
-    Raises
-    ------
-    LayoutError
-        If what is picked is not there; the message says what is.
-    NoReaderError
-        If it is a 7z archive and py7zr is not installed.
-    UnreadableError
-        If the archive is broken or of no known kind, or holds what is no plain file.
     """
     name = parts[0].name
     try:
@@ -147,9 +138,9 @@ def _inner(parts: Sequence[Path], name: str, picks: Picks, target: Path) -> int:
 
 
 def _only(names: Sequence[str]) -> str | None:
-    one = [name for name in names if not name.endswith("/")]
-    packed = len(one) == 1 and one[0].lower().endswith((".zip", ".tar", ".tar.gz", ".tgz"))
-    return one[0] if packed else None
+    files = [name for name in names if not name.endswith("/")]
+    packed = len(files) == 1 and files[0].lower().endswith((".zip", ".tar", ".tar.gz", ".tgz"))
+    return files[0] if packed else None
 
 
 def _members(
@@ -243,23 +234,23 @@ def _written(
     count = 0
     for member in members:
         path = _checked(member, name)
-        if any(part in _LITTER or part.startswith("._") for part in path.parts):
+        if any(step in _LITTER or step.startswith("._") for step in path.parts):
             continue
         own = path.as_posix() + ("/" if member.folder else "")
         seen.append(own)
-        place = _picked(own, picks)
-        if place is None or member.folder:
+        inner = _picked(own, picks)
+        if inner is None or member.folder:
             continue
         count += 1
-        _copied(member, target / place)
-        tell(f"unpacking {name}", count, 0)
+        _copied(member, target / inner)
+        report_progress(f"unpacking {name}", count, 0)
     return count
 
 
-def _copied(member: _Member, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
+def _copied(member: _Member, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     left = member.size
-    with member.opened() as source, place.open("xb") as file:
+    with member.opened() as source, target.open("xb") as file:
         while block := source.read(_BLOCK):
             left -= len(block)
             if left < 0:

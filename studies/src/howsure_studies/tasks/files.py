@@ -51,7 +51,7 @@ def places(folder: str) -> list[Path]:
 
 def located(folder: str) -> Path | None:
     """Where a data set's folder lies: the first of `places` that there is, or None."""
-    return next((place for place in places(folder) if place.is_dir()), None)
+    return next((path for path in places(folder) if path.is_dir()), None)
 
 
 def find_folder(name: str, folder: str) -> Path:
@@ -69,9 +69,9 @@ def find_folder(name: str, folder: str) -> Path:
     ...
     howsure_studies.tasks.files.DataNotFoundError: data set 'moon' is ...
     """
-    place = located(folder)
-    if place is not None:
-        return place
+    path = located(folder)
+    if path is not None:
+        return path
     unset = "" if os.environ.get("HOWSURE_DATA") else " (HOWSURE_DATA is not set)"
     raise DataNotFoundError(
         f"data set {name!r} is not on this machine: looked for "
@@ -87,28 +87,28 @@ def bounded(size: int, most: int, what: object) -> None:
 
 def gunzipped(path: Path, most: int) -> bytes:
     """What a gzip file holds, if that is at most so many bytes."""
-    held = bytearray()
+    content = bytearray()
     try:
         with gzip.open(path, "rb") as file:
-            while len(held) <= most and (block := file.read(_BLOCK)):
-                held += block
+            while len(content) <= most and (block := file.read(_BLOCK)):
+                content += block
     except (OSError, EOFError, zlib.error) as error:
         raise UnreadableError(f"{path} cannot be read: {error}") from error
-    if len(held) > most:
+    if len(content) > most:
         raise UnreadableError(f"{path} must unpack to at most {most:,} bytes, got more")
-    return bytes(held)
+    return bytes(content)
 
 
 def arrays(path: Path, most: int = _MOST) -> dict[str, npt.NDArray[Any]]:
     """The arrays of a .npz file, if they take at most so many bytes; nothing is unpickled."""
     try:
         with ZipFile(path) as packed:
-            bounded(sum(one.file_size for one in packed.infolist()), most, path)
-            for one in packed.infolist():
-                with packed.open(one) as file:
+            bounded(sum(member.file_size for member in packed.infolist()), most, path)
+            for member in packed.infolist():
+                with packed.open(member) as file:
                     _check_declared(file, most, path)
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as held:
-            return {name: np.asarray(held[name]) for name in held.files}
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
+            return {name: np.asarray(archive[name]) for name in archive.files}
     except UnreadableError:
         raise
     except (*BROKEN, NotImplementedError) as error:

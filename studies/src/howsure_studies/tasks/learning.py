@@ -117,9 +117,9 @@ def read_learning_table(
     parts: dict[str, FloatArray] = {}
     silent = []
     for name, column in columns.items():
-        found = _encoded(name, column, kept)
-        parts |= found
-        if not found:
+        encoded = _encoded(name, column, kept)
+        parts |= encoded
+        if not encoded:
             silent.append(name)
     if silent:
         notes.append(f"columns without variation are left out: {listed(silent)}")
@@ -138,12 +138,13 @@ def _columns(
 ) -> tuple[FloatArray, dict[str, FloatArray | Labels]]:
     from howsure.inputs import values
 
-    held = source.read({**dict.fromkeys(wanted, "any"), target: "number"})
+    columns = source.read({**dict.fromkeys(wanted, "any"), target: "number"})
     text, mark = source.from_text, source.decimal
     with within(source.title):
-        y = values.numbers(held[target], target, decimal=mark)
+        y = values.numbers(columns[target], target, decimal=mark)
         return y, {
-            name: values.feature(held[name], name, from_text=text, decimal=mark) for name in wanted
+            name: values.feature(columns[name], name, from_text=text, decimal=mark)
+            for name in wanted
         }
 
 
@@ -169,8 +170,8 @@ def _encoded(name: str, column: FloatArray | Labels, kept: BoolArray) -> Mapping
     reference = int(np.argmax(indicators.sum(axis=0)))
     return {
         f"{name}={_label(labels[chosen])}": chosen.astype(np.float64)
-        for place, chosen in enumerate(indicators.T)
-        if place != reference
+        for number, chosen in enumerate(indicators.T)
+        if number != reference
     }
 
 

@@ -93,11 +93,11 @@ def table_task(
     """
     whole = _arrow(table)
     chosen = _features(whole, target, split_by, features)
-    held, kept = _without_missing(whole, [target, split_by], chosen, missing)
-    y = _numbers(held, target)
-    at_home, kind = _home(held, split_by, home, up_to)
+    complete, kept = _without_missing(whole, [target, split_by], chosen, missing)
+    y = _numbers(complete, target)
+    at_home, kind = _home(complete, split_by, home, up_to)
     rows = _cut(at_home, seed)
-    encoded = [_encoded(held, title, rows["train"]) for title in chosen]
+    encoded = [_encoded(complete, title, rows["train"]) for title in chosen]
     x = np.column_stack([block for block, _ in encoded])
     tests = {"shift": np.flatnonzero(~at_home), "home": rows["home"], **_groups(kind, at_home)}
     ids = kept.astype(np.str_)
@@ -229,7 +229,9 @@ def _cut(at_home: BoolArray, seed: int) -> dict[str, IntArray]:
     shuffled = child(seed, "shift", "split").permutation(rows)
     first, second = (int(share * len(rows)) for share in (_SHARES[0], sum(_SHARES)))
     pieces = (shuffled[:first], shuffled[first:second], shuffled[second:])
-    return {key: np.sort(part) for key, part in zip(("train", "val", "home"), pieces, strict=True)}
+    return {
+        key: np.sort(piece) for key, piece in zip(("train", "val", "home"), pieces, strict=True)
+    }
 
 
 def _groups(kind: npt.NDArray[Any], at_home: BoolArray) -> dict[str, IntArray]:
@@ -286,13 +288,13 @@ def _traffic(tables: list[pa.Table]) -> pa.Table:
     table = tables[0]
     when = table["date_time"]
     plain = table.drop_columns(["date_time", "holiday", "weather_description"])
-    for title, part in (
+    for title, extract in (
         ("year", pc.year),
         ("month", pc.month),
         ("weekday", pc.day_of_week),
         ("hour", pc.hour),
     ):
-        plain = plain.append_column(title, part(when))
+        plain = plain.append_column(title, extract(when))
     days = when.cast(pa.date32())
     holidays = days.filter(pc.not_equal(table["holiday"], "None"))
     return plain.append_column("holiday", pc.is_in(days, value_set=holidays.combine_chunks()))
@@ -301,7 +303,7 @@ def _traffic(tables: list[pa.Table]) -> pa.Table:
 def _wine(tables: list[pa.Table]) -> pa.Table:
     colours = zip(("red", "white"), tables, strict=True)
     return pa.concat_tables(
-        [part.append_column("colour", pa.array([name] * len(part))) for name, part in colours]
+        [table.append_column("colour", pa.array([name] * len(table))) for name, table in colours]
     )
 
 
@@ -436,16 +438,16 @@ def shift_task(name: str, folder: str | os.PathLike[str] | None = None, *, seed:
     """
     check_known(name, TABLES, "name")
     facts = TABLES[name]
-    place = find_folder(name, facts.folder) if folder is None else Path(folder)
-    paths = [_one_of(place, names) for names in facts.files]
+    home = find_folder(name, facts.folder) if folder is None else Path(folder)
+    paths = [_one_of(home, names) for names in facts.files]
     tables = [read_list(path, delimiter=facts.delimiter) for path in paths]
     rows = sum(len(table) for table in tables)
     if rows != facts.rows:
-        raise InputError(f"{place} must hold {facts.rows} rows of {name}, got {rows}")
+        raise InputError(f"{home} must hold {facts.rows} rows of {name}, got {rows}")
     try:
         table = facts.make(tables).drop_columns(list(facts.left_out))
     except (KeyError, pa.ArrowException) as error:
-        raise InputError(f"{place}: columns are not those of {name}: {error}") from error
+        raise InputError(f"{home}: columns are not those of {name}: {error}") from error
     return table_task(
         table,
         facts.target,
@@ -458,9 +460,9 @@ def shift_task(name: str, folder: str | os.PathLike[str] | None = None, *, seed:
     )
 
 
-def _one_of(place: Path, names: tuple[str, ...]) -> Path:
+def _one_of(home: Path, names: tuple[str, ...]) -> Path:
     """The file of a table, under whichever of its names it lies."""
     for name in names:
-        if (place / name).is_file():
-            return place / name
-    raise InputError(f"{place} must hold {' or '.join(names)}, got neither")
+        if (home / name).is_file():
+            return home / name
+    raise InputError(f"{home} must hold {' or '.join(names)}, got neither")

@@ -295,18 +295,18 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
     check_known(name, _FACTS, "name")
     facts = _FACTS[name]
     kept = f"uci_{name}"
-    place = find_folder(name, kept) if folder is None else Path(folder)
-    if (place / TABLE).is_file():
-        path, splits = place / TABLE, _splits(place / "splits.npz", facts.rows)
-        table, reference = read_list(path), _reference(place / "reference_mc_dropout.csv")
-    elif (place / PLAIN).is_file():
-        path, splits = place / PLAIN, _plain_splits(place / "data", facts.rows)
-        table, reference = _plain(path, facts), _plain_reference(place / "results")
+    home = find_folder(name, kept) if folder is None else Path(folder)
+    if (home / TABLE).is_file():
+        path, splits = home / TABLE, _splits(home / "splits.npz", facts.rows)
+        table, reference = read_list(path), _reference(home / "reference_mc_dropout.csv")
+    elif (home / PLAIN).is_file():
+        path, splits = home / PLAIN, _plain_splits(home / "data", facts.rows)
+        table, reference = _plain(path, facts), _plain_reference(home / "results")
     else:
-        path, splits, reference = place / SERVED.get(name, _NOWHERE).file, (), {}
+        path, splits, reference = home / SERVED.get(name, _NOWHERE).file, (), {}
         if not path.is_file():
             also = f" or {SERVED[name].file}" if name in SERVED else ""
-            raise InputError(f"{place} must hold {TABLE} or {PLAIN}{also}, got no such file")
+            raise InputError(f"{home} must hold {TABLE} or {PLAIN}{also}, got no such file")
         table = _read_served(path, SERVED[name], facts)
     columns = tuple(
         title for title in table.column_names if title not in (facts.target, *facts.left_out)
@@ -334,21 +334,22 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
 def _splits(path: Path, rows: int) -> tuple[Split, ...]:
     if not path.is_file():
         return ()
-    held = arrays(path)
+    archive = arrays(path)
     try:
-        found = [
-            (_index(held, f"train_{i}"), _index(held, f"test_{i}")) for i in range(len(held) // 2)
+        splits = [
+            (_index(archive, f"train_{i}"), _index(archive, f"test_{i}"))
+            for i in range(len(archive) // 2)
         ]
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(f"{path} must hold rows train_0, test_0, …: {error}") from error
-    return _checked(found, rows, path)
+    return _checked(splits, rows, path)
 
 
-def _checked(found: Sequence[Split], rows: int, path: Path) -> tuple[Split, ...]:
-    for number, parts in enumerate(found):
+def _checked(splits: Sequence[Split], rows: int, path: Path) -> tuple[Split, ...]:
+    for number, parts in enumerate(splits):
         if not np.array_equal(np.sort(np.concatenate(parts)), np.arange(rows)):
             raise InputError(f"{path}: split {number} must hold each of {rows} rows once")
-    return tuple(found)
+    return tuple(splits)
 
 
 def _plain(path: Path, facts: _TableFacts) -> pa.Table:
@@ -387,15 +388,15 @@ def _numbers(path: Path, *, dimensions: Literal[1, 2] = 1) -> FloatArray:
 def _plain_splits(folder: Path, rows: int) -> tuple[Split, ...]:
     """Row numbers of the parts, of files ``index_train_0.txt`` and so on."""
     number = 0
-    found: list[Split] = []
+    splits: list[Split] = []
     while (folder / f"index_train_{number}.txt").is_file():
         train, test = (
             _numbers(folder / f"index_{part}_{number}.txt").astype(np.int64)
             for part in ("train", "test")
         )
-        found.append((train, test))
+        splits.append((train, test))
         number += 1
-    return _checked(found, rows, folder)
+    return _checked(splits, rows, folder)
 
 
 def _plain_reference(folder: Path) -> Mapping[str, FloatArray]:
@@ -404,8 +405,8 @@ def _plain_reference(folder: Path) -> Mapping[str, FloatArray]:
     return {title: _numbers(path) for title, path in paths.items() if path.is_file()}
 
 
-def _index(held: Any, name: str) -> IntArray:
-    return np.asarray(held[name], dtype=np.int64)
+def _index(archive: Any, name: str) -> IntArray:
+    return np.asarray(archive[name], dtype=np.int64)
 
 
 def _reference(path: Path) -> Mapping[str, FloatArray]:

@@ -41,7 +41,7 @@ from urllib.request import (
 from howsure import __version__
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 
 MOST: Final = 10**9
 """Bytes that a file may have of which nobody states how many it has."""
@@ -87,13 +87,13 @@ class _Part:
         file.seek(start)
         return file
 
-    def told(self) -> Mapping[str, Any]:
+    def server(self) -> Mapping[str, Any]:
         """What the server said when it began; nothing where that was of another address."""
         try:
-            told = json.loads(self.notes.read_text(encoding="utf-8"))
+            content = json.loads(self.notes.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return told if isinstance(told, dict) and told.get("url") == self.url else {}
+        return content if isinstance(content, dict) and content.get("url") == self.url else {}
 
     def size(self) -> int:
         return self.file.stat().st_size if self.file.is_file() else 0
@@ -106,28 +106,11 @@ class _Part:
 def fetch(
     url: str, target: Path, *, size: int | None = None, known: str = "", most: int = MOST
 ) -> None:
-    """Download a file, or the rest of it.
+    """Download a file, or the rest of it, into a folder that is there.
 
-    Parameters
-    ----------
-    url : str
-        Where it is, by http or https; redirects are followed, but none to less than that.
-    target : Path
-        What to call it; in a folder that is there.
-    size : int, optional
-        Its bytes, where they are known.
-    known : str
-        Its hash, such as ``sha256:…`` or ``md5:…`` (``git:…`` is that of git's object), if known.
-    most : int
-        The bytes that it may have where their number is not known.
-
-    Raises
-    ------
-    InputError
-        If the address is none of http or https.
-    DownloadError
-        If the server refuses, breaks off, is too slow, or gives another file or more than that;
-        or if the disk is too small.
+    By http or https; redirects are followed, but none to less than that. `known` is its hash, such
+    as ``sha256:…`` or ``md5:…`` (``git:…`` is that of git's object); where the `size` in bytes is
+    not known, it may have `most`.
     """
     if not url.startswith(("https://", "http://")):
         raise InputError(f"url must begin with https:// or http://, got {url!r}")
@@ -165,16 +148,16 @@ def wrong(file: Path, size: int | None, known: str) -> str:
 def digest(file: Path, kind: str) -> str:
     """The hash of a file, by a name that hashlib knows, or ``git``."""
     size = file.stat().st_size
-    found = hashlib.new("sha1" if kind == "git" else kind, usedforsecurity=False)
+    hasher = hashlib.new("sha1" if kind == "git" else kind, usedforsecurity=False)
     if kind == "git":
-        found.update(b"blob %d\0" % size)
+        hasher.update(b"blob %d\0" % size)
     with file.open("rb") as handle:
         done = 0
         while block := handle.read(_BLOCK):
-            found.update(block)
+            hasher.update(block)
             done += len(block)
-            tell(f"checking {file.name}", done, size)
-    return found.hexdigest()
+            report_progress(f"checking {file.name}", done, size)
+    return hasher.hexdigest()
 
 
 def check_room(folder: Path, wanted: int, what: str) -> None:
@@ -218,14 +201,14 @@ def _complete(part: _Part, name: str, size: int | None, known: str, most: int) -
 
 def _received(part: _Part, name: str, size: int | None, known: str, most: int) -> bool:
     """Ask for what is left and keep what comes; whether that is all."""
-    told = part.told()
+    server = part.server()
     have = part.size()
-    if have and not (told.get("tag") or known):
+    if have and not (server.get("tag") or known):
         have = 0  # nothing would tell that the file has changed meanwhile
-    if have and have == (size or told.get("total")):
+    if have and have == (size or server.get("total")):
         return True
     limit = most if size is None else size
-    with _watched() as watch, _opened(part, have, told, watch) as answer:
+    with _watched() as watch, _opened(part, have, server, watch) as answer:
         start, total = _extent(answer, have)
         if size is not None and total not in (None, size):
             part.remove()
@@ -243,13 +226,13 @@ def _received(part: _Part, name: str, size: int | None, known: str, most: int) -
         atomic_write(part.notes, json.dumps(notes))
         done = start
         with part.open(start) as file:
-            tell(name, done, total or 0)
+            report_progress(name, done, total or 0)
             while block := answer.read1(_BLOCK):
                 done += len(block)
                 watch.come += len(block)
                 _check_most(part, done, limit)
                 file.write(block)
-                tell(name, done, total or 0)
+                report_progress(name, done, total or 0)
     return total is None or done >= total
 
 
@@ -279,9 +262,9 @@ class _Watch:
         while not self.over.wait(_SPAN):
             if self.come < before + _LEAST:
                 self.slow = True
-                for one in self.sockets:
+                for connection in self.sockets:
                     with suppress(OSError):  # one of a redirect, which is closed
-                        socket.socket.shutdown(one, socket.SHUT_RDWR)
+                        socket.socket.shutdown(connection, socket.SHUT_RDWR)
                 return
             before = self.come
 
@@ -309,13 +292,13 @@ def _slowly() -> str:
     return f"less than {_LEAST / _SPAN:,.0f} bytes a second came"
 
 
-def _opened(part: _Part, have: int, told: Mapping[str, Any], watch: _Watch) -> Any:
+def _opened(part: _Part, have: int, server: Mapping[str, Any], watch: _Watch) -> Any:
     """The server's answer to the question for all bytes from a place on."""
     asked = {"User-Agent": f"howsure/{__version__}", "Accept-Encoding": "identity"}
     if have:
         asked["Range"] = f"bytes={have}-"
-        if told.get("tag"):
-            asked["If-Range"] = str(told["tag"])
+        if server.get("tag"):
+            asked["If-Range"] = str(server["tag"])
     try:
         return _opener(watch).open(Request(part.url, headers=asked), timeout=_TIMEOUT)
     except HTTPError as error:

@@ -14,8 +14,8 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import InputError  # noqa: E402
-from howsure_studies.methods.deep.body import Bernoulli, Concrete  # noqa: E402
 from howsure_studies.methods.deep.heads import Gaussian, Head, QuantileHead, SquaredError  # noqa: E402
+from howsure_studies.methods.deep.mlp import Bernoulli, Concrete  # noqa: E402
 
 HEADS: list[Head] = [Gaussian(), SquaredError(), QuantileHead((0.1, 0.5, 0.9))]
 

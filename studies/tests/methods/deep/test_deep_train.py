@@ -14,8 +14,8 @@ torch = needs("torch")
 
 from howsure.predictions import Prediction  # noqa: E402
 from howsure_studies.methods.deep.batch import Member, Network, outputs, train  # noqa: E402
-from howsure_studies.methods.deep.body import Bernoulli, Body, Concrete, Dropout  # noqa: E402
 from howsure_studies.methods.deep.heads import Gaussian, Head, QuantileHead, SquaredError  # noqa: E402
+from howsure_studies.methods.deep.mlp import BatchedMLP, Bernoulli, Concrete, Dropout  # noqa: E402
 from howsure_studies.methods.deep.training import BatchTraining  # noqa: E402
 
 SMALL = BatchTraining(layers=(7, 5), epochs=4, batch_size=16)
@@ -204,7 +204,7 @@ def test_global_state_is_left_alone() -> None:
     assert (torch.get_num_threads(), torch.is_grad_enabled()) == (threads, grad)
 
 
-def concrete_objective(body: Body, x: Any, y: Any, u: Any, options: Concrete, n: int) -> Any:
+def concrete_objective(body: BatchedMLP, x: Any, y: Any, u: Any, options: Concrete, n: int) -> Any:
     """Half of the loss of the authors' code, by automatic differentiation."""
     total = 0.0
     logits = body.values[-body.count * options.learnt(body.sizes) :].view(body.count, -1)
@@ -239,7 +239,7 @@ def test_gradients_of_concrete_dropout_are_those_of_its_loss(drop_input: bool) -
     rng = np.random.default_rng(1)
     options = Concrete(length=3.0, temperature=0.3, start=0.2, drop_input=drop_input)
     sizes, n = (3, 6, 5, 2), 40
-    body = Body(sizes, [np.random.default_rng(k) for k in range(2)], options, rows=n)
+    body = BatchedMLP(sizes, [np.random.default_rng(k) for k in range(2)], options, rows=n)
     x = torch.tensor(rng.normal(size=(2, 3, 8)), dtype=torch.float32)
     y = torch.tensor(rng.normal(size=(2, 8)), dtype=torch.float32)
     u = torch.tensor(rng.random((2, options.units(sizes), 8)), dtype=torch.float32)

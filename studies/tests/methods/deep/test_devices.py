@@ -14,13 +14,13 @@ from howsure.core.errors import InputError
 from howsure.core.tensors import device_named, placed, to_host
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.deep.batch import Chunk, Member, train
-from howsure_studies.methods.deep.body import Bernoulli, Concrete, Dropout
 from howsure_studies.methods.deep.heads import HEADS, Head, PairHead, SquaredError, head_named
+from howsure_studies.methods.deep.mlp import Bernoulli, Concrete, Dropout
 from howsure_studies.methods.deep.modules.backbones import backbone_named
 from howsure_studies.methods.deep.modules.inputs import DeviceRows
 from howsure_studies.methods.deep.modules.network import Net
 from howsure_studies.methods.deep.modules.training import Loop
-from howsure_studies.methods.deep.training import BatchTraining, Recipe
+from howsure_studies.methods.deep.training import BatchTraining, ModuleTraining
 
 torch = needs("torch")
 
@@ -42,7 +42,7 @@ def members(head: Head, held: bool = False) -> list[Member]:
     return [Member(x, y, seed=k, held=(x[:7], y[:7]) if held else None) for k in range(2)]
 
 
-def loop(head: Head, recipe: Recipe, spec: Any = SMALL, device: str = "meta") -> Loop:
+def loop(head: Head, recipe: ModuleTraining, spec: Any = SMALL, device: str = "meta") -> Loop:
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, size=(20, 12, 12, 1), dtype=np.uint8)
     y = rng.poisson(4.0, size=20).astype(float)
@@ -78,13 +78,13 @@ def test_dropout_stays_on_its_device(dropout: Dropout) -> None:
     with torch.no_grad(), HostTensors() as host:
         assert chunk.epoch(0).device.type == "meta"
     assert host.found == []
-    assert chunk.body.values.grad.device.type == "meta"
+    assert chunk.mlp.values.grad.device.type == "meta"
 
 
 @pytest.mark.parametrize("head", LAWS, ids=name_of)
 def test_modules_train_and_predict_on_their_device(head: Head) -> None:
     """An epoch of each phase, the loss on rows held out, and the outputs of new rows."""
-    recipe = Recipe(epochs=3, warm_epochs=1, frozen_epochs=1, batch_size=8, warm_start=True)
+    recipe = ModuleTraining(epochs=3, warm_epochs=1, frozen_epochs=1, batch_size=8, warm_start=True)
     made = loop(head, recipe)
     rows, y = made._rows
     with HostTensors() as host:
@@ -104,7 +104,7 @@ def test_modules_train_and_predict_on_their_device(head: Head) -> None:
     ids=str,
 )
 def test_backbones_stay_on_their_device(spec: Any) -> None:
-    made = loop(head_named("gaussian"), Recipe.small(3, weight_decay=1e-3), spec)
+    made = loop(head_named("gaussian"), ModuleTraining.small(3, weight_decay=1e-3), spec)
     with HostTensors() as host:
         made.losses(2)
     assert host.found == []
@@ -127,7 +127,7 @@ def test_all_of_training_tells_its_device() -> None:
     """What is read on the host as well: whole trainings, with nothing made where none is told."""
     head = head_named("gaussian")
     options = BatchTraining(layers=(6, 5), epochs=2, batch_size=8, keep="best")
-    made = loop(head, Recipe.small(2), device="cpu")  # first weights are drawn on the CPU
+    made = loop(head, ModuleTraining.small(2), device="cpu")  # first weights are drawn on the CPU
     with Unplaced() as unplaced:
         train(members(head, held=True), head, options)
         made.run(None)

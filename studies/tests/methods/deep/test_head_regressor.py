@@ -250,7 +250,9 @@ def test_every_head_that_diverges_is_as_it_last_was(
         lost.fit(x, y)
     with pytest.raises(UnanswerableError, match="never trained: loss not finite in epoch 1"):
         lost.predict(x)
-    monkeypatch.setattr(BatchTraining, "pace", lambda self, epoch: 1e-2 if epoch < 3 else 1e30)
+    monkeypatch.setattr(
+        BatchTraining, "learning_rate_at", lambda self, epoch: 1e-2 if epoch < 3 else 1e30
+    )
     model = HeadRegressor(name, **options)
     with pytest.warns(HowsureWarning, match=r"not finite in epoch 4, step \d of 3; kept as after"):
         model.fit(x, y)

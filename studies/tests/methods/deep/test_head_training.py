@@ -17,7 +17,6 @@ torch = needs("torch")
 from howsure.core.errors import InputError, UnanswerableError  # noqa: E402
 from howsure.predictions import Prediction  # noqa: E402
 from howsure_studies.methods.deep.batch import Member, Network, outputs, train  # noqa: E402
-from howsure_studies.methods.deep.body import Bernoulli, Body  # noqa: E402
 from howsure_studies.methods.deep.heads import (  # noqa: E402
     HEADS,
     DoublePoissonHead,
@@ -29,6 +28,7 @@ from howsure_studies.methods.deep.heads import (  # noqa: E402
     SquaredError,
     head_named,
 )
+from howsure_studies.methods.deep.mlp import BatchedMLP, Bernoulli  # noqa: E402
 from howsure_studies.methods.deep.networks import HeadNetwork  # noqa: E402
 from howsure_studies.methods.deep.training import BatchTraining  # noqa: E402
 
@@ -151,7 +151,7 @@ def test_the_faithful_variance_sends_no_gradient_into_the_body() -> None:
     rng = np.random.default_rng(0)
     x = torch.tensor(rng.normal(size=(1, 3, 8)), dtype=torch.float32)
     y = torch.tensor(rng.normal(size=(1, 8)), dtype=torch.float32)
-    body = Body((3, 6, 5, 2), [np.random.default_rng(0)], shielded=1)
+    body = BatchedMLP((3, 6, 5, 2), [np.random.default_rng(0)], shielded=1)
     out = body.forward(x).requires_grad_()
     (slope,) = torch.autograd.grad(FaithfulGaussian().loss(out, y).mean(), out)
     body.backward(slope)
@@ -164,7 +164,7 @@ def test_the_faithful_variance_sends_no_gradient_into_the_body() -> None:
     FaithfulGaussian().loss(torch.cat([mean, spread]), y[0]).mean().backward()
     for ours_, leaf in zip((*body.kernel_gradients, *body.bias_gradients), leaves, strict=True):
         np.testing.assert_allclose(ours_, leaf.grad, rtol=1e-4, atol=1e-6)
-    unshielded = Body((3, 6, 5, 2), [np.random.default_rng(0)])
+    unshielded = BatchedMLP((3, 6, 5, 2), [np.random.default_rng(0)])
     unshielded.forward(x)
     unshielded.backward(slope)
     assert not torch.allclose(unshielded.kernel_gradients[0], body.kernel_gradients[0])
@@ -173,9 +173,9 @@ def test_the_faithful_variance_sends_no_gradient_into_the_body() -> None:
 
 def test_the_learning_rate_falls_along_half_a_wave() -> None:
     options = BatchTraining(epochs=4, learning_rate=0.8, schedule="cosine")
-    found = [options.pace(epoch) for epoch in range(4)]
+    found = [options.learning_rate_at(epoch) for epoch in range(4)]
     np.testing.assert_allclose(found, 0.4 * (1 + np.cos(np.pi * np.arange(4) / 4)))
-    assert BatchTraining(learning_rate=0.8).pace(70) == 0.8
+    assert BatchTraining(learning_rate=0.8).learning_rate_at(70) == 0.8
 
 
 def test_losses_are_told_with_and_without_rows_held_out() -> None:

@@ -93,19 +93,10 @@ class CrossConformal(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """Models, and which of them did not see each training row.
+    """Models, and which of them did not see each training row."""
 
-    Attributes
-    ----------
-    models : tuple
-        Fitted regressors.
-    answers : ndarray, shape (n,) or (b, n)
-        For each row, the number of the one model that answers for it, or the shares in which the
-        models are averaged.
-    """
-
-    models: tuple[Any, ...]
-    answers: IntArray | FloatArray
+    models: tuple[Any, ...]  # fitted regressors
+    answers: IntArray | FloatArray  # (n,): which model answers for each row; or (b, n): its shares
 
     def forecasts(self, x: FloatArray) -> FloatArray:
         """The forecast of each model at each row of x, shape (m, b)."""
@@ -131,24 +122,12 @@ class LeftOut:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedCross(Fitted):
-    """A conformal method without a split, fitted to data.
+    """A conformal method without a split, fitted to data."""
 
-    Attributes
-    ----------
-    method : CrossConformal
-        Its options.
-    left_out : LeftOut
-        The models.
-    errors : ndarray of float, shape (n,)
-        R_i, the errors of rows that the models did not see.
-    ranks : ndarray of int, shape (c,)
-        r at each coverage; above n the interval is infinite.
-    """
-
-    method: CrossConformal
+    method: CrossConformal  # its options
     left_out: LeftOut
-    errors: FloatArray
-    ranks: IntArray
+    errors: FloatArray  # (n,): R_i, of rows that the models did not see
+    ranks: IntArray  # (c,): r at each coverage; above n the interval is infinite
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Intervals for a new y at each row of x; memory by blocks of rows."""
@@ -189,10 +168,10 @@ class FittedCross(Fitted):
         gap += 8 * float(np.spacing(np.abs(forecasts).max() + ranked[-1]))
         first = int(np.searchsorted(ranked, middle - gap, side="left"))
         last = int(np.searchsorted(ranked, middle + gap, side="right"))
-        rows, place = order[first:last], rank - 1 - first
+        rows, column = order[first:last], rank - 1 - first
         own = self.left_out.spread(forecasts, rows)
-        high = np.partition(self.errors[rows] + own, place, axis=1)[:, place]
-        low = np.partition(self.errors[rows] - own, place, axis=1)[:, place]
+        high = np.partition(self.errors[rows] + own, column, axis=1)[:, column]
+        low = np.partition(self.errors[rows] - own, column, axis=1)[:, column]
         return -low, high
 
     def _minmax(

@@ -48,18 +48,13 @@ Bands = Callable[[FloatArray], Sequence[Band]]
 class Forecaster:
     """A trained model's point forecast, checked.
 
-    Parameters
-    ----------
-    model : object
-        A fitted regressor, or a function of inputs.
-
     Examples
     --------
     >>> Forecaster(lambda x: 2 * x[:, 0])(np.array([[1.0]]))
     array([2.])
     """
 
-    model: Any
+    model: Any  # a fitted regressor, or a function of inputs
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """One finite number a row, shape (m,)."""
@@ -75,11 +70,6 @@ def comes_trained(model: Any) -> bool:
 
 def forecaster(model: Any, x: FloatArray, y: FloatArray, rng: np.random.Generator) -> Forecaster:
     """A model ready to forecast: a regressor's copy is trained, a function is used as it is.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
 
     Examples
     --------
@@ -179,18 +169,20 @@ class InductiveConformal(Method):
         """Train on one part of the rows, and learn thresholds from the other."""
         inputs, targets = checked_rows(x, y, least=3 if self._trains() else 1)
         check_within(targets, self.clip)
-        held = np.ones(len(targets), dtype=np.bool_)
+        calibrating = np.ones(len(targets), dtype=np.bool_)
         if self._trains():
-            held = held_out(rng, len(targets), self.calibration, "calibration")
-        score, bands = self._prepared(inputs[~held], targets[~held], rng)
-        found = [held_scores(score, targets[held], band) for band in bands(inputs[held])]
-        columns = (len(targets[held]), len(self.coverages))
+            calibrating = held_out(rng, len(targets), self.calibration, "calibration")
+        score, bands = self._prepared(inputs[~calibrating], targets[~calibrating], rng)
+        scores = [
+            held_scores(score, targets[calibrating], band) for band in bands(inputs[calibrating])
+        ]
+        columns = (len(targets[calibrating]), len(self.coverages))
         calibration = Calibration(
-            scores=np.broadcast_to(np.stack(found, axis=1), columns),
-            x=inputs[held],
+            scores=np.broadcast_to(np.stack(scores, axis=1), columns),
+            x=inputs[calibrating],
             coverages=self.coverages,
             choice=RankChoice(self.rank, self.delta, self.too_few),
-            training=inputs[~held],
+            training=inputs[~calibrating],
             forecast=_Centers(bands),
             rng=rng,
         )
@@ -201,27 +193,13 @@ class InductiveConformal(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedConformal(Fitted):
-    """A split conformal method fitted to data.
+    """A split conformal method fitted to data."""
 
-    Attributes
-    ----------
-    score : Score
-        How far y lies from a band.
-    bands : callable
-        Maps inputs to bands.
-    thresholds : Thresholds
-        Learnt from the calibration rows.
-    coverages : tuple of float
-        Nominal coverages.
-    clip : tuple of float, optional
-        The valid range of y.
-    """
-
-    score: Score
+    score: Score  # how far y lies from a band
     bands: Bands
-    thresholds: Thresholds
+    thresholds: Thresholds  # learnt from the calibration rows
     coverages: tuple[float, ...]
-    clip: Range | None
+    clip: Range | None  # the valid range of y
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Intervals for a new y at each row of x."""

@@ -22,12 +22,12 @@ from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
 from howsure.core.tensors import placed, to_host
-from howsure_studies.methods.deep.body import Body, Dropout
 from howsure_studies.methods.deep.heads import Gaussian, Head, SquaredError
+from howsure_studies.methods.deep.mlp import BatchedMLP, Dropout
 from howsure_studies.methods.deep.training import (
     BatchTraining,
-    Keeper,
-    Outset,
+    BestCheckpoint,
+    OutputInitialisation,
     Standardization,
     Weights,
     start_of,
@@ -76,9 +76,9 @@ class Member:
     resample: int | None = None
     held: tuple[FloatArray, FloatArray] | None = None
 
-    def rng(self, part: str) -> np.random.Generator:
+    def rng(self, purpose: str) -> np.random.Generator:
         """The member's own generator for one purpose."""
-        return child(self.seed, "network", self.index, part)
+        return child(self.seed, "network", self.index, purpose)
 
     def rows(self) -> tuple[FloatArray, FloatArray]:
         """What it is trained on."""
@@ -174,13 +174,11 @@ def train(
     chosen = BatchTraining() if options is None else options
     heads = [head] * len(members) if isinstance(head, Head) else list(head)
     _check(members, heads, chosen, dropout is not None)
-    device = chosen.place()
+    device = chosen.torch_device()
     with one_thread_each() as cores:
         threads = cores if device.type == "cpu" else 1
         chunks = [
-            chunk
-            for places in _groups(members, heads)
-            for chunk in _chunks(places, threads, chosen)
+            chunk for group in _groups(members, heads) for chunk in _chunks(group, threads, chosen)
         ]
         trained = side_by_side(
             lambda chunk: Chunk(
@@ -190,7 +188,7 @@ def train(
             threads,
         )
     networks = dict(zip(chain(*chunks), chain(*trained), strict=True))
-    return [networks[place] for place in range(len(members))]
+    return [networks[number] for number in range(len(members))]
 
 
 def _check(
@@ -208,21 +206,21 @@ def _check(
 
 
 def _groups(members: Sequence[Member], heads: Sequence[Head]) -> list[list[int]]:
-    """Places of networks of one shape, those of one head side by side."""
-    order = {head: place for place, head in enumerate(dict.fromkeys(heads))}
+    """Numbers of networks of one shape, those of one head side by side."""
+    order = {head: rank for rank, head in enumerate(dict.fromkeys(heads))}
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for place, (member, head) in enumerate(zip(members, heads, strict=True)):
-        held = None if member.held is None else member.held[0].shape
-        groups[member.x.shape, held, head.outputs, head.shielded].append(place)
-    return [sorted(places, key=lambda place: order[heads[place]]) for places in groups.values()]
+    for number, (member, head) in enumerate(zip(members, heads, strict=True)):
+        validation = None if member.held is None else member.held[0].shape
+        groups[member.x.shape, validation, head.outputs, head.shielded].append(number)
+    return [sorted(group, key=lambda number: order[heads[number]]) for group in groups.values()]
 
 
-def _chunks(places: list[int], threads: int, options: BatchTraining) -> list[list[int]]:
-    """Places in chunks: for each thread one, when they are few, as long as steps are worth it."""
+def _chunks(numbers: list[int], threads: int, options: BatchTraining) -> list[list[int]]:
+    """Numbers in chunks: for each thread one, when they are few, as long as steps are worth it."""
     weights = sum(i * o for i, o in pairwise(options.layers))
-    share = max(-(-len(places) // threads), _WEIGHTS // max(weights, 1), 1)
+    share = max(-(-len(numbers) // threads), _WEIGHTS // max(weights, 1), 1)
     size = min(options.chunk, share)
-    return [places[start : start + size] for start in range(0, len(places), size)]
+    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
 
 @final
@@ -238,7 +236,7 @@ class Chunk:
         "_orders",
         "_torch",
         "_uniforms",
-        "body",
+        "mlp",
         "optimiser",
     )
 
@@ -253,13 +251,13 @@ class Chunk:
         self._torch = require("torch", extra="deep")
         self._options, self._device = options, device
         self._data = Data.of(members, heads, options, device)
-        self._objective = Objective(heads, self._data.outset)
+        self._objective = Objective(heads, self._data.initialisation)
         count, columns, n = self._data.x.shape
         sizes = (columns, *options.layers, heads[0].outputs)
         rngs = [member.rng("weights") for member in members]
         shielded = heads[0].shielded
-        self.body = Body(sizes, rngs, dropout, n, options.initial, shielded, device)
-        self.optimiser = options.optimiser([self.body.values], eps=1e-7)
+        self.mlp = BatchedMLP(sizes, rngs, dropout, n, options.initial, shielded, device)
+        self.optimiser = options.optimiser([self.mlp.values], eps=1e-7)
         self._orders = [member.rng("order") for member in members]
         self._masks = [member.rng("masks") for member in members]
         drawn = (count, dropout.units(sizes), n) if dropout else None
@@ -267,25 +265,25 @@ class Chunk:
 
     def run(self) -> list[Network]:
         """Train to the end, or until no network is sound, and give the states that are kept."""
-        body, data = self.body, self._data
-        keeper = Keeper(body, best=self._options.keep == "best")
+        mlp, data = self.mlp, self._data
+        checkpoint = BestCheckpoint(mlp, best=self._options.keep == "best")
         rates = []
         with self._torch.no_grad():
             for epoch in range(self._options.epochs):
                 losses = np.asarray(to_host(self.epoch(epoch)))
-                rates.append(body.rates())
+                rates.append(mlp.rates())
                 judged = self.judged()
-                held = np.full(body.count, np.nan) if judged is None else to_host(judged)
-                if not keeper.look(losses, np.asarray(held, dtype=np.float64)):
+                validation = np.full(mlp.count, np.nan) if judged is None else to_host(judged)
+                if not checkpoint.look(losses, np.asarray(validation, dtype=np.float64)):
                     break
-            body.put_back()
-            data.outset.absorb(body.kernels[-1], body.biases[-1])
-        return _networks(body, data, keeper, np.stack(rates, axis=1))
+            mlp.put_back()
+            data.initialisation.absorb(mlp.kernels[-1], mlp.biases[-1])
+        return _networks(mlp, data, checkpoint, np.stack(rates, axis=1))
 
     def epoch(self, epoch: int) -> Tensor:
         """Train for one epoch, counted from 0; the losses of each step, (steps, m)."""
-        torch, options, body, data = self._torch, self._options, self.body, self._data
-        self.optimiser.param_groups[0]["lr"] = options.pace(epoch)
+        torch, options, mlp, data = self._torch, self._options, self.mlp, self._data
+        self.optimiser.param_groups[0]["lr"] = options.learning_rate_at(epoch)
         n, size = data.x.shape[2], options.batch_size
         orders = np.stack([rng.permutation(n) for rng in self._orders])
         order = placed(orders, self._device)
@@ -293,19 +291,19 @@ class Chunk:
         targets = data.y.gather(1, order)
         uniforms = None
         if self._uniforms is not None:
-            for part, rng in zip(self._uniforms, self._masks, strict=True):
-                rng.random(out=part, dtype=np.float32)
+            for buffer, rng in zip(self._uniforms, self._masks, strict=True):
+                rng.random(out=buffer, dtype=np.float32)
             uniforms = placed(self._uniforms, self._device)
         steps = -(-n // size)
-        losses = torch.empty(steps, body.count, dtype=torch.float64, device=self._device)
+        losses = torch.empty(steps, mlp.count, dtype=torch.float64, device=self._device)
         for step in range(steps):
             batch = slice(step * size, (step + 1) * size)
             drawn = None if uniforms is None else uniforms[:, :, batch]
-            outputs = body.forward(inputs[:, :, batch], drawn)
+            outputs = mlp.forward(inputs[:, :, batch], drawn)
             losses[step], slope = self._objective.slope(outputs, targets[:, batch])
-            body.backward(slope)
+            mlp.backward(slope)
             if options.penalty > 0:
-                body.shrink(options.penalty / n)
+                mlp.decay_weights(options.penalty / n)
             self.optimiser.step()
         return losses
 
@@ -313,17 +311,19 @@ class Chunk:
         """Mean loss of each network on the rows held out, (m,); None without such rows."""
         if self._data.held_x is None:
             return None
-        return self._objective.losses(self.body.forward(self._data.held_x), self._data.held_y)
+        return self._objective.losses(self.mlp.forward(self._data.held_x), self._data.held_y)
 
 
-def _networks(body: Body, data: Data, keeper: Keeper, rates: Weights) -> list[Network]:
+def _networks(
+    mlp: BatchedMLP, data: Data, checkpoint: BestCheckpoint, rates: Weights
+) -> list[Network]:
     networks = []
-    for place, (scale, losses) in enumerate(zip(data.scales, keeper.trace, strict=True)):
-        kernels, biases = body.layers_of(place)
-        failure, kept = keeper.failures[place], int(keeper.kept[place])
+    for number, (scale, losses) in enumerate(zip(data.scales, checkpoint.trace, strict=True)):
+        kernels, biases = mlp.layers_of(number)
+        failure, kept = checkpoint.failures[number], int(checkpoint.kept[number])
         if not scale.sound:
             failure, kept = "data too large to standardise", 0
-        own = rates[place].astype(np.float64)
+        own = rates[number].astype(np.float64)
         networks.append(Network(kernels, biases, scale, failure, kept, losses, own))
     return networks
 
@@ -338,7 +338,7 @@ class Data:
     held_x: Tensor | None
     held_y: Tensor | None
     scales: list[Standardization]
-    outset: Outset
+    initialisation: OutputInitialisation
 
     @classmethod
     def of(
@@ -357,34 +357,34 @@ class Data:
             whole = options.standardise
             scale = Standardization.of(x, y, inputs=whole, targets=whole and head.standardises)
             scales.append(scale)
-            held = member.held if member.held is not None else ()
+            validation = member.held if member.held is not None else ()
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite fails
                 rows = [
-                    scale.inputs(part).T if part.ndim > 1 else scale.targets(part)
-                    for part in (x, y, *held)
+                    scale.inputs(array).T if array.ndim > 1 else scale.targets(array)
+                    for array in (x, y, *validation)
                 ]
             starts.append(start_of(head, rows[1], warm=options.warm_start and scale.sound))
             parts.append(tuple(rows))
         with np.errstate(over="ignore"):
             tensors = [
-                placed(np.stack(part).astype(np.float32), device)
-                for part in zip(*parts, strict=True)
+                placed(np.stack(arrays).astype(np.float32), device)
+                for arrays in zip(*parts, strict=True)
             ]
         held_x, held_y = tensors[2:] if len(tensors) > 2 else (None, None)
         offsets, units = ([getattr(start, k) for start in starts] for k in ("offset", "unit"))
-        outset = Outset(offsets, units, device)
-        return cls(tensors[0], tensors[1], held_x, held_y, scales, outset)
+        initialisation = OutputInitialisation(offsets, units, device)
+        return cls(tensors[0], tensors[1], held_x, held_y, scales, initialisation)
 
 
 @final
 class Objective:
-    """The loss of m networks, equal heads side by side, from where they set out."""
+    """The loss of m networks, equal heads side by side, of outputs as they are initialised."""
 
-    __slots__ = ("_blocks", "_outset", "_torch")
+    __slots__ = ("_blocks", "_initialisation", "_torch")
 
-    def __init__(self, heads: Sequence[Head], outset: Outset) -> None:
+    def __init__(self, heads: Sequence[Head], initialisation: OutputInitialisation) -> None:
         self._torch = require("torch", extra="deep")
-        self._outset = outset
+        self._initialisation = initialisation
         self._blocks: list[tuple[Head, slice]] = []
         stop = 0
         for head, same in groupby(heads):
@@ -393,9 +393,9 @@ class Objective:
 
     def losses(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Mean loss of each network, (m,), for outputs (m, k, b) and standardised y (m, b)."""
-        outputs = self._outset.shift(outputs)
-        found = [head.loss(outputs[part], y[part]).mean(-1) for head, part in self._blocks]
-        return found[0] if len(found) == 1 else self._torch.cat(found)
+        outputs = self._initialisation.shift(outputs)
+        losses = [head.loss(outputs[block], y[block]).mean(-1) for head, block in self._blocks]
+        return losses[0] if len(losses) == 1 else self._torch.cat(losses)
 
     def slope(self, outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Losses as `losses` has them, and their gradients by the outputs, (m, k, b)."""
@@ -436,11 +436,11 @@ def outputs(networks: Sequence[Network], x: FloatArray) -> FloatArray:
     """Outputs (m, k, n) of networks of one shape at x (n, d), on the scale of their training."""
     kernels = [np.stack(layer) for layer in zip(*(n.kernels for n in networks), strict=True)]
     biases = [np.stack(layer) for layer in zip(*(n.biases for n in networks), strict=True)]
-    found = []
+    blocks = []
     for rows in _blocks(x, kernels):
         inputs = [n.scale.inputs(rows) for n in networks]
-        found.append(_forward(kernels, biases, np.stack(inputs).swapaxes(1, 2)))
-    return np.concatenate(found, axis=2)
+        blocks.append(_forward(kernels, biases, np.stack(inputs).swapaxes(1, 2)))
+    return np.concatenate(blocks, axis=2)
 
 
 def dropped_outputs(
@@ -450,11 +450,11 @@ def dropped_outputs(
     rates = network.rates[-1]
     kernels = dropout.passes(rng, passes, network.kernels, rates)
     biases = [np.broadcast_to(bias, (passes, len(bias))) for bias in network.biases]
-    found = []
+    blocks = []
     for rows in _blocks(x, kernels):
         inputs = network.scale.inputs(rows).T
-        found.append(_forward(kernels, biases, np.broadcast_to(inputs, (passes, *inputs.shape))))
-    return np.concatenate(found, axis=2)
+        blocks.append(_forward(kernels, biases, np.broadcast_to(inputs, (passes, *inputs.shape))))
+    return np.concatenate(blocks, axis=2)
 
 
 def moments(
@@ -463,8 +463,8 @@ def moments(
     """Means and variances (m, n) of y that outputs (m, k, n) of one or m networks tell."""
     own = list(networks) * (len(values) if len(networks) == 1 else 1)
     laws = [
-        head.belief(part, network.scale.y_center, network.scale.y_unit)
-        for part, network in zip(values, own, strict=True)
+        head.belief(of_network, network.scale.y_center, network.scale.y_unit)
+        for of_network, network in zip(values, own, strict=True)
     ]
     means = np.stack([law.point() for law in laws])
     return means, np.stack([np.square(law.sd()) for law in laws])

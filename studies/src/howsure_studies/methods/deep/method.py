@@ -17,8 +17,8 @@ from howsure.core.tensors import Device
 from howsure.inputs.models import located
 from howsure.predictions import Distribution, Prediction, Quantiles, mixture
 from howsure_studies.methods.deep.batch import Member, Network, outputs, train
-from howsure_studies.methods.deep.body import Dropout
 from howsure_studies.methods.deep.heads import Head, PairHead, QuantileHead
+from howsure_studies.methods.deep.mlp import Dropout
 from howsure_studies.methods.deep.training import BatchTraining, Layers, check_sound
 from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows, held_out
 
@@ -123,11 +123,13 @@ class NetworkMethod(Method, Checked):
     def _task(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> DataSet:
         inputs, targets = checked_rows(x, y, least=4)
         self.head.check_targets(targets)
-        held = np.zeros(len(targets), dtype=np.bool_)
+        validation = np.zeros(len(targets), dtype=np.bool_)
         if self.validation_rows is not None:
-            held = held_out(rng, len(targets), self.validation_rows, "validation")
+            validation = held_out(rng, len(targets), self.validation_rows, "validation")
         seed = int(rng.integers(2**63 - 1))
-        return DataSet(inputs[~held], targets[~held], inputs[held], targets[held], seed)
+        return DataSet(
+            inputs[~validation], targets[~validation], inputs[validation], targets[validation], seed
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,8 +179,8 @@ class HeadFit(NetworkFit):
 
         A row that lies so far from those of training that an output is not finite is refused.
         """
-        found = outputs(self.networks, x)
-        wrong = ~np.isfinite(found).all(axis=(0, 1))
+        answers = outputs(self.networks, x)
+        wrong = ~np.isfinite(answers).all(axis=(0, 1))
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
@@ -188,7 +190,7 @@ class HeadFit(NetworkFit):
             )
         return [
             self.head.belief(values, network.scale.y_center, network.scale.y_unit)
-            for values, network in zip(found, self.networks, strict=True)
+            for values, network in zip(answers, self.networks, strict=True)
         ]
 
     def beliefs(self, x: FloatArray) -> Beliefs:
@@ -231,9 +233,9 @@ def combined(parts: Sequence[Prediction], how: Combine = "mixture") -> Beliefs:
     """
     if len(parts) == 1:
         return Beliefs(parts[0])
-    means = np.stack([part.point() for part in parts])
+    means = np.stack([prediction.point() for prediction in parts])
     if how == "moments":
-        laws = [part for part in parts if isinstance(part, Distribution)]
+        laws = [prediction for prediction in parts if isinstance(prediction, Distribution)]
         return matched(means, np.stack([np.square(law.sd()) for law in laws]), ddof=0)
     return Beliefs(together(parts), located("norm", means.mean(axis=0), means.std(axis=0)))
 
@@ -270,10 +272,10 @@ def together(parts: Sequence[Prediction]) -> Prediction:
     >>> together(both).point()
     array([1.])
     """
-    laws = [part for part in parts if isinstance(part, Distribution)]
+    laws = [prediction for prediction in parts if isinstance(prediction, Distribution)]
     if parts and len(laws) == len(parts):
         return mixture(laws)
-    tables = [part for part in parts if isinstance(part, Quantiles)]
+    tables = [prediction for prediction in parts if isinstance(prediction, Quantiles)]
     alike = len({tuple(table.levels.tolist()) for table in tables}) == 1
     if len(tables) != len(parts) or not alike:
         raise InputError("parts must be distributions, or quantiles at the same levels, got others")

@@ -29,7 +29,6 @@ from howsure_studies.methods.deep.batch import (
     outputs,
     train,
 )
-from howsure_studies.methods.deep.body import Bernoulli, Concrete, Dropout
 from howsure_studies.methods.deep.heads import Gaussian, QuantileHead, SquaredError, head_named
 from howsure_studies.methods.deep.method import (
     Combine,
@@ -40,6 +39,7 @@ from howsure_studies.methods.deep.method import (
     check_combine,
     matched,
 )
+from howsure_studies.methods.deep.mlp import Bernoulli, Concrete, Dropout
 from howsure_studies.methods.deep.training import TABLES, Initial, Keep, Layers, Schedule
 from howsure_studies.methods.interface import COVERAGES, Beliefs, checked_rows
 

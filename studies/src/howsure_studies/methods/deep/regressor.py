@@ -122,12 +122,12 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("X_val and y_val must be given together, got one of them")
         method, rng = self.method, self._rng()
         data = self._checked(X, y, y_numeric=True, ensure_min_samples=4)
-        held = None if X_val is None or y_val is None else (X_val, y_val)
-        fitted = method.fit_beside(data, held, rng)
+        validation = None if X_val is None or y_val is None else (X_val, y_val)
+        fitted = method.fit_beside(data, validation, rng)
         self.fit_ = fitted
         bad = [
-            f"network {place}: {network.failure}; kept as after epoch {network.kept}"
-            for place, network in enumerate(fitted.networks)
+            f"network {number}: {network.failure}; kept as after epoch {network.kept}"
+            for number, network in enumerate(fitted.networks)
             if network.failure is not None
         ]
         self.failures_ = bad
@@ -147,9 +147,9 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """A distribution, or quantiles, of y at each row; a network never trained is an error."""
         check_is_fitted(self, "fit_")
         inputs: FloatArray = self._checked(X, reset=False)
-        for place, network in enumerate(self.fit_.networks):
+        for number, network in enumerate(self.fit_.networks):
             if network.failure is not None and network.kept == 0:
-                raise UnanswerableError(f"network {place} was never trained: {network.failure}")
+                raise UnanswerableError(f"network {number} was never trained: {network.failure}")
         return self.fit_.beliefs(inputs).outcome
 
     def _checked(self, *data: Any, **options: Any) -> Any:

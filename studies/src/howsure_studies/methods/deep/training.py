@@ -1,4 +1,4 @@
-"""How networks are trained: options, the state that is kept, and where training sets out from.
+"""How networks are trained: options, the state that is kept, and how outputs are initialised.
 
 Both engines share these: small networks trained as one (`howsure_studies.methods.deep.batch`) and
 torch modules trained one by one (`howsure_studies.methods.deep.modules`).
@@ -46,8 +46,8 @@ Phase = Literal["warm", "frozen", "full"]
 class Training(Checked):
     """How any network is trained, by Adam with β₁ = 0.9 and β₂ = 0.999. Subclasses are final.
 
-    `BatchTraining` adds what small networks trained as one have besides, `Recipe` what torch
-    modules have.
+    `BatchTraining` adds what small networks trained as one have besides, `ModuleTraining` what
+    torch modules have.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Training(Checked):
 
     Examples
     --------
-    >>> Training(epochs=30, schedule="cosine").pace(15)
+    >>> Training(epochs=30, schedule="cosine").learning_rate_at(15)
     0.0005
     """
 
@@ -93,7 +93,7 @@ class Training(Checked):
     warm_start: bool = True
     device: Device = "auto"
 
-    def pace(self, epoch: int) -> float:
+    def learning_rate_at(self, epoch: int) -> float:
         """The learning rate in an epoch, counted from 0."""
         if self.schedule == "constant":
             return self.learning_rate
@@ -102,14 +102,14 @@ class Training(Checked):
     def optimiser(self, parameters: Any, eps: float = 1e-8) -> Any:
         """Adam with this ε, or AdamW with torch's own, over these parameters."""
         adam = require("torch", extra="deep").optim
-        held = list(parameters)
-        fused = held[0].device.type != "meta" or None  # which has no data, and no fused step
+        trained = list(parameters)
+        fused = trained[0].device.type != "meta" or None  # which has no data, and no fused step
         if self.weight_decay > 0:
             decay = self.weight_decay
-            return adam.AdamW(held, lr=self.learning_rate, weight_decay=decay, fused=fused)
-        return adam.Adam(held, lr=self.learning_rate, eps=eps, fused=fused)
+            return adam.AdamW(trained, lr=self.learning_rate, weight_decay=decay, fused=fused)
+        return adam.Adam(trained, lr=self.learning_rate, eps=eps, fused=fused)
 
-    def place(self) -> Any:
+    def torch_device(self) -> Any:
         """The torch device to train on; an error where torch cannot use the one that is wanted."""
         return device_named(self.device)
 
@@ -161,7 +161,7 @@ class BatchTraining(Training):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe(Training):
+class ModuleTraining(Training):
     """How a network of torch modules is trained; defaults are the preset ``shift``.
 
     Parameters
@@ -206,7 +206,7 @@ class Recipe(Training):
 
     Examples
     --------
-    >>> Recipe().epochs, Recipe.small().epochs
+    >>> ModuleTraining().epochs, ModuleTraining.small().epochs
     (75, 20)
     """
 
@@ -231,7 +231,7 @@ class Recipe(Training):
             )
 
     @classmethod
-    def small(cls, epochs: int = 20, **options: Any) -> Recipe:
+    def small(cls, epochs: int = 20, **options: Any) -> ModuleTraining:
         """The preset ``small``: few epochs on a processor, a fifth of them warm."""
         check_whole(epochs, "epochs")
         own: dict[str, Any] = {
@@ -258,14 +258,15 @@ TABLES: Final = BatchTraining(
 """The preset ``tables``: settings of Young et al. 2025."""
 
 
-def recipe_named(spec: str | Mapping[str, Any] | Recipe) -> Recipe:
-    """The recipe of a preset's name, or of a mapping of ``name`` and options.
+def recipe_named(spec: str | Mapping[str, Any] | ModuleTraining) -> ModuleTraining:
+    """The training of a preset's name, or of a mapping of ``name`` and options.
 
     Parameters
     ----------
-    spec : str, mapping or Recipe
-        ``shift``, which is `Recipe` with its defaults, or ``small``, which is `Recipe.small`; in
-        a mapping the name may be left out, and is then ``shift``. A recipe passes through.
+    spec : str, mapping or ModuleTraining
+        ``shift``, which is `ModuleTraining` with its defaults, or ``small``, which is
+        `ModuleTraining.small`; in a mapping the name may be left out, and is then ``shift``. A
+        `ModuleTraining` passes through.
 
     Raises
     ------
@@ -277,10 +278,12 @@ def recipe_named(spec: str | Mapping[str, Any] | Recipe) -> Recipe:
     >>> recipe_named({"name": "small", "epochs": 40}).warm_epochs
     8
     """
-    if isinstance(spec, Recipe):
+    if isinstance(spec, ModuleTraining):
         return spec
-    found: Recipe = named(spec, {"shift": Recipe, "small": Recipe.small}, "recipe", "shift")
-    return found
+    training: ModuleTraining = named(
+        spec, {"shift": ModuleTraining, "small": ModuleTraining.small}, "recipe", "shift"
+    )
+    return training
 
 
 @final
@@ -324,8 +327,8 @@ class Standardization:
 
 
 @final
-class Outset:
-    """Where training sets out from: an output is offset + unit × the last layer's.
+class OutputInitialisation:
+    """How outputs are initialised: an output is offset + unit × the last layer's.
 
     Offsets and units, of shape (k, 1) or (m, k, 1), stay fixed while networks train; `absorb` puts
     them into the last layer afterwards.
@@ -335,9 +338,9 @@ class Outset:
 
     def __init__(self, offset: Any, unit: Any, device: Any = "cpu") -> None:
         self._torch = require("torch", extra="deep")
-        parts = [np.asarray(part, dtype=np.float32)[..., None] for part in (offset, unit)]
-        self._offset, self._unit = (placed(part, device) for part in parts)
-        if not parts[0].any() and (parts[1] == 1.0).all():
+        arrays = [np.asarray(values, dtype=np.float32)[..., None] for values in (offset, unit)]
+        self._offset, self._unit = (placed(array, device) for array in arrays)
+        if not arrays[0].any() and (arrays[1] == 1.0).all():
             self._offset = None
 
     def shift(self, outputs: Tensor) -> Tensor:
@@ -375,7 +378,7 @@ class Parameters(Protocol):
 
 
 @final
-class Keeper:
+class BestCheckpoint:
     """Keeps a good state of each of m networks: the last, or the best on rows held out."""
 
     __slots__ = ("_best", "_parameters", "epochs", "failures", "kept", "least")

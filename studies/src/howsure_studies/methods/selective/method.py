@@ -87,10 +87,10 @@ class Selective(Method):
     def __post_init__(self) -> None:
         check_fields(self)
         object.__setattr__(self, "method", as_method(self.method, self.coverages))
-        found = thing(self.score, "score", SCORES)
-        if not isinstance(found, FeatureScore | BeliefScore):
+        score = thing(self.score, "score", SCORES)
+        if not isinstance(score, FeatureScore | BeliefScore):
             raise InputError(f"score must be a score or the name of one, got {self.score!r}")
-        object.__setattr__(self, "score", found)
+        object.__setattr__(self, "score", score)
         if self.coverages is not None and self.coverages != self.method.fixed_coverages:
             raise InputError(
                 f"coverages must be those that {self.method.name} fixes "
@@ -118,8 +118,8 @@ class Selective(Method):
         """
         inputs = np.asarray(x)
         targets = as_vector(y, "y", length=len(inputs))
-        held = held_out(rng, len(inputs), self.validation, "validation")
-        return self.fit_with(inputs[~held], targets[~held], inputs[held], rng)
+        validation = held_out(rng, len(inputs), self.validation, "validation")
+        return self.fit_with(inputs[~validation], targets[~validation], inputs[validation], rng)
 
     def fit_with(
         self,

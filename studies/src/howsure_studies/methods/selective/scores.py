@@ -162,18 +162,18 @@ class GMMScore(FeatureScore, Checked):
             notes = (f"features cut to {axes.shape[1]} principal components",)
         seed = int(rng.integers(2**31 - 1))
         try:
-            mixture, told = self._mixture(_projected(rows, center, axes), seed)
+            mixture, warned = self._mixture(_projected(rows, center, axes), seed)
         except ValueError:
             center, axes, spread = _principal(rows, self.dimensions or rows.shape[1])
             axes = axes[:, spread > _THIN * spread[0]]
             notes = (f"singular: features cut to {axes.shape[1]} principal components",)
             try:
-                mixture, told = self._mixture(_projected(rows, center, axes), seed)
+                mixture, warned = self._mixture(_projected(rows, center, axes), seed)
             except ValueError as error:
                 raise InputError(
                     f"features must spread, so that a density fits: {error}"
                 ) from error
-        return FittedGMM(mixture, center, axes, (*notes, *told))
+        return FittedGMM(mixture, center, axes, (*notes, *warned))
 
     def _mixture(self, rows: FloatArray, seed: int) -> tuple[Any, tuple[str, ...]]:
         from sklearn.exceptions import ConvergenceWarning
@@ -189,8 +189,8 @@ class GMMScore(FeatureScore, Checked):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             mixture.fit(rows)
-        told = () if mixture.converged_ else ("the mixture had not settled after 100 steps",)
-        return mixture, told
+        warned = () if mixture.converged_ else ("the mixture had not settled after 100 steps",)
+        return mixture, warned
 
 
 @final
@@ -201,7 +201,7 @@ class FittedGMM(FittedScore):
     mixture: Any
     center: FloatArray
     axes: FloatArray | None
-    told: tuple[str, ...]
+    warned: tuple[str, ...]
 
     def __call__(self, features: npt.ArrayLike) -> FloatArray:
         """−log density at each row, in nats, shape (n,)."""
@@ -212,7 +212,7 @@ class FittedGMM(FittedScore):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader of a result must know of the fit."""
-        return self.told
+        return self.warned
 
 
 @final

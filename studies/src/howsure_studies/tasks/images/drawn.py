@@ -1,6 +1,6 @@
-"""The drawn tasks: pools of cells or chairs, and which rows of them train, validate and test.
+"""The drawn tasks: populations of cells or chairs, and which rows of them train, validate and test.
 
-Pools are drawn here, or read from the original files. Boundaries are those of Gustafsson,
+Populations are drawn here, or read from the original files. Boundaries are those of Gustafsson,
 Danelljan and Schön (2023). In a variant, training and validation see a part of the range (Tails:
 its middle; Gap: its two ends) and the main test the whole. Three steps widen the test range
 towards the whole one: tests named ``step-1`` to ``step-3``, beside ``full``.
@@ -53,7 +53,7 @@ _WHOLE: Final[Ranges] = ((0.0, np.inf),)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pool:
+class ImagePopulation:
     """Images that exist, by number, with their labels; pixels come when asked for."""
 
     labels: FloatArray
@@ -62,14 +62,14 @@ class Pool:
     training: BoolArray  # rows that may be trained on, where the set says so; else all
 
 
-def drawn_cells(seed: int, recipe: Recipe, shortcut: bool) -> Pool:
+def drawn_cells(seed: int, recipe: Recipe, shortcut: bool) -> ImagePopulation:
     """Pictures as numerous as Cell-200's: 1,000 of each count 1 … 200.
 
     Examples
     --------
-    >>> pool = drawn_cells(0, "direct", True)
-    >>> images, rows, _ = pool.fetch(np.array([0, 199_999]))
-    >>> images.shape, pool.labels[rows].tolist()
+    >>> population = drawn_cells(0, "direct", True)
+    >>> images, rows, _ = population.fetch(np.array([0, 199_999]))
+    >>> images.shape, population.labels[rows].tolist()
     ((2, 64, 64, 1), [1.0, 200.0])
     """
     labels = np.repeat(np.arange(1.0, MOST_CELLS + 1.0), PER_COUNT)
@@ -81,17 +81,21 @@ def drawn_cells(seed: int, recipe: Recipe, shortcut: bool) -> Pool:
     def ids(rows: IntArray) -> npt.NDArray[np.str_]:
         return np.array([f"{row}_{labels[row]:.0f}" for row in rows])
 
-    return Pool(labels=labels, fetch=fetch, ids=ids, training=np.ones(len(labels), dtype=bool))
+    return ImagePopulation(
+        labels=labels, fetch=fetch, ids=ids, training=np.ones(len(labels), dtype=bool)
+    )
 
 
-def drawn_chairs(seed: int) -> Pool:
+def drawn_chairs(seed: int) -> ImagePopulation:
     """Pictures as numerous as RC-49's: 49 designs at 0.1 … 89.9 degrees, odd tenths for training.
 
     Examples
     --------
-    >>> pool = drawn_chairs(0)
-    >>> len(pool.labels), int(pool.training.sum()), pool.ids(np.array([50])).tolist()
-    (44051, 22050, ['design-1/0.2'])
+    >>> population = drawn_chairs(0)
+    >>> len(population.labels), int(population.training.sum())
+    (44051, 22050)
+    >>> population.ids(np.array([50])).tolist()
+    ['design-1/0.2']
     """
     tenths = np.repeat(np.arange(1, ANGLES + 1), DESIGNS)
     labels = tenths / 10.0
@@ -102,10 +106,10 @@ def drawn_chairs(seed: int) -> Pool:
     def ids(rows: IntArray) -> npt.NDArray[np.str_]:
         return np.array([f"design-{row % DESIGNS}/{labels[row]:.1f}" for row in rows])
 
-    return Pool(labels=labels, fetch=fetch, ids=ids, training=tenths % 2 == 1)
+    return ImagePopulation(labels=labels, fetch=fetch, ids=ids, training=tenths % 2 == 1)
 
 
-def original_cells(reading: Reading) -> Pool:
+def original_cells(reading: Reading) -> ImagePopulation:
     """Cell-200 as published: ``Cell200_64x64.h5``, or files ``<number>_<count>.0.<ext>``.
 
     Pictures are of 64 by 64 grey pixels; the file holds ``IMGs_grey`` and ``CellCounts``.
@@ -117,29 +121,31 @@ def original_cells(reading: Reading) -> Pool:
         reading.expect(len(labels), MOST_CELLS * PER_COUNT, "images")
         ids = np.array([f"{row}_{label:.0f}" for row, label in enumerate(labels)])
         every = np.ones(len(labels), dtype=bool)
-        return Pool(labels=labels, fetch=packed.fetch, ids=ids.__getitem__, training=every)
+        return ImagePopulation(
+            labels=labels, fetch=packed.fetch, ids=ids.__getitem__, training=every
+        )
     matches = ((_CELL_FILE.fullmatch(path.name), path) for path in reading.folder.iterdir())
-    found = sorted((int(match[2]), int(match[1]), path) for match, path in matches if match)
+    numbered = sorted((int(match[2]), int(match[1]), path) for match, path in matches if match)
     what = f"images <number>_<count>.0.<ext>, or {CELL200}"
-    reading.expect(len(found), MOST_CELLS * PER_COUNT, what)
-    labels = np.array([float(count) for count, _, _ in found])
-    names = np.array([path.name for _, _, path in found])
+    reading.expect(len(numbered), MOST_CELLS * PER_COUNT, what)
+    labels = np.array([float(count) for count, _, _ in numbered])
+    names = np.array([path.name for _, _, path in numbered])
 
     def fetch(rows: IntArray) -> Images:
         def picture(at: int) -> Bytes:
-            held = read_picture(found[rows[at]][2], "L")
-            if held.shape != (SIDE, SIDE):
-                raise UnreadableError(f"it must be {SIDE} by {SIDE}, got {held.shape}")
-            return held
+            image = read_picture(numbered[rows[at]][2], "L")
+            if image.shape != (SIDE, SIDE):
+                raise UnreadableError(f"it must be {SIDE} by {SIDE}, got {image.shape}")
+            return image
 
         pictures, kept, notes = reading.collected("images", names[rows].tolist(), picture)
         return np.stack(pictures)[..., None], rows[kept], notes
 
     training = np.ones(len(labels), dtype=bool)
-    return Pool(labels=labels, fetch=fetch, ids=names.__getitem__, training=training)
+    return ImagePopulation(labels=labels, fetch=fetch, ids=names.__getitem__, training=training)
 
 
-def original_chairs(reading: Reading) -> Pool:
+def original_chairs(reading: Reading) -> ImagePopulation:
     """RC-49 as published: ``RC-49_64x64.h5`` with ``images``, ``labels`` and ``indx_train``."""
     packed = _Packed(reading.folder / RC49, "images", 3)
     if not packed.path.is_file():
@@ -154,7 +160,9 @@ def original_chairs(reading: Reading) -> Pool:
     training[chosen] = True
     names = np.array([f"{row}/{label:.1f}" for row, label in enumerate(labels)])
     tenths = np.rint(labels * 10.0) / 10.0
-    return Pool(labels=tenths, fetch=packed.fetch, ids=names.__getitem__, training=training)
+    return ImagePopulation(
+        labels=tenths, fetch=packed.fetch, ids=names.__getitem__, training=training
+    )
 
 
 @final
@@ -170,24 +178,24 @@ class _Packed:
         """An array of finite numbers, as a vector."""
         h5py: Any = require("h5py", extra="vision", of="howsure-studies")
         try:
-            with h5py.File(self.path, "r") as held:
-                bounded(8 * math.prod(held[name].shape), _MOST, f"{self.path}: {name}")
-                found = np.asarray(held[name][:], dtype=np.float64).ravel()
+            with h5py.File(self.path, "r") as file:
+                bounded(8 * math.prod(file[name].shape), _MOST, f"{self.path}: {name}")
+                values = np.asarray(file[name][:], dtype=np.float64).ravel()
         except UnreadableError:
             raise
         except BROKEN as error:
             raise InputError(f"{self.path} cannot be read: {error}") from error
-        if not np.isfinite(found).all():
+        if not np.isfinite(values).all():
             raise UnreadableError(f"{self.path}: {name} must be finite numbers")
-        return found
+        return values
 
     def check(self, rows: int) -> None:
         """Refuse images of another shape than so many rows have."""
         h5py: Any = require("h5py", extra="vision", of="howsure-studies")
         wanted = (rows, self.channels, SIDE, SIDE)
         try:
-            with h5py.File(self.path, "r") as held:
-                shape = held[self.images].shape
+            with h5py.File(self.path, "r") as file:
+                shape = file[self.images].shape
         except BROKEN as error:
             raise InputError(f"{self.path} cannot be read: {error}") from error
         if shape != wanted:
@@ -198,8 +206,8 @@ class _Packed:
         h5py: Any = require("h5py", extra="vision", of="howsure-studies")
         distinct, back = np.unique(rows, return_inverse=True)
         try:
-            with h5py.File(self.path, "r") as held:
-                images = np.asarray(held[self.images][distinct], dtype=np.uint8)
+            with h5py.File(self.path, "r") as file:
+                images = np.asarray(file[self.images][distinct], dtype=np.uint8)
         except BROKEN as error:
             raise InputError(f"{self.path} cannot be read: {error}") from error
         return np.moveaxis(images[back], 1, 3), rows, ()
@@ -290,14 +298,14 @@ def within(labels: FloatArray, ranges: Ranges) -> BoolArray:
 
 
 def cells_rows(
-    pool: Pool, variant: Variant, name: str, seed: int, sizes: Mapping[str, int]
+    population: ImagePopulation, variant: Variant, name: str, seed: int, sizes: Mapping[str, int]
 ) -> IntArray:
     """Rows of a part of a Cells task."""
     # In-range rows are shuffled once: validation rows are the first, then comes the in-range half
     # of every test, and training rows are the last, so that the number of training rows changes
     # no other part. The other half of a test is drawn from out of range, as the benchmark's code
     # does; the plain task's test is all in range.
-    inside = within(pool.labels, variant.inside)
+    inside = within(population.labels, variant.inside)
     order = child(seed, "cells", "in range").permutation(np.flatnonzero(inside))
     n_train, n_val, n_test = (sizes[key] for key in ("train", "val", FULL))
     shifted = not inside.all()
@@ -310,7 +318,7 @@ def cells_rows(
     rows = order[n_val : n_val + near]
     if not shifted:
         return rows
-    beyond = np.flatnonzero(~inside & within(pool.labels, variant.tests[name]))
+    beyond = np.flatnonzero(~inside & within(population.labels, variant.tests[name]))
     _enough(len(beyond), n_test // 2, "out of range")
     far = child(seed, "cells", "out of range", name).permutation(beyond)[: n_test // 2]
     mixed = np.concatenate([rows, far])
@@ -322,28 +330,34 @@ def _enough(there: int, wanted: int, where: str) -> None:
         raise InputError(f"sizes must not exceed the {there} images {where}, got {wanted}")
 
 
-def chairs_rows(pool: Pool, variant: Variant, name: str, seed: int) -> IntArray:
+def chairs_rows(population: ImagePopulation, variant: Variant, name: str, seed: int) -> IntArray:
     """Rows of a part of a ChairAngle task; a test has at most 25 images of each other angle."""
-    whole = within(pool.labels, (_open(0, 90),))
+    whole = within(population.labels, (_open(0, 90),))
     if name in ("train", "val"):
-        rows = np.flatnonzero(pool.training & whole & within(pool.labels, variant.inside))
+        rows = np.flatnonzero(
+            population.training & whole & within(population.labels, variant.inside)
+        )
         rows = child(seed, "chairs", "in range").permutation(rows)
         cut = int(0.8 * len(rows))
         chosen = rows[:cut] if name == "train" else rows[cut:]
     else:
-        order = child(seed, "chairs", "test").permutation(np.flatnonzero(~pool.training & whole))
-        sorted_rows = order[np.argsort(pool.labels[order], kind="stable")]
-        angles, starts = np.unique(pool.labels[sorted_rows], return_index=True)
-        rank = np.arange(len(order)) - starts[np.searchsorted(angles, pool.labels[sorted_rows])]
+        order = child(seed, "chairs", "test").permutation(
+            np.flatnonzero(~population.training & whole)
+        )
+        sorted_rows = order[np.argsort(population.labels[order], kind="stable")]
+        angles, starts = np.unique(population.labels[sorted_rows], return_index=True)
+        rank = (
+            np.arange(len(order)) - starts[np.searchsorted(angles, population.labels[sorted_rows])]
+        )
         few = sorted_rows[rank < _PER_ANGLE]
-        few = few[within(pool.labels[few], variant.tests[name])]
+        few = few[within(population.labels[few], variant.tests[name])]
         chosen = child(seed, "chairs", "mix", name).permutation(few)
     if len(chosen) == 0:
         raise InputError(f"part {name!r} has no image: zero images remain")
     return chosen
 
 
-def _original(read: Callable[[Reading], Pool], reading: Reading) -> Pool:
+def _original(read: Callable[[Reading], ImagePopulation], reading: Reading) -> ImagePopulation:
     """Published images; where they are not whole, the error says that they can be drawn."""
     try:
         return read(reading)
@@ -364,15 +378,17 @@ def read_drawn(
     """One part of a task, from original files where there is a reading; tests know their range."""
     test = part not in ("train", "val")
     if name in CELLS:
-        pool = (
+        population = (
             _original(original_cells, reading) if reading else drawn_cells(seed, recipe, shortcut)
         )
         asked = {FULL if key == "test" else key: size for key, size in sizes.items()}
-        rows = cells_rows(pool, variant, part, seed, {**variant.published, **asked})
+        rows = cells_rows(population, variant, part, seed, {**variant.published, **asked})
     else:
-        pool = _original(original_chairs, reading) if reading else drawn_chairs(seed)
-        rows = chairs_rows(pool, variant, part, seed)[: sizes.get("test" if test else part)]
-    images, kept, notes = pool.fetch(rows)
-    labels = pool.labels[kept]
+        population = _original(original_chairs, reading) if reading else drawn_chairs(seed)
+        rows = chairs_rows(population, variant, part, seed)[: sizes.get("test" if test else part)]
+    images, kept, notes = population.fetch(rows)
+    labels = population.labels[kept]
     in_range = within(labels, variant.inside) if test else None
-    return {part: Part(x=images, y=labels, ids=pool.ids(kept), in_range=in_range, notes=notes)}
+    return {
+        part: Part(x=images, y=labels, ids=population.ids(kept), in_range=in_range, notes=notes)
+    }

@@ -84,7 +84,7 @@ _PICTURES: Final = (".png", ".tif", ".tiff")
 
 def read_brain(reading: Reading, name: str) -> Mapping[str, Part]:
     """Read one part of BrainTumourPixels."""
-    images, masks = (_numbered(reading.folder / part) for part in ("imagesTr", "labelsTr"))
+    images, masks = (_numbered(reading.folder / folder) for folder in ("imagesTr", "labelsTr"))
     check_pairs(reading.folder, images, masks)
     reading.expect(len(images), VOLUMES, "volumes")
     low, high = _BOUNDS[name]
@@ -92,10 +92,10 @@ def read_brain(reading: Reading, name: str) -> Mapping[str, Part]:
     volumes, _, notes = reading.collected(
         "volumes", wanted, lambda at: _slices(images[wanted[at]], masks[wanted[at]], wanted[at])
     )
-    found = [part for part in volumes if len(part[1])]
-    if not found:
+    slices = [cut for cut in volumes if len(cut[1])]
+    if not slices:
         raise InputError(f"{reading.folder} has no tumour in part {name!r}: zero images remain")
-    return {name: reading.limited(whole(reading, found, notes), name)}
+    return {name: reading.limited(whole(reading, slices, notes), name)}
 
 
 def _numbered(folder: Path) -> dict[str, Path]:
@@ -120,10 +120,10 @@ def read_volume(path: Path) -> npt.NDArray[Any]:
     """Numbers of a volume; a packed one is unpacked whole, so that its check sum is compared."""
     nibabel: Any = require("nibabel", extra="vision", of="howsure-studies")
     try:
-        held = gunzipped(path, _MOST) if path.suffix == ".gz" else path.read_bytes()
-        volume = nibabel.Nifti1Image.from_bytes(held)
+        content = gunzipped(path, _MOST) if path.suffix == ".gz" else path.read_bytes()
+        volume = nibabel.Nifti1Image.from_bytes(content)
         voxels = math.prod(volume.shape)
-        bounded(voxels * volume.get_data_dtype().itemsize, len(held), path.name)
+        bounded(voxels * volume.get_data_dtype().itemsize, len(content), path.name)
         bounded(voxels * np.dtype(np.float64).itemsize, _MOST, path.name)
         numbers = np.asarray(volume.dataobj)
     except UnreadableError:
@@ -166,17 +166,17 @@ def read_ventricle(reading: Reading, name: str, *, frames: Frames = "area") -> M
     in the listed ``order`` (the benchmark's rule). The notes count where they disagree.
     """
     check_choice(frames, ("area", "order"), "frames")
-    place = reading.folder / "FileList.csv"
-    table = read_list(place, text=("FileName",))
-    videos = np.char.replace(column(table, "FileName", place), ".avi", "")
-    volume = numbers(table, "EDV" if name == "test" else "ESV", place)
-    chosen = np.char.upper(column(table, "Split", place)) == _SPLITS[name]
+    listing = reading.folder / "FileList.csv"
+    table = read_list(listing, text=("FileName",))
+    videos = np.char.replace(column(table, "FileName", listing), ".avi", "")
+    volume = numbers(table, "EDV" if name == "test" else "ESV", listing)
+    chosen = np.char.upper(column(table, "Split", listing)) == _SPLITS[name]
     folder = reading.folder / "Videos"
     reading.expect(len(list(folder.glob("*.avi"))), VIDEOS, "videos")
     traced = _tracings(reading.folder / "VolumeTracings.csv", frames)
     wanted = [row for row in np.flatnonzero(chosen).tolist() if videos[row] in traced]
     if not wanted:
-        raise InputError(f"{place} has no traced video of split {name!r}: zero images remain")
+        raise InputError(f"{listing} has no traced video of split {name!r}: zero images remain")
     outline = Part(x=np.array(wanted), y=volume[wanted], ids=videos[wanted])
     swapped = sum(not traced[video].agrees for video in outline.ids)
     notes = (
@@ -217,7 +217,7 @@ def _tracings(path: Path, frames: Frames) -> dict[str, _Traced]:
     ends = np.column_stack([numbers(table, title, path) for title in ("X1", "Y1", "X2", "Y2")])
     names = np.unique(videos)
     order = np.argsort(videos, kind="stable")
-    found: dict[str, _Traced] = {}
+    traced: dict[str, _Traced] = {}
     bounds = np.searchsorted(videos[order], names, side="right")
     for name, begin, end in zip(names.tolist(), np.r_[0, bounds[:-1]], bounds, strict=True):
         rows = order[begin:end]
@@ -225,9 +225,9 @@ def _tracings(path: Path, frames: Frames) -> dict[str, _Traced]:
         if len(listed) == 2:
             areas = [traced_area(ends[rows[frame[rows] == number]]) for number in listed]
             agrees = areas[0] >= areas[1]
-            one, two = listed if agrees or frames == "order" else listed[::-1]
-            found[name] = _Traced(one, two, bool(agrees))
-    return found
+            first, second = listed if agrees or frames == "order" else listed[::-1]
+            traced[name] = _Traced(first, second, bool(agrees))
+    return traced
 
 
 def traced_area(ends: FloatArray) -> float:
@@ -244,9 +244,9 @@ def read_skin(reading: Reading, name: str) -> Mapping[str, Part]:
     lists = [p for p in sorted(reading.folder.rglob("HAM10000_metadata*")) if p.is_file()]
     if not lists:
         raise InputError(f"{reading.folder} must hold HAM10000_metadata, got no such file")
-    place = lists[0]
-    table = read_list(place)
-    ids, source = column(table, "image_id", place), column(table, "dataset", place)
+    listing = lists[0]
+    table = read_list(listing)
+    ids, source = column(table, "image_id", listing), column(table, "dataset", listing)
     images = {path.stem: path for path in sorted(reading.folder.rglob("[!.]*.jpg"))}
     masks = {
         path.stem.removesuffix(_SKIN_MASK): path
@@ -256,21 +256,23 @@ def read_skin(reading: Reading, name: str) -> Mapping[str, Part]:
     alone = sorted(set(masks) - set(images))
     if alone:
         raise InputError(f"{len(alone)} masks have no image: {alone[0]}{_SKIN_MASK}.png")
-    wanted = [one for one in _split(ids, source, reading.seed)[name] if one in images]
+    wanted = [image for image in _split(ids, source, reading.seed)[name] if image in images]
     if not wanted:
-        raise InputError(f"{place} has no image of the part {name!r}: zero images remain")
+        raise InputError(f"{listing} has no image of the part {name!r}: zero images remain")
     outline = Part(x=np.arange(len(wanted)), y=np.zeros(len(wanted)), ids=np.array(wanted))
     chosen = reading.limited(outline, name).ids.tolist()
 
     def read(at: int) -> tuple[Bytes, int]:
-        one = chosen[at]
-        if one not in masks:
+        image = chosen[at]
+        if image not in masks:
             raise UnreadableError("it has no mask")
-        picture, mask = _alike(read_picture(images[one]), read_picture(masks[one], "L"))
+        picture, mask = _alike(read_picture(images[image]), read_picture(masks[image], "L"))
         return bilinear(picture, SIDE, SIDE), int((nearest(mask, SIDE, SIDE) > 0).sum())
 
-    found, kept, notes = reading.collected("images", [f"{one}.jpg" for one in chosen], read)
-    pictures, counts = zip(*found, strict=True)
+    read_images, kept, notes = reading.collected(
+        "images", [f"{image}.jpg" for image in chosen], read
+    )
+    pictures, counts = zip(*read_images, strict=True)
     x = reading.coloured(np.stack(pictures))
     ids = np.array([chosen[at] for at in kept])
     return {name: Part(x=x, y=np.array(counts), ids=ids, notes=notes)}
@@ -299,7 +301,9 @@ def _alike(picture: Bytes, mask: npt.NDArray[Any]) -> tuple[Bytes, npt.NDArray[A
 def read_histology(reading: Reading, name: str) -> Mapping[str, Part]:
     """Read one part of HistologyNucleiPixels; training and validation come together."""
     sets = ("tnbc",) if name == "test" else ("consep", "kumar")
-    tiles = {f"{one}/{key}": tile for one in sets for key, tile in _tiles(reading, one).items()}
+    tiles = {
+        f"{group}/{key}": tile for group in sets for key, tile in _tiles(reading, group).items()
+    }
     names = list(tiles)
 
     def read(at: int) -> Patches:
@@ -307,10 +311,10 @@ def read_histology(reading: Reading, name: str) -> Mapping[str, Part]:
         picture, mask = _alike(read_picture(image), read_nuclei(label))
         return patches(grid(picture), grid(mask), names[at])
 
-    found, _, notes = reading.collected("tiles", names, read)
+    patched, _, notes = reading.collected("tiles", names, read)
     if name == "test":
-        return {"test": reading.limited(whole(reading, found, notes), "test")}
-    return pooled(reading, found, notes, "histology-nuclei-pixels")
+        return {"test": reading.limited(whole(reading, patched, notes), "test")}
+    return pooled(reading, patched, notes, "histology-nuclei-pixels")
 
 
 def read_nuclei(path: Path) -> npt.NDArray[np.int64]:
@@ -321,17 +325,17 @@ def read_nuclei(path: Path) -> npt.NDArray[np.int64]:
     try:
         shapes = {name: shape for name, shape, _ in whosmat(path)}
         bounded(8 * math.prod(shapes["inst_map"]), _MOST_TILE, f"{path.name}: inst_map")
-        found = loadmat(path, variable_names=["inst_map"])
-        held = np.asarray(found["inst_map"], dtype=np.float64)
+        content = loadmat(path, variable_names=["inst_map"])
+        instances = np.asarray(content["inst_map"], dtype=np.float64)
     except UnreadableError:
         raise
     except (*BROKEN, MatReadError) as error:
         raise UnreadableError(f"{path.name}: {error_line(error)}") from error
-    if held.ndim != 2 or not np.isfinite(held).all():
+    if instances.ndim != 2 or not np.isfinite(instances).all():
         raise UnreadableError(
-            f"{path.name}: inst_map must be finite and have two dimensions, got {held.shape}"
+            f"{path.name}: inst_map must be finite and have two dimensions, got {instances.shape}"
         )
-    return np.asarray(held, dtype=np.int64)
+    return np.asarray(instances, dtype=np.int64)
 
 
 def _tiles(reading: Reading, name: str) -> dict[str, tuple[Path, Path]]:
@@ -347,10 +351,10 @@ def _tiles(reading: Reading, name: str) -> dict[str, tuple[Path, Path]]:
 
 def _keyed(base: Path, kind: str, endings: tuple[str, ...]) -> dict[str, Path]:
     """Files under folders of a kind, by what is above that folder and their own stem."""
-    found = {}
+    files = {}
     for path in sorted(base.rglob("*")):
         parts = path.relative_to(base).parts
-        at = [number for number, part in enumerate(parts[:-1]) if part.lower() == kind]
+        at = [number for number, folder in enumerate(parts[:-1]) if folder.lower() == kind]
         if at and path.suffix.lower() in endings and not path.name.startswith("."):
-            found["/".join((*parts[: at[0]], path.stem))] = path
-    return found
+            files["/".join((*parts[: at[0]], path.stem))] = path
+    return files

@@ -82,7 +82,7 @@ def _nuclei(count: int, rng: np.random.Generator) -> Image:
     stain = _log_uniform(rng, _STAIN) * np.exp(stain_sd * rng.standard_normal(count))
     blur = focus + _DEPTH_SD * np.abs(rng.standard_normal(count))
     turn = rng.uniform(0.0, np.pi, count)
-    place = _places(size, rng)
+    centre = _places(size, rng)
     # A projected ellipsoid of half-axes a and b has the variances a²/5 and b²/5.
     first = size**2 * stretch / 5.0 + blur**2
     second = size**2 / stretch / 5.0 + blur**2
@@ -91,10 +91,10 @@ def _nuclei(count: int, rng: np.random.Generator) -> Image:
     down = cos**2 / first + sin**2 / second
     right = sin**2 / first + cos**2 / second
     cross = 2.0 * cos * sin * (1.0 / first - 1.0 / second)
-    corner = np.floor(place).astype(np.int64) - _PATCH // 2
+    corner = np.floor(centre).astype(np.int64) - _PATCH // 2
     grid = np.arange(_PATCH)
-    y = (corner[:, 0, None] + grid + 0.5 - place[:, 0, None]).astype(np.float32)
-    x = (corner[:, 1, None] + grid + 0.5 - place[:, 1, None]).astype(np.float32)
+    y = (corner[:, 0, None] + grid + 0.5 - centre[:, 0, None]).astype(np.float32)
+    x = (corner[:, 1, None] + grid + 0.5 - centre[:, 1, None]).astype(np.float32)
     steep = (down[:, None] * y**2)[:, :, None] + (right[:, None] * x**2)[:, None, :]
     steep += (cross[:, None] * y)[:, :, None] * x[:, None, :]
     patches = height[:, None, None] * np.exp(-0.5 * steep)
@@ -108,15 +108,15 @@ def _nuclei(count: int, rng: np.random.Generator) -> Image:
 def _places(size: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Centres anywhere, but of a random share beside a nucleus placed before, shape (n, 2)."""
     count = len(size)
-    place = rng.uniform(0.0, SIZE, (count, 2))
+    centre = rng.uniform(0.0, SIZE, (count, 2))
     beside = rng.random(count) < rng.uniform(*_TOUCHING)
     other = (rng.random(count) * np.arange(count)).astype(np.int64)
     way = rng.uniform(0.0, 2.0 * np.pi, count)
     apart = rng.uniform(*_GAP, count) * (size + size[other])
     step = apart[:, None] * np.stack([np.cos(way), np.sin(way)], axis=1)
-    for one in np.flatnonzero(beside[1:]) + 1:
-        place[one] = (place[other[one]] + step[one]) % SIZE
-    return np.asarray(place)
+    for row in np.flatnonzero(beside[1:]) + 1:
+        centre[row] = (centre[other[row]] + step[row]) % SIZE
+    return np.asarray(centre)
 
 
 def _fibres(rng: np.random.Generator) -> Image:

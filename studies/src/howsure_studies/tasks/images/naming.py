@@ -281,10 +281,10 @@ def image_task(
     if name in CELLS and source is None and folder is None and _differs(asked):
         source = "drawn"
     recipe = recipe or _drawing(shortcut)
-    place = _place(name, folder, source)
+    home = _folder_of(name, folder, source)
     reading = None
-    if place is not None:
-        reading = Reading(folder=place, seed=seed, order=order, broken=broken, complete=complete)
+    if home is not None:
+        reading = Reading(folder=home, seed=seed, order=order, broken=broken, complete=complete)
     if real is None or reading is None:
         variant = drawn_variant(name, edge=edge)
         cells = name in CELLS
@@ -364,7 +364,9 @@ def settled_task(name: str, **options: Any) -> Task:
     return image_task(name, **{**unsaid, **options, "source": source})
 
 
-def _place(name: str, folder: str | os.PathLike[str] | None, source: Source | None) -> Path | None:
+def _folder_of(
+    name: str, folder: str | os.PathLike[str] | None, source: Source | None
+) -> Path | None:
     """Where the files of a task lie; None where it is drawn."""
     drawable = name in DRAWN
     if source is not None:
@@ -395,11 +397,11 @@ def _read_real(
 ) -> Mapping[str, Part]:
     """Read a part; warn where a whole download does not give the published number of rows."""
     parts = dict(real.read(reading, part, **taken))
-    for name, one in parts.items():
+    for name, rows in parts.items():
         published = real.published.get(name)
         limited = name in reading.limits and reading.limits[name] < (published or 0)
-        if reading.complete and published is not None and not limited and len(one) != published:
-            note = f"{real.title} {name}: {len(one)} images, where {published} are published"
+        if reading.complete and published is not None and not limited and len(rows) != published:
+            note = f"{real.title} {name}: {len(rows)} images, where {published} are published"
             warnings.warn(note, HowsureWarning, stacklevel=2)
-            parts[name] = replace(one, notes=(*one.notes, note))
+            parts[name] = replace(rows, notes=(*rows.notes, note))
     return parts

@@ -100,9 +100,9 @@ def split_groups(groups: Sequence[str], seed: int, name: str) -> Mapping[str, In
     order = child(seed, name, "split groups").permutation(len(names))
     middle = np.empty(len(names))
     middle[order] = np.cumsum(counts[order]) - counts[order] / 2.0
-    place = np.digitize(middle, cuts(len(groups)))[member]
+    part_of_row = np.digitize(middle, cuts(len(groups)))[member]
     rows = child(seed, name, "split").permutation(len(groups))
-    return {part: rows[place[rows] == number] for number, part in enumerate(PARTS)}
+    return {part: rows[part_of_row[rows] == number] for number, part in enumerate(PARTS)}
 
 
 def read_part(
@@ -186,7 +186,7 @@ def read_aaf(reading: Reading, name: str, *, side: int = PHOTOGRAPH_SIDE) -> Map
 
 def _listed(folder: Path) -> list[str]:
     """Names on both lists, in the order of their numbers."""
-    found: set[str] = set()
+    names: set[str] = set()
     for path in (folder / name for name in AAF_LISTS):
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -200,12 +200,12 @@ def _listed(folder: Path) -> list[str]:
                 raise InputError(
                     f"{path}, line {number} must be <number>A<age>.jpg and 0 or 1, got {line!r}"
                 )
-            if match[1] in found:
+            if match[1] in names:
                 raise InputError(f"{path}, line {number}: {match[1]} must be listed once")
-            found.add(match[1])
-    if not found:
+            names.add(match[1])
+    if not names:
         raise InputError(f"{folder} must list images, got none")
-    return sorted(found)
+    return sorted(names)
 
 
 def read_fg_net(
@@ -246,7 +246,9 @@ def _photographs(reading: Reading, grey: Grey) -> tuple[list[Path], tuple[str, .
             return str(image.mode)
 
     modes, kept, notes = reading.collected("images", [path.name for path in files], mode)
-    chosen = [at for at, one in zip(kept, modes, strict=True) if grey == "keep" or one == "RGB"]
+    chosen = [
+        at for at, colour in zip(kept, modes, strict=True) if grey == "keep" or colour == "RGB"
+    ]
     if len(chosen) < len(kept):
         notes = (*notes, f"{len(kept) - len(chosen)} grey images left out")
     return [files[at] for at in chosen], notes
@@ -254,21 +256,21 @@ def _photographs(reading: Reading, grey: Grey) -> tuple[list[Path], tuple[str, .
 
 def read_eva(reading: Reading, name: str, *, side: int = PHOTOGRAPH_SIDE) -> Mapping[str, Part]:
     """Read one part of the Explainable Visual Aesthetics data set; y is an image's mean vote."""
-    place = reading.folder / EVA_VOTES
-    table = read_list(place, delimiter="=")
-    ids, scores = column(table, "image_id", place), numbers(table, "score", place)
-    wrong = [one for one in np.unique(ids).tolist() if _EVA_ID.fullmatch(one) is None]
+    listing = reading.folder / EVA_VOTES
+    table = read_list(listing, delimiter="=")
+    ids, scores = column(table, "image_id", listing), numbers(table, "score", listing)
+    wrong = [image for image in np.unique(ids).tolist() if _EVA_ID.fullmatch(image) is None]
     if wrong:
-        raise InputError(f"{place}: image_id must be a number, got {wrong[0]!r}")
+        raise InputError(f"{listing}: image_id must be a number, got {wrong[0]!r}")
     outside = ~((scores >= 0.0) & (scores <= _EVA_HIGHEST))
     if outside.any():
         row = int(np.argmax(outside))
         raise InputError(
-            f"{place}: score must lie in 0 … 10, got {scores[row]:g} for image {ids[row]}"
+            f"{listing}: score must lie in 0 … 10, got {scores[row]:g} for image {ids[row]}"
         )
     images, voted, votes = np.unique(ids, return_inverse=True, return_counts=True)
     means = np.bincount(voted, weights=scores) / votes
-    paths = [reading.folder / EVA_FOLDER / f"{one}.jpg" for one in images.tolist()]
+    paths = [reading.folder / EVA_FOLDER / f"{image}.jpg" for image in images.tolist()]
     note = f"mean of {votes.min()} to {votes.max()} votes an image"
     return read_listed(
         reading,
@@ -289,7 +291,11 @@ def read_coco(
     check_choice(crowds, ("one", "drop"), "crowds")
     counted, notes = _counted(reading.folder / COCO_ANNOTATIONS, crowds)
     folder = next(
-        (reading.folder / one for one in COCO_FOLDERS if any((reading.folder / one).glob("*.jpg"))),
+        (
+            reading.folder / inner
+            for inner in COCO_FOLDERS
+            if any((reading.folder / inner).glob("*.jpg"))
+        ),
         reading.folder / COCO_FOLDERS[0],
     )
     paths = [folder / file for file in counted]
@@ -307,25 +313,27 @@ def read_coco(
 
 def _counted(path: Path, crowds: Crowds) -> tuple[dict[str, int], tuple[str, ...]]:
     """People by file, in the order of the files' names."""
-    held = _annotations(path)
-    person = [one["id"] for one in held["categories"] if one["name"] == _PERSON]
+    lists = _annotations(path)
+    person = [category["id"] for category in lists["categories"] if category["name"] == _PERSON]
     if len(person) != 1:
         raise InputError(f"{path} must have one category {_PERSON!r}, got {len(person)}")
     files: dict[int, str] = {}
-    for image in held["images"]:
+    for image in lists["images"]:
         if not isinstance(image["file_name"], str) or not _COCO_FILE.fullmatch(image["file_name"]):
             raise InputError(f"{path}: file_name must be <number>.jpg, got {image['file_name']!r}")
         files[image["id"]] = image["file_name"]
     people: dict[str, int] = {}
     crowded: set[str] = set()
-    for one in held["annotations"]:
-        if one["category_id"] != person[0]:
+    for annotation in lists["annotations"]:
+        if annotation["category_id"] != person[0]:
             continue
-        if one["image_id"] not in files:
-            raise InputError(f"{path}: annotations must be of listed images, got {one['image_id']}")
-        file = files[one["image_id"]]
+        if annotation["image_id"] not in files:
+            raise InputError(
+                f"{path}: annotations must be of listed images, got {annotation['image_id']}"
+            )
+        file = files[annotation["image_id"]]
         people[file] = people.get(file, 0) + 1
-        if one["iscrowd"]:
+        if annotation["iscrowd"]:
             crowded.add(file)
     if crowds == "drop":
         people = {file: count for file, count in people.items() if file not in crowded}
@@ -339,14 +347,14 @@ def _counted(path: Path, crowds: Crowds) -> tuple[dict[str, int], tuple[str, ...
 def _annotations(path: Path) -> Mapping[str, list[dict[str, Any]]]:
     """The file's three lists, without the outlines, which are most of it."""
     try:
-        held = json.loads(path.read_text(encoding="utf-8"), object_hook=_slim)
+        lists = json.loads(path.read_text(encoding="utf-8"), object_hook=_slim)
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     for title, keys in _NEEDED.items():
-        rows = held.get(title) if isinstance(held, dict) else None
+        rows = lists.get(title) if isinstance(lists, dict) else None
         if not _all_hold(rows, keys):
             raise InputError(f"{path} must have the list {title!r} of rows with {', '.join(keys)}")
-    return {title: held[title] for title in _NEEDED}
+    return {title: lists[title] for title in _NEEDED}
 
 
 def _slim(row: dict[str, Any]) -> dict[str, Any]:

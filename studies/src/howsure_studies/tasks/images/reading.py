@@ -91,17 +91,17 @@ class Reading:
         ...     reading.collected("videos", ["a.avi", "b.avi"], read)
         ([7], [1], ('1 of 2 videos cannot be read: a.avi (it has no frame)',))
         """
-        found: list[T] = []
+        contents: list[T] = []
         kept: list[int] = []
         wrong: list[str] = []
         for number, name in enumerate(files):
             try:
-                found.append(read(number))
+                contents.append(read(number))
                 kept.append(number)
             except UnreadableError as error:
                 wrong.append(f"{name} ({error})")
         if not wrong:
-            return found, kept, ()
+            return contents, kept, ()
         more = f" and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
         said = (
             f"{len(wrong)} of {len(files)} {what} cannot be read: {', '.join(wrong[:_NAMED])}{more}"
@@ -109,7 +109,7 @@ class Reading:
         if self.broken == "error" or not kept:
             raise InputError(said)
         warnings.warn(said, HowsureWarning, stacklevel=2)
-        return found, kept, (said,)
+        return contents, kept, (said,)
 
 
 def check_choice(given: object, known: tuple[str, ...], name: str) -> None:
@@ -119,17 +119,17 @@ def check_choice(given: object, known: tuple[str, ...], name: str) -> None:
 
 
 def check_pairs(
-    place: Path,
+    folder: Path,
     images: Mapping[str, Path],
     masks: Mapping[str, Path],
-    one: str = "image",
-    other: str = "mask",
+    first: str = "image",
+    second: str = "mask",
 ) -> None:
     """Refuse a mask without its image, and an image without its mask."""
     alone = sorted(set(images) ^ set(masks))
     if alone:
         raise InputError(
-            f"{place}: each {one} must have its {other} and each {other} its {one}, got "
+            f"{folder}: each {first} must have its {second} and each {second} its {first}, got "
             f"{len(alone)} alone: {alone[0]}"
         )
 
@@ -195,9 +195,9 @@ def _between(
     size: int, wanted: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Pixels to both sides of each wanted centre, and the share of the second."""
-    place = np.clip((np.arange(wanted) + 0.5) * size / wanted - 0.5, 0.0, size - 1.0)
-    low = np.floor(place).astype(np.int64)
-    return low, np.minimum(low + 1, size - 1), place - low
+    centre = np.clip((np.arange(wanted) + 0.5) * size / wanted - 0.5, 0.0, size - 1.0)
+    low = np.floor(centre).astype(np.int64)
+    return low, np.minimum(low + 1, size - 1), centre - low
 
 
 def patches(images: Bytes, masks: npt.NDArray[Any], key: str) -> Patches:
@@ -207,19 +207,19 @@ def patches(images: Bytes, masks: npt.NDArray[Any], key: str) -> Patches:
     return images[kept], counts[kept], np.array([f"{key}/{number}" for number in kept], dtype=str)
 
 
-def whole(reading: Reading, found: Sequence[Patches], notes: tuple[str, ...]) -> Part:
+def whole(reading: Reading, tiles: Sequence[Patches], notes: tuple[str, ...]) -> Part:
     """All patches of all tiles."""
-    if not sum(len(counts) for _, counts, _ in found):
+    if not sum(len(counts) for _, counts, _ in tiles):
         raise InputError(f"{reading.folder} has no patch with a masked pixel: zero images remain")
-    x, y, ids = (np.concatenate(column) for column in zip(*found, strict=True))
+    x, y, ids = (np.concatenate(column) for column in zip(*tiles, strict=True))
     return Part(x=reading.coloured(x), y=y, ids=ids, notes=notes)
 
 
 def pooled(
-    reading: Reading, found: Sequence[Patches], notes: tuple[str, ...], name: str
+    reading: Reading, tiles: Sequence[Patches], notes: tuple[str, ...], name: str
 ) -> Mapping[str, Part]:
     """Shuffle all patches, and cut them at 80 per cent in training and validation."""
-    part = whole(reading, found, notes)
+    part = whole(reading, tiles, notes)
     order = child(reading.seed, name, "split").permutation(len(part))
     cut = int(0.8 * len(part))
     if cut == 0:

@@ -65,12 +65,12 @@ _MOST: Final = 1 << 28  # bytes of a tile; those of the set have 75 million
 
 def read_wealth(reading: Reading, name: str) -> Mapping[str, Part]:
     """Read one part of AssetWealth."""
-    place = reading.folder / "dhs_metadata.csv"
-    table = read_list(place)
-    country, wealth = column(table, "country", place), numbers(table, "wealthpooled", place)
+    listing = reading.folder / "dhs_metadata.csv"
+    table = read_list(listing)
+    country, wealth = column(table, "country", listing), numbers(table, "wealthpooled", listing)
     rows = split_countries(country)[name]
     if len(rows) == 0:
-        raise InputError(f"{place} has no row of the part {name!r}: zero images remain")
+        raise InputError(f"{listing} has no row of the part {name!r}: zero images remain")
     folder = reading.folder / "images"
     reading.expect(len(list(folder.glob("*.npz"))), len(country), "images")
     ids = np.array([f"{country[row]}/{row}" for row in rows])
@@ -112,35 +112,31 @@ def read_buildings(reading: Reading, name: str) -> Mapping[str, Part]:
     """Read one part of AerialBuildingPixels; training and validation come together."""
     cities = (name,) if name in TEST_CITIES else CITIES
     tiles = [pair for city in cities for pair in _tiles(reading, city)]
-    found, _, notes = reading.collected(
+    cuts, _, notes = reading.collected(
         "tiles", [image.name for image, _ in tiles], lambda at: _cut(*tiles[at])
     )
     if name in TEST_CITIES:
-        return {name: reading.limited(whole(reading, found, notes), name)}
-    return pooled(reading, found, notes, "aerial-building-pixels")
+        return {name: reading.limited(whole(reading, cuts, notes), name)}
+    return pooled(reading, cuts, notes, "aerial-building-pixels")
 
 
 def read_tiff(path: Path) -> npt.NDArray[Any]:
-    """A TIFF file's pixels, shape (h, w) or (h, w, c).
-
-    Raises
-    ------
-    UnreadableError
-        If the file is broken, cut short, or not of 8 bits.
-    """
+    """A TIFF file's pixels, shape (h, w) or (h, w, c)."""
     tifffile: Any = require("tifffile", extra="vision", of="howsure-studies")
     try:
         with tifffile.TiffFile(path) as file:
             page = file.pages[0]  # not a series, whose description may name other files
             bounded(page.nbytes, _MOST, path.name)
-            held = np.asarray(page.asarray())
+            pixels = np.asarray(page.asarray())
     except UnreadableError:
         raise
     except (*BROKEN, lzma.LZMAError, tifffile.TiffFileError) as error:
         raise UnreadableError(f"{path.name}: {error}") from error
-    if held.dtype != np.uint8 or held.ndim not in (2, 3):
-        raise UnreadableError(f"{path.name} must be 8-bit, got {held.dtype} of shape {held.shape}")
-    return held
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3):
+        raise UnreadableError(
+            f"{path.name} must be 8-bit, got {pixels.dtype} of shape {pixels.shape}"
+        )
+    return pixels
 
 
 def _cut(tile: Path, labels: Path) -> Patches:

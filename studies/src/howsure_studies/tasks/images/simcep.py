@@ -135,7 +135,7 @@ def _filled(outline: FloatArray) -> Image:
 
 def _eight_forms(images: Image) -> Image:
     turned = [np.rot90(images, turns, axes=(1, 2)) for turns in range(4)]
-    return np.concatenate([*turned, *(part[:, :, ::-1] for part in turned)])
+    return np.concatenate([*turned, *(turn[:, :, ::-1] for turn in turned)])
 
 
 def texture(
@@ -187,7 +187,7 @@ def _keys(away: FloatArray) -> FloatArray:
 def blurred(images: Image) -> Image:
     """Blur one image by each width, with Gaussian windows of nine pixels."""
     parts = zip(images, _kernels(), strict=True)
-    return np.stack([_smoothed(_smoothed(part, -1, half), -2, half) for part, half in parts])
+    return np.stack([_smoothed(_smoothed(image, -1, half), -2, half) for image, half in parts])
 
 
 def focus_blur(light: Image, inside: npt.NDArray[np.bool_], rng: np.random.Generator) -> Image:
@@ -196,12 +196,12 @@ def focus_blur(light: Image, inside: npt.NDArray[np.bool_], rng: np.random.Gener
     # the widths 0.5 … 5. A piece between two widths of SIGMAS shares its light between them.
     pieces, count = ndimage.label(inside, structure=np.ones((3, 3)))
     depth = np.abs(rng.normal(0.0, _DEPTH_SD, max(count, 1)))
-    place = np.interp(widths(depth, depth.max()), SIGMAS, np.arange(len(SIGMAS)))
-    low = np.minimum(place.astype(int), len(SIGMAS) - 2)
+    level = np.interp(widths(depth, depth.max()), SIGMAS, np.arange(len(SIGMAS)))
+    low = np.minimum(level.astype(int), len(SIGMAS) - 2)
     at = np.flatnonzero(inside)
     piece = pieces.ravel()[at] - 1
     bright = light.ravel()[at]
-    upper = bright * (place - low).astype(np.float32)[piece]
+    upper = bright * (level - low).astype(np.float32)[piece]
     shared = np.zeros((len(SIGMAS), light.size), dtype=np.float32)
     shared[low[piece], at] = bright - upper
     shared[low[piece] + 1, at] = upper
@@ -298,11 +298,11 @@ def _composed(
     count: int, nuclei: Bank, rng: np.random.Generator
 ) -> tuple[Image, npt.NDArray[np.bool_]]:
     """Nuclei anywhere on the canvas; where they overlap, their average."""
-    place = rng.integers(0, CANVAS, (count, 2))
+    corner = rng.integers(0, CANVAS, (count, 2))
     which = rng.integers(0, len(nuclei.light), count)
     wide = CANVAS + PATCH - 1
     offsets = (np.arange(PATCH)[:, None] * wide + np.arange(PATCH)).ravel()
-    at = ((place[:, 0] * wide + place[:, 1])[:, None] + offsets).ravel()
+    at = ((corner[:, 0] * wide + corner[:, 1])[:, None] + offsets).ravel()
     cut = slice(PATCH // 2, PATCH // 2 + CANVAS)
 
     def laid(images: Image) -> Image:
@@ -331,23 +331,23 @@ def draw_direct(
     """Draw a batch of pictures of 64 by 64, with the ground of ``steady`` nuclei or their own."""
     prepared = _prepared(seed)
     n, total = len(counts), int(counts.sum())
-    place = np.empty((total, 2), dtype=np.int64)
-    which, place_of_width = np.empty(total, dtype=np.int64), np.empty(total)
+    corners = np.empty((total, 2), dtype=np.int64)
+    which, level = np.empty(total, dtype=np.int64), np.empty(total)
     noise = np.empty((n, SIZE, SIZE), dtype=np.float32)
     rough = [np.empty((n, 2, 2), np.float32), np.empty((n, 4, 4), np.float32)]
     ends = np.cumsum(counts)
     for row, end in enumerate(ends.tolist()):
         many = int(counts[row])
         rng = child(seed, "cells", "direct", int(index[row]), many)
-        part = slice(end - many, end)
-        place[part] = rng.integers(0, CANVAS, (many, 2))
-        which[part] = rng.integers(0, len(prepared.energy), many)
+        own = slice(end - many, end)
+        corners[own] = rng.integers(0, CANVAS, (many, 2))
+        which[own] = rng.integers(0, len(prepared.energy), many)
         depth = np.abs(rng.standard_normal(many)) * _DEPTH_SD
-        place_of_width[part] = widths(depth, depth.max())
+        level[own] = widths(depth, depth.max())
         noise[row] = rng.standard_normal((SIZE, SIZE), dtype=np.float32)
         rough[0][row], rough[1][row] = rng.random((2, 2)), rng.random((4, 4))
     owner = np.repeat(np.arange(n), counts)
-    light, share = _laid(prepared, n, owner, place, which, place_of_width)
+    light, share = _laid(prepared, n, owner, corners, which, level)
     energy = np.bincount(owner, prepared.energy[which], minlength=n) * share
     if steady is not None:
         energy[:] = steady * prepared.energy.mean()
@@ -358,12 +358,12 @@ def _laid(
     prepared: _Prepared,
     n: int,
     owner: IntArray,
-    place: IntArray,
+    corners: IntArray,
     which: IntArray,
     width: FloatArray,
 ) -> tuple[Image, FloatArray]:
     """Light of each picture, and which share of the nuclei's own area is seen."""
-    corner, phase = np.divmod(place + (2 * _FACTOR * _BLOCKS - _MARGIN), _FACTOR)
+    corner, phase = np.divmod(corners + (2 * _FACTOR * _BLOCKS - _MARGIN), _FACTOR)
     corner -= _BLOCKS
     wide = SIZE + 2 * _BLOCKS
     offsets = (np.arange(_BLOCKS)[:, None] * wide + np.arange(_BLOCKS)).ravel()

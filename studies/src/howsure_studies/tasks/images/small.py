@@ -78,11 +78,11 @@ def read_blood(
         raise InputError(f"shrink must divide {HEIGHT} and {WIDTH}, got {shrink!r}")
     reading = Reading(folder=find_folder("bccd", BLOOD) if folder is None else Path(folder))
     if (reading.folder / BCCD).is_dir():
-        place, pictures = reading.folder / BCCD, reading.folder / BCCD / "JPEGImages"
-        files, counts, split = _annotated(place)
+        source, pictures = reading.folder / BCCD, reading.folder / BCCD / "JPEGImages"
+        files, counts, split = _annotated(source)
     else:
-        place, pictures = reading.folder / "counts.csv", reading.folder / "images"
-        files, counts, split = _listed(place)
+        source, pictures = reading.folder / "counts.csv", reading.folder / "images"
+        files, counts, split = _listed(source)
     images, _, _ = reading.collected(
         "images",
         files.tolist(),
@@ -93,31 +93,31 @@ def read_blood(
     for part in PARTS:
         rows = np.flatnonzero(split == part)
         if not len(rows):
-            raise InputError(f"{place} has no row of the part {part!r}: zero images remain")
+            raise InputError(f"{source} has no row of the part {part!r}: zero images remain")
         parts[part] = Part(x=x[rows], y=counts[rows], ids=files[rows])
     return parts
 
 
-def _listed(place: Path) -> tuple[npt.NDArray[np.str_], FloatArray, npt.NDArray[np.str_]]:
+def _listed(listing: Path) -> tuple[npt.NDArray[np.str_], FloatArray, npt.NDArray[np.str_]]:
     """Files, numbers of red cells and parts, of a table of them."""
-    table = read_list(place)
-    split = column(table, "split", place)
+    table = read_list(listing)
+    split = column(table, "split", listing)
     unknown = sorted(set(split.tolist()) - set(PARTS))
     if unknown:
-        raise InputError(f"{place} must name the splits {', '.join(PARTS)}, got {unknown[0]!r}")
-    return column(table, "file", place), numbers(table, "rbc", place), split
+        raise InputError(f"{listing} must name the splits {', '.join(PARTS)}, got {unknown[0]!r}")
+    return column(table, "file", listing), numbers(table, "rbc", listing), split
 
 
-def _annotated(place: Path) -> tuple[npt.NDArray[np.str_], FloatArray, npt.NDArray[np.str_]]:
+def _annotated(folder: Path) -> tuple[npt.NDArray[np.str_], FloatArray, npt.NDArray[np.str_]]:
     """The same of the repository's own folder: boxes called RBC, and lists of the parts."""
     split: dict[str, str] = {}
     for part in PARTS:
-        path = place / "ImageSets" / "Main" / f"{part}.txt"
+        path = folder / "ImageSets" / "Main" / f"{part}.txt"
         for stem in _text(path).split():
             if split.setdefault(stem, part) != part:
                 raise InputError(f"{path} must name no picture of another part, got {stem!r}")
     stems = sorted(split)
-    counts = [_boxes(inside(place / "Annotations", f"{stem}.xml")) for stem in stems]
+    counts = [_boxes(inside(folder / "Annotations", f"{stem}.xml")) for stem in stems]
     files = np.array([f"{stem}.jpg" for stem in stems], dtype=np.str_)
     parts = np.array([split[stem] for stem in stems], dtype=np.str_)
     return files, np.array(counts, dtype=np.float64), parts
@@ -151,12 +151,12 @@ def read_digits(
     folder: str | os.PathLike[str] | None = None,
 ) -> tuple[Bytes, npt.NDArray[np.int64]]:
     """Read the 10,000 test images of MNIST and their digits."""
-    place = find_folder("mnist", DIGITS) if folder is None else Path(folder)
-    images = _idx(place / _IMAGES, 3)
-    digits = _idx(place / _LABELS, 1)
+    home = find_folder("mnist", DIGITS) if folder is None else Path(folder)
+    images = _idx(home / _IMAGES, 3)
+    digits = _idx(home / _LABELS, 1)
     if images.shape[1:] != (SIDE, SIDE) or len(images) != len(digits):
         raise UnreadableError(
-            f"{place} must hold as many images of {SIDE} × {SIDE} pixels as digits, got "
+            f"{home} must hold as many images of {SIDE} × {SIDE} pixels as digits, got "
             f"{images.shape} and {digits.shape}"
         )
     return images[..., None], digits.astype(np.int64)

@@ -74,7 +74,7 @@ def world_named(name: str | World, noise: str | Noise | None = None) -> World:
     >>> world_named("toy_bimodal", noise="laplace").noise.name
     'laplace'
     """
-    world = name if isinstance(name, World) else _found(name)
+    world = name if isinstance(name, World) else _world_named(name)
     if noise is None:
         return world
     if not isinstance(world, KnownWorld):
@@ -85,15 +85,15 @@ def world_named(name: str | World, noise: str | Noise | None = None) -> World:
     return world.with_noise(noise)
 
 
-def _found(name: object) -> World:
+def _world_named(name: object) -> World:
     """The world of this name: one of howsure's, or one that another package brings."""
     known, brought = worlds(), BROUGHT.names()
     if isinstance(name, str) and name in known:
         return known[name]
     if name not in brought:
         raise InputError(unknown(name, (*known, *brought), "world"))
-    found = BROUGHT.get(name)
-    world = found if isinstance(found, World) else found()
+    brought_world = BROUGHT.get(name)
+    world = brought_world if isinstance(brought_world, World) else brought_world()
     if not isinstance(world, World):
         raise InputError(f"world {name!r} must be a World, got {type(world).__name__}")
     return world

@@ -15,7 +15,7 @@ torch = needs("torch")
 from howsure.core.errors import InputError  # noqa: E402
 from howsure_studies.methods.deep.modules import (  # noqa: E402
     Backbone,
-    Recipe,
+    ModuleTraining,
     backbone_named,
     resnet34,
     small,
@@ -209,6 +209,6 @@ def test_a_module_that_gives_no_features_is_refused(make: Any, words: str) -> No
             np.arange(4.0),
             head="gaussian",
             backbone=make,
-            recipe=Recipe.small(1),
+            recipe=ModuleTraining.small(1),
             rng=np.random.default_rng(0),
         )

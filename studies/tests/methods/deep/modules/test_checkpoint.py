@@ -13,11 +13,11 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import HowsureError, InputError  # noqa: E402
-from howsure.core.progress import listening  # noqa: E402
-from howsure_studies.methods.deep.modules import ModuleNetwork, Recipe, train_module  # noqa: E402
+from howsure.core.progress import subscribe  # noqa: E402
+from howsure_studies.methods.deep.modules import ModuleNetwork, ModuleTraining, train_module  # noqa: E402
 from howsure_studies.methods.deep.modules.network import packed, unpacked  # noqa: E402
 
-RECIPE = Recipe.small(10, warm_epochs=3, frozen_epochs=2)
+RECIPE = ModuleTraining.small(10, warm_epochs=3, frozen_epochs=2)
 
 
 class KilledError(RuntimeError):
@@ -47,7 +47,7 @@ def fit(
         **options,
     }
     rng = np.random.default_rng(seed)
-    with listening(told):
+    with subscribe(told):
         return train_module(x, y, rng=rng, checkpoint=path, **chosen)
 
 
@@ -55,14 +55,14 @@ def fit(
 @pytest.mark.parametrize("keep", ["last", "best"])
 def test_a_resumed_training_is_as_an_unbroken_one(tmp_path: Path, stop: int, keep: Any) -> None:
     path = tmp_path / "training"
-    recipe = Recipe.small(10, warm_epochs=3, frozen_epochs=2, keep=keep, weight_decay=0.01)
+    recipe = ModuleTraining.small(10, warm_epochs=3, frozen_epochs=2, keep=keep, weight_decay=0.01)
     options: dict[str, Any] = {"recipe": recipe, "held": data(1, 20)}
     whole = fit(None, **options)
     with pytest.raises(KilledError):
         fit(path, stop=stop, **options)
     seen = []
     x, y = data()
-    with listening(lambda *told: seen.append(told[1])):
+    with subscribe(lambda *told: seen.append(told[1])):
         resumed = train_module(
             x,
             y,
@@ -107,7 +107,7 @@ def test_saves_wait_their_time(tmp_path: Path) -> None:
 def test_a_failure_is_remembered(tmp_path: Path) -> None:
     path = tmp_path / "training"
     x, y = data()
-    options: dict[str, Any] = {"data": (x, y * 1e30), "recipe": Recipe(epochs=30)}
+    options: dict[str, Any] = {"data": (x, y * 1e30), "recipe": ModuleTraining(epochs=30)}
     first = fit(path, **options)
     again = fit(path, stop=1, **options)
     assert first.failure == again.failure == "loss not finite in epoch 1, step 1 of 2"
@@ -119,7 +119,7 @@ def test_a_failure_is_remembered(tmp_path: Path) -> None:
         {"seed": 1},
         {"data": data(3)},
         {"head": "squared_error"},
-        {"recipe": Recipe.small(11)},
+        {"recipe": ModuleTraining.small(11)},
         {"backbone": {"name": "small", "widths": [4, 7]}},
         {"held": data(1, 5)},
     ],

@@ -16,10 +16,10 @@ from howsure.core.errors import InputError, UnanswerableError  # noqa: E402
 from howsure.predictions import Distribution  # noqa: E402
 from howsure_studies.methods.catalogue import method_named, method_spec  # noqa: E402
 from howsure_studies.methods.deep.heads import PairHead, QuantileHead  # noqa: E402
-from howsure_studies.methods.deep.modules import ImageNetwork, Recipe, small  # noqa: E402
+from howsure_studies.methods.deep.modules import ImageNetwork, ModuleTraining, small  # noqa: E402
 
 TINY = {"name": "small", "widths": [4, 6]}
-QUICK: dict[str, Any] = {"backbone": TINY, "recipe": Recipe.small(3)}
+QUICK: dict[str, Any] = {"backbone": TINY, "recipe": ModuleTraining.small(3)}
 
 
 def data(n: int = 40) -> tuple[Any, Any]:
@@ -84,7 +84,7 @@ def test_members_are_mixed_or_their_moments_matched() -> None:
 def test_the_best_epoch_needs_rows_held_out() -> None:
     x, y = data()
     with pytest.raises(InputError, match="keep"):
-        ImageNetwork(recipe=Recipe.small(3, keep="best"))
+        ImageNetwork(recipe=ModuleTraining.small(3, keep="best"))
     method = ImageNetwork(
         backbone=TINY, recipe={"name": "small", "epochs": 4, "keep": "best"}, validation=0.25
     )
@@ -109,7 +109,9 @@ def test_options_are_plain_values_and_back() -> None:
 
 def test_a_failed_member_is_not_asked() -> None:
     x, y = data()
-    method = ImageNetwork(backbone=TINY, recipe=Recipe.small(3, standardise=False), members=2)
+    method = ImageNetwork(
+        backbone=TINY, recipe=ModuleTraining.small(3, standardise=False), members=2
+    )
     fitted = method.fit(x, y * 1e30, np.random.default_rng(0))
     for ask in (fitted.predict, fitted.features):
         with pytest.raises(UnanswerableError, match="2 of 2 networks failed"):

@@ -15,7 +15,7 @@ from howsure.core.errors import InputError  # noqa: E402
 from howsure_studies.methods.deep.heads import HEADS, Gaussian, PairHead  # noqa: E402
 from howsure_studies.methods.deep.modules import (  # noqa: E402
     ModuleNetwork,
-    Recipe,
+    ModuleTraining,
     backbone_named,
     small,
     train_module,
@@ -42,7 +42,7 @@ def fit(head: Any = "gaussian", backbone: Any = TINY, **options: Any) -> ModuleN
         y,
         head=head,
         backbone=backbone,
-        recipe=Recipe.small(3, **options),
+        recipe=ModuleTraining.small(3, **options),
         rng=np.random.default_rng(0),
     )
 
@@ -110,7 +110,7 @@ def test_bytes_and_back(head: Any) -> None:
     rng = np.random.default_rng(0)
     x, y = data()
     network = train_module(
-        x, np.round(y), head=head, backbone=TINY, recipe=Recipe.small(2), rng=rng
+        x, np.round(y), head=head, backbone=TINY, recipe=ModuleTraining.small(2), rng=rng
     )
     again = ModuleNetwork.from_bytes(network.to_bytes())
     np.testing.assert_array_equal(again.outputs(x), network.outputs(x))

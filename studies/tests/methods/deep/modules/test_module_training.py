@@ -13,11 +13,11 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import InputError, UnanswerableError  # noqa: E402
-from howsure.core.progress import listening  # noqa: E402
+from howsure.core.progress import subscribe  # noqa: E402
 from howsure_studies.methods.deep.heads import HEADS, Gaussian, Head, PairHead, head_named  # noqa: E402
 from howsure_studies.methods.deep.modules import (  # noqa: E402
     ModuleNetwork,
-    Recipe,
+    ModuleTraining,
     backbone_named,
     recipe_named,
     train_module,
@@ -41,11 +41,11 @@ def images(n: int, seed: int = 0, side: int = 8, channels: int = 1) -> tuple[Any
 
 
 def fit(x: Any, y: Any, head: Any = "gaussian", seed: int = 0, **options: Any) -> ModuleNetwork:
-    defaults: dict[str, Any] = {"backbone": TINY, "recipe": Recipe.small(3)}
+    defaults: dict[str, Any] = {"backbone": TINY, "recipe": ModuleTraining.small(3)}
     return train_module(x, y, head=head, rng=np.random.default_rng(seed), **{**defaults, **options})
 
 
-def loop_of(head: Head, recipe: Recipe, n: int = 20, spec: Any = TINY) -> Loop:
+def loop_of(head: Head, recipe: ModuleTraining, n: int = 20, spec: Any = TINY) -> Loop:
     x, y = images(n, side=12)
     backbone = backbone_named(spec)
     inputs = DeviceRows.of(x, grey=backbone.grey)
@@ -76,7 +76,7 @@ def test_slopes_of_the_whole_loss_agree_with_differences(
 ) -> None:
     loop = loop_of(
         head,
-        Recipe.small(2, hidden=hidden, channels_last=False),
+        ModuleTraining.small(2, hidden=hidden, channels_last=False),
         n=6,
         spec={**TINY, "widths": [2, 3]},
     )
@@ -100,7 +100,7 @@ def test_slopes_of_the_whole_loss_agree_with_differences(
 
 
 def test_the_phases_follow_the_recipe() -> None:
-    recipe = Recipe()
+    recipe = ModuleTraining()
     words = [recipe.phase(epoch, Gaussian()) for epoch in range(75)]
     assert words == ["warm"] * 20 + ["frozen"] * 5 + ["full"] * 50
     words = [recipe.phase(epoch, PairHead()) for epoch in range(75)]
@@ -108,7 +108,7 @@ def test_the_phases_follow_the_recipe() -> None:
 
 
 def test_while_frozen_heads_move_and_statistics_move_but_no_weight_of_the_backbone() -> None:
-    loop = loop_of(Gaussian(), Recipe(epochs=3, warm_epochs=1, frozen_epochs=1))
+    loop = loop_of(Gaussian(), ModuleTraining(epochs=3, warm_epochs=1, frozen_epochs=1))
     first = state(loop)
     loop.epoch(0)
     second = state(loop)
@@ -131,7 +131,9 @@ def test_while_frozen_heads_move_and_statistics_move_but_no_weight_of_the_backbo
 
 
 def test_a_step_is_adam_on_the_mean_loss() -> None:
-    loop = loop_of(Gaussian(), Recipe(epochs=1, warm_epochs=0, frozen_epochs=0, batch_size=32))
+    loop = loop_of(
+        Gaussian(), ModuleTraining(epochs=1, warm_epochs=0, frozen_epochs=0, batch_size=32)
+    )
     inputs, targets = loop._rows
     modules = loop.net.modules.train()
     values = [p.detach().clone() for p in modules.parameters()]
@@ -150,7 +152,9 @@ def test_it_learns_which_half_is_brighter() -> None:
     x, y = images(300)
     new_x, new_y = images(100, seed=1)
     for head in ("gaussian", "squared_error", "pair"):
-        network = fit(x, y, head, recipe=Recipe.small(25, learning_rate=1e-2), backbone="small")
+        network = fit(
+            x, y, head, recipe=ModuleTraining.small(25, learning_rate=1e-2), backbone="small"
+        )
         error = np.abs(network.belief(new_x).point() - new_y).mean()
         assert error < 0.12 * np.abs(new_y - new_y.mean()).mean(), head
         assert network.losses[-1, 0] < network.losses[5, 0]
@@ -159,7 +163,7 @@ def test_it_learns_which_half_is_brighter() -> None:
 
 def test_raw_targets_are_learnt_too() -> None:
     x, y = images(300)
-    recipe = Recipe(epochs=30, warm_epochs=8, frozen_epochs=2, learning_rate=1e-2)
+    recipe = ModuleTraining(epochs=30, warm_epochs=8, frozen_epochs=2, learning_rate=1e-2)
     network = fit(x, y, recipe=recipe, backbone="small")
     assert (network.scale.y_center, network.scale.y_unit) == (0.0, 1.0)
     assert np.abs(network.belief(x).point() - y).mean() < 0.2 * np.abs(y - y.mean()).mean()
@@ -169,7 +173,9 @@ def test_raw_targets_are_learnt_too() -> None:
 def test_every_head_trains(name: str) -> None:
     x, y = images(120)
     counts = np.round((y - y.min()) / 10)
-    network = fit(x, counts, name, recipe=Recipe.small(25, learning_rate=1e-2, warm_start=True))
+    network = fit(
+        x, counts, name, recipe=ModuleTraining.small(25, learning_rate=1e-2, warm_start=True)
+    )
     assert network.failure is None
     assert np.isfinite(network.losses[:, 0]).all()
     belief = network.belief(x)
@@ -181,10 +187,10 @@ def test_every_head_trains(name: str) -> None:
 def test_a_warm_start_is_the_law_that_ignores_x() -> None:
     x, y = images(40)
     counts = np.round(y - y.min())
-    recipe = Recipe.small(1, learning_rate=1e-12, warm_start=True, hidden=0)
+    recipe = ModuleTraining.small(1, learning_rate=1e-12, warm_start=True, hidden=0)
     near = fit(x, counts, "poisson", recipe=recipe).belief(x).point()
     assert np.abs(near / counts.mean() - 1).max() < 1.0
-    cold = fit(x, counts, "poisson", recipe=Recipe.small(1, learning_rate=1e-12, hidden=0))
+    cold = fit(x, counts, "poisson", recipe=ModuleTraining.small(1, learning_rate=1e-12, hidden=0))
     assert cold.belief(x).point().max() < 10
 
 
@@ -222,7 +228,7 @@ def test_tables_and_other_shapes_pass_through_modules_of_ones_own() -> None:
     def body(columns: int) -> Any:
         return torch.nn.Sequential(torch.nn.Linear(columns, 16), torch.nn.Tanh())
 
-    network = fit(x, y, backbone=body, recipe=Recipe.small(40, learning_rate=1e-2))
+    network = fit(x, y, backbone=body, recipe=ModuleTraining.small(40, learning_rate=1e-2))
     assert np.abs(network.belief(x).point() - y).mean() < 0.2
     series = rng.normal(size=(30, 4, 10))
     network = fit(
@@ -253,7 +259,7 @@ def test_the_last_single_row_joins_the_step_before() -> None:
 def test_the_best_epoch_on_rows_held_out_is_kept() -> None:
     x, y = images(60)
     held = images(20, seed=1)
-    recipe = Recipe.small(12, learning_rate=5e-2, schedule="constant", keep="best")
+    recipe = ModuleTraining.small(12, learning_rate=5e-2, schedule="constant", keep="best")
     network = fit(x, y, recipe=recipe, held=held)
     losses = network.losses[:, 1]
     assert network.kept == int(np.argmin(losses)) + 1
@@ -261,7 +267,9 @@ def test_the_best_epoch_on_rows_held_out_is_kept() -> None:
     targets = torch.tensor(network.scale.targets(held[1]))
     own = float(Gaussian().loss(outputs, targets).mean())
     assert own == pytest.approx(losses.min(), rel=1e-4)
-    last = fit(x, y, recipe=Recipe.small(12, learning_rate=5e-2, schedule="constant"), held=held)
+    last = fit(
+        x, y, recipe=ModuleTraining.small(12, learning_rate=5e-2, schedule="constant"), held=held
+    )
     np.testing.assert_array_equal(last.losses, network.losses)
     with pytest.raises(InputError, match="keep must be 'last'"):
         fit(x, y, recipe=recipe)
@@ -269,7 +277,7 @@ def test_the_best_epoch_on_rows_held_out_is_kept() -> None:
 
 def test_a_loss_that_is_not_finite_says_where_and_keeps_the_last_good_state() -> None:
     x, y = images(40)
-    good = fit(x, y, recipe=Recipe.small(4, schedule="constant"))
+    good = fit(x, y, recipe=ModuleTraining.small(4, schedule="constant"))
 
     class Bomb(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, inner: Any) -> None:
@@ -284,8 +292,8 @@ def test_a_loss_that_is_not_finite_says_where_and_keeps_the_last_good_state() ->
         return Bomb(backbone_named(TINY).make(channels))
 
     seen = []
-    recipe = Recipe.small(9, schedule="constant", warm_epochs=0)
-    with listening(lambda *told: seen.append(told)):
+    recipe = ModuleTraining.small(9, schedule="constant", warm_epochs=0)
+    with subscribe(lambda *told: seen.append(told)):
         network = fit(x, y, backbone=exploding, recipe=recipe)
     assert network.failure == "loss not finite in epoch 5, step 2 of 2"
     assert network.kept == 4
@@ -297,7 +305,7 @@ def test_a_loss_that_is_not_finite_says_where_and_keeps_the_last_good_state() ->
 
 def test_huge_targets_fail_at_once_and_are_not_asked() -> None:
     x, y = images(20)
-    network = fit(x, y * 1e30, recipe=Recipe.small(3, standardise=False))
+    network = fit(x, y * 1e30, recipe=ModuleTraining.small(3, standardise=False))
     assert network.failure == "loss not finite in epoch 1, step 1 of 1"
     assert network.kept == 0
     with pytest.raises(UnanswerableError, match="never trained: loss not finite in epoch 1"):
@@ -306,7 +314,7 @@ def test_huge_targets_fail_at_once_and_are_not_asked() -> None:
 
 def test_constant_targets_are_believed() -> None:
     x, _ = images(40)
-    network = fit(x, np.full(40, 7.0), recipe=Recipe.small(20, learning_rate=1e-2))
+    network = fit(x, np.full(40, 7.0), recipe=ModuleTraining.small(20, learning_rate=1e-2))
     assert (network.scale.y_center, network.scale.y_unit) == (7.0, 1.0)
     assert np.abs(network.belief(x).point() - 7.0).max() < 0.5
 
@@ -315,7 +323,7 @@ def test_rounded_products_and_other_layouts_learn_alike() -> None:
     x, y = images(200)
     errors = []
     for options in ({}, {"precision": "bfloat16"}, {"channels_last": False}, {"weight_decay": 0.1}):
-        recipe = Recipe.small(15, learning_rate=1e-2, **options)
+        recipe = ModuleTraining.small(15, learning_rate=1e-2, **options)
         network = fit(x, y, recipe=recipe)
         errors.append(np.abs(network.belief(x).point() - y).mean())
         assert network.features(x).dtype == np.float64
@@ -389,21 +397,21 @@ def test_one_row_is_too_few() -> None:
 )
 def test_recipes_are_checked(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Recipe(**options)
+        ModuleTraining(**options)
 
 
 def test_recipes_by_name() -> None:
-    assert recipe_named("shift") == Recipe() == recipe_named({})
-    assert recipe_named({"name": "small", "epochs": 10}) == Recipe.small(10)
+    assert recipe_named("shift") == ModuleTraining() == recipe_named({})
+    assert recipe_named({"name": "small", "epochs": 10}) == ModuleTraining.small(10)
     assert recipe_named({"epochs": 80}).epochs == 80
-    assert Recipe.small(40, standardise=False).standardise is False
+    assert ModuleTraining.small(40, standardise=False).standardise is False
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
 def test_a_missing_gpu_is_told() -> None:
     x, y = images(10)
     with pytest.raises(InputError, match="no GPU"):
-        fit(x, y, recipe=Recipe.small(1, device="cuda"))
+        fit(x, y, recipe=ModuleTraining.small(1, device="cuda"))
 
 
 def pictures(n: int, side: int = 16) -> Any:
@@ -457,7 +465,7 @@ def test_a_network_that_saw_images_mirrored_knows_them_mirrored() -> None:
     size = rng.integers(1, 6, size=200)
     for row, count in enumerate(size):
         x[row, 3 : 3 + count, 1:4] = 250  # all on the left
-    recipe = Recipe.small(25, frozen_epochs=0, warm_epochs=5)
+    recipe = ModuleTraining.small(25, frozen_epochs=0, warm_epochs=5)
 
     def dense(channels: int) -> Any:
         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(432, 32), torch.nn.ReLU())
@@ -472,9 +480,10 @@ def test_a_network_that_saw_images_mirrored_knows_them_mirrored() -> None:
 
 def test_augmented_training_is_the_same_again_and_another_than_plain() -> None:
     x, y = images(20)
-    recipe = Recipe.small(2, augment=["flip", "crop"])
+    recipe = ModuleTraining.small(2, augment=["flip", "crop"])
     first, again, plain = (
-        fit(x, y, recipe=each).belief(x).point() for each in (recipe, recipe, Recipe.small(2))
+        fit(x, y, recipe=each).belief(x).point()
+        for each in (recipe, recipe, ModuleTraining.small(2))
     )
     np.testing.assert_array_equal(first, again)
     assert (first != plain).any()
@@ -483,13 +492,13 @@ def test_augmented_training_is_the_same_again_and_another_than_plain() -> None:
 def test_rows_that_are_no_images_are_not_augmented() -> None:
     x = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.raises(InputError, match="augment must be empty where x are no images"):
-        fit(x, x[:, 0], recipe=Recipe.small(2, augment=("flip",)), backbone="mlp")
+        fit(x, x[:, 0], recipe=ModuleTraining.small(2, augment=("flip",)), backbone="mlp")
     with pytest.raises(InputError, match="augment"):
-        Recipe(augment=("turn",))  # type: ignore[arg-type]
+        ModuleTraining(augment=("turn",))  # type: ignore[arg-type]
 
 
 def test_a_recipe_without_augmentation_is_written_as_before() -> None:
     """So addresses of stored results stay, and files of trainings under way are read."""
-    assert "augment" not in options_of(Recipe(), "recipe")
-    assert options_of(Recipe(augment=("flip",)), "recipe")["augment"] == ["flip"]
+    assert "augment" not in options_of(ModuleTraining(), "recipe")
+    assert options_of(ModuleTraining(augment=("flip",)), "recipe")["augment"] == ["flip"]
     assert "augment" not in ShiftOptions().training(images=True, spectral=False)["recipe"]

@@ -13,7 +13,7 @@ torch = needs("torch")
 
 from howsure.core.errors import InputError  # noqa: E402
 from howsure_studies.methods.deep.modules import (  # noqa: E402
-    Recipe,
+    ModuleTraining,
     backbone_named,
     resnet34,
     soften,
@@ -47,7 +47,7 @@ def test_trained_convolutions_keep_within_the_bound(bound: float) -> None:
         x[:, :4].mean(axis=(1, 2, 3)),
         head="gaussian",
         backbone={"name": "small", "widths": [8, 16], "spectral": bound},
-        recipe=Recipe.small(4, learning_rate=2e-2),
+        recipe=ModuleTraining.small(4, learning_rate=2e-2),
         rng=np.random.default_rng(1),
     )
     found = [largest(part) for part in convolutions(network.net.body)]

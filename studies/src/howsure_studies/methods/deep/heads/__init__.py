@@ -85,8 +85,8 @@ def head_named(head: str | Mapping[str, Any] | Head) -> Head:
     """
     if isinstance(head, Head):
         return head
-    found: Head = named(head, {**HEADS, **_OTHERS}, "head")
-    return found
+    made: Head = named(head, {**HEADS, **_OTHERS}, "head")
+    return made
 
 
 def head_spec(head: Head) -> dict[str, Any] | None:

@@ -30,8 +30,8 @@ _LOG_2PI: Final = math.log(2.0 * math.pi)
 
 def half_deviance(y: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
     """½[e^{−s}(y − μ)² + s] for a log variance s, which is held above `LEAST`."""
-    held = spread.clamp(min=LEAST)
-    return ((y - mean).square() * (-held).exp() + held) * 0.5
+    bounded = spread.clamp(min=LEAST)
+    return ((y - mean).square() * (-bounded).exp() + bounded) * 0.5
 
 
 @dataclass(frozen=True, slots=True)

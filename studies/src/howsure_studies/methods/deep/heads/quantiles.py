@@ -65,8 +65,10 @@ class QuantileHead(Head):
     def fixed_coverages(self) -> tuple[float, ...]:
         """The coverages that two of the levels bound."""
         levels = {round(level, 12) for level in self.levels}
-        found = (round(1.0 - 2.0 * p, 12) for p in levels if p < 0.5 and round(1 - p, 12) in levels)
-        return checked_coverages(tuple(found))
+        coverages = (
+            round(1.0 - 2.0 * p, 12) for p in levels if p < 0.5 and round(1 - p, 12) in levels
+        )
+        return checked_coverages(tuple(coverages))
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Sum over levels of the pinball loss, shape (..., b)."""

@@ -107,8 +107,8 @@ def backbone_named(spec: str | Mapping[str, Any] | Backbone | Maker) -> Backbone
     name = spec.get("name") if isinstance(spec, Mapping) else spec
     if isinstance(name, str) and ":" in name:
         known[name] = partial(_own, name)
-    found: Backbone = named(spec, known, "backbone")
-    return found
+    backbone: Backbone = named(spec, known, "backbone")
+    return backbone
 
 
 def _own(name: str, grey: bool = False, spectral: float | None = None) -> Backbone:
@@ -217,8 +217,8 @@ def resnet34(channels: int) -> Module:
         nn.LeakyReLU(_SLOPE, inplace=True),
     ]
     for narrow, blocks in RESNET34:
-        for place in range(blocks):
-            layers.append(_block_type()(wide, narrow, 2 if place == 0 else 1))
+        for number in range(blocks):
+            layers.append(_block_type()(wide, narrow, 2 if number == 0 else 1))
             wide = narrow
     return nn.Sequential(*layers, _pool(nn))
 
@@ -293,14 +293,16 @@ def soften(module: Module, example: Tensor, bound: float = COEFFICIENT) -> Modul
     """
     torch = require("torch", extra="deep")
     sizes: dict[Module, tuple[int, ...]] = {}
-    convolutions = [part for part in module.modules() if isinstance(part, torch.nn.Conv2d)]
+    convolutions = [
+        convolution for convolution in module.modules() if isinstance(convolution, torch.nn.Conv2d)
+    ]
     if not convolutions:
         raise InputError("spectral must be left out for a backbone without 2-d convolutions")
     hooks = [
-        part.register_forward_pre_hook(
-            lambda part, inputs: sizes.__setitem__(part, tuple(inputs[0].shape[1:]))
+        convolution.register_forward_pre_hook(
+            lambda layer, inputs: sizes.__setitem__(layer, tuple(inputs[0].shape[1:]))
         )
-        for part in convolutions
+        for convolution in convolutions
     ]
     was = module.training
     try:
@@ -310,33 +312,35 @@ def soften(module: Module, example: Tensor, bound: float = COEFFICIENT) -> Modul
         module.train(was)
         for hook in hooks:
             hook.remove()
-    for part in convolutions:
-        if part.padding_mode != "zeros" or isinstance(part.padding, str):
+    for convolution in convolutions:
+        if convolution.padding_mode != "zeros" or isinstance(convolution.padding, str):
             raise InputError("spectral must be left out for convolutions not padded by zeros")
-        if part in sizes:
-            norm = _norm_type()(part, sizes[part], bound)
-            torch.nn.utils.parametrize.register_parametrization(part, "weight", norm, unsafe=True)
+        if convolution in sizes:
+            norm = _norm_type()(convolution, sizes[convolution], bound)
+            torch.nn.utils.parametrize.register_parametrization(
+                convolution, "weight", norm, unsafe=True
+            )
     return module
 
 
 def tighten(module: Module) -> None:
     """Iterate the norms of softened convolutions until they settle, so that the bounds hold."""
     torch = require("torch", extra="deep")
-    for part in module.modules():
-        for norm, weight in _softened(torch, part):
+    for layer in module.modules():
+        for norm, weight in _softened(torch, layer):
             last = 0.0
             with torch.no_grad():
                 for _ in range(_STEPS):
-                    found = float(norm.iterate(weight))
-                    if abs(found - last) <= _SETTLED * found:
+                    size = float(norm.iterate(weight))
+                    if abs(size - last) <= _SETTLED * size:
                         break
-                    last = found
+                    last = size
 
 
-def _softened(torch: Any, part: Module) -> Iterator[tuple[Module, Tensor]]:
+def _softened(torch: Any, convolution: Module) -> Iterator[tuple[Module, Tensor]]:
     """The bound and the raw weight of a convolution, if it is softened."""
-    if torch.nn.utils.parametrize.is_parametrized(part, "weight"):
-        chain = part.parametrizations.weight
+    if torch.nn.utils.parametrize.is_parametrized(convolution, "weight"):
+        chain = convolution.parametrizations.weight
         for norm in chain:
             if isinstance(norm, _norm_type()):
                 yield norm, chain.original
@@ -348,20 +352,20 @@ def _norm_type() -> Any:
     torch = require("torch", extra="deep")
     f = torch.nn.functional
 
-    def construct(self: Module, part: Module, size: tuple[int, ...], bound: float) -> None:
+    def construct(self: Module, convolution: Module, size: tuple[int, ...], bound: float) -> None:
         torch.nn.Module.__init__(self)
         self.bound = bound
         self.options = {
-            "stride": part.stride,
-            "padding": part.padding,
-            "dilation": part.dilation,
-            "groups": part.groups,
+            "stride": convolution.stride,
+            "padding": convolution.padding,
+            "dilation": convolution.dilation,
+            "groups": convolution.groups,
         }
         with torch.no_grad():
             drawn = torch.randn(1, *size)  # on the CPU: the same numbers for every device
-            source = _unit(placed(drawn, part.weight.device, part.weight.dtype))
+            source = _unit(placed(drawn, convolution.weight.device, convolution.weight.dtype))
             self.register_buffer("source", source)
-            self.register_buffer("image", _unit(self.through(source, part.weight)))
+            self.register_buffer("image", _unit(self.through(source, convolution.weight)))
 
     def through(self: Module, image: Tensor, weight: Tensor) -> Tensor:
         return f.conv2d(image, weight, **self.options)

@@ -73,7 +73,7 @@ class DeviceRows:
         count = 1 if grey and x.shape[3] == 1 else 3
         pixels = np.repeat(np.array([0, 255], dtype=np.uint8), 3).reshape(2, 1, 1, 3)
         black, white = network_input(pixels)[:, :count, 0, 0]
-        factor, shift = (placed(part, device) for part in ((white - black) / 255.0, black))
+        factor, shift = (placed(colour, device) for colour in ((white - black) / 255.0, black))
         return cls(values, factor, shift, channels_last)
 
     def __len__(self) -> int:
@@ -93,23 +93,23 @@ class DeviceRows:
 
 
 def augmented(images: Tensor, kinds: Sequence[Augment]) -> Tensor:
-    """Images (b, c, h, w), each changed at random by torch's generator; see `Recipe`."""
+    """Images (b, c, h, w), each changed at random by torch's generator; see `ModuleTraining`."""
     torch = require("torch", extra="deep")
     count, channels, high, wide = images.shape
-    place, out = images.device, images
+    device, out = images.device, images
     if "flip" in kinds:
-        turned = torch.rand(count, device=place) < 0.5
+        turned = torch.rand(count, device=device) < 0.5
         out = torch.where(turned[:, None, None, None], out.flip(3), out)
     if "crop" in kinds:
         # An image of one pixel cannot be shifted, nor one of few pixels by an eighth.
         down, along = (min(size - 1, max(1, size // 8)) for size in (high, wide))
         padded = torch.nn.functional.pad(out, (along, along, down, down), mode="reflect")
-        top = torch.randint(2 * down + 1, (count, 1, 1, 1), device=place)
-        left = torch.randint(2 * along + 1, (count, 1, 1, 1), device=place)
-        rows = top + torch.arange(high, device=place)[:, None]
-        columns = left + torch.arange(wide, device=place)
-        each = torch.arange(count, device=place)[:, None, None, None]
-        out = padded[each, torch.arange(channels, device=place)[:, None, None], rows, columns]
+        top = torch.randint(2 * down + 1, (count, 1, 1, 1), device=device)
+        left = torch.randint(2 * along + 1, (count, 1, 1, 1), device=device)
+        rows = top + torch.arange(high, device=device)[:, None]
+        columns = left + torch.arange(wide, device=device)
+        each = torch.arange(count, device=device)[:, None, None, None]
+        out = padded[each, torch.arange(channels, device=device)[:, None, None], rows, columns]
     last = images.is_contiguous(memory_format=torch.channels_last)
     return out.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
 

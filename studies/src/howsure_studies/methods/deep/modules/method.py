@@ -31,7 +31,7 @@ class ImageNetwork(Method):
         What outputs mean: see `howsure_studies.methods.deep.heads.head_named`.
     backbone : str, mapping or callable
         What turns images into features: see `backbone_named`.
-    recipe : str, mapping or Recipe
+    recipe : str, mapping or ModuleTraining
         How to train: see `recipe_named`.
     members : int
         Networks that differ by their first weights and order of rows, at least 1.
@@ -90,10 +90,10 @@ class ImageNetwork(Method):
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> ImageFit:
         """Train the networks, one after the other."""
         seed = int(rng.integers(2**63 - 1))
-        images, targets, held = np.asarray(x), np.asarray(y), None
+        images, targets, validation = np.asarray(x), np.asarray(y), None
         if self.validation is not None and images.ndim and len(images) == targets.size:
             chosen = held_out(rng, len(images), self.validation, "validation")
-            held = images[chosen], targets[chosen]
+            validation = images[chosen], targets[chosen]
             images, targets = images[~chosen], targets[~chosen]
         networks = tuple(
             train_module(
@@ -103,7 +103,7 @@ class ImageNetwork(Method):
                 backbone=self.backbone,
                 recipe=self.recipe,
                 rng=child(seed, "member", member),
-                held=held,
+                held=validation,
                 scaling=self.scaling,
             )
             for member in range(self.members)

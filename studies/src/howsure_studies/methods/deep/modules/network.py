@@ -75,7 +75,7 @@ class Net:
     ) -> Net:
         """A net with first weights drawn by torch from a seed, on the processor.
 
-        The example holds two rows as the body takes them; `hidden` is as `Recipe` has it.
+        The example holds two rows as the body takes them; `hidden` is as `ModuleTraining` has it.
         """
         nn = require("torch", extra="deep").nn
         with _DRAWING, torch_draws(seed):
@@ -109,7 +109,7 @@ class Net:
         blocks = [slice(start, start + BLOCK) for start in range(0, len(inputs), BLOCK)]
         features = [self.body(inputs.batch(block)) for block in blocks]
         cat = require("torch", extra="deep").cat
-        return cat([self.outputs(part) for part in features], dim=1), cat(features)
+        return cat([self.outputs(of_block) for of_block in features], dim=1), cat(features)
 
     def _some(self, features: Tensor, start: int, stop: int) -> Tensor:
         """Some of the outputs."""
@@ -132,7 +132,7 @@ def _width(body: Module, example: Tensor, name: str) -> int:
     was = body.training
     try:
         with torch.no_grad():
-            found = body.eval()(example)
+            features = body.eval()(example)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         raise InputError(
             f"backbone {name!r} must take a batch of shape {tuple(example.shape)}, got the error: "
@@ -140,15 +140,21 @@ def _width(body: Module, example: Tensor, name: str) -> int:
         ) from error
     finally:
         body.train(was)
-    what = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
-    if not isinstance(found, torch.Tensor) or found.ndim != 2 or len(found) != len(example):
+    what = tuple(features.shape) if isinstance(features, torch.Tensor) else type(features).__name__
+    if (
+        not isinstance(features, torch.Tensor)
+        or features.ndim != 2
+        or len(features) != len(example)
+    ):
         raise InputError(
             f"backbone {name!r} must give features of shape ({len(example)}, d) for "
             f"{len(example)} rows, got {what}"
         )
-    if found.shape[1] < 1 or not found.is_floating_point():
-        raise InputError(f"backbone {name!r} must give floating numbers, got {found.dtype}, {what}")
-    return int(found.shape[1])
+    if features.shape[1] < 1 or not features.is_floating_point():
+        raise InputError(
+            f"backbone {name!r} must give floating numbers, got {features.dtype}, {what}"
+        )
+    return int(features.shape[1])
 
 
 @final
@@ -171,7 +177,7 @@ class ModuleNetwork:
     scaling : {"imagenet", "none"}
         What is done to images.
     hidden : int or None
-        Hidden units of each output; see `Recipe`.
+        Hidden units of each output; see `ModuleTraining`.
     channels_last : bool
         How images are laid out.
     failure : str or None
@@ -259,45 +265,45 @@ class ModuleNetwork:
         device: Any = "cpu",
     ) -> ModuleNetwork:
         """A network that `to_bytes` wrote; a backbone or head of one's own must be given again."""
-        held = unpacked(data, "data")
-        if held.get("format") != _FORMAT:
+        content = unpacked(data, "data")
+        if content.get("format") != _FORMAT:
             raise InputError(f"data must hold a network of format {_FORMAT}, got another content")
-        body = _chosen(backbone, held["backbone"], "backbone")
-        law = head_named(_chosen(head, held["head"], "head"))
+        body = _chosen(backbone, content["backbone"], "backbone")
+        law = head_named(_chosen(head, content["head"], "head"))
         made = backbone_named(body)
-        if law.outputs != held["outputs"]:
-            raise InputError(f"head must have {held['outputs']} outputs, got {law.outputs}")
-        shape = tuple(held["shape"])
-        kind = np.uint8 if held["scaling"] == "imagenet" and len(shape) == 3 else np.float32
-        layout = held["channels_last"]
+        if law.outputs != content["outputs"]:
+            raise InputError(f"head must have {content['outputs']} outputs, got {law.outputs}")
+        shape = tuple(content["shape"])
+        kind = np.uint8 if content["scaling"] == "imagenet" and len(shape) == 3 else np.float32
+        layout = content["channels_last"]
         example = DeviceRows.of(np.zeros((2, *shape), kind), grey=made.grey, channels_last=layout)
         net = Net.of(
             made,
             example.batch(slice(0, 2)),
             outputs=law.outputs,
             shielded=law.shielded,
-            hidden=held["hidden"],
+            hidden=content["hidden"],
         )
         torch = require("torch", extra="deep")
         try:
-            net.modules.load_state_dict(held["state"])
+            net.modules.load_state_dict(content["state"])
         except RuntimeError as error:
             raise InputError(f"backbone must fit the weights in data, got {error}") from error
         memory = torch.channels_last if layout else torch.contiguous_format
         net.modules.to(device=device, memory_format=memory).eval()
-        center, unit = held["scale"]
+        center, unit = content["scale"]
         return cls(
             net=net,
             head=law,
             backbone=made,
             scale=Standardization(np.empty(0), np.empty(0), center, unit),
             shape=shape,
-            scaling=held["scaling"],
-            hidden=held["hidden"],
+            scaling=content["scaling"],
+            hidden=content["hidden"],
             channels_last=layout,
-            failure=held["failure"],
-            kept=held["kept"],
-            losses=np.array(held["losses"], dtype=np.float64).reshape(-1, 2),
+            failure=content["failure"],
+            kept=content["kept"],
+            losses=np.array(content["losses"], dtype=np.float64).reshape(-1, 2),
         )
 
 

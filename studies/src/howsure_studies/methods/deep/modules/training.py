@@ -17,7 +17,7 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.optional import require
-from howsure.core.progress import tell
+from howsure.core.progress import report_progress
 from howsure.core.rng import child
 from howsure.core.tensors import placed, to_host
 from howsure_studies.methods.deep.heads import Head, head_named
@@ -38,10 +38,10 @@ from howsure_studies.methods.deep.modules.network import (
     unpacked,
 )
 from howsure_studies.methods.deep.training import (
-    Keeper,
-    Outset,
+    BestCheckpoint,
+    ModuleTraining,
+    OutputInitialisation,
     Phase,
-    Recipe,
     Standardization,
     recipe_named,
     start_of,
@@ -63,7 +63,7 @@ def train_module(
     *,
     head: str | Mapping[str, Any] | Head,
     backbone: Any = "small",
-    recipe: str | Mapping[str, Any] | Recipe = "shift",
+    recipe: str | Mapping[str, Any] | ModuleTraining = "shift",
     rng: np.random.Generator,
     held: Rows | None = None,
     scaling: Scaling = "imagenet",
@@ -82,8 +82,8 @@ def train_module(
         What outputs mean: see `howsure_studies.methods.deep.heads.head_named`.
     backbone : str, mapping, Backbone or callable
         What turns inputs into features: see `backbone_named`.
-    recipe : str, mapping or Recipe
-        How to train: see `recipe_named`; ``shift``, the default, is `Recipe` as it comes.
+    recipe : str, mapping or ModuleTraining
+        How to train: see `recipe_named`; ``shift``, the default, is `ModuleTraining` as it comes.
     rng : numpy.random.Generator
         The only source of randomness: one number is drawn, from which all follows.
     held : tuple of array-like, shapes (h, …) and (h,), optional
@@ -124,7 +124,7 @@ def train_module(
     >>> rng = np.random.default_rng(0)
     >>> x = rng.integers(0, 256, size=(40, 16, 16, 1), dtype=np.uint8)
     >>> network = train_module(
-    ...     x, x.mean(axis=(1, 2, 3)), head="gaussian", recipe=Recipe.small(2), rng=rng
+    ...     x, x.mean(axis=(1, 2, 3)), head="gaussian", recipe=ModuleTraining.small(2), rng=rng
     ... )
     >>> network.belief(x[:3]).sd().shape, network.features(x[:3]).shape
     ((3,), (3, 64))
@@ -135,8 +135,8 @@ def train_module(
     if len(targets) < 2:
         raise InputError("x must have at least 2 rows, got 1")
     if chosen.augment and inputs.ndim != 4:
-        told = f"augment must be empty where x are no images, got {list(chosen.augment)}"
-        raise InputError(f"{told} for shape {inputs.shape}")
+        rule = f"augment must be empty where x are no images, got {list(chosen.augment)}"
+        raise InputError(f"{rule} for shape {inputs.shape}")
     judged = None
     if held is not None:
         judged = _rows(held[0], held[1], "held", "held y", law, scaling, inputs.shape[1:])
@@ -149,7 +149,7 @@ def train_module(
     )
     if not scale.sound:
         raise InputError("y must be small enough for a finite mean and sd, got larger numbers")
-    device = chosen.place()
+    device = chosen.torch_device()
     loop = _loop((inputs, targets), judged, law, made, chosen, scale, seed, device)
     saved = None
     if checkpoint is not None:
@@ -165,9 +165,9 @@ def train_module(
         scaling=scaling,
         hidden=chosen.hidden,
         channels_last=chosen.channels_last,
-        failure=loop.keeper.failures[0],
-        kept=int(loop.keeper.kept[0]),
-        losses=loop.keeper.trace[0],
+        failure=loop.best_checkpoint.failures[0],
+        kept=int(loop.best_checkpoint.kept[0]),
+        losses=loop.best_checkpoint.trace[0],
     )
 
 
@@ -191,16 +191,16 @@ def _loop(
     held: tuple[Array, FloatArray] | None,
     head: Head,
     backbone: Backbone,
-    recipe: Recipe,
+    recipe: ModuleTraining,
     scale: Standardization,
     seed: int,
     device: Any,
 ) -> Loop:
-    def data(part: tuple[Array, FloatArray]) -> tuple[DeviceRows, FloatArray]:
+    def data(labelled: tuple[Array, FloatArray]) -> tuple[DeviceRows, FloatArray]:
         inputs = DeviceRows.of(
-            part[0], grey=backbone.grey, channels_last=recipe.channels_last, device=device
+            labelled[0], grey=backbone.grey, channels_last=recipe.channels_last, device=device
         )
-        return inputs, scale.targets(part[1])
+        return inputs, scale.targets(labelled[1])
 
     inputs, targets = data(rows)
     net = Net.of(
@@ -226,19 +226,19 @@ class Loop:
         "_device",
         "_head",
         "_held",
+        "_initialisation",
         "_kept",
         "_optimiser",
-        "_outset",
         "_recipe",
         "_rows",
         "_seed",
         "_torch",
-        "keeper",
+        "best_checkpoint",
         "net",
     )
 
     def __init__(
-        self, net: Net, head: Head, recipe: Recipe, rows: Data, held: Data | None, seed: int
+        self, net: Net, head: Head, recipe: ModuleTraining, rows: Data, held: Data | None, seed: int
     ) -> None:
         torch = require("torch", extra="deep")
         self._torch, self._head, self._recipe, self._seed = torch, head, recipe, seed
@@ -251,10 +251,10 @@ class Loop:
         self._rows = rows[0], self._targets(rows[1])
         self._held = None if held is None else (held[0], self._targets(held[1]))
         start = start_of(head, rows[1], warm=recipe.warm_start)
-        self._outset = Outset(start.offset, start.unit, self._device)
+        self._initialisation = OutputInitialisation(start.offset, start.unit, self._device)
         self._optimiser = recipe.optimiser(net.modules.parameters())
         self._kept = _Kept(net.modules)
-        self.keeper = Keeper(self._kept, best=recipe.keep == "best")
+        self.best_checkpoint = BestCheckpoint(self._kept, best=recipe.keep == "best")
 
     def run(self, checkpoint: Checkpoint | None) -> None:
         """Train to the end, or until the loss stops being finite, and put the kept state back."""
@@ -262,16 +262,17 @@ class Loop:
         first = 0 if checkpoint is None else checkpoint.resume(self)
         with torch_draws(0, self._device):
             for epoch in range(first, epochs):
-                if self.keeper.failures[0] is not None:
+                if self.best_checkpoint.failures[0] is not None:
                     break
-                sound = self.keeper.look(self.epoch(epoch)[:, None], np.array([self._judged()]))
+                losses = self.epoch(epoch)[:, None]
+                sound = self.best_checkpoint.look(losses, np.array([self._judged()]))
                 if checkpoint is not None:
                     checkpoint.save(self, epoch + 1, done=epoch + 1 == epochs or not sound)
-                tell("epochs", epoch + 1, epochs)
+                report_progress("epochs", epoch + 1, epochs)
         self._kept.put_back()
         tighten(self.net.body)
         last = self.net.modules["last"]
-        self._outset.absorb(last.weight, last.bias[:, None])
+        self._initialisation.absorb(last.weight, last.bias[:, None])
         self.net.modules.eval()
 
     def epoch(self, epoch: int) -> FloatArray:
@@ -283,7 +284,7 @@ class Loop:
         torch = self._torch
         inputs, targets = self._rows
         phase = self._recipe.phase(epoch, self._head)
-        self._optimiser.param_groups[0]["lr"] = self._recipe.pace(epoch)
+        self._optimiser.param_groups[0]["lr"] = self._recipe.learning_rate_at(epoch)
         draws = child(self._seed, "epoch", epoch)
         order = placed(draws.permutation(len(inputs)), self._device)
         reseed(int(draws.integers(2**63 - 1)), self._device)
@@ -311,7 +312,7 @@ class Loop:
         with self._torch.set_grad_enabled(phase != "frozen"), self._rounded():
             features = self._body(x)
         with self._torch.enable_grad():
-            outputs = self._outset.shift(self.net.outputs(features.to(y.dtype)))
+            outputs = self._initialisation.shift(self.net.outputs(features.to(y.dtype)))
             cost = self._head.warm_loss if phase == "warm" else self._head.loss
             return cost(outputs, y).mean()
 
@@ -323,7 +324,7 @@ class Loop:
         """Mean loss on rows, with nothing copied from the device."""
         self.net.modules.eval()
         with self._torch.no_grad():
-            outputs = self._outset.shift(self.net.passed(inputs)[0])
+            outputs = self._initialisation.shift(self.net.passed(inputs)[0])
             return self._head.loss(outputs, targets).double().mean()
 
     def _rounded(self) -> AbstractContextManager[None]:
@@ -340,34 +341,35 @@ class Loop:
 
     def state(self) -> dict[str, Any]:
         """All that `restore` needs, but for the epoch."""
-        keeper = {
+        best = self.best_checkpoint
+        kept = {
             "values": self._kept.values,
-            "least": float(self.keeper.least[0]),
-            "trace": self.keeper.trace[0].tolist(),
-            "failure": self.keeper.failures[0],
-            "kept": int(self.keeper.kept[0]),
+            "least": float(best.least[0]),
+            "trace": best.trace[0].tolist(),
+            "failure": best.failures[0],
+            "kept": int(best.kept[0]),
         }
         return {
             "values": self.net.modules.state_dict(),
             "optimiser": self._optimiser.state_dict(),
-            "keeper": keeper,
+            "keeper": kept,  # as files have called it since they were first written
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from an earlier loop's state."""
         self.net.modules.load_state_dict(state["values"])
         self._optimiser.load_state_dict(state["optimiser"])
-        held = state["keeper"]
-        for key, value in held["values"].items():
+        best, kept = self.best_checkpoint, state["keeper"]
+        for key, value in kept["values"].items():
             self._kept.values[key].copy_(value)
-        self.keeper.epochs[:] = [np.array([pair]) for pair in held["trace"]]
-        self.keeper.failures[0] = held["failure"]
-        self.keeper.least[0], self.keeper.kept[0] = held["least"], held["kept"]
+        best.epochs[:] = [np.array([pair]) for pair in kept["trace"]]
+        best.failures[0] = kept["failure"]
+        best.least[0], best.kept[0] = kept["least"], kept["kept"]
 
 
 @final
 class _Kept:
-    """The states of one network, for its `Keeper`."""
+    """The states of one network, for its `BestCheckpoint`."""
 
     __slots__ = ("_modules", "count", "values")
 
@@ -423,7 +425,7 @@ class Checkpoint:
     def stamp(
         backbone: Backbone,
         head: Head,
-        recipe: Recipe,
+        recipe: ModuleTraining,
         seed: int,
         rows: tuple[Array, FloatArray],
         held: tuple[Array, FloatArray] | None,
@@ -433,9 +435,9 @@ class Checkpoint:
         del options["device"]
         text = repr((backbone.name, backbone.spec, head, sorted(options.items()), seed))
         digest = hashlib.sha256(text.encode())
-        for part in (*rows, *(held or ())):
-            digest.update(repr((part.shape, part.dtype.str)).encode())
-            digest.update(np.ascontiguousarray(part).data)
+        for array in (*rows, *(held or ())):
+            digest.update(repr((array.shape, array.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def resume(self, training: Loop) -> int:

@@ -12,7 +12,7 @@ from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import row_keys
-from howsure.metrics.adaptivity.perturbations import GaussianNoise, Inputs, Perturbation
+from howsure.stats.perturbations import GaussianNoise, Inputs, Perturbation
 
 Outputs = npt.NDArray[Any]
 Similarity = Callable[[Outputs, Outputs], FloatArray]

@@ -18,7 +18,7 @@ from howsure.metrics.congruence import NullReference, rejection_curve
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.stats.bootstrap import subsample
 
-Layout = Literal["inputs", "pca", "t-sne"]
+MapLayout = Literal["inputs", "pca", "t-sne"]
 
 WORST = 15
 MOST_EMBEDDED = 2_000
@@ -40,7 +40,7 @@ def map_table(
     *,
     second: tuple[str, FloatArray],
     features: Mapping[str, npt.NDArray[Any]] | None = None,
-    layout: Layout = "inputs",
+    layout: MapLayout = "inputs",
     model: str = "",
     seed: int = 0,
 ) -> Table:

@@ -1,6 +1,6 @@
-"""Who works on what: claims by the system's locks, and by files where there are no locks.
+"""Who works on what: the system's locks, and files in their place where it has none.
 
-Locks are not filelock's: its `FileLock` empties the file when someone merely looks whether it is
+These are not filelock's: its `FileLock` empties the file when someone merely looks whether it is
 free, and with it the note that tells whose trial died; and it makes each start 44 ms longer.
 """
 
@@ -36,38 +36,38 @@ else:
 
 _TAKEN: Final = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 _BEAT: Final = 15.0  # seconds between signs of life
-_EXPIRY: Final = 60.0  # seconds without one after which a claim seems void
+_EXPIRY: Final = 60.0  # seconds without one after which a lock seems void
 _PROOF: Final = 2  # beats without a sign of life, by the clock of who looks, that prove it void
 _SETTLE: Final = 0.25  # seconds until all see who wrote last
-_WRITING: Final = threading.Lock()  # threads of one process write their claims in turn
+_WRITING: Final = threading.Lock()  # threads of one process write their locks in turn
 
 
-class Claims(Protocol):
-    """How work in a folder is claimed; each claim has a file."""
+class Locks(Protocol):
+    """How work in a folder is locked; each lock has a file."""
 
-    def claimed(self, name: str, note: str) -> Any:
-        """Claim a piece of work, as a context that gives whether the claim is this one's.
+    def locked(self, name: str, note: str) -> Any:
+        """Lock a piece of work, as a context that gives whether the lock is this one's.
 
-        The note stands in the claim's file while the claim lasts. It is wiped when the block ends
+        The note stands in the lock's file while the lock lasts. It is wiped when the block ends
         well, and stays where the process died: see `noted`.
         """
 
     def noted(self, name: str) -> str:
-        """What a claim's file says: empty where the work ended well or never began."""
+        """What a lock's file says: empty where the work ended well or never began."""
 
     def held(self, name: str) -> bool:
-        """Whether someone holds the claim now."""
+        """Whether someone holds the lock now."""
 
-    def forget(self, name: str) -> None:
-        """End the claim of a process that is known to be dead."""
+    def release(self, name: str) -> None:
+        """Release the lock of a process that is known to be dead."""
 
 
 @final
-class Locks:
-    """Claims of a local or shared disk: the system's locks on files.
+class SystemLocks:
+    """The system's locks on files, on a local or shared disk.
 
-    A claim ends with the block or with the process, however that ends, so that no claim outlives
-    who made it.
+    A lock ends with the block or with the process, however that ends, so that none outlives who
+    took it.
     """
 
     __slots__ = ("_folder",)
@@ -76,7 +76,7 @@ class Locks:
         self._folder = folder
 
     @contextmanager
-    def claimed(self, name: str, note: str) -> Iterator[bool]:
+    def locked(self, name: str, note: str) -> Iterator[bool]:
         path = self._folder.prepared(name)
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -106,8 +106,8 @@ class Locks:
         finally:
             os.close(handle)
 
-    def forget(self, name: str) -> None:
-        """Nothing: the system has ended the claim of a process that is dead."""
+    def release(self, name: str) -> None:
+        """Nothing: the system has released the lock of a process that is dead."""
 
     def _taken(self, handle: int, path: Path) -> bool:
         try:
@@ -123,15 +123,15 @@ class Locks:
 
 
 @final
-class FileClaims:
-    """Claims of a place without locks: files that say who works, and show signs of life.
+class FileLocks:
+    """Locks of a place whose system has none: files that say who works, and show signs of life.
 
-    A claim is a file with a random token. It is written where there is none, or a void one; then
-    it is read back, and who finds the own token has the claim. While the work lasts a thread
-    renews the sign of life. A claim whose last sign is a minute old seems void, but clocks differ
+    A lock is a file with a random token. It is written where there is none, or a void one; then
+    it is read back, and who finds the own token has the lock. While the work lasts a thread
+    renews the sign of life. A lock whose last sign is a minute old seems void, but clocks differ
     and jump: it is taken over only if it stays as it is for two beats more, which its owner would
-    not let pass. Where the place makes no file twice (S3, Google Cloud), a first claim is one
-    process's. Else, or where two take over a void claim at once, two may do the same work if
+    not let pass. Where the place makes no file twice (S3, Google Cloud), a first lock is one
+    process's. Else, or where two take over a void lock at once, two may do the same work if
     their writes lie further apart than a reading back.
     """
 
@@ -141,14 +141,14 @@ class FileClaims:
         self._folder = folder
 
     @contextmanager
-    def claimed(self, name: str, note: str) -> Iterator[bool]:
+    def locked(self, name: str, note: str) -> Iterator[bool]:
         token = secrets.token_hex(8)
         if not self._won(name, token, note):
             yield False
             return
         stop, ended = threading.Event(), False
         beating = threading.Thread(
-            target=self._beat, args=(name, token, note, stop), daemon=True, name="howsure-claim"
+            target=self._beat, args=(name, token, note, stop), daemon=True, name="howsure-lock"
         )
         beating.start()
         try:
@@ -157,72 +157,76 @@ class FileClaims:
         finally:
             stop.set()
             beating.join()
-            if self._told(name).get("token") == token:
+            if self._content(name).get("token") == token:
                 if ended:
                     self._folder.remove(name)
                 else:
                     self._folder.write(name, _sign(token, note, 0.0))
 
     def noted(self, name: str) -> str:
-        return str(self._told(name).get("note", ""))
+        return str(self._content(name).get("note", ""))
 
     def held(self, name: str) -> bool:
-        return _seems_alive(self._told(name))
+        return _seems_alive(self._content(name))
 
-    def forget(self, name: str) -> None:
+    def release(self, name: str) -> None:
         self._folder.remove(name)
 
     def _won(self, name: str, token: str, note: str) -> bool:
-        before = self._told(name)
+        before = self._content(name)
         if before and not self._void(name, before):
             return False
         with _WRITING:
-            told = self._told(name)
-            if told != before:
+            content = self._content(name)
+            if content != before:
                 return False
             sign = _sign(token, note, time.time())
-            if told:
+            if content:
                 self._folder.write(name, sign)
             elif not self._folder.create(name, sign):
                 return False
         if self._folder.shared:
             time.sleep(_SETTLE)
-        return self._told(name).get("token") == token
+        return self._content(name).get("token") == token
 
-    def _void(self, name: str, told: dict[str, Any]) -> bool:
-        """Whether nobody is behind a claim: it was given up, or stays without a sign of life."""
-        if _seems_alive(told):
+    def _void(self, name: str, content: dict[str, Any]) -> bool:
+        """Whether nobody is behind a lock: it was given up, or stays without a sign of life."""
+        if _seems_alive(content):
             return False
         until = time.monotonic() + _PROOF * _BEAT
-        while told["beat"] and time.monotonic() < until:
+        while content["beat"] and time.monotonic() < until:
             time.sleep(_BEAT / 5)
-            if self._told(name) != told:
+            if self._content(name) != content:
                 return False
         return True
 
-    def _told(self, name: str) -> dict[str, Any]:
-        """What a claim's file holds; nothing if there is none."""
+    def _content(self, name: str) -> dict[str, Any]:
+        """What a lock's file holds; nothing if there is none."""
         data = self._folder.read(name)
         if data is None:
             return {}
         try:
-            held = json.loads(data)
-            return {"token": held["token"], "note": held["note"], "beat": float(held["beat"])}
+            content = json.loads(data)
+            return {
+                "token": content["token"],
+                "note": content["note"],
+                "beat": float(content["beat"]),
+            }
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return {"beat": 0.0}  # written in part by a process that died
 
     def _beat(self, name: str, token: str, note: str, stop: threading.Event) -> None:
         while not stop.wait(_BEAT):
             try:
-                if self._told(name).get("token") != token:
+                if self._content(name).get("token") != token:
                     return
                 self._folder.write(name, _sign(token, note, time.time()))
             except InputError:
                 continue  # the next one may come through
 
 
-def _seems_alive(told: dict[str, Any]) -> bool:
-    return bool(abs(time.time() - told.get("beat", 0.0)) < _EXPIRY)
+def _seems_alive(content: dict[str, Any]) -> bool:
+    return bool(abs(time.time() - content.get("beat", 0.0)) < _EXPIRY)
 
 
 def _sign(token: str, note: str, beat: float) -> bytes:

@@ -196,7 +196,7 @@ class Concrete(Dropout, Checked):
         self, rng: np.random.Generator, passes: int, sizes: Sequence[int], rates: FloatArray
     ) -> Weights:
         """(1 − z)/(1 − p), shape (passes, units)."""
-        widths = [place.stop - place.start for place in self.dropped(sizes).values()]
+        widths = [units.stop - units.start for units in self.dropped(sizes).values()]
         uniforms = placed(rng.random((passes, self.units(sizes)), dtype=np.float32))
         p = placed(np.repeat(rates, widths).astype(np.float32))
         mask = (1.0 - _smooth(uniforms, p, self.temperature)) / (1.0 - p)
@@ -222,7 +222,7 @@ class _ConcreteNoise(DropoutMasks):
         super().__init__(places)
         self._options, self._rows = options, rows
         self._logits, self._slopes = own
-        widths = [place.stop - place.start for place in places.values()]
+        widths = [units.stop - units.start for units in places.values()]
         self._layer = placed(np.repeat(np.arange(len(widths)), widths), own[0].device)
         self._inputs: dict[int, Tensor] = {}
         self._p: Tensor = None
@@ -252,12 +252,12 @@ class _ConcreteNoise(DropoutMasks):
         by_rate = self._mask / (1.0 - p) - z * (1.0 - z) * bend
         decay = 0.5 * self._options.length**2 / self._rows
         rates = self._logits.sigmoid()
-        for number, (layer, place) in enumerate(self._places.items()):
+        for number, (layer, units) in enumerate(self._places.items()):
             rate = rates[:, number]
-            slope = (by_rate[:, place] * self._inputs[layer]).sum((1, 2))
+            slope = (by_rate[:, units] * self._inputs[layer]).sum((1, 2))
             squares = kernels[layer].square().sum((1, 2))
             slope += decay * squares / (1.0 - rate) ** 2
-            width = (place.stop - place.start) / self._rows
+            width = (units.stop - units.start) / self._rows
             slope += width * (rate.log() - (1.0 - rate).log())
             self._slopes[:, number] = slope * rate * (1.0 - rate)
             gradients[layer].add_(kernels[layer] * (2.0 * decay / (1.0 - rate))[:, None, None])
@@ -268,7 +268,7 @@ class _ConcreteNoise(DropoutMasks):
 
 
 @final
-class Body:
+class BatchedMLP:
     """The parameters of many networks, their gradients, and the passes over minibatches.
 
     `sizes` are units of each layer, from inputs to outputs; `rngs` draw each network's first
@@ -338,9 +338,9 @@ class Body:
         self._inputs: list[Tensor] = []
         self._rooms: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
 
-    def _fill(self, part: Tensor, rngs: Sequence[np.random.Generator], limit: float) -> None:
+    def _fill(self, parameters: Tensor, rngs: Sequence[np.random.Generator], limit: float) -> None:
         """Draw parameters uniform up to a limit, each network's from its own generator."""
-        for network, rng in zip(part, rngs, strict=True):
+        for network, rng in zip(parameters, rngs, strict=True):
             network.copy_(placed(rng.uniform(-limit, limit, network.shape), network.device))
 
     def forward(self, x: Tensor, uniforms: Tensor | None = None) -> Tensor:
@@ -373,11 +373,11 @@ class Body:
             dropped = self._noise is not None and self._noise.drops(layer)
             if layer == 0 and not dropped:
                 break
-            place = self._space(slope.shape[2])[1][layer]
+            room = self._space(slope.shape[2])[1][layer]
             kernel = self.kernels[layer]
             if layer == len(self.kernels) - 1 and self._shielded:
                 kernel, slope = kernel[:, : -self._shielded], slope[:, : -self._shielded]
-            slope = torch.bmm(kernel.transpose(1, 2), slope, out=place)
+            slope = torch.bmm(kernel.transpose(1, 2), slope, out=room)
             if self._noise is not None and dropped:
                 slope = self._noise.back(layer, slope)
             if layer > 0:  # where an input is 0, by ReLU or dropped, its slope is 0
@@ -396,7 +396,7 @@ class Body:
             self._rooms[rows] = ([*map(empty, inner)], [*map(empty, inputs)])
         return self._rooms[rows]
 
-    def shrink(self, amount: float) -> None:
+    def decay_weights(self, amount: float) -> None:
         """Add to the gradients those of amount × Σ w² over the hidden layers' kernels."""
         for kernel, gradient in zip(self.kernels[:-1], self.kernel_gradients[:-1], strict=True):
             gradient.add_(kernel, alpha=2.0 * amount)
@@ -411,9 +411,11 @@ class Body:
         """Whether all parameters of each network are finite, shape (m,)."""
         if bool(self.values.sum().isfinite()):
             return np.ones(self.count, dtype=np.bool_)
-        parts = _views(self.values, self._shapes)
-        found = self._torch.stack([part.flatten(1).isfinite().all(1) for part in parts]).all(0)
-        return np.asarray(to_host(found))
+        tensors = _views(self.values, self._shapes)
+        finite = self._torch.stack([tensor.flatten(1).isfinite().all(1) for tensor in tensors]).all(
+            0
+        )
+        return np.asarray(to_host(finite))
 
     def save(self, networks: npt.NDArray[np.bool_]) -> None:
         """Keep the present state of these networks, for `put_back`."""

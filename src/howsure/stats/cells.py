@@ -6,6 +6,7 @@ proportion, so that the order of rows does not matter and a weight of two is a r
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -164,3 +165,68 @@ class StratumCells(Cells):
         cells = len(self.high)
         columns = [np.bincount(self._codes, counts * given, cells + 1) for given in values.T]
         return np.column_stack(columns)[:cells].astype(np.float64)
+
+
+def largest_violation(
+    cells: Cells,
+    covered: FloatArray,
+    counts: FloatArray,
+    coverage: float,
+    *,
+    two_sided: bool = True,
+) -> float:
+    """Largest violation of coverage over cells: the number alone, for experiments of many trials.
+
+    Parameters
+    ----------
+    cells : Cells
+        Cells of the rows.
+    covered : ndarray of float, shape (n,)
+        Whether each row was covered: 0 or 1.
+    counts : ndarray of float, shape (n,)
+        How often each row counts.
+    coverage : float
+        Nominal coverage 1−α.
+    two_sided : bool
+        Whether over-coverage counts too.
+
+    Returns
+    -------
+    float
+        NaN where no cell has rows.
+
+    Examples
+    --------
+    >>> cells = EaseCells([0.1, 0.2, 0.3, 0.4], 2)
+    >>> largest_violation(cells, np.array([1.0, 1.0, 0.0, 1.0]), np.ones(4), 0.9)
+    0.4
+    """
+    share = cells.means(covered[:, None], counts)[1][:, 0]
+    gap = coverage - share[np.isfinite(share)]
+    if not len(gap):
+        return math.nan
+    return float(np.abs(gap).max() if two_sided else max(gap.max(), 0.0))
+
+
+def signed_r2(x: FloatArray, y: FloatArray) -> float:
+    """sign(ρ)·ρ² of Pearson's correlation; NaN with fewer than three pairs or a constant side.
+
+    Examples
+    --------
+    >>> signed_r2(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0]))
+    -1.0
+    """
+    if len(x) < 3:
+        return math.nan
+    u, v = x - x.mean(), y - y.mean()
+    if np.abs(u).max() <= ROUNDING * np.abs(x).max() or (
+        np.abs(v).max() <= ROUNDING * np.abs(y).max()
+    ):
+        return math.nan
+    u, v = u / np.abs(u).max(), v / np.abs(v).max()
+    rho = float(u @ v) / math.sqrt(float(u @ u) * float(v @ v))
+    return math.copysign(min(rho * rho, 1.0), rho)
+
+
+ROUNDING = 1e-12
+"""Of cells that differ by less, as a share, rounding alone makes the difference."""

@@ -1,0 +1,243 @@
+"""What is concluded of coverage: of all rows, on both sides, in groups."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from howsure.core.errors import UnanswerableError
+from howsure.core.formats import listed, percent
+from howsure.core.records import Record
+from howsure.core.times import Chronology
+from howsure.metrics.finding import (
+    FROM_ALL,
+    LEVEL,
+    MARGIN,
+    Case,
+    Draft,
+    Finding,
+    FindingQuestion,
+    Words,
+    apart,
+    at_worst,
+    of_value,
+    since_change,
+    student_p,
+)
+from howsure.metrics.wording import points, share_with_span
+from howsure.stats.binomial import binomial_test
+from howsure.stats.estimate import spread_of, weighted_mean
+
+# ---- of all rows ---------------------------------------------------------------------------------
+
+
+def _coverage(case: Case) -> Draft:
+    if math.isnan(case.coverage):
+        case.get("empirical_coverage")
+        raise UnanswerableError("the nominal coverage of the intervals is unknown")
+    return at_worst(case, _coverage_at)
+
+
+def _coverage_at(case: Case) -> Draft:
+    cover = case.get("empirical_coverage")
+    least = case.coverage if math.isnan(cover.null) else cover.null
+    most = float(cover.options.get("claimed_most", least))
+    claimed = least if cover.value < least else most
+
+    def beyond(share: float) -> float:
+        return share - min(max(share, least), most)
+
+    if least < cover.value < most:
+        p = 1.0
+    elif case.exact:  # past the most: y strictly inside more often than the least claims
+        hits = cover.value - (most - least if cover.value >= most else 0.0)
+        p = float(binomial_test(round(hits * cover.n), cover.n, least))
+    elif case.evalset.chronology is not None:
+        p = _in_time(case, case.evalset.chronology, cover.value - claimed, claimed)
+    else:
+        spread = cover.value * (1.0 - cover.value)
+        wider = math.sqrt(max(claimed * (1.0 - claimed) / spread, 1.0)) if spread > 0 else 1.0
+        p = student_p(cover.value - claimed, wider * cover.standard_error, case.freedom)
+    return Draft(
+        effect=beyond(cover.value),
+        lower=beyond(cover.lower),
+        upper=beyond(cover.upper),
+        p=p,
+        n=cover.n,
+        within=since_change(case, "coverage"),
+        facts={
+            "record": cover,
+            "coverage": case.coverage,
+            "claims": (least, most),
+            "sets": case.of_sets,
+        },
+    )
+
+
+def _in_time(case: Case, times: Chronology, off: float, claimed: float) -> float:
+    """The p-value of coverage where rows follow each other: hits hide the memory of sizes.
+
+    The variance of a hit is that of the claim at least: one that is smaller is luck.
+    """
+    weights, counts = case.evalset.weights, case.evalset.multiplicities
+    hits = case.array("covered")
+    mean = weighted_mean(hits, counts)
+    least = math.sqrt(claimed * (1.0 - claimed))
+    if hits.min() == hits.max():  # the signal alone tells
+        rows, scale = times.size, 1.0 / least if least > 0 else math.nan
+        if rows is None:
+            return math.nan
+        rows = rows - weighted_mean(rows, counts)
+        rows = rows / math.sqrt(weighted_mean(np.square(rows), counts))
+    else:
+        rows, scale = hits - mean, min(math.sqrt(mean * (1.0 - mean)) / least, 1.0)
+    return spread_of(rows, weights, times.hiding(times.size)).p(scale * off)
+
+
+def _coverage_words(draft: Draft, _: Finding) -> Words:
+    facts = draft.facts
+    what = "sets" if facts["sets"] else "intervals"
+    seen = f"The {percent(facts['coverage'])} {what} cover {share_with_span(facts['record'])}"
+    least, most = facts["claims"]
+    if most - least > 5e-4:
+        seen += f", where the predictions claim {percent(least)} to {percent(most)}"
+    elif abs(least - facts["coverage"]) > 5e-4:
+        seen += f", where the predictions claim {percent(least)}"
+    way = "under-cover" if draft.effect < 0 else "over-cover"
+    well = "in line with the nominal coverage"
+    return Words(seen, f"they {way} by {points(draft.effect)}", well + _as_others(draft, what))
+
+
+def _as_others(draft: Draft, what: str) -> str:
+    """That what holds at one stated level holds at the others too."""
+    others = sorted(draft.facts.get("others", ()))
+    if not others:
+        return ""
+    if len(others) > _FEW_LEVELS:
+        return f", as are the {what} of the {len(others)} other levels"
+    return f", as are those at {listed([percent(each) for each in others])}"
+
+
+_FEW_LEVELS = 3
+
+# ---- on both sides -------------------------------------------------------------------------------
+
+
+def _one_sided(case: Case) -> Draft:
+    return at_worst(case, _one_sided_at)
+
+
+def _one_sided_at(case: Case) -> Draft:
+    cover = case.get("empirical_coverage")
+    if cover.source == "label sets":
+        raise UnanswerableError("label sets have no sides")
+    if cover.source != "intervals":
+        raise UnanswerableError("bias and skew judge both sides of a predictive distribution")
+    if "claimed_most" in cover.options:
+        raise UnanswerableError("y often equals an end of its interval")
+    record = case.get("miss_imbalance")
+    if math.isnan(record.p):
+        raise UnanswerableError("no row is missed")
+    below = case.get("misses_below").value
+    facts = {"record": record, "below": below, "coverage": case.coverage}
+    return of_value(record, p=record.p, facts=facts)
+
+
+def _one_sided_words(draft: Draft, _: Finding) -> Words:
+    below = float(draft.facts["below"])
+    above = below + draft.facts["record"].value
+    level = f"{percent(draft.facts['coverage'])} " if draft.facts.get("others") else ""
+    seen = (
+        f"y lies below its {level}interval in {percent(below)} of rows and above it in "
+        f"{percent(above)}"
+    )
+    side = "above" if draft.effect > 0 else "below"
+    return Words(seen, f"misses are mostly {side}", "misses are balanced")
+
+
+# ---- in groups -----------------------------------------------------------------------------------
+
+
+def _groups(case: Case) -> Draft:
+    worst = case.records.get("worst_group_shortfall")
+    try:
+        return apart(case.get("groups_differ"), {"worst": worst, "by": FROM_ALL})
+    except UnanswerableError:  # of a range of claims, a group can fall short of the least
+        if worst is None or math.isnan(worst.p):
+            raise
+    claimed = float(worst.options["claimed"])
+    return Draft(
+        effect=-worst.value,
+        lower=-worst.upper,
+        upper=-worst.lower,
+        p=worst.p if worst.value > 0 else 1.0,
+        where=worst.group,
+        n=worst.n,
+        good=worst.upper <= MARGIN,
+        facts={
+            "value": claimed - worst.value,
+            "expected": claimed,
+            "by": "claimed at least",
+            "rows": worst.n,
+            "spells": worst.options.get("spells", 0.0),
+            "worst": worst,
+        },
+    )
+
+
+def _groups_words(draft: Draft, finding: Finding) -> Words:
+    facts, where = draft.facts, draft.where
+    spells, limit = int(facts.get("spells", 0)), ""
+    stretches = "1 spell" if spells == 1 else f"{spells:,} spells"
+    seen = (
+        f"{where} covers {percent(float(facts['value']))} of its {float(facts['rows']):,.0f} rows"
+        f"{f' in {stretches}' if spells else ''}; "
+        f"{percent(float(facts['expected']))} is {facts['by']}"
+    )
+    if float(facts.get("p_here", 1.0)) < LEVEL <= finding.p:
+        limit = f"{stretches} cannot show whether {where} is so in general."
+    worst, more = facts.get("worst"), ""
+    if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
+        who = "It" if worst.group == where else worst.group
+        more = f"{who} is at least {points(worst.lower)} short of its claim."
+    margin = points(MARGIN)
+    if facts["by"] != FROM_ALL:
+        return Words(seen, "it falls short", f"no group falls {margin} short", more)
+    well = f"no group differs by more than {margin}"
+    return Words(seen, "groups differ in coverage", well, more, limit)
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="coverage",
+        asked="Do the intervals cover as often as they claim?",
+        label="Coverage",
+        draft=_coverage,
+        words=_coverage_words,
+        measures=("empirical_coverage",),
+        name="overall coverage",
+    ),
+    FindingQuestion(
+        id="one_sided",
+        asked="Are misses as frequent on both sides?",
+        label="Both sides",
+        draft=_one_sided,
+        words=_one_sided_words,
+        measures=("misses_below", "miss_imbalance"),
+        name="the balance of misses",
+    ),
+    FindingQuestion(
+        id="groups",
+        asked="Do groups differ in coverage?",
+        label="Groups",
+        draft=_groups,
+        words=_groups_words,
+        measures=("groups_differ", "worst_group_shortfall"),
+        section="Groups",
+        name="coverage in groups",
+        cause="how groups differ",
+        needs="For groups: more rows of {where}, or a model that uses this column.",
+        healed="aimed",
+    ),
+)

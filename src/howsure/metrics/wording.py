@@ -1,0 +1,40 @@
+"""Numbers as sentences of findings tell them."""
+
+from __future__ import annotations
+
+import math
+
+from howsure.core.formats import fixed, number, percent
+from howsure.core.records import Record
+
+
+def small(value: float, places: int, *, trim: bool = True) -> str:
+    """So many decimals; two digits where these would show 0; 0 below 0.0001."""
+    if abs(value) >= 0.5 * 10.0**-places:
+        return fixed(value, places, trim=trim)
+    return number(value, 2) if abs(value) >= 1e-4 else "0"
+
+
+def points(share: float) -> str:
+    """A share in points of percent."""
+    text = small(100.0 * abs(share), 1)
+    return f"{text} point" if text == "1" else f"{text} points"
+
+
+def between(one: float, other: float, places: int) -> str:
+    """An interval in brackets, the ends in order; empty where none is known."""
+    ends = sorted((one, other))
+    if any(map(math.isnan, ends)):
+        return ""
+    dash = "–" if ends[0] >= 0 else " to "
+    return f" ({fixed(ends[0], places)}{dash}{fixed(ends[1], places)})"
+
+
+def span(record: Record, *, times: float = 1.0, places: int = 1) -> str:
+    """A record's interval in brackets."""
+    return between(times * record.lower, times * record.upper, places)
+
+
+def share_with_span(record: Record) -> str:
+    """A share in percent, with its interval."""
+    return f"{percent(record.value)}{span(record, times=100.0)}"

@@ -1,0 +1,204 @@
+"""Whether rows are what they seem, as a finding: each thing that they are not, with what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from howsure.core.errors import UnanswerableError
+from howsure.core.formats import fixed, listed, minus, number, percent
+from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
+from howsure.metrics.wording import small
+from howsure.verdict.copies import RowFault
+from howsure.verdict.rows import row_faults
+
+
+def _draft(case: Case) -> Draft:
+    known = case.dependence
+    faults = row_faults(case.evalset, 1.0 if isinstance(known, str) else known.tau)
+    if not faults:
+        raise UnanswerableError("")  # of rows that are what they seem nothing is said
+    return Draft(
+        effect=faults[0].share,
+        n=float(case.evalset.n),
+        caution=True,
+        facts={"found": faults, "bad": any(each.bad for each in faults)},
+    )
+
+
+def _words(draft: Draft, _: Finding) -> Words:
+    said = " ".join(_FAULTS[each.name](each) for each in draft.facts["found"])
+    return Words(said.removesuffix("."))
+
+
+def _copies(fault: RowFault) -> str:
+    n, distinct = int(fault.facts["n"]), int(fault.facts["distinct"])
+    seen = f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat."
+    if not fault.facts["together"]:
+        return f"{seen} Remove copies, or name what they share with --cluster."
+    return (
+        f"{seen} Copies count as one cluster; remove them, or name what they share with --cluster."
+    )
+
+
+def _variance(fault: RowFault) -> str:
+    times = small(float(fault.facts["times"]), 2, trim=False)
+    seen = f"Errors are {times} times their stated size"
+    read = str(fault.facts["read"])
+    if read == "sd":
+        return f"{seen} and go with its square: an sd was read as a variance. Read it with --sd."
+    if fault.bad:
+        why = "and go with its square root: this looks like a variance"
+    else:
+        why = "and as large as its square root: perhaps it is a variance"
+    return f"{seen} {why}. Read that column with --variance, or give its square root."
+
+
+def _units(fault: RowFault) -> str:
+    factor, shift = float(fault.facts["factor"]), float(fault.facts["shift"])
+    where = str(fault.facts["where"])
+    who = f"Where {where}, predictions" if where else "Predictions"
+    look = "look" if fault.bad else "may be"
+    if shift and factor == 1.0:
+        kelvin = "degrees Celsius, and y in kelvin" if shift > 0 else "kelvin, and y in Celsius"
+        what = f"as if in {kelvin}" if fault.bad else kelvin
+    elif shift:
+        ways = ("Celsius, and y in Fahrenheit", "Fahrenheit, and y in Celsius")
+        what = f"as if in degrees {ways[factor < 1.0]}"
+    elif factor > 1.0:
+        what = f"divided by {number(factor, 7)}"
+    else:
+        what = f"multiplied by {number(1.0 / factor, 7)}"
+    remedy = "Give y and predictions in one unit"
+    if fault.facts["multiply"]:
+        remedy += "; howsure recalibrate --method multiply does it"
+    return f"{who} {look} {what}. {remedy}."
+
+
+def _leakage(fault: RowFault) -> str:
+    ask = (
+        "This is too good: make sure that these rows are new and that the model never saw their y."
+    )
+    if "same" in fault.facts:
+        return f"{percent(float(fault.facts['same']), 0)} of predictions equal y. {ask}"
+    size = small(float(fault.facts["size"]), 2, trim=False)
+    return f"Errors are {size} times their stated size. {ask}"
+
+
+def _target(fault: RowFault) -> str:
+    return (
+        f"The input {fault.facts['column']} is y itself. If the model was given it, it knew the "
+        "answer; if not, leave it out of the inputs."
+    )
+
+
+def _marks(fault: RowFault) -> str:
+    values = listed([_plain(value) for value in fault.facts["values"]])
+    what = "y is" if fault.facts["what"] == "y" else "Predictions are"
+    return (
+        f"{what} {values} in {_of_rows(fault)}, far from all others: this looks like a mark of "
+        "missing values. Leave these rows out, or leave such cells empty and use --missing drop."
+    )
+
+
+def _plain(value: float) -> str:
+    """A value as it stands in a file."""
+    return minus(f"{value:.7g}".replace("e+", "e"))
+
+
+def _of_rows(fault: RowFault) -> str:
+    count = int(fault.rows)
+    return f"{count:,} {'row' if count == 1 else 'rows'} ({percent(fault.share)})"
+
+
+def _clipped(fault: RowFault) -> str:
+    ends = [
+        f"{number(value)} and never {'above' if high else 'below'}"
+        for value, high in fault.facts["ends"]
+    ]
+    return (
+        f"y is {' or '.join(ends)} in {_of_rows(fault)}: it looks clipped there. "
+        "Judge y before it was clipped, or predict a distribution with a share at that value."
+    )
+
+
+def _clipped_predictions(fault: RowFault) -> str:
+    high, value = bool(fault.facts["high"]), number(float(fault.facts["value"]))
+    return (
+        f"Predictions are {value} and never {'above' if high else 'below'} in {_of_rows(fault)}, "
+        f"and y lies beyond in {int(fault.facts['beyond']):,}. "
+        "They look clipped: give them as the model made them."
+    )
+
+
+def _rounded(fault: RowFault) -> str:
+    step, coarse = float(fault.facts["step"]), float(fault.facts["coarse"])
+    return (
+        f"y is rounded to {_plain(step)}, a step of {number(coarse, 2)} stated sd. "
+        "Give y unrounded, or predict a distribution of rounded values."
+    )
+
+
+def _censored(fault: RowFault) -> str:
+    return (
+        f"y seems censored in {_of_rows(fault)}, by the column {fault.facts['column']}: there it "
+        "is a lower bound. No measure here allows for that; without these rows, small y prevail."
+    )
+
+
+def _swapped(fault: RowFault) -> str:
+    if fault.name == "mean_and_sd":
+        what, flags = "The mean and the sd", "--mean and --sd"
+    else:
+        what, flags = "y and its prediction", "--y and --point or --mean"
+    return f"{what} look swapped: the other way round they agree. Name their columns by {flags}."
+
+
+def _one_prediction(fault: RowFault) -> str:
+    size = fixed(float(fault.facts["correlation"]), 2)
+    return (
+        f"All rows have one prediction, though y follows {fault.facts['column']} (r = {size}). "
+        "Give the prediction of each row."
+    )
+
+
+def _order(fault: RowFault) -> str:
+    lag = int(fault.facts["lag"])
+    here, there = (fixed(float(fault.facts[name]), 2) for name in ("here", "there"))
+    how = f"moved by {abs(lag)} {'row' if abs(lag) == 1 else 'rows'}" if lag else "turned round"
+    return (
+        f"y and predictions correlate by {there} if one is {how}, and by {here} as they stand. "
+        "Bring both into one order, by a name that each row has."
+    )
+
+
+_FAULTS: Mapping[str, Callable[[RowFault], str]] = {
+    "copies": _copies,
+    "variance": _variance,
+    "units": _units,
+    "leakage": _leakage,
+    "target": _target,
+    "marks": _marks,
+    "clipped": _clipped,
+    "clipped_predictions": _clipped_predictions,
+    "rounded": _rounded,
+    "censored": _censored,
+    "mean_and_sd": _swapped,
+    "swapped": _swapped,
+    "one_prediction": _one_prediction,
+    "order": _order,
+}
+"""Each thing that rows are not, with what to do."""
+
+
+ROWS = FindingQuestion(
+    id="rows",
+    asked="Are rows what they seem?",
+    label="Rows",
+    draft=_draft,
+    words=_words,
+    tolerance=0.0,
+    margin=math.nan,
+    cause="what is wrong with the rows",
+    healed="none",
+)
