@@ -191,7 +191,7 @@ def test_common_rows_of_models_in_one_file(folder: Path) -> None:
     code, told = run("assess", path, *flags, "-o", out)
     assert code != 0
     assert "got 10 rows of 'a' that 'b' lacks" in told
-    code, told = run("assess", folder / "preds", "--common-rows", "--no-trials", "--quiet")
+    code, told = run("assess", folder / "preds", "--common-rows", "--no-trials")
     assert code == 0, told
     code, told = run("characteristic", folder / "preds", "--bootstrap", "0")
     assert code == 0, told

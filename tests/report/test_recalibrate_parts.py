@@ -20,8 +20,10 @@ from howsure.core.text import CountedNote
 from howsure.inputs import load, open_table, write_table
 from howsure.inputs import write as writing
 from howsure.recalibration import load_mend, methods_of
+from howsure.report import recalibrate_parts as module
 from howsure.report.recalibrate import HeldOut, fitted_on
 from howsure.report.recalibrate_parts import few_notes, summed
+from howsure.streaming import Resources
 
 N = 83
 KINDS: dict[str, tuple[str, ...]] = {
@@ -363,6 +365,59 @@ def test_progress_is_told(tmp_path: Path) -> None:
         )
     served = [told[1:] for told in heard if told[0] == "recalibrating rows"]
     assert served == [(40, N), (80, N), (N, N)]
+
+
+@pytest.mark.slow
+def test_processes_serve_pieces_in_order_and_finished_ones_are_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small groups of rows make pieces, which two processes serve; a run goes on where it ended."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(Resources, "rows", 10)
+    monkeypatch.setattr(Resources, "piece_rows", 20)
+    held, new = held_and_new("distributions")
+    (tmp_path / "new").mkdir()
+    mean = new["mean"].astype(object)
+    mean[30:35] = None
+    table = pa.table({**new, "mean": mean.tolist()})
+    parquet.write_table(table.slice(0, 50), tmp_path / "new" / "a.parquet", row_group_size=20)
+    parquet.write_table(table.slice(50), tmp_path / "new" / "b.parquet", row_group_size=20)
+    asked: dict[str, Any] = {"method": "group", "by": "site", "missing": "drop"}
+    whole = howsure.recalibrate(tmp_path / "new", held, **asked)
+    out = tmp_path / "out.parquet"
+    done = howsure.recalibrate(tmp_path / "new", held, output=out, jobs=2, **asked)
+    same(parquet.read_table(out), whole.table)
+    assert (done.n, done.served, set(done.notes)) == (N, N - 5, set(whole.notes))
+    served: list[str] = []
+    serve = module._Serve.__call__
+
+    def counting(self: Any, piece: Any) -> pa.Table:
+        if len(served) == 3:
+            raise KeyboardInterrupt
+        served.append(piece.title)
+        return serve(self, piece)
+
+    monkeypatch.setattr(module._Serve, "__call__", counting)
+    with pytest.raises(KeyboardInterrupt):
+        howsure.recalibrate(tmp_path / "new", held, output=tmp_path / "o.csv", jobs=1, **asked)
+    assert not (tmp_path / "o.csv").exists()
+    served.clear()
+    given: dict[str, Any] = {"output": out, "jobs": 1, "resume": True}
+    howsure.recalibrate(tmp_path / "new", held, **given, **asked)
+    assert len(served) == 2
+    same(parquet.read_table(out), whole.table)
+
+
+def test_label_sets_are_made_file_by_file(tmp_path: Path) -> None:
+    held, new = held_and_new("label_sets")
+    for name, start in (("a.csv", 0), ("b.csv", 30)):
+        write_table(pa.table(new).slice(start, 30 if start == 0 else N), tmp_path / name)
+    whole = howsure.conformal(new, held, method="lac")
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    done = howsure.conformal(files, held, method="lac", output=tmp_path / "sets", batch_rows=9)
+    made = pa.concat_tables(open_table(path).whole() for path in done.files)
+    assert made["set_90"].to_pylist() == whole.table["set_90"].to_pylist()
+    assert made.column_names == whole.table.column_names
 
 
 def test_counts_in_notes_add_up() -> None:

@@ -319,7 +319,8 @@ def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Ite
         elif isinstance(item, str | PathLike):
             yield from _files(fspath(item), encoding, decimal)
         elif is_lazy(item) and not hasattr(item, "collect_schema"):
-            yield PiecedTable(planned(item, encoding, decimal, PIECE_ROWS))
+            table = PiecedTable(planned(item, encoding, decimal, PIECE_ROWS))
+            yield FrameTable(table.whole(), title)  # its rows may come once
         else:
             yield FrameTable(item, title)
 

@@ -1,0 +1,109 @@
+"""A table that lies in pieces is read whole as their concatenation, by every reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from howsure.core.errors import InputError
+from howsure.inputs import load, load_inputs, load_new, load_unlabelled, open_table, write_table
+
+FORMS = (".parquet", ".arrow", ".csv", ".csv.gz", ".tsv.zst")
+
+
+def table(n: int = 60) -> pa.Table:
+    rng = np.random.default_rng(0)
+    mean, sd = rng.normal(size=n), rng.uniform(0.5, 2.0, n)
+    return pa.table(
+        {
+            "y": mean + sd * rng.normal(size=n),
+            "mean": mean,
+            "sd": sd,
+            "site": pa.array(rng.choice(["a", "b", "007"], n)).dictionary_encode(),
+            "age": np.arange(n),
+        }
+    )
+
+
+def laid_out(folder: Path, ending: str, rows: pa.Table) -> Path:
+    """Three files of unequal length, some labels of which one alone holds."""
+    (folder / "parts").mkdir()
+    for number, (start, end) in enumerate(((0, 7), (7, 40), (40, 60))):
+        write_table(rows.slice(start, end - start), folder / "parts" / f"{number}{ending}")
+    return folder / "parts"
+
+
+@pytest.mark.parametrize("ending", FORMS)
+def test_a_folder_is_read_as_one_table(ending: str, tmp_path: Path) -> None:
+    rows = table()
+    whole = tmp_path / f"whole{ending}"
+    write_table(rows, whole)
+    folder = laid_out(tmp_path, ending, rows)
+    given: Any = {"groups": "site", "features": "age"}
+    (wanted,) = load(whole, **given).evalsets
+    for source in (folder, str(folder / f"*{ending}")):
+        (found,) = load(source, **given).evalsets
+        np.testing.assert_array_equal(found.y, wanted.y)
+        np.testing.assert_array_equal(found.features["age"], wanted.features["age"])
+        for name in wanted.groups:
+            assert found.groups[name].values().tolist() == wanted.groups[name].values().tolist()
+        assert found.model == "parts"
+    assert open_table(folder).whole().num_rows == 60
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_rows_without_y_are_read_from_folders_too(ending: str, tmp_path: Path) -> None:
+    rows = table()
+    reference = load(rows.to_pydict(), features="age")
+    folder = laid_out(tmp_path, ending, rows.drop_columns(["y"]))
+    new = load_new(folder)
+    assert (new.n, new.evalset.n, new.labelled) == (60, 60, False)
+    unlabelled = load_unlabelled(folder, reference)
+    np.testing.assert_array_equal(unlabelled.features["age"], np.arange(60))
+    held = load_inputs(folder, reference.evalsets[0].features)
+    np.testing.assert_array_equal(held["age"], np.arange(60))
+
+
+def test_models_in_folders_are_compared(tmp_path: Path) -> None:
+    folders = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        folders.append(
+            laid_out(tmp_path / name, ".parquet", table()).rename(tmp_path / name / name)
+        )
+    assert [held.model for held in load(folders).evalsets] == ["one", "two"]
+
+
+def test_a_stream_of_batches_is_read_whole() -> None:
+    batches = table().to_batches(max_chunksize=7)
+    assert load_new(iter(batches)).n == 60
+    assert load(pa.RecordBatchReader.from_batches(batches[0].schema, batches)).evalsets[0].n == 60
+
+
+def test_a_bad_cell_is_told_by_its_line_and_its_file(tmp_path: Path) -> None:
+    folder = laid_out(tmp_path, ".csv", table())
+    lines = (folder / "1.csv").read_text().splitlines()
+    lines[4] = "1.0,x,2.0,a,9"
+    (folder / "1.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"'mean' .*line 5 of 1\.csv"):
+        load(folder)
+
+
+def test_parts_of_types_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+    folder = laid_out(tmp_path, ".parquet", table())
+    rows = table(9)
+    days = pa.array(np.arange(9), pa.timestamp("s"))
+    write_table(rows.set_column(1, "mean", days), folder / "9.parquet")
+    with pytest.raises(InputError, match="all parts must hold columns of types that go together"):
+        load(folder)
+    (folder / "9.parquet").unlink()
+    write_table(rows.drop_columns(["sd"]), folder / "9.parquet")
+    with pytest.raises(InputError, match=r"9\.parquet: every part must hold the columns"):
+        load(folder)
+    (folder / "notes.txt").write_text("none of these")
+    (folder / "9.parquet").unlink()
+    assert open_table(folder).whole().num_rows == 60
