@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -195,3 +196,38 @@ def test_common_rows_of_models_in_one_file(folder: Path) -> None:
     assert code == 0, told
     code, told = run("characteristic", folder / "preds", "--bootstrap", "0")
     assert code == 0, told
+
+
+def test_every_verb_reads_folders(folder: Path) -> None:
+    """As it reads the one file that holds the same rows."""
+    one = folder / "one.parquet"
+    parquet.write_table(TABLE, one)
+    preds = folder / "preds"
+    whole = run("characteristic", one, "--bootstrap", "0")[1]
+    assert run("characteristic", preds, "--bootstrap", "0")[1].replace("preds", "one") == whole
+    code, told = run("characteristic", preds, "--bootstrap", "0", "--memory", "1MB", "--jobs", 1)
+    assert code == 0, told
+    assert "note: the curves are of a sample of" not in told  # which holds all of so few rows
+    for verb, flags in (("recalibrate", []), ("conformal", ["--method", "cp_a"])):
+        for source, out in ((one, "one.csv"), (preds, "many.csv")):
+            given = ["--calibration", preds, *flags, "-o", folder / out, "--jobs", 1]
+            code, told = run(verb, source, *given)
+            assert code == 0, told
+        assert (folder / "one.csv").read_bytes() == (folder / "many.csv").read_bytes()
+
+
+@pytest.mark.slow
+def test_new_rows_in_folders_are_scored(folder: Path) -> None:
+    few = TABLE.slice(0, 900).append_column("age", pa.array(np.linspace(0.0, 1.0, 900)))
+    one, many = folder / "one.parquet", folder / "many"
+    many.mkdir()
+    parquet.write_table(few, one)
+    for number in range(3):
+        parquet.write_table(few.slice(300 * number, 300), many / f"{number}.parquet")
+    flags = ["--reference", many, "--features", "age", "--jobs", 1]
+    scores = []
+    for source, out in ((one, "one.csv"), (many, "many.csv")):
+        code, told = run("assess", source, *flags, "-o", folder / out)
+        assert code == 0, told
+        scores.append((folder / out).read_text())
+    assert scores[0] == scores[1]

@@ -59,8 +59,8 @@ def run(
         require("matplotlib", extra="plots")
     console = Console()
     loaded = read.load(list(files) if len(files) > 1 else files[0], parts, seed)
-    if loaded.totals:
-        few, rows = loaded.evalsets[0].n, loaded.totals[0].n
+    few, rows = loaded.evalsets[0].n, loaded.totals[0].n if loaded.totals else 0
+    if few < rows:
         console.print(f"note: the curves are of a sample of {few:,} of {rows:,} rows")
     drawn = []
     for given in loaded.evalsets:
