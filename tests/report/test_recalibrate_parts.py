@@ -373,7 +373,6 @@ def test_processes_serve_pieces_in_order_and_finished_ones_are_taken_over(
 ) -> None:
     """Small groups of rows make pieces, which two processes serve; a run goes on where it ended."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(Resources, "rows", 10)
     monkeypatch.setattr(Resources, "piece_rows", 20)
     held, new = held_and_new("distributions")
     (tmp_path / "new").mkdir()

@@ -357,13 +357,12 @@ def _served(
 ) -> Generator[Iterable[tuple[pa.Table, _Account]]]:
     """The rows of every piece of the files in their order, as they are and recalibrated.
 
-    Many rows are shared out among processes or the workers of a cluster, unless a file cannot be
-    cut into pieces that fit into memory.
+    This process serves them, which reading and writing keep busy; others do where that is asked,
+    and all files can be cut into pieces that fit into memory.
     """
     pieces = [piece for file in files for piece in file.pieces]
-    counts = [piece.rows for piece in pieces]
-    few = None not in counts and sum(count or 0 for count in counts) <= resources.rows
-    if few or not all(_is_small(piece) for piece in pieces):
+    asked = resources.jobs or resources.scheduler is not None or resources.resume
+    if not asked or not all(_is_small(piece) for piece in pieces):
         yield from map(serve.batches, pieces)
         return
     told = serve.identity
