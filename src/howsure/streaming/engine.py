@@ -1,36 +1,23 @@
 """Independent pieces of work, done in this process, in several, or on a Dask cluster, in order.
 
-Whoever does them, a thread here waits for each piece that is out, keeps what came of it where that
-is asked, and has it done again if its process died. joblib and `concurrent.futures` were weighed:
-when one of their processes is killed all that are out are lost, and they do not say whose fault it
-was; so the processes are those that bench uses.
+What came of a piece is kept where that is asked, and a piece whose process died is done again.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import CancelledError, Future, wait
-from contextlib import suppress
-from functools import partial
-from itertools import islice
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Final, NamedTuple, TypeVar, final
-from uuid import uuid4
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from howsure._version import __version__
 from howsure.core.brief import brief
-from howsure.core.children import Child
-from howsure.core.cluster import TIMEOUT, connected, killed_worker, submitted
 from howsure.core.errors import HowsureError, InputError, error_line
 from howsure.core.progress import report_progress
 from howsure.core.threads import one_thread
+from howsure.core.workers import Cluster, Crew, LostWorker, Processes, RaisedError
 from howsure.streaming.kept import keep, kept, packed, unpacked
 
 Item = TypeVar("Item")
@@ -38,8 +25,7 @@ Item = TypeVar("Item")
 _DEATHS: Final = 3  # of processes at one piece
 _AHEAD: Final = 2  # pieces out, or done and not yet handed back, for each process
 _FEWEST: Final = 16  # pieces out on a cluster, whose workers may yet come
-_LOOK: Final = 1.0  # seconds between looks at a cluster
-_PAUSE: Final = 0.05  # seconds before a piece that was lost is looked at again
+_LOOK: Final = 0.5  # seconds between looks at a crew that says nothing
 
 
 class _Call(NamedTuple):
@@ -104,75 +90,92 @@ def _done(
         jobs = min(jobs or _cores(), len(pieces))
     if jobs is not None and jobs <= 1:
         for piece in pieces:
-            yield unpacked(_kept_or_done(piece, resume, _here))
+            yield unpacked(_kept(piece, resume) or _keeping(piece, resume, _here(piece)))
         return
-    place = _Processes(jobs) if jobs is not None else _Cluster(scheduler, stage)
-    threads = _Threads(min(place.out, len(pieces)))
-    window, left = deque[Future[bytes]](), iter(pieces)
+    crew: Crew = Processes(jobs) if jobs is not None else Cluster(scheduler)
+    ahead = _AHEAD * crew.room if jobs is not None else max(_AHEAD * crew.room, _FEWEST)
     try:
-        while True:
-            for piece in islice(left, place.ahead - len(window)):
-                window.append(threads.submit(_kept_or_done, piece, resume, place.do))
-            if not window:
-                break
-            yield unpacked(_waited(window.popleft(), place))
+        yield from _in_order(crew, pieces, resume, ahead, stage)
     finally:
-        place.stop()
-        threads.join()
-        place.close()
+        crew.close()
 
 
-def _kept_or_done(piece: _Call, resume: Path | None, do: Callable[[_Call], bytes]) -> bytes:
-    """A piece as it is kept, or done now and kept."""
-    if resume is None or not piece.identity:
-        return do(piece)
-    stream = kept(resume, piece.identity)
-    if stream is None:
-        stream = do(piece)
+def _in_order(
+    crew: Crew, pieces: Sequence[_Call], resume: Path | None, ahead: int, stage: str
+) -> Generator[pa.Table, None, None]:
+    """What a crew makes of the pieces; so many are out, or done and wait for their turn."""
+    deaths = Counter[int]()
+    ended: dict[int, bytes | HowsureError] = {}
+    begun = 0
+    for turn in range(len(pieces)):
+        while True:
+            while begun < min(turn + ahead, len(pieces)):
+                stream = _kept(pieces[begun], resume)
+                if stream is None:
+                    crew.submit(
+                        begun, _alone if isinstance(crew, Processes) else _here, pieces[begun]
+                    )
+                else:
+                    ended[begun] = stream
+                begun += 1
+            if turn in ended:
+                break
+            heard = crew.next(_LOOK)
+            if isinstance(crew, Cluster) and crew.workers == 0:
+                report_progress(f"{stage}: waiting for workers of {crew.name}")
+            if heard is None:
+                continue
+            number, result = heard
+            piece = pieces[number]
+            if isinstance(result, LostWorker):
+                deaths[number] += 1
+                if result.words and deaths[number] < _DEATHS:
+                    crew.submit(number, _alone, piece)
+                else:
+                    ended[number] = _lost(piece, result)
+            elif isinstance(result, RaisedError):
+                ended[number] = _refusal(piece, result.error, crew)
+            else:
+                ended[number] = _keeping(piece, resume, bytes(result))
+        stream_or_error = ended.pop(turn)
+        if isinstance(stream_or_error, HowsureError):
+            raise stream_or_error
+        yield unpacked(stream_or_error)
+
+
+def _kept(piece: _Call, resume: Path | None) -> bytes | None:
+    """A piece as it is kept; None where it is to be done."""
+    return None if resume is None or not piece.identity else kept(resume, piece.identity)
+
+
+def _keeping(piece: _Call, resume: Path | None, stream: bytes) -> bytes:
+    """A piece, which is kept for a run that goes on from here."""
+    if resume is not None and piece.identity:
         keep(resume, piece.identity, stream)
     return stream
 
 
-@final
-class _Threads:
-    """Threads that wait for pieces; a program that ends with a generator left open ends them too.
-
-    Those of `concurrent.futures` it would wait for, and so for the pieces in hand.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._calls = SimpleQueue[tuple[Future[bytes], Callable[[], bytes]] | None]()
-        self._all = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
-        for thread in self._all:
-            thread.start()
-
-    def submit(self, call: Callable[..., bytes], *given: Any) -> Future[bytes]:
-        """Have a call made by one of the threads."""
-        future = Future[bytes]()
-        self._calls.put((future, partial(call, *given)))
-        return future
-
-    def join(self) -> None:
-        """Wait until all calls have ended."""
-        for _ in self._all:
-            self._calls.put(None)
-        for thread in self._all:
-            thread.join()
-
-    def _run(self) -> None:
-        while (asked := self._calls.get()) is not None:
-            future, call = asked
-            try:
-                future.set_result(call())
-            except BaseException as error:  # noqa: BLE001 - raised where the result is asked
-                future.set_exception(error)
+def _lost(piece: _Call, lost: LostWorker) -> HowsureError:
+    if not lost.words:
+        return HowsureError(
+            f"{piece.title}: every worker that tried it was lost, perhaps for want of memory"
+        )
+    return HowsureError(
+        f"{piece.title} was tried by {_DEATHS} processes in turn, and each was lost: the last "
+        f"{lost.words}"
+    )
 
 
-def _waited(future: Future[bytes], place: _Place) -> bytes:
-    """A piece when it is done; meanwhile the place is looked at."""
-    while not wait([future], _LOOK).done:
-        place.look()
-    return future.result()
+def _refusal(piece: _Call, error: BaseException, crew: Crew) -> HowsureError:
+    """What to raise of an error of the work, or of workers that cannot do it."""
+    if isinstance(error, HowsureError) or not isinstance(crew, Cluster):
+        return error if isinstance(error, HowsureError) else HowsureError(error_line(error))
+    made = HowsureError(
+        f"workers of {crew.name} cannot do {piece.title}; each must have howsure {__version__} "
+        f"and see the same files: {error_line(error)}"
+    )
+    made.__cause__ = error
+    return made
 
 
 def _here(piece: _Call) -> bytes:
@@ -190,163 +193,3 @@ def _cores() -> int:
     from joblib import cpu_count
 
     return int(cpu_count())
-
-
-class _Place(ABC):
-    """Where pieces are done, asked by several threads at once."""
-
-    out: int  # pieces that may be out at a time
-    ahead: int  # and with those that are done and wait for their turn
-
-    @abstractmethod
-    def do(self, piece: _Call) -> bytes:
-        """Have a piece done and wait for it; what is asked after `stop` is cancelled."""
-
-    @abstractmethod
-    def look(self) -> None:
-        """See whether the place is there."""
-
-    @abstractmethod
-    def stop(self) -> None:
-        """End what is out, so that nobody waits for it."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of the place, when nobody waits."""
-
-
-@final
-class _Processes(_Place):
-    """Processes of this machine, each of one thread; they start when there is work."""
-
-    def __init__(self, jobs: int) -> None:
-        self.out, self.ahead = jobs, _AHEAD * jobs
-        self._all: list[Child] = []
-        self._idle: list[Child] = []
-        self._lock = threading.Lock()
-        self._stopped = False
-
-    def do(self, piece: _Call) -> bytes:
-        death = ""
-        for _ in range(_DEATHS):
-            child = self._child()
-            child.send(_alone, piece)
-            try:
-                kind, word = child.word()
-                while kind not in ("done", "error"):
-                    kind, word = child.word()
-            except Exception:  # noqa: BLE001 - cut off in a word, or something else wrote there
-                death = child.death()
-                self._gone(child)
-                continue
-            self._idle.append(child)
-            if kind == "error":
-                raise word
-            return bytes(word)
-        raise HowsureError(
-            f"{piece.title} was tried by {_DEATHS} processes in turn, and each was lost: the last "
-            f"{death}"
-        )
-
-    def look(self) -> None:
-        """A process that is gone is heard of by who waits for it."""
-
-    def stop(self) -> None:
-        with self._lock:
-            self._stopped = True
-            for child in self._all:
-                child.kill()
-
-    def close(self) -> None:
-        for child in self._all:
-            child.hung_up()
-
-    def _child(self) -> Child:
-        with self._lock:
-            if self._stopped:
-                raise CancelledError
-            if self._idle:
-                return self._idle.pop()
-            self._all.append(Child(one_thread=True))
-            return self._all[-1]
-
-    def _gone(self, child: Child) -> None:
-        with self._lock:
-            if not self._stopped:
-                self._all.remove(child)
-                child.hung_up()
-
-
-@final
-class _Cluster(_Place):
-    """The workers of a Dask scheduler; Dask itself gives a dead worker's piece to another."""
-
-    def __init__(self, scheduler: Any, stage: str) -> None:
-        self._own = isinstance(scheduler, str)
-        self._client = connected(scheduler) if self._own else scheduler
-        self._name = scheduler if self._own else self._client.scheduler_info()["address"]
-        self._stage, self._stopped = stage, False
-        self._out = dict[Any, threading.Event]()  # each future, and what wakes who waits for it
-        self.out = self.ahead = max(_AHEAD * sum(self._client.nthreads().values()), _FEWEST)
-
-    def do(self, piece: _Call) -> bytes:
-        future = submitted(self._client, f"howsure-{uuid4().hex}", _there, piece, __version__)
-        woken = self._out[future] = threading.Event()
-        future.add_done_callback(lambda _: woken.set())
-        try:
-            while not woken.wait(_LOOK) or future.status in ("pending", "lost"):
-                if self._stopped:
-                    raise CancelledError
-                if woken.is_set():  # its worker died with the result: it runs again
-                    woken.clear()
-                    future.add_done_callback(lambda _: woken.set())
-                    time.sleep(_PAUSE)
-            return self._result(piece, future)
-        finally:
-            del self._out[future]
-
-    def look(self) -> None:
-        try:
-            workers = self._client.nthreads()
-        except (OSError, TimeoutError, RuntimeError) as error:
-            raise HowsureError(self._silent()) from error
-        if not workers:
-            report_progress(f"{self._stage}: waiting for workers of {self._name}")
-
-    def stop(self) -> None:
-        self._stopped = True
-        for future, woken in list(self._out.items()):
-            with suppress(Exception):  # the scheduler may be gone
-                future.cancel()
-            woken.set()
-
-    def close(self) -> None:
-        if self._own:
-            self._client.close(timeout=TIMEOUT)
-
-    def _result(self, piece: _Call, future: Any) -> bytes:
-        if future.status == "cancelled":
-            raise HowsureError(self._silent())
-        try:
-            return bytes(future.result())
-        except killed_worker() as error:
-            raise HowsureError(
-                f"{piece.title}: every worker that tried it was lost, perhaps for want of memory"
-            ) from error
-        except HowsureError:
-            raise
-        except Exception as error:
-            raise HowsureError(
-                f"workers of {self._name} cannot do {piece.title}; each must have howsure "
-                f"{__version__} and see the same files: {error_line(error)}"
-            ) from error
-
-    def _silent(self) -> str:
-        return f"the scheduler {self._name} no longer answers"
-
-
-def _there(piece: _Call, version: str) -> bytes:
-    """Do a piece on a worker of a cluster, if it has the same howsure."""
-    if version != __version__:
-        raise InputError(f"workers must have howsure {version}, got {__version__}")
-    return _here(piece)

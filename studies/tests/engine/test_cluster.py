@@ -20,6 +20,7 @@ from engine.chain import announce
 from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
+from howsure.core.workers import killed_worker
 from howsure_studies.engine import (
     Outcome,
     Plan,
@@ -233,7 +234,7 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
     adapter = study_of(made.study)
     output = adapter.run(trial, store)
     store.write(trial.address, trial.identity, output, {"run": "t"})
-    killed = cluster_module.killed_worker()
+    killed = killed_worker()
 
     class Lost:
         key = "task"
@@ -265,7 +266,7 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
         def close(self, **_: Any) -> None: ...
 
     client = Client()
-    cluster = cluster_module.Cluster("tcp://none", store, "t", RunListener(), client=client)
+    cluster = cluster_module.OnCluster("tcp://none", store, "t", RunListener(), client=client)
     call = Call(trial=trial, location=store.location, run="t")
     cluster.submit(call)
     assert cluster.next(1.0) is None
@@ -341,7 +342,7 @@ def test_a_worker_without_howsure_is_told(cluster: Cluster, store: Store, tmp_pa
 def test_another_howsure_there_is_told(
     cluster: Cluster, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_module, "__version__", "99.0")
+    monkeypatch.setattr("howsure.core.workers.__version__", "99.0")
     cluster.worker()
     with pytest.raises(InputError, match=r"workers must have howsure 99.0, got "):
         run(plan(tmp_path), store, scheduler=cluster.address)
@@ -386,7 +387,7 @@ def test_an_interrupt_leaves_what_is_in_hand_to_its_worker(
 def test_a_scheduler_that_does_not_answer_is_told(
     chain: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
-    monkeypatch.setattr("howsure.core.cluster.TIMEOUT", 2)
+    monkeypatch.setattr("howsure.core.workers.TIMEOUT", 2)
     started = time.monotonic()
     with pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"):
         run(plan(tmp_path), store, scheduler=address)

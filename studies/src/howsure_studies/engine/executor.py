@@ -1,7 +1,7 @@
 """Who does a run's trials: one interface, and what is the same wherever they are done.
 
 `outcomes` hands out trials when those that they need have ended, waits for what other runs work
-on, and tries a trial again whose worker died. `Here` and `Processes` do them on this machine,
+on, and tries a trial again whose worker died. `Here` and `InProcesses` do them on this machine,
 `howsure_studies.engine.cluster` on others.
 """
 
@@ -13,17 +13,14 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from typing import Any, Final, final
+from typing import Final, final
 
-from howsure.core.children import Child
-from howsure.core.progress import report_progress
+from howsure.core.workers import Crew, LostWorker, Processes, RaisedError
 from howsure_studies.engine.store import Store, TrialError
 from howsure_studies.engine.study import Trial
 from howsure_studies.engine.trials import Call, Outcome, freed, holder, lost, work
 
 _LOOK: Final = 0.5  # seconds between looks at what says nothing
-_PATIENCE: Final = 20  # looks at a dead process whose last words may still be read
 _DEATHS: Final = 3  # of workers at one trial
 KILLED: Final = TrialError(
     error="WorkerDied",
@@ -169,98 +166,50 @@ class Here(Executor):
         self._calls.clear()
 
 
-@final
-class Processes(Executor):
-    """Child processes; they start when there is work, and stay until `close`.
+class OfCrew(Executor):
+    """What a crew does."""
 
-    How far a trial is, is heard where there is one process. Of several, each has one thread.
-    """
-
-    def __init__(self, jobs: int = 1, limit: float | None = None) -> None:
-        self._jobs = jobs
-        self._limit = limit
-        self._words: SimpleQueue[tuple[_Child, str, Any]] = SimpleQueue()
-        self._waiting = deque[Call]()
-        self._idle: list[_Child] = []
-        self._at_work: dict[_Child, Call] = {}
+    def __init__(self, crew: Crew) -> None:
+        self.crew = crew
 
     def submit(self, call: Call) -> None:
-        self._waiting.append(call)
+        self.crew.submit(call, work, call)
 
     def next(self, seconds: float) -> tuple[Call, Outcome | Lost] | None:
-        while self._waiting and len(self._at_work) < self._jobs:
-            child = self._idle.pop() if self._idle else _Child(self._words, self._jobs > 1)
-            self._at_work[child] = self._waiting.popleft()
-            child.deadline = None
-            child.send(work, self._at_work[child])
-        try:
-            child, kind, word = self._words.get(timeout=seconds)
-        except Empty:
-            return self._overdue()
-        if child not in self._at_work:
-            if kind == "gone" and child in self._idle:
-                child.kill()
-                self._idle.remove(child)
-        elif kind == "gone":
-            return self._dead(child)
-        elif kind == "begun":
-            child.deadline = time.monotonic() + self._limit if self._limit else None
-        elif kind == "step" and self._jobs == 1:
-            report_progress(*word)
-        elif kind in ("done", "error"):
-            call = self._at_work.pop(child)
-            self._idle.append(child)
-            if kind == "error":
-                raise word
-            return call, word
-        return self._overdue()
+        ended = self.crew.next(seconds)
+        if ended is None:
+            return None
+        call, result = ended
+        if isinstance(result, RaisedError):
+            raise self.refusal(result.error)
+        return call, self.failed(result) if isinstance(result, LostWorker) else result
 
     def close(self) -> None:
-        """End all, with whatever they have in hand."""
-        for child in (*self._idle, *self._at_work):
-            child.kill()
-        self._idle.clear()
-        self._at_work.clear()
+        self.crew.close()
 
-    def _overdue(self) -> tuple[Call, Lost] | None:
-        """The first trial whose time is up, or whose process died and left its pipe to another."""
-        for child in tuple(self._at_work):
-            if child.deadline is not None and time.monotonic() > child.deadline:
-                child.kill()
-                message = f"it took more than {self._limit:g} s, the trial timeout, and was ended"
-                failure = TrialError(error="TrialTimeout", message=message)
-                return self._at_work.pop(child), Lost(failure)
-            if child.process.poll() is not None:
-                child.kill()  # the rest of its group, so that the end of its words is heard
-                child.dead += 1
-                if child.dead > _PATIENCE:
-                    return self._dead(child)
-        return None
+    def refusal(self, error: BaseException) -> BaseException:
+        """What to raise where a worker could not begin a trial."""
+        return error
 
-    def _dead(self, child: _Child) -> tuple[Call, Lost]:
-        message = f"the process that ran this trial {child.death()}"
-        failure = TrialError(error=KILLED.error, message=message)
-        return self._at_work.pop(child), Lost(failure, again=self._jobs > 1)
+    def failed(self, lost: LostWorker) -> Lost:
+        """What is kept of a trial whose worker was lost."""
+        message = f"the process that ran this trial {lost.words}" if lost.words else KILLED.message
+        return Lost(TrialError(error=KILLED.error, message=message), again=lost.beside)
 
 
 @final
-class _Child(Child):
-    """A process of which the run hears by a queue."""
+class InProcesses(OfCrew):
+    """Child processes of this machine, where a trial may have a time limit."""
 
-    def __init__(self, words: SimpleQueue[Any], one_thread: bool) -> None:
-        super().__init__(one_thread)
-        self.deadline: float | None = None
-        self.dead = 0  # looks at which it was dead
-        threading.Thread(target=self._listen, args=(words,), daemon=True).start()
+    def __init__(self, jobs: int = 1, limit: float | None = None) -> None:
+        super().__init__(Processes(jobs, limit))
+        self._limit = limit
 
-    def _listen(self, words: SimpleQueue[Any]) -> None:
-        """Pass on what it says, until it says no more."""
-        try:
-            while True:
-                words.put((self, *self.word()))
-        except Exception:  # noqa: BLE001 - cut off in a word, or something else wrote there
-            words.put((self, "gone", None))
-        self.hung_up()
+    def failed(self, lost: LostWorker) -> Lost:
+        if not lost.overdue:
+            return super().failed(lost)
+        message = f"it took more than {self._limit:g} s, the trial timeout, and was ended"
+        return Lost(TrialError(error="TrialTimeout", message=message))
 
 
 def in_time(call: Call, limit: float) -> Outcome:
@@ -269,7 +218,7 @@ def in_time(call: Call, limit: float) -> Outcome:
     if processes is None or last != limit:
         if processes is not None:
             processes.close()
-        processes = Processes(limit=limit)
+        processes = InProcesses(limit=limit)
         _HERE.processes = limit, processes
     processes.submit(call)
     while (ended := processes.next(_LOOK)) is None:

@@ -19,8 +19,8 @@ from typing import Any, final
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
 from howsure.core.registry import NotImportedError, importing_nothing
-from howsure_studies.engine.cluster import Cluster
-from howsure_studies.engine.executor import Executor, Here, Processes, RunListener, outcomes
+from howsure_studies.engine.cluster import OnCluster
+from howsure_studies.engine.executor import Executor, Here, InProcesses, RunListener, outcomes
 from howsure_studies.engine.plan import Plan
 from howsure_studies.engine.shipped import grouped, shipped
 from howsure_studies.engine.store import Store, TrialEntry
@@ -187,14 +187,14 @@ def _executor(
     limit: float | None,
 ) -> Executor:
     if scheduler is not None:
-        return Cluster(scheduler, store, token, monitor, limit)
+        return OnCluster(scheduler, store, token, monitor, limit)
     if jobs == 0:
         return Here()
     if jobs == -1:
         from joblib import cpu_count
 
         jobs = cpu_count()
-    return Processes(jobs, limit)
+    return InProcesses(jobs, limit)
 
 
 def _check_needs(every: Mapping[str, Trial]) -> None:

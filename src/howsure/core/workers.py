@@ -1,0 +1,325 @@
+"""A crew: whoever does calls for us, processes of this machine or the workers of a Dask cluster.
+
+A call is handed in under a key, and what came of it is heard by that key. joblib and
+`concurrent.futures` were weighed: when one of their processes is killed all that are out are lost,
+and they do not say whose fault it was. joblib's backend for Dask survives a worker that is killed
+once, but where a call kills every worker that takes it, its iteration over results never ends.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Final, NamedTuple, final
+from uuid import uuid4
+
+from howsure._version import __version__
+from howsure.core.children import Child
+from howsure.core.errors import HowsureError, InputError
+from howsure.core.optional import require
+from howsure.core.progress import report_progress
+
+TIMEOUT: Final = 10  # seconds in which a scheduler must answer
+_PATIENCE: Final = 20  # looks at a dead process whose last words may still be read
+_LOOK: Final = 1.0  # seconds between looks at a cluster
+_PAUSE: Final = 0.05  # seconds before a result that was lost is looked at again
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LostWorker:
+    """A call whose worker died, or was ended because its time was up."""
+
+    words: str = ""  # how it ended; nothing where all that tried it died
+    beside: bool = False  # others ran beside it, whose fault it may have been
+    overdue: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RaisedError:
+    """What a call raised."""
+
+    error: BaseException
+
+
+class Crew(ABC):
+    """Does calls somewhere."""
+
+    @property
+    @abstractmethod
+    def room(self) -> int:
+        """Calls that may be out, so that all have work."""
+
+    @abstractmethod
+    def submit(self, key: Any, function: Callable[..., Any], *given: Any) -> None:
+        """Take a call, to be begun when there is room."""
+
+    @abstractmethod
+    def next(self, seconds: float) -> tuple[Any, Any] | None:
+        """The key of a call that ended, with its result, a `LostWorker` or a `RaisedError`.
+
+        None where none ends in about so many seconds.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of all that is not done."""
+
+
+class _WaitingCall(NamedTuple):
+    """A call that was handed in."""
+
+    key: Any
+    function: Callable[..., Any]
+    given: tuple[Any, ...]
+
+
+@final
+class Processes(Crew):
+    """Processes of this machine; they start when there is work, and stay until `close`.
+
+    How far a call is, is heard where there is one process. Of several, each has one thread. With
+    a limit, a call that takes more seconds is ended.
+    """
+
+    def __init__(self, jobs: int = 1, limit: float | None = None) -> None:
+        self._jobs, self._limit = jobs, limit
+        self._words: SimpleQueue[tuple[_Heard, str, Any]] = SimpleQueue()
+        self._waiting = deque[_WaitingCall]()
+        self._idle: list[_Heard] = []
+        self._at_work: dict[_Heard, Any] = {}
+        self._lock = threading.Lock()  # a process that is done takes the next call at once
+        self._closed = False
+
+    @property
+    def room(self) -> int:
+        return self._jobs
+
+    def submit(self, key: Any, function: Callable[..., Any], *given: Any) -> None:
+        with self._lock:
+            self._waiting.append(_WaitingCall(key, function, given))
+        self._begin()
+
+    def next(self, seconds: float) -> tuple[Any, Any] | None:
+        self._begin()
+        try:
+            child, kind, word = self._words.get(timeout=seconds)
+        except Empty:
+            return self._overdue()
+        if kind == "gone":
+            with self._lock:
+                if child in self._idle:
+                    self._idle.remove(child)
+                at_work = child in self._at_work
+            if at_work:
+                return self._dead(child)
+            child.kill()
+        elif kind == "begun":
+            child.deadline = time.monotonic() + self._limit if self._limit else None
+        elif kind == "step" and self._jobs == 1:
+            report_progress(*word)
+        elif kind in ("done", "error"):
+            key, result = word
+            return key, RaisedError(result) if kind == "error" else result
+        return self._overdue()
+
+    def close(self) -> None:
+        """End all, with whatever they have in hand."""
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
+            children = (*self._idle, *self._at_work)
+            self._idle.clear()
+            self._at_work.clear()
+        for child in children:
+            child.kill()
+
+    def ended(self, child: _Heard) -> Any:
+        """The key of the call that a process has ended; it takes the next one."""
+        with self._lock:
+            if child not in self._at_work:
+                return None
+            key = self._at_work.pop(child)
+            child.deadline = None
+            self._idle.append(child)
+        self._begin()
+        return key
+
+    def _begin(self) -> None:
+        """Give calls that wait to processes that are free."""
+        with self._lock:
+            while self._waiting and len(self._at_work) < self._jobs and not self._closed:
+                child = self._idle.pop() if self._idle else _Heard(self, self._words, self._jobs)
+                key, function, given = self._waiting.popleft()
+                self._at_work[child] = key
+                child.send(function, *given)
+
+    def _overdue(self) -> tuple[Any, LostWorker] | None:
+        """The first call whose time is up, or whose process died and left its pipe to another."""
+        with self._lock:
+            children = tuple(self._at_work)
+        for child in children:
+            if child.deadline is not None and time.monotonic() > child.deadline:
+                return self._dead(child, overdue=True)
+            if child.process.poll() is not None:
+                child.kill()  # the rest of its group, so that the end of its words is heard
+                child.looks += 1
+                if child.looks > _PATIENCE:
+                    return self._dead(child)
+        return None
+
+    def _dead(self, child: _Heard, *, overdue: bool = False) -> tuple[Any, LostWorker] | None:
+        if overdue:
+            child.kill()
+        words = "" if overdue else child.death()
+        with self._lock:
+            if child not in self._at_work:
+                return None
+            key = self._at_work.pop(child)
+        beside = self._jobs > 1 and not overdue
+        return key, LostWorker(words, beside=beside, overdue=overdue)
+
+
+@final
+class _Heard(Child):
+    """A process of which the crew hears by a queue."""
+
+    def __init__(self, crew: Processes, words: SimpleQueue[Any], jobs: int) -> None:
+        super().__init__(one_thread=jobs > 1)
+        self.deadline: float | None = None
+        self.looks = 0  # at which it was dead
+        threading.Thread(target=self._listen, args=(crew, words), daemon=True).start()
+
+    def _listen(self, crew: Processes, words: SimpleQueue[Any]) -> None:
+        """Pass on what it says, until it says no more."""
+        try:
+            while True:
+                kind, word = self.word()
+                words.put((self, kind, (crew.ended(self), word) if kind in _ENDS else word))
+        except Exception:  # noqa: BLE001 - cut off in a word, or something else wrote there
+            words.put((self, "gone", None))
+        self.hung_up()
+
+
+_ENDS: Final = ("done", "error")
+
+
+class SilentSchedulerError(HowsureError):
+    """A Dask scheduler that no longer answers."""
+
+
+@final
+class Cluster(Crew):
+    """The workers of a Dask scheduler; Dask itself gives a dead worker's call to another."""
+
+    def __init__(self, scheduler: Any, client: Any = None) -> None:
+        self._own = isinstance(scheduler, str)
+        self._client = client or (connected(scheduler) if self._own else scheduler)
+        self.name = scheduler if self._own else self._client.scheduler_info()["address"]
+        self._keys: dict[str, Any] = {}  # by the key of the future
+        self._futures: dict[str, Any] = {}
+        self._ended: SimpleQueue[Any] = SimpleQueue()
+        self.workers, self._looked = -1, 0.0
+
+    @property
+    def room(self) -> int:
+        return int(sum(self._client.nthreads().values()))
+
+    def submit(self, key: Any, function: Callable[..., Any], *given: Any) -> None:
+        packed = pickle.dumps((function, given, __version__))
+        # as code, and only the call itself needs howsure: a worker without it then says so, where
+        # it would end without a word if it met a function of howsure's in the message
+        name = f"howsure-{uuid4().hex}"
+        future = self._client.submit(_caller(), packed, key=name, pure=False)
+        self._keys[future.key], self._futures[future.key] = key, future
+        future.add_done_callback(self._ended.put)
+
+    def next(self, seconds: float) -> tuple[Any, Any] | None:
+        self.look()
+        try:
+            future = self._ended.get(timeout=seconds)
+        except Empty:
+            return None
+        if future.status in ("pending", "lost"):  # its worker died with the result: it runs again
+            time.sleep(_PAUSE)
+            future.add_done_callback(self._ended.put)
+            return None
+        key = self._keys.pop(future.key)
+        self._futures.pop(future.key, None)
+        if future.status not in ("finished", "error"):
+            raise SilentSchedulerError(self._silent())
+        try:
+            return key, future.result()
+        except killed_worker():  # perhaps after the result was lost, and running again went wrong
+            return key, LostWorker()
+        except Exception as error:  # noqa: BLE001 - whatever a call raises
+            return key, RaisedError(error)
+
+    def look(self) -> None:
+        """See, now and then, whether the scheduler is there and how many work for it."""
+        if time.monotonic() - self._looked <= _LOOK:
+            return
+        self._looked = time.monotonic()
+        try:
+            self.workers = len(self._client.nthreads())
+        except (OSError, TimeoutError, RuntimeError) as error:
+            raise SilentSchedulerError(self._silent()) from error
+
+    def close(self) -> None:
+        """Drop what is not begun; what workers have in hand they finish."""
+        for future in self._futures.values():
+            with suppress(Exception):  # the scheduler may be gone
+                future.cancel()
+        self._futures.clear()
+        if self._own:
+            self._client.close(timeout=TIMEOUT)
+
+    def _silent(self) -> str:
+        return f"the scheduler {self.name} no longer answers"
+
+
+def connected(scheduler: str) -> Any:
+    """A client of a Dask scheduler."""
+    distributed = require("distributed", extra="cluster")
+    try:
+        return distributed.Client(scheduler, timeout=TIMEOUT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        raise InputError(
+            f"scheduler must be the address of a Dask scheduler that answers, as "
+            f"tcp://host:8786, got {scheduler!r}: {error}"
+        ) from error
+
+
+def killed_worker() -> type[Exception]:
+    """What tells that all workers died that ran a task."""
+    killed: type[Exception] = require("distributed.scheduler", extra="cluster").KilledWorker
+    return killed
+
+
+def _caller() -> Callable[[bytes], Any]:
+    """What a worker is sent to call, if it has the same howsure."""
+
+    def call(packed: bytes) -> Any:
+        import pickle
+
+        from howsure.core.workers import check_version
+
+        function, given, version = pickle.loads(packed)
+        check_version(version)
+        return function(*given)
+
+    return call
+
+
+def check_version(wanted: str) -> None:
+    """Refuse to work for another version of howsure."""
+    if wanted != __version__:
+        raise InputError(f"workers must have howsure {wanted}, got {__version__}")
