@@ -356,6 +356,9 @@ class PiecedTable(Source):
         skipped = () if pieces.listing is None else pieces.listing.skipped
         if skipped:
             self.notes = (*self.notes, f"not read: {listed_skipped(skipped)}")
+        folders = {os.path.dirname(piece.file) for piece in pieces.pieces}
+        if isinstance(first, FilePiece) and not first.place.remote and len(folders) == 1:
+            self.folder = Path(folders.pop())
         self._pieces = pieces
         self._rows: list[int] = []  # of each piece, as it was read
         self.check_names()
@@ -367,7 +370,8 @@ class PiecedTable(Source):
 
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns of all pieces."""
-        return some_rows(_joined(list(self.tables(kinds, BATCH_ROWS)), self.title), self.title)
+        tables = list(self.tables(kinds, BATCH_ROWS))
+        return some_rows(_joined(tables, self.title, from_text=self.from_text), self.title)
 
     def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
         """The rows of all pieces in their order."""
@@ -389,20 +393,21 @@ class PiecedTable(Source):
         """The line of a row in its own file, and that file."""
         start = 0
         for piece, count in zip(self._pieces.pieces, self._rows, strict=False):
-            if row < start + count:
-                return f"{row - start + 2} of {os.path.basename(piece.file)}"
+            if row < start + count and isinstance(piece, FilePiece):
+                return f"{piece.opened().line(row - start)} of {os.path.basename(piece.file)}"
             start += count
         return row + 2
 
 
-def _joined(tables: Sequence[pa.Table], title: str) -> pa.Table:
-    """Tables under one another; what is text in one is text in all."""
+def _joined(tables: Sequence[pa.Table], title: str, *, from_text: bool) -> pa.Table:
+    """Tables under one another; of files of text, what is no number in one is text in all."""
     if not tables:
         return pa.table({})
     if any(not table.schema.equals(tables[0].schema) for table in tables):
-        plain = [written_out(table) for table in tables]
-        texts = {field.name for table in plain for field in table.schema if is_text(field.type)}
-        tables = [_as_text(table, texts) for table in plain]
+        tables = [written_out(table) for table in tables]
+    if from_text:
+        texts = {field.name for table in tables for field in table.schema if is_text(field.type)}
+        tables = [_as_text(table, texts) for table in tables]
     with within(title):
         return together(tables)
 
