@@ -142,16 +142,16 @@ class Processes(Crew):
         for child in children:
             child.kill()
 
-    def ended(self, child: _Heard) -> Any:
-        """The key of the call that a process has ended; it takes the next one."""
+    def ended(self, child: _Heard) -> tuple[Any, ...]:
+        """The key of the call that a process has ended, if it was not given up; another begins."""
         with self._lock:
             if child not in self._at_work:
-                return None
+                return ()
             key = self._at_work.pop(child)
             child.deadline = None
             self._idle.append(child)
         self._begin()
-        return key
+        return (key,)
 
     def _begin(self) -> None:
         """Give calls that wait to processes that are free."""
@@ -160,6 +160,7 @@ class Processes(Crew):
                 child = self._idle.pop() if self._idle else _Heard(self, self._words, self._jobs)
                 key, function, given = self._waiting.popleft()
                 self._at_work[child] = key
+                child.deadline = None
                 child.send(function, *given)
 
     def _overdue(self) -> tuple[Any, LostWorker] | None:
@@ -203,7 +204,11 @@ class _Heard(Child):
         try:
             while True:
                 kind, word = self.word()
-                words.put((self, kind, (crew.ended(self), word) if kind in _ENDS else word))
+                if kind in _ENDS:
+                    for key in crew.ended(self):
+                        words.put((self, kind, (key, word)))
+                else:
+                    words.put((self, kind, word))
         except Exception:  # noqa: BLE001 - cut off in a word, or something else wrote there
             words.put((self, "gone", None))
         self.hung_up()
