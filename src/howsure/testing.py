@@ -63,13 +63,6 @@ def assert_covers(
         Further arguments of `howsure.assess` that say what the rows are: `levels`, `weights`,
         `cluster`, `time`, `groups`, …
 
-    Raises
-    ------
-    AssertionError
-        If a limit fails; the message says which, with the numbers.
-    InputError
-        If an argument breaks a rule, or coverage cannot be judged.
-
     Examples
     --------
     >>> import howsure
@@ -137,13 +130,6 @@ def assert_holds(
     **given
         Other keys of such a file (`confidence`, `sided`, `findings`, `ignore`, `tolerance`), and
         further arguments of `howsure.assess` that say what the rows are.
-
-    Raises
-    ------
-    AssertionError
-        If a limit or a finding fails; the message says which, with the numbers.
-    InputError
-        If an argument breaks a rule, or something cannot be judged.
 
     Examples
     --------

@@ -47,11 +47,6 @@ def run(
         As in `howsure.inputs.write_table`.
     seed, **options
         As in `howsure.conformal`.
-
-    Raises
-    ------
-    InputError
-        If an option or a table breaks its rule.
     """
     if len(read.assessed) > 1:
         raise InputError(f"--coverage must be one number, got {len(read.assessed)}")

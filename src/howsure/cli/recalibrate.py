@@ -92,11 +92,6 @@ def run(
         Compare every way on the file instead, as `howsure.cli.recalibrate_compare.compare` does.
     csv_safe : bool
         As in `howsure.inputs.write_table`.
-
-    Raises
-    ------
-    InputError
-        If an option or a table breaks its rule.
     """
     wanted_levels = None if levels is None else _levels(levels)
     asked = names_of(by)

@@ -129,15 +129,9 @@ class Marginal(Adaptation):
 @final
 @dataclass(frozen=True, slots=True)
 class OneForAll(Thresholds):
-    """Fitted `Marginal`.
+    """Fitted `Marginal`."""
 
-    Attributes
-    ----------
-    thresholds : tuple of Threshold
-        One a coverage, with what it guarantees.
-    """
-
-    thresholds: tuple[Threshold, ...]
+    thresholds: tuple[Threshold, ...]  # one a coverage, with what it guarantees
 
     def at(self, x: FloatArray) -> FloatArray:
         """The thresholds that hold at each row of x, shape (m, c)."""
@@ -213,24 +207,13 @@ class Mondrian(Adaptation):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class OneAGroup(Thresholds):
-    """Fitted `Mondrian`.
+    """Fitted `Mondrian`."""
 
-    Attributes
-    ----------
-    groups : callable
-        Maps inputs to labels.
-    labels : ndarray of shape (g,)
-        The labels that calibration rows have, sorted.
-    thresholds : mapping
-        For each label, one threshold a coverage, with what it guarantees.
-    too_few : {"infinite", "error"}
-        What holds for labels that no calibration row has.
-    """
-
-    groups: Callable[[FloatArray], Labels]
-    labels: Labels
+    groups: Callable[[FloatArray], Labels]  # maps inputs to labels
+    labels: Labels  # shape (g,): the labels that calibration rows have, sorted
+    # for each label, one threshold a coverage, with what it guarantees
     thresholds: Mapping[Any, tuple[Threshold, ...]]
-    too_few: TooFew
+    too_few: TooFew  # {"infinite", "error"}: what holds for labels that no calibration row has
 
     def at(self, x: FloatArray) -> FloatArray:
         """The thresholds that hold at each row of x, shape (m, c)."""
@@ -296,18 +279,10 @@ class UniformBins:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Binned:
-    """Learnt `UniformBins`, or groups by ease: the number of the bin of each row.
+    """Learnt `UniformBins`, or groups by ease: the number of the bin of each row."""
 
-    Attributes
-    ----------
-    by : int or callable
-        What is binned.
-    edges : ndarray of float, shape (b − 1,)
-        Inner edges; a value on one belongs to the bin above.
-    """
-
-    by: Any
-    edges: FloatArray
+    by: Any  # what is binned
+    edges: FloatArray  # shape (b − 1,): inner edges; a value on one belongs to the bin above
 
     @classmethod
     def learnt(cls, by: Any, x: FloatArray, bins: int) -> Self:

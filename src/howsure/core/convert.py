@@ -219,11 +219,6 @@ def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:
     facts : dict
         All else, with the names of such mappings, and of mappings of arrays.
 
-    Raises
-    ------
-    InputError
-        If a value would not come back as it is; the message names its place.
-
     Examples
     --------
     >>> from dataclasses import make_dataclass

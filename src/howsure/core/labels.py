@@ -37,18 +37,10 @@ def as_labels(value: npt.ArrayLike, name: str, *, length: int | None = None) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Categories:
-    """Labels of rows, stored once each: groups, clusters.
+    """Labels of rows, stored once each: groups, clusters."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n,)
-        For each row, the place of its label in `labels`.
-    labels : ndarray, shape (g,)
-        The distinct labels in rising order, each used by a row.
-    """
-
-    codes: IntArray
-    labels: npt.NDArray[Any]
+    codes: IntArray  # shape (n,): for each row, the place of its label in `labels`
+    labels: npt.NDArray[Any]  # shape (g,): the distinct labels in rising order, each used by a row
 
     __repr__ = brief_repr
 

@@ -80,21 +80,11 @@ class Companion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """A range of y that a figure shades over its whole width.
+    """A range of y that a figure shades over its whole width."""
 
-    Attributes
-    ----------
-    of : str
-        What y is, in words.
-    ends : (float, float)
-        Its ends, unless a curve tells others.
-    curve : str
-        The curve whose y go from one end of it to the other.
-    """
-
-    of: str
-    ends: tuple[float, float]
-    curve: str
+    of: str  # what y is, in words
+    ends: tuple[float, float]  # its ends, unless a curve tells others
+    curve: str  # the curve whose y go from one end of it to the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,18 +18,11 @@ MOST_COPIES = 2**53  # float64 holds every whole number below
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """Weights of rows, and what they mean.
+    """Weights of rows, and what they mean."""
 
-    Attributes
-    ----------
-    values : ndarray of float, shape (n,)
-        Non-negative, not all zero.
-    kind : {"frequency", "importance"}
-        ``frequency``: a weight of two is a row seen twice. ``importance``: a row stands for a
-        share of another population; standard errors are approximate.
-    """
-
-    values: FloatArray
+    values: FloatArray  # shape (n,): non-negative, not all zero
+    # {"frequency", "importance"}: `frequency`: a weight of two is a row seen twice. `importance`: a
+    # row stands for a share of another population; standard errors are approximate.
     kind: WeightsKind = "frequency"
 
     __repr__ = brief_repr

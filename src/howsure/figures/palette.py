@@ -9,21 +9,13 @@ from howsure.figures.figure import HIGHLIGHT, REFERENCE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Palette:
-    """One set of colours.
+    """One set of colours."""
 
-    Attributes
-    ----------
-    series : tuple of str
-        One colour a series.
-    ramp : tuple of str
-        Colours for rising numbers, from near the background to far from it: lightness changes
-        evenly, so that the order shows without colour vision and in print.
-    reference, highlight, ink, grid, surface : str
-        The reference, what must be seen first, text, grid lines, the background.
-    """
-
-    series: tuple[str, ...]
+    series: tuple[str, ...]  # one colour a series
+    # colours for rising numbers, from near the background to far from it: lightness changes evenly,
+    # so that the order shows without colour vision and in print
     ramp: tuple[str, ...]
+    # the reference, what must be seen first, text, grid lines, the background
     reference: str
     highlight: str
     ink: str

@@ -39,21 +39,11 @@ _ROWS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What one model predicts.
+    """What one model predicts."""
 
-    Attributes
-    ----------
-    predictions : tuple of Prediction
-        Its predictions with uncertainty.
-    point : ndarray of float, shape (n,), optional
-        Its point forecast.
-    notes : tuple of str
-        What the reader of a result should know of how it was read.
-    """
-
-    predictions: tuple[Prediction, ...] = ()
-    point: FloatArray | None = None
-    notes: tuple[str, ...] = ()
+    predictions: tuple[Prediction, ...] = ()  # its predictions with uncertainty
+    point: FloatArray | None = None  # shape (n,): its point forecast
+    notes: tuple[str, ...] = ()  # what the reader of a result should know of how it was read
 
     __repr__ = brief_repr
 

@@ -31,27 +31,15 @@ _WORDS: Final = {"i": "whole numbers", "f": "numbers", "b": "true or false", "O"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some rows of a table.
+    """Some rows of a table."""
 
-    Attributes
-    ----------
-    evalsets : tuple of EvalSet
-        One a model, on the same rows; none where every row was dropped or has no weight. Rows
-        without names are called by their numbers in the file.
-    rows : int
-        Rows read, dropped ones included.
-    table : pyarrow.Table
-        The rows of the sets as they were read.
-    dropped : int
-        Rows left out because a cell was missing.
-    dropped_by : mapping of str to int
-        For each column, in how many rows its cell was missing.
-    """
-
+    # one a model, on the same rows; none where every row was dropped or has no weight. Rows without
+    # names are called by their numbers in the file.
     evalsets: tuple[EvalSet, ...]
-    rows: int
-    table: pa.Table
-    dropped: int = 0
+    rows: int  # rows read, dropped ones included
+    table: pa.Table  # the rows of the sets as they were read
+    dropped: int = 0  # rows left out because a cell was missing
+    # for each column, in how many rows its cell was missing
     dropped_by: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -79,42 +67,22 @@ class ColumnForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
-    """How to read rows of a table: decided once, from its column names and its first rows.
+    """How to read rows of a table: decided once, from its column names and its first rows."""
 
-    Attributes
-    ----------
-    roles : Roles
-        The columns' roles; where a row holds several models, those of the first.
-    models : tuple of Roles
-        The roles of each model.
-    names : tuple of str
-        The name of each model.
-    forms : mapping of (kind, str) to Form
-        What each column held in the first rows.
-    classes : tuple of str
-        The classes, where y is one.
-    named : str
-        What the column of the model's name holds, where there is one.
-    missing, crossing, encoding, decimal
-        As in `howsure.inputs.load`.
-    batch_rows : int
-        Rows of a batch, at most.
-    zoned : bool, optional
-        Whether times name a time zone; None where that is not known.
-    """
-
-    roles: Roles
-    models: tuple[Roles, ...]
-    names: tuple[str, ...]
+    roles: Roles  # the columns' roles; where a row holds several models, those of the first
+    models: tuple[Roles, ...]  # the roles of each model
+    names: tuple[str, ...]  # the name of each model
+    # what each column held in the first rows
     forms: Mapping[tuple[Kind, str], ColumnForm] = field(default_factory=dict)
-    classes: tuple[str, ...] = ()
-    named: str = ""
+    classes: tuple[str, ...] = ()  # the classes, where y is one
+    named: str = ""  # what the column of the model's name holds, where there is one
+    # as in `howsure.inputs.load`
     missing: Missing = "error"
     crossing: Crossing = "error"
     encoding: str | None = None
     decimal: str = "."
-    batch_rows: int = 131_072
-    zoned: bool | None = None
+    batch_rows: int = 131_072  # rows of a batch, at most
+    zoned: bool | None = None  # whether times name a time zone; None where that is not known
 
     @property
     def kinds(self) -> dict[str, Kind]:

@@ -32,39 +32,18 @@ _LAST_WINS: Final[tuple[Kind, ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedColumns:
-    """Rows of one table, of one model once models are split.
+    """Rows of one table, of one model once models are split."""
 
-    Attributes
-    ----------
-    title : str
-        What to call the table in messages.
-    folder : Path, optional
-        Where its file lies.
-    model : str
-        The model's name; empty where nothing tells it.
-    roles : Roles
-        The columns' roles.
-    columns : mapping of (kind, str) to ndarray or Labels, n rows each
-        By what it was read as, and its name; what is missing is NaN, NaT, None or no label.
-    places : ndarray of int, shape (n,)
-        Where each row stands in the table.
-    notes : tuple of str
-        What the reader of a result should know.
-    names : tuple of str
-        All columns of the table.
-    labels : tuple of str
-        The classes, where y is the place of one of them.
-    """
-
-    title: str
-    folder: Path | None
-    model: str
-    roles: Roles
+    title: str  # what to call the table in messages
+    folder: Path | None  # where its file lies
+    model: str  # the model's name; empty where nothing tells it
+    roles: Roles  # the columns' roles
+    # by what it was read as, and its name; what is missing is NaN, NaT, None or no label
     columns: Mapping[tuple[Kind, str], Any]
-    places: IntArray
-    notes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
+    places: IntArray  # shape (n,): where each row stands in the table
+    notes: tuple[str, ...] = ()  # what the reader of a result should know
+    names: tuple[str, ...] = ()  # all columns of the table
+    labels: tuple[str, ...] = ()  # the classes, where y is the place of one of them
 
     @property
     def n(self) -> int:

@@ -191,18 +191,10 @@ def ordered(labels: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """What a table says of classes, over labels in one order.
+    """What a table says of classes, over labels in one order."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        The classes.
-    y : ndarray of float, shape (n,), optional
-        The place of the class that came; NaN where it is missing.
-    """
-
-    labels: tuple[str, ...]
-    y: FloatArray | None
+    labels: tuple[str, ...]  # the classes
+    y: FloatArray | None  # shape (n,): the place of the class that came; NaN where it is missing
 
 
 def read_classes(

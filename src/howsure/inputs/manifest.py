@@ -21,33 +21,17 @@ _MOST: Final = 10_000  # files that a report lists
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFile:
-    """A file that was read, or what yields rows and is no file.
+    """A file that was read, or what yields rows and is no file."""
 
-    Attributes
-    ----------
-    found : str
-        The path, address or name that it was found under.
-    path : str
-        The path with all links followed; empty where it is none.
-    linked : bool
-        Whether a link leads to it from the table's folder.
-    size : int
-        Its bytes, before and after it was read.
-    modified : str
-        When it was last changed, before and after it was read, as far as that is told.
-    rows : int
-        Rows that were read, dropped ones included.
-    key : str
-        The sum of the hashes of its kept rows: the same for the same rows in any order, whatever
-        file they lie in; empty where there are none.
-    """
-
-    found: str
-    path: str = ""
-    linked: bool = False
-    size: int = 0
+    found: str  # the path, address or name that it was found under
+    path: str = ""  # the path with all links followed; empty where it is none
+    linked: bool = False  # whether a link leads to it from the table's folder
+    size: int = 0  # its bytes, before and after it was read
+    # when it was last changed, before and after it was read, as far as that is told
     modified: str = ""
-    rows: int = 0
+    rows: int = 0  # rows that were read, dropped ones included
+    # the sum of the hashes of its kept rows: the same for the same rows in any order, whatever file
+    # they lie in; empty where there are none
     key: str = ""
 
     @classmethod
@@ -89,21 +73,11 @@ def key_of(hashes: np.ndarray) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """All that was read of a table.
+    """All that was read of a table."""
 
-    Attributes
-    ----------
-    files : tuple of ReadFile
-        In their order; a file once.
-    skipped : tuple of (str, str)
-        What lies beside them and was not read, and why.
-    notes : tuple of str
-        What else the reader of a result should know of them.
-    """
-
-    files: tuple[ReadFile, ...] = ()
-    skipped: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
+    files: tuple[ReadFile, ...] = ()  # in their order; a file once
+    skipped: tuple[tuple[str, str], ...] = ()  # what lies beside them and was not read, and why
+    notes: tuple[str, ...] = ()  # what else the reader of a result should know of them
 
     def joined(self, *others: Manifest) -> Manifest:
         """Of all, where they are of one table: what is read of a file in several is one."""

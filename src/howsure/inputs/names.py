@@ -26,24 +26,13 @@ _BARE = re.compile(r"(?P<level>0?\.\d+)|(?P<percent>\d+(?:\.\d+)?)%", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class IntervalEnd:
-    """One end of an interval, as a name tells it.
+    """One end of an interval, as a name tells it."""
 
-    Attributes
-    ----------
-    side : {"lower", "upper"}
-        Which end.
-    stem : str
-        The words before it, which the other end shares.
-    coverage : float, optional
-        Nominal coverage, where the name holds a number that can be nothing else.
-    unclear : bool
-        Whether the name holds a number that may mean several things.
-    """
-
-    side: Literal["lower", "upper"]
-    stem: str
+    side: Literal["lower", "upper"]  # {"lower", "upper"}: which end
+    stem: str  # the words before it, which the other end shares
+    # nominal coverage, where the name holds a number that can be nothing else
     coverage: float | None
-    unclear: bool
+    unclear: bool  # whether the name holds a number that may mean several things
 
 
 @lru_cache(maxsize=1 << 17)  # a table may have a hundred thousand columns

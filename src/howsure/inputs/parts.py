@@ -82,13 +82,7 @@ class Piece(ABC):
         return ReadFile(found=self.title, rows=rows, key=key)
 
     def batches(self, reading: ReadPlan) -> Generator[Batch]:
-        """Its rows as evaluation sets, some at a time.
-
-        Raises
-        ------
-        InputError
-            Naming the file, and the row counted in it, where a cell is not what its role needs.
-        """
+        """Its rows as evaluation sets, some at a time."""
         row = self.first_row or 0
         kinds = reading.kinds
         with closing(self.tables(kinds, reading.batch_rows)) as tables:

@@ -42,49 +42,22 @@ _LOOKS: Final = 20  # pieces that are looked at to count series
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A table of any size, in pieces.
+    """A table of any size, in pieces."""
 
-    Attributes
-    ----------
-    title : str
-        What to call the whole.
-    pieces : tuple of Piece
-        Its rows in order; one piece of what yields its rows once.
-    again : bool
-        Whether they may be read again, and by other processes.
-    rows : int, optional
-        How many rows there are, where that is known without reading them.
-    reading : Reading
-        How to read each.
-    explanation : tuple of ColumnUse
-        How each column is read.
-    notes : tuple of str
-        What the reader of a result should know.
-    time_range : (float, float), optional
-        The least and the greatest time, in the unit that evaluation sets hold it in, where the
-        statistics of Parquet files tell.
-    listing : Listing, optional
-        The files that the pieces are of, where they were listed.
-    """
-
-    title: str
-    pieces: tuple[Piece, ...]
-    again: bool
-    rows: int | None
-    reading: ReadPlan
-    explanation: tuple[ColumnUse, ...]
-    notes: tuple[str, ...] = ()
+    title: str  # what to call the whole
+    pieces: tuple[Piece, ...]  # its rows in order; one piece of what yields its rows once
+    again: bool  # whether they may be read again, and by other processes
+    rows: int | None  # how many rows there are, where that is known without reading them
+    reading: ReadPlan  # how to read each
+    explanation: tuple[ColumnUse, ...]  # how each column is read
+    notes: tuple[str, ...] = ()  # what the reader of a result should know
+    # the least and the greatest time, in the unit that evaluation sets hold it in, where the
+    # statistics of Parquet files tell
     time_range: tuple[float, float] | None = None
-    listing: Listing | None = None
+    listing: Listing | None = None  # the files that the pieces are of, where they were listed
 
     def manifest(self, read: Iterable[ReadFile]) -> Manifest:
-        """What was read, in the order of the files: files without rows and what was skipped too.
-
-        Raises
-        ------
-        InputError
-            If a file is no longer as it was when it was first looked at.
-        """
+        """What was read, in the order of the files: files without rows and what was skipped too."""
         whole = Manifest(files=tuple(read)).joined()
         if self.listing is None:
             return whole
@@ -129,12 +102,6 @@ def cut(
     Returns
     -------
     Cut
-
-    Raises
-    ------
-    InputError
-        If there is no such table, its columns cannot be told apart, or it must be read whole: long
-        tables, models in one column, a column to encode.
 
     Examples
     --------

@@ -31,27 +31,14 @@ _STAMPS: Final = ("mtime", "LastModified", "last_modified", "updated", "ETag", "
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file, near or far.
+    """A file, near or far."""
 
-    Attributes
-    ----------
-    path : str
-        Its path or address.
-    size : int
-        Its bytes.
-    stamp : str
-        What changes when it does.
-    partition : tuple of (str, str or number or None)
-        What the names of its folders say, as columns.
-    linked : bool
-        Whether it, or a folder of the table that it lies in, is a link.
-    """
-
-    path: str
-    size: int
-    stamp: str
+    path: str  # its path or address
+    size: int  # its bytes
+    stamp: str  # what changes when it does
+    # what the names of its folders say, as columns
     partition: tuple[tuple[str, str | float | None], ...] = ()
-    linked: bool = False
+    linked: bool = False  # whether it, or a folder of the table that it lies in, is a link
 
     @property
     def remote(self) -> bool:
@@ -116,21 +103,11 @@ def is_folder(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The files of a table.
+    """The files of a table."""
 
-    Attributes
-    ----------
-    title : str
-        What to call the table.
-    places : tuple of Place
-        Its files, in the order of their paths.
-    skipped : tuple of (str, str)
-        What lies beside them and is not read, and why.
-    """
-
-    title: str
-    places: tuple[Place, ...]
-    skipped: tuple[tuple[str, str], ...] = ()
+    title: str  # what to call the table
+    places: tuple[Place, ...]  # its files, in the order of their paths
+    skipped: tuple[tuple[str, str], ...] = ()  # what lies beside them and is not read, and why
 
 
 def places(source: str) -> Listing:

@@ -22,47 +22,29 @@ Names = str | Sequence[str] | None
 
 @dataclass(frozen=True)
 class Role:
-    """What a column may be to an evaluation set; or, without a kind, what is said of columns.
+    """What a column may be to an evaluation set; or, without a kind, what is said of columns."""
 
-    Attributes
-    ----------
-    name, help : str
-        Its keyword, and its flag in one line.
-    of : {"outcome", "belief", "inputs", "rows", "order", "long"}
-        Whether it holds y, a prediction, inputs of a model, what else is known of the rows,
-        which rows are which, or which part of a prediction a row of a long table holds.
-    kind : str, optional
-        What its columns are read as.
-    many, repeats : bool
-        Whether it may have several columns, and whether its flag is repeated for several.
-    flag, metavar : str
-        Its flag, where that is not called after it, and what the flag takes.
-    choices : tuple of str
-        The only values.
-    told : str
-        How a column that plays it is explained, where that is not its name.
-    pattern, names : str
-        Names of columns, in normal form, that say that they play it.
-    later : str
-        Names that say so where none of the others stands.
-    examples : str
-        Some names, where a pattern or a rule decides.
-    """
-
+    # its keyword, and its flag in one line
     name: str
+    # {"outcome", "belief", "inputs", "rows", "order", "long"}: whether it holds y, a prediction,
+    # inputs of a model, what else is known of the rows, which rows are which, or which part of a
+    # prediction a row of a long table holds
     of: Literal["outcome", "belief", "inputs", "rows", "order", "long"]
-    kind: Kind | None
+    kind: Kind | None  # what its columns are read as
     help: str
+    # whether it may have several columns, and whether its flag is repeated for several
     many: bool = False
     repeats: bool = False
+    # its flag, where that is not called after it, and what the flag takes
     flag: str = ""
     metavar: str | None = None
-    choices: tuple[str, ...] = ()
-    told: str = ""
+    choices: tuple[str, ...] = ()  # the only values
+    told: str = ""  # how a column that plays it is explained, where that is not its name
+    # names of columns, in normal form, that say that they play it
     pattern: str = ""
     names: str = ""
-    later: str = ""
-    examples: str = ""
+    later: str = ""  # names that say so where none of the others stands
+    examples: str = ""  # some names, where a pattern or a rule decides
 
     @cached_property
     def known(self) -> frozenset[str]:

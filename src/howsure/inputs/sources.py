@@ -59,18 +59,12 @@ _SAMPLE: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How large a table is, as far as that is told without reading it.
+    """How large a table is, as far as that is told without reading it."""
 
-    Attributes
-    ----------
-    rows : int, optional
-        Its rows: as metadata says or, for text, as its size and its first rows suggest.
-    parts : bool
-        Whether it can be read in parts alone: a folder, a pattern, an address, or what yields its
-        rows some at a time.
-    """
-
+    # its rows: as metadata says or, for text, as its size and its first rows suggest
     rows: int | None
+    # whether it can be read in parts alone: a folder, a pattern, an address, or what yields its
+    # rows some at a time
     parts: bool
 
 

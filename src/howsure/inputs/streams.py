@@ -19,18 +19,10 @@ from howsure.inputs.places import refusals
 
 
 class Stream(ABC):
-    """A table whose rows come some at a time.
+    """A table whose rows come some at a time."""
 
-    Attributes
-    ----------
-    title : str
-        What to call it in messages.
-    names : tuple of str
-        Its columns.
-    """
-
-    title: str
-    names: tuple[str, ...]
+    title: str  # what to call it in messages
+    names: tuple[str, ...]  # its columns
 
     @abstractmethod
     def head(self, rows: int) -> pa.Table:

@@ -36,18 +36,10 @@ _COMMA: Final = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Labels of rows, some of which may be missing.
+    """Labels of rows, some of which may be missing."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n,)
-        Place of each row's label; −1 where it is missing.
-    labels : ndarray, shape (g,)
-        Distinct labels.
-    """
-
-    codes: IntArray
-    labels: npt.NDArray[Any]
+    codes: IntArray  # shape (n,): place of each row's label; −1 where it is missing
+    labels: npt.NDArray[Any]  # shape (g,): distinct labels
 
     def missing(self) -> BoolArray:
         """Whether each row's label is missing."""

@@ -51,30 +51,18 @@ Ranks = tuple[Ranked, Ranked]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WidthBins:
-    """Rows binned by width into bins of equal mass, rows of equal width together.
+    """Rows binned by width into bins of equal mass, rows of equal width together."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n,)
-        Bin of each row, 0 … b−1 in rising order of width. Bins left empty by ties are dropped.
-    mass : ndarray of float, shape (b,)
-        Sum of the weights in the bin.
-    least_width, greatest_width : ndarray of float, shape (b,)
-        Range of the widths in the bin.
-    mean_width : ndarray of float, shape (b,)
-        Mean width.
-    mean_error : ndarray of float, shape (b,)
-        Mean size of the error.
-    standard_error : ndarray of float, shape (b,)
-        Standard error of `mean_error` for independent rows; NaN for a single row.
-    """
-
+    # shape (n,): bin of each row, 0 … b−1 in rising order of width. Bins left empty by ties are
+    # dropped.
     codes: IntArray
-    mass: FloatArray
+    mass: FloatArray  # shape (b,): sum of the weights in the bin
+    # shape (b,): range of the widths in the bin
     least_width: FloatArray
     greatest_width: FloatArray
-    mean_width: FloatArray
-    mean_error: FloatArray
+    mean_width: FloatArray  # shape (b,): mean width
+    mean_error: FloatArray  # shape (b,): mean size of the error
+    # shape (b,): standard error of `mean_error` for independent rows; NaN for a single row
     standard_error: FloatArray
 
     __repr__ = brief_repr
@@ -231,11 +219,6 @@ def width_bins(
     Returns
     -------
     WidthBins
-
-    Raises
-    ------
-    InputError
-        If a value is NaN, an error is infinite, the lengths differ, or there are no bins.
 
     Notes
     -----

@@ -58,39 +58,25 @@ class Standing:
     """Which models are best, by the finest score that they have in common.
 
     Models stand in the order of their mean score, the lowest first.
-
-    Attributes
-    ----------
-    score : Score
-        That score.
-    models : tuple of str
-        The models that have it.
-    values, lower, upper : ndarray of float, shape (m,)
-        Its mean for each, and the interval.
-    best : ndarray of bool, shape (m,)
-        Whether no other model provably beats it.
-    behind : ndarray of bool, shape (m, m)
-        Whether the model of the row is provably worse than that of the column.
-    difference, difference_lower, difference_upper : float
-        The first model less the second, with its interval.
-    p, p_adjusted : float
-        Of that difference alone, and among all pairs.
-    left_out : mapping of str to str
-        Models that do not have the score, and what they give.
     """
 
-    score: SharedScore
-    models: tuple[str, ...]
+    score: SharedScore  # that score
+    models: tuple[str, ...]  # the models that have it
+    # shape (m,): its mean for each, and the interval
     values: FloatArray
     lower: FloatArray
     upper: FloatArray
-    best: BoolArray
+    best: BoolArray  # shape (m,): whether no other model provably beats it
+    # shape (m, m): whether the model of the row is provably worse than that of the column
     behind: BoolArray
+    # the first model less the second, with its interval
     difference: float
     difference_lower: float
     difference_upper: float
+    # of that difference alone, and among all pairs
     p: float
     p_adjusted: float
+    # models that do not have the score, and what they give
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     __repr__ = brief_repr

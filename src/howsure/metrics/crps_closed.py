@@ -36,11 +36,6 @@ def crps_closed(
         None where the family has no closed form here, or not for these parameters; then use
         `howsure.metrics.crps_numeric`.
 
-    Raises
-    ------
-    InputError
-        As the closed form does.
-
     Examples
     --------
     >>> zero, one = np.zeros(1), np.ones(1)

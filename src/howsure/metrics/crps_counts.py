@@ -146,11 +146,6 @@ def crps_support(
     -------
     ndarray of float, shape (n,)
 
-    Raises
-    ------
-    InputError
-        If values fall along a row, rows are not probabilities, or shapes differ.
-
     Notes
     -----
     Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation,

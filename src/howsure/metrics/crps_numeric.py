@@ -48,11 +48,6 @@ def crps_numeric(y: npt.ArrayLike, cdf: RowCdf, spread: npt.ArrayLike) -> FloatA
     ndarray of float, shape (n,)
         NaN where the integral does not converge, as for t laws of ½ degree of freedom or less.
 
-    Raises
-    ------
-    InputError
-        If a spread is negative, lengths differ, or a value is missing.
-
     Notes
     -----
     Matheson and Winkler (1976), Scoring rules for continuous probability distributions,
@@ -96,11 +91,6 @@ def crps_lattice(y: npt.ArrayLike, cdf: RowCdf, spread: npt.ArrayLike) -> FloatA
     -------
     ndarray of float, shape (n,)
         NaN where the sum does not converge.
-
-    Raises
-    ------
-    InputError
-        If a spread is negative, lengths differ, or a value is missing.
 
     Notes
     -----

@@ -51,21 +51,11 @@ _LEVELS = 40
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """One way to divide the rows: a column, or a pair of columns.
+    """One way to divide the rows: a column, or a pair of columns."""
 
-    Attributes
-    ----------
-    name : str
-        Column name, or two names joined by `` × ``.
-    codes : ndarray of int, shape (n,)
-        The group of each row.
-    labels : tuple of str
-        Names of the groups, as ``column=value``.
-    """
-
-    name: str
-    codes: IntArray
-    labels: tuple[str, ...]
+    name: str  # column name, or two names joined by ` × `
+    codes: IntArray  # shape (n,): the group of each row
+    labels: tuple[str, ...]  # names of the groups, as `column=value`
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,23 +247,14 @@ def _means(
 
 @dataclass(frozen=True, slots=True)
 class _GroupMeans:
-    """Means of row scores in each group, and what their errors follow from.
+    """Means of row scores in each group, and what their errors follow from."""
 
-    Attributes
-    ----------
-    metric : Metric
-        What the scores are of.
-    total, value, n : ndarray of float, shape (k,)
-        Weight, mean, and rows that count.
-    spread : Spread, optional
-        None of a share of independent rows, whose law is exact.
-    """
-
-    metric: Metric
+    metric: Metric  # what the scores are of
+    # shape (k,): weight, mean, and rows that count
     total: FloatArray
     value: FloatArray
     n: FloatArray
-    spread: Spread | None
+    spread: Spread | None  # none of a share of independent rows, whose law is exact
 
     @property
     def share(self) -> bool:

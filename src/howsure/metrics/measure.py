@@ -29,30 +29,15 @@ _UNKNOWN = "the nominal coverage of the intervals is unknown"
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One model's records, with the row scores behind them.
+    """One model's records, with the row scores behind them."""
 
-    Attributes
-    ----------
-    evalset : EvalSet
-        What was evaluated.
-    view : View
-        Its named arrays.
-    coverages : tuple of float
-        The nominal coverages assessed; a NaN stands for an unknown one.
-    records : tuple of Record
-        One for each metric and coverage, answered or not.
-    scores : mapping of (metric, coverage) to ndarray of shape (n,)
-        The row scores of metrics that are means.
-    beside : {"", "inputs", "ease"}
-        What its metrics need beside y and predictions.
-    """
-
-    evalset: EvalSet
-    view: View
-    coverages: tuple[float, ...]
-    records: tuple[Record, ...]
+    evalset: EvalSet  # what was evaluated
+    view: View  # its named arrays
+    coverages: tuple[float, ...]  # the nominal coverages assessed; a NaN stands for an unknown one
+    records: tuple[Record, ...]  # one for each metric and coverage, answered or not
+    # shape (n,): the row scores of metrics that are means
     scores: Mapping[tuple[str, float], FloatArray]
-    beside: Beside = ""
+    beside: Beside = ""  # {"", "inputs", "ease"}: what its metrics need beside y and predictions
 
     __repr__ = brief_repr
 

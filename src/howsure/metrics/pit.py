@@ -105,25 +105,16 @@ def randomised_counts(
 
 @dataclass(frozen=True, slots=True)
 class PitHistogram:
-    """Shares of the PIT in bins of equal width.
+    """Shares of the PIT in bins of equal width."""
 
-    Attributes
-    ----------
-    edges : ndarray of float, shape (bins + 1,)
-        From 0 to 1. A bin holds its right edge, and the first its left edge too.
-    share : ndarray of float, shape (bins,)
-        Share of the rows in each bin; 1/bins where the belief is right.
-    lower, upper : float
-        Ends of the band that all shares of a perfect model stay inside together.
-    confidence : float
-        Probability of that, or more.
-    """
-
+    # shape (bins + 1,): from 0 to 1. A bin holds its right edge, and the first its left edge too.
     edges: FloatArray
+    # shape (bins,): share of the rows in each bin; 1/bins where the belief is right
     share: FloatArray
+    # ends of the band that all shares of a perfect model stay inside together
     lower: float
     upper: float
-    confidence: float
+    confidence: float  # probability of that, or more
 
     __repr__ = brief_repr
 
@@ -189,30 +180,17 @@ class PitCells:
 
     A row has one piece, or, where a cell is folded about ½, two that follow each other. Over its
     pieces it is spread evenly, so that h(p), its share at or below p, rises from 0 to 1.
-
-    Attributes
-    ----------
-    left, right : ndarray of float, shape (m,)
-        Ends of the pieces; one array twice for a continuous law.
-    n : int
-        Number of rows.
-    weights : ndarray of float, shape (n,), or None
-        Multiplicities of the rows.
-    share : ndarray of float, shape (m,), or None
-        Share of its row that each piece holds; None where every row has one piece.
-    before : ndarray of float, shape (m,), or None
-        Share of its row below each piece.
-    row : ndarray of int, shape (m,), or None
-        Row of each piece.
     """
 
+    # shape (m,): ends of the pieces; one array twice for a continuous law
     left: FloatArray
     right: FloatArray
-    n: int
-    weights: FloatArray | None
+    n: int  # number of rows
+    weights: FloatArray | None  # shape (n,): multiplicities of the rows
+    # shape (m,): share of its row that each piece holds; None where every row has one piece
     share: FloatArray | None = None
-    before: FloatArray | None = None
-    row: IntArray | None = None
+    before: FloatArray | None = None  # shape (m,): share of its row below each piece
+    row: IntArray | None = None  # shape (m,): row of each piece
 
     @property
     def continuous(self) -> bool:

@@ -213,34 +213,26 @@ class Brier:
     `raw` and its parts describe the coverages seen; they hold Monte-Carlo error, which shrinks
     with more trials. `corrected` and its parts estimate, without bias, what infinitely many
     trials would show; they may be negative.
-
-    Attributes
-    ----------
-    raw, raw_bias_squared, raw_variance : float
-        mean_i (p̄_i − (1−α))², and its two parts: the squared mean deviation, and the variance
-        of p̄_i over points.
-    corrected, bias_squared, variance : float
-        The same three without Monte-Carlo error; NaN from a single trial.
-    standard_error, bias_squared_error, variance_error : float
-        Standard errors of these three over trials, with the test points held fixed; NaN from
-        fewer than three trials.
-    noise : float
-        Monte-Carlo error expected in `raw`: raw − corrected. It is what a method with the right
-        coverage everywhere would show.
-    trials, points : int
-        S and n.
     """
 
+    # mean_i (p̄_i − (1−α))², and its two parts: the squared mean deviation, and the variance of
+    # p̄_i over points
     raw: float
     raw_bias_squared: float
     raw_variance: float
+    # the same three without Monte-Carlo error; NaN from a single trial
     corrected: float
     bias_squared: float
     variance: float
+    # standard errors of these three over trials, with the test points held fixed; NaN from fewer
+    # than three trials
     standard_error: float
     bias_squared_error: float
     variance_error: float
+    # monte-Carlo error expected in `raw`: raw − corrected. It is what a method with the right
+    # coverage everywhere would show.
     noise: float
+    # S and n
     trials: int
     points: int
 
@@ -259,11 +251,6 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     -------
     Brier
         Lower is better; 0 is perfect.
-
-    Raises
-    ------
-    InputError
-        If a number is missing or outside [0, 1], or the coverage leaves (0, 1).
 
     Notes
     -----
@@ -320,28 +307,15 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoverageBand:
-    """Coverage at each point, with a band that holds at all points together.
+    """Coverage at each point, with a band that holds at all points together."""
 
-    Attributes
-    ----------
-    value : ndarray of float, shape (n,)
-        Mean coverage over trials: PICF or CICF.
-    standard_error : ndarray of float, shape (n,)
-        Monte-Carlo standard error of each value.
-    lower, upper : ndarray of float, shape (n,)
-        The band, within [0, 1].
-    confidence : float
-        Nominal probability that the band holds the true coverage at every point.
-    pointwise_confidence : float
-        The confidence of the single intervals that make up the band.
-    """
-
-    value: FloatArray
-    standard_error: FloatArray
+    value: FloatArray  # shape (n,): mean coverage over trials: PICF or CICF
+    standard_error: FloatArray  # shape (n,): monte-Carlo standard error of each value
+    # shape (n,): the band, within [0, 1]
     lower: FloatArray
     upper: FloatArray
-    confidence: float
-    pointwise_confidence: float
+    confidence: float  # nominal probability that the band holds the true coverage at every point
+    pointwise_confidence: float  # the confidence of the single intervals that make up the band
 
     __repr__ = brief_repr
 
@@ -385,12 +359,6 @@ def coverage_band(
     Returns
     -------
     CoverageBand
-
-    Raises
-    ------
-    InputError
-        If an argument breaks its rule, there are fewer than two trials, or values are not 0 and
-        1 though ``binary``.
 
     Notes
     -----

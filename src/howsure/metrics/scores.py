@@ -212,11 +212,6 @@ def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -
     -------
     ndarray of float, shape (n,)
 
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain, lengths differ, a value is missing, or there is one draw.
-
     Notes
     -----
     The quantile is that of Harrell and Davis (1982), Biometrika 69, a mean of the sorted draws

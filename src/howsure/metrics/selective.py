@@ -46,27 +46,15 @@ _LARGEST = 1e140
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RiskCurve:
-    """Points of a risk–coverage curve, each exact.
+    """Points of a risk–coverage curve, each exact."""
 
-    Attributes
-    ----------
-    prediction_rate : ndarray of float, shape (k,)
-        Share of the rows accepted, rising to 1.
-    risk : ndarray of float, shape (k,)
-        Mean loss of the rows accepted, in the units of the loss; lower is better.
-    standard_error : ndarray of float, shape (k,)
-        Standard error of each risk, for independent rows.
-    oracle : ndarray of float, shape (k,)
-        The risk if rows were accepted in rising order of their loss: no order does better.
-    random : float
-        The mean loss: the expected risk, at every rate, of a random order.
-    """
-
-    prediction_rate: FloatArray
+    prediction_rate: FloatArray  # shape (k,): share of the rows accepted, rising to 1
+    # shape (k,): mean loss of the rows accepted, in the units of the loss; lower is better
     risk: FloatArray
-    standard_error: FloatArray
+    standard_error: FloatArray  # shape (k,): standard error of each risk, for independent rows
+    # shape (k,): the risk if rows were accepted in rising order of their loss: no order does better
     oracle: FloatArray
-    random: float
+    random: float  # the mean loss: the expected risk, at every rate, of a random order
 
     __repr__ = brief_repr
 
@@ -76,23 +64,13 @@ class Acceptance:
     """Rows in their order of acceptance, as blocks of equal uncertainty.
 
     Made by `acceptance`: one sort answers every question about one loss.
-
-    Attributes
-    ----------
-    loss : ndarray of float, shape (n,)
-        Loss of each row.
-    weights : ndarray of float, shape (n,)
-        Multiplicity of each row.
-    codes : ndarray of int, shape (n,)
-        Block of each row, 0 … b−1 in rising order of uncertainty.
-    mass, total_loss, total_square : ndarray of float, shape (b + 1,)
-        Sums over the first 0, 1, …, b blocks of the weights, of weight × loss, and of
-        weight × (loss − mean loss)².
     """
 
-    loss: FloatArray
-    weights: FloatArray
-    codes: IntArray
+    loss: FloatArray  # shape (n,): loss of each row
+    weights: FloatArray  # shape (n,): multiplicity of each row
+    codes: IntArray  # shape (n,): block of each row, 0 … b−1 in rising order of uncertainty
+    # shape (b + 1,): sums over the first 0, 1, …, b blocks of the weights, of weight × loss, and of
+    # weight × (loss − mean loss)²
     mass: FloatArray
     total_loss: FloatArray
     total_square: FloatArray
@@ -178,11 +156,6 @@ class Acceptance:
         -------
         RiskCurve
 
-        Raises
-        ------
-        InputError
-            If there are fewer than 10 points, or a rate lies outside (0, 1].
-
         Examples
         --------
         >>> acceptance([1.0, 3.0], [0.1, 0.2]).curve(at=()).risk
@@ -267,13 +240,6 @@ def acceptance(
     Returns
     -------
     Acceptance
-
-    Raises
-    ------
-    InputError
-        If a value is NaN, a loss is infinite, or the lengths differ.
-    UnanswerableError
-        If a loss is too large for its square to be added up.
 
     Examples
     --------

@@ -53,46 +53,25 @@ _STRETCHES, _STRETCH = 10, 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependence:
-    """How rows go together, and what that costs.
+    """How rows go together, and what that costs."""
 
-    Attributes
-    ----------
-    by : {"time", "clusters", "file"}
-        In what order, or within what.
-    signal : {"side", "size"}
-        Whether the side of errors has a memory, or their size alone.
-    correlation : float
-        From one time to the next (`lag` times later), or within a time or cluster, whichever is
-        larger.
-    tau : float
-        Rows that tell as much of a mean as one independent row; at least 1.
-    effect, lower, upper : float
-        τ − 1 and its 95 % interval; where nothing is found, that of blocks of n^⅓ rows.
-    p : float
-        Probability that independent rows show as much.
-    n : float
-        Rows that count.
-    found : bool
-        Whether p is below .05 (.001 in file order).
-    batches : int
-        Batches of consecutive rows that are the units of what is resampled; 0 for none, 1 if no
-        batches are long enough.
-    lag : int
-        Times from one season to the next; 1 where there is none.
-    """
-
-    by: Kind
-    signal: str
+    by: Kind  # {"time", "clusters", "file"}: in what order, or within what
+    signal: str  # {"side", "size"}: whether the side of errors has a memory, or their size alone
+    # from one time to the next (`lag` times later), or within a time or cluster, whichever is
+    # larger
     correlation: float
-    tau: float
+    tau: float  # rows that tell as much of a mean as one independent row; at least 1
+    # τ − 1 and its 95 % interval; where nothing is found, that of blocks of n^⅓ rows
     effect: float
     lower: float
     upper: float
-    p: float
-    n: float
-    found: bool
+    p: float  # probability that independent rows show as much
+    n: float  # rows that count
+    found: bool  # whether p is below .05 (.001 in file order)
+    # batches of consecutive rows that are the units of what is resampled; 0 for none, 1 if no
+    # batches are long enough
     batches: int = 0
-    lag: int = 1
+    lag: int = 1  # times from one season to the next; 1 where there is none
 
     @property
     def effective(self) -> float:
@@ -129,11 +108,6 @@ def serial_dependence(
     -------
     Dependence
         Of the signal that costs more; p is that of all signals together.
-
-    Raises
-    ------
-    UnanswerableError
-        If rows are too few, all in one unit, or alike in every signal.
 
     Notes
     -----

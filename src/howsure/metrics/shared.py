@@ -32,24 +32,13 @@ _DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class SharedScore:
-    """One score that models have in common.
+    """One score that models have in common."""
 
-    Attributes
-    ----------
-    metric : str
-        Its name in the catalogue.
-    coverage : float
-        Of an interval score; NaN for others.
-    levels : tuple of float
-        Levels of the quantiles that it reads; empty where each model's own measure serves.
-    how : str
-        What was done to make it mean the same, in words; empty where nothing was.
-    """
-
-    metric: str
-    coverage: float = math.nan
+    metric: str  # its name in the catalogue
+    coverage: float = math.nan  # of an interval score; NaN for others
+    # levels of the quantiles that it reads; empty where each model's own measure serves
     levels: tuple[float, ...] = ()
-    how: str = ""
+    how: str = ""  # what was done to make it mean the same, in words; empty where nothing was
 
     @property
     def title(self) -> str:

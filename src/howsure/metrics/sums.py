@@ -30,25 +30,16 @@ def _nothing(view: View, coverage: float) -> tuple[FloatArray, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """How a statistic follows from sums over rows.
+    """How a statistic follows from sums over rows."""
 
-    Attributes
-    ----------
-    columns : callable
-        Of a view and a coverage, row values whose moments are kept together.
-    value : callable
-        Of all means, the estimate without influence values, and its slopes in those of `columns`:
-        a row's influence is slopes · (its values − means). None where it has none.
-    beside : callable
-        Row values of which mean, least and greatest suffice; they follow the others.
-    squared : int, optional
-        The place of the column whose square is kept too, as the next one. Squares lose their
-        digits far from 0, so both are about an origin near the rows.
-    """
-
-    columns: Columns
+    columns: Columns  # of a view and a coverage, row values whose moments are kept together
+    # of all means, the estimate without influence values, and its slopes in those of `columns`: a
+    # row's influence is slopes · (its values − means). None where it has none.
     value: Value
+    # row values of which mean, least and greatest suffice; they follow the others
     beside: Columns = _nothing
+    # the place of the column whose square is kept too, as the next one. Squares lose their digits
+    # far from 0, so both are about an origin near the rows.
     squared: int | None = None
 
     def rows(self, view: View, coverage: float, origin: float = 0.0) -> tuple[FloatArray, ...]:

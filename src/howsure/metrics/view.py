@@ -75,13 +75,7 @@ class View:
         self._source: dict[tuple[str, float], str] = {}
 
     def get(self, name: str, coverage: float = math.nan) -> Any:
-        """The array of this name; arrays of intervals are those at the coverage.
-
-        Raises
-        ------
-        UnanswerableError
-            If the content does not permit it; the message is the reason.
-        """
+        """The array of this name; arrays of intervals are those at the coverage."""
         if name in self.given:
             return self.given[name]
         if name == "coverage":
@@ -159,11 +153,6 @@ class View:
             Asked before the others, which follow as in `RICHEST`.
         also : str
             Only kinds that answer this question too are asked.
-
-        Raises
-        ------
-        UnanswerableError
-            If none has an answer; the message is the reason.
         """
         asked = [question, also] if also else [question]
         ordered = dict.fromkeys((*first, *RICHEST))

@@ -180,11 +180,6 @@ class Prediction(ABC):
 def wanted_levels(levels: npt.ArrayLike) -> FloatArray:
     """Levels that a caller asks for, in any order, each strictly between 0 and 1.
 
-    Raises
-    ------
-    InputError
-        If one is not.
-
     Examples
     --------
     >>> wanted_levels(0.5)
@@ -210,11 +205,6 @@ def interpolated(
 
 def tail_levels(coverage: float) -> tuple[float, float]:
     """The two levels that bound a central interval.
-
-    Raises
-    ------
-    InputError
-        If the coverage does not lie strictly between 0 and 1.
 
     Examples
     --------

@@ -47,13 +47,6 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
     dict of str to ndarray of shape (n,)
         In the order above. A group and a feature of one name and one content are one column.
 
-    Raises
-    ------
-    InputError
-        If two different columns would have one name.
-    UnanswerableError
-        If a belief has no flat form.
-
     Examples
     --------
     >>> belief = Intervals([0.0, 1.0], [2.0, 3.0], coverage=0.9)
@@ -73,11 +66,6 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
 
 def prediction_columns(evalset: EvalSet) -> dict[str, Column]:
     """The predictions alone, under the names that `to_columns` gives; else the point forecast.
-
-    Raises
-    ------
-    UnanswerableError
-        If a prediction has no flat form.
 
     Examples
     --------

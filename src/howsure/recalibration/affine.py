@@ -402,18 +402,10 @@ class ShiftScaledIntervals(RecalibrationMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalShifter(Recalibrator):
-    """Fitted `ShiftScaledIntervals`.
+    """Fitted `ShiftScaledIntervals`."""
 
-    Attributes
-    ----------
-    shift : AffineMover
-        What moves the intervals.
-    scale : IntervalRecalibrator
-        What stretches them then.
-    """
-
-    shift: AffineMover
-    scale: IntervalRecalibrator
+    shift: AffineMover  # what moves the intervals
+    scale: IntervalRecalibrator  # what stretches them then
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Intervals moved and stretched."""

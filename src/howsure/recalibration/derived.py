@@ -118,18 +118,10 @@ class DerivedIntervals(RecalibrationMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedRecalibrator(Recalibrator):
-    """Fitted `DerivedIntervals`.
+    """Fitted `DerivedIntervals`."""
 
-    Attributes
-    ----------
-    intervals : Recalibrator
-        What moves the intervals.
-    coverages : tuple of float
-        Nominal coverages.
-    """
-
-    intervals: Recalibrator
-    coverages: tuple[float, ...]
+    intervals: Recalibrator  # what moves the intervals
+    coverages: tuple[float, ...]  # nominal coverages
 
     def transform(self, evalset: EvalSet) -> tuple[Intervals, tuple[str, ...]]:
         """Intervals at the coverages."""

@@ -262,13 +262,7 @@ def applied(
 
 
 def suited(rows: EvalSet, method: str) -> EvalSet:
-    """The rows with the one kind of prediction that a method is for, what is nearest to it first.
-
-    Raises
-    ------
-    InputError
-        If they hold none.
-    """
+    """The rows with the one kind of prediction that a method is for, the nearest to it first."""
     known = [kind for kind in KINDS if method_of(kind, method) is not None]
     for kind in known:
         if kind == POINT and rows.point is not None:

@@ -20,18 +20,10 @@ MISSES = 10.0
 
 @dataclass(frozen=True, slots=True)
 class EaseCuts:
-    """Bins by ease, learnt from calibration rows.
+    """Bins by ease, learnt from calibration rows."""
 
-    Attributes
-    ----------
-    column : str
-        The feature that holds the ease.
-    edges : tuple of float
-        Inner edges; an ease on one belongs to the bin above.
-    """
-
-    column: str
-    edges: tuple[float, ...]
+    column: str  # the feature that holds the ease
+    edges: tuple[float, ...]  # inner edges; an ease on one belongs to the bin above
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -52,18 +52,10 @@ _INSIDE: Final = {"o_cpa": "cp_a", "o_pac": "pac"}
 
 @dataclass(frozen=True, slots=True)
 class GroupCells:
-    """The groups of the calibration rows: labels of one column, or of several that cross.
+    """The groups of the calibration rows: labels of one column, or of several that cross."""
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Columns of groups.
-    labels : tuple of tuple of str
-        Of each group, a label a column.
-    """
-
-    columns: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
+    columns: tuple[str, ...]  # columns of groups
+    labels: tuple[tuple[str, ...], ...]  # of each group, a label a column
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -340,13 +332,7 @@ class ByEase(RecalibrationMethod):
     bins: int | None = None
 
     def fit(self, calibration: EvalSet) -> GroupRecalibrator:
-        """Learn a factor of the sd in each bin.
-
-        Raises
-        ------
-        InputError
-            If the rows have no ease, it is one for nearly all of them, or rows are too few.
-        """
+        """Learn a factor of the sd in each bin."""
         if self.method not in _INSIDE:
             raise InputError(f"method must be one of {', '.join(_INSIDE)}, got {self.method!r}")
         inner = DerivedIntervals(
@@ -389,21 +375,11 @@ class ByEase(RecalibrationMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecalibrator(Recalibrator):
-    """Fitted `ByGroup` of quantiles, intervals or a point forecast, or `ByEase`.
+    """Fitted `ByGroup` of quantiles, intervals or a point forecast, or `ByEase`."""
 
-    Attributes
-    ----------
-    cells : Cells or EaseCuts
-        The groups of the calibration rows.
-    parts : tuple of Recalibrator
-        What all rows teach, then what each large group's rows do.
-    place : tuple of int
-        Of each group, which part serves it.
-    """
-
-    cells: GroupCells | EaseCuts
-    parts: tuple[Recalibrator, ...]
-    place: tuple[int, ...]
+    cells: GroupCells | EaseCuts  # the groups of the calibration rows
+    parts: tuple[Recalibrator, ...]  # what all rows teach, then what each large group's rows do
+    place: tuple[int, ...]  # of each group, which part serves it
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Each row recalibrated by its group's part, with a note on groups never seen."""
@@ -432,21 +408,12 @@ class GroupRecalibrator(Recalibrator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupMover(Mover):
-    """Fitted `ByGroup` of distributions or samples.
+    """Fitted `ByGroup` of distributions or samples."""
 
-    Attributes
-    ----------
-    cells : Cells
-        The groups of the calibration rows.
-    shifts : ndarray of float, shape (g + 1,)
-        Of each group, and last of all rows, in units of a row's spread.
-    factors : ndarray of float, shape (g + 1,)
-        By which spreads are multiplied.
-    """
-
-    cells: GroupCells
+    cells: GroupCells  # the groups of the calibration rows
+    # shape (g + 1,): of each group, and last of all rows, in units of a row's spread
     shifts: FloatArray
-    factors: FloatArray
+    factors: FloatArray  # shape (g + 1,): by which spreads are multiplied
 
     def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
         """Those of each row's group, with a note on groups never seen."""

@@ -33,48 +33,25 @@ LEAST_GAIN = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One column of numbers that trees see.
+    """One column of numbers that trees see."""
 
-    Attributes
-    ----------
-    name : str
-        In words.
-    feature : str
-        Which feature it is of; empty for a coordinate of the embedding.
-    label : str, optional
-        The label of which it is the indicator; None where numbers are taken as they are.
-    known : tuple of str
-        The labels of the calibration rows.
-    coordinate : int
-        Which coordinate of the embedding.
-    """
-
-    name: str
-    feature: str = ""
+    name: str  # in words
+    feature: str = ""  # which feature it is of; empty for a coordinate of the embedding
+    # the label of which it is the indicator; None where numbers are taken as they are
     label: str | None = None
-    known: tuple[str, ...] = ()
-    coordinate: int = 0
+    known: tuple[str, ...] = ()  # the labels of the calibration rows
+    coordinate: int = 0  # which coordinate of the embedding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoding:
-    """How inputs become columns of numbers, as learnt from the calibration rows.
+    """How inputs become columns of numbers, as learnt from the calibration rows."""
 
-    Attributes
-    ----------
-    inputs : tuple of Input
-        One a column.
-    width : int
-        Columns of the embedding; 0 where features are used.
-    center : ndarray of float, shape (e,)
-        What is subtracted from an embedding before it is turned.
-    axes : ndarray of float, shape (e, k)
-        Principal axes of a wide embedding; empty where its own coordinates are used.
-    """
-
-    inputs: tuple[Input, ...]
-    width: int = 0
+    inputs: tuple[Input, ...]  # one a column
+    width: int = 0  # columns of the embedding; 0 where features are used
+    # shape (e,): what is subtracted from an embedding before it is turned
     center: FloatArray = field(default_factory=lambda: np.empty(0))
+    # shape (e, k): principal axes of a wide embedding; empty where its own coordinates are used
     axes: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
     @classmethod
@@ -187,28 +164,15 @@ def _held(evalset: EvalSet, wanted: Input) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """A binary tree over columns of numbers.
+    """A binary tree over columns of numbers."""
 
-    Attributes
-    ----------
-    feature : ndarray of int, shape (k,)
-        The column that each node asks for; −1 at a leaf.
-    threshold : ndarray of float, shape (k,)
-        Rows at or below it go left.
-    left, right : ndarray of int, shape (k,)
-        Nodes; −1 at a leaf.
-    value : ndarray of float, shape (k,)
-        What a leaf says.
-    rules : tuple of str
-        What leads to each node, in words.
-    """
-
-    feature: IntArray
-    threshold: FloatArray
+    feature: IntArray  # shape (k,): the column that each node asks for; −1 at a leaf
+    threshold: FloatArray  # shape (k,): rows at or below it go left
+    # shape (k,): nodes; −1 at a leaf
     left: IntArray
     right: IntArray
-    value: FloatArray
-    rules: tuple[str, ...]
+    value: FloatArray  # shape (k,): what a leaf says
+    rules: tuple[str, ...]  # what leads to each node, in words
 
     @property
     def leaves(self) -> list[int]:
@@ -389,21 +353,11 @@ def _found(mean: Tree, spread: Tree) -> Iterator[str]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InputsMover(Mover):
-    """Fitted `ByInputs`.
+    """Fitted `ByInputs`."""
 
-    Attributes
-    ----------
-    encoding : Encoding
-        The inputs that the trees ask for.
-    mean : Tree
-        Shifts, in units of a row's spread.
-    spread : Tree
-        Factors of the spread.
-    """
-
-    encoding: Encoding
-    mean: Tree
-    spread: Tree
+    encoding: Encoding  # the inputs that the trees ask for
+    mean: Tree  # shifts, in units of a row's spread
+    spread: Tree  # factors of the spread
 
     def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
         """What the trees say of each row, with a note on labels never seen."""

@@ -198,21 +198,11 @@ class ConformalIntervals(RecalibrationMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalRecalibrator(Recalibrator):
-    """Fitted `ConformalIntervals`.
+    """Fitted `ConformalIntervals`."""
 
-    Attributes
-    ----------
-    columns : tuple
-        Thresholds for each nominal coverage.
-    moved : bool
-        Whether one asked coverage is reached, in place of each interval's own.
-    centred : bool
-        Whether scales stretch about the point forecast, in place of the midpoint.
-    """
-
-    columns: tuple[_Column, ...]
-    moved: bool
-    centred: bool
+    columns: tuple[_Column, ...]  # thresholds for each nominal coverage
+    moved: bool  # whether one asked coverage is reached, in place of each interval's own
+    centred: bool  # whether scales stretch about the point forecast, in place of the midpoint
 
     @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Intervals, tuple[str, ...]]:

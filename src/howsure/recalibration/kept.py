@@ -33,24 +33,12 @@ _KINDS: Final = "biuf"  # of arrays that are kept
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaughtScale:
-    """Where the predictions of one kind lay when they were learnt from.
+    """Where the predictions of one kind lay when they were learnt from."""
 
-    Attributes
-    ----------
-    kind : str
-        Of the prediction.
-    center : float
-        Median of the point forecasts.
-    reach : float
-        Distance of their quartiles.
-    spread : float
-        Median of what each row says of its own spread; NaN where it says nothing.
-    """
-
-    kind: str
-    center: float
-    reach: float
-    spread: float
+    kind: str  # of the prediction
+    center: float  # median of the point forecasts
+    reach: float  # distance of their quartiles
+    spread: float  # median of what each row says of its own spread; NaN where it says nothing
 
     @classmethod
     def of(cls, rows: EvalSet) -> tuple[Self, ...]:

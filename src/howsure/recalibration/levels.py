@@ -35,28 +35,15 @@ DEFAULT_LEVELS: tuple[float, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class LevelPlan:
-    """Reachable levels, with the ranks whose order statistics stand for them.
+    """Reachable levels, with the ranks whose order statistics stand for them."""
 
-    Attributes
-    ----------
-    levels : ndarray of float, shape (k,)
-        Reachable levels, rising.
-    low, high : ndarray of int, shape (k,)
-        Ranks from 1 whose order statistics are averaged; equal but at one half.
-    n : float
-        Calibration rows.
-    exact : bool
-        Whether the ranks carry a finite-sample guarantee.
-    notes : tuple of str
-        Names the levels that were left out.
-    """
-
-    levels: FloatArray
+    levels: FloatArray  # shape (k,): reachable levels, rising
+    # shape (k,): ranks from 1 whose order statistics are averaged; equal but at one half
     low: IntArray
     high: IntArray
-    n: float
-    exact: bool
-    notes: tuple[str, ...] = ()
+    n: float  # calibration rows
+    exact: bool  # whether the ranks carry a finite-sample guarantee
+    notes: tuple[str, ...] = ()  # names the levels that were left out
 
     def keep(self, mask: BoolArray, why: str, too_few: TooFew) -> LevelPlan:
         """The plan without the levels where the mask is false, with a note that says why."""

@@ -48,28 +48,18 @@ FLOOR = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Where predictions lie, and what y shows of it.
+    """Where predictions lie, and what y shows of it."""
 
-    Attributes
-    ----------
-    center : ndarray of float, shape (n,)
-        Mean of a distribution or of samples; median of quantiles (the middle of the outermost
-        where there is none); middle of an interval.
-    spread : ndarray of float, shape (n,)
-        Standard deviation; half the distance of the outermost quantiles or of the ends.
-    levels : ndarray of float, shape (k,)
-        Levels of the columns of `table`; none of a distribution or of samples.
-    table : ndarray of float, shape (n, k)
-        Quantiles, or ends of intervals.
-    inflation : float
-        What the variance must be multiplied by to be that of y about the centre: 1 + 1/m for m
-        samples.
-    """
-
+    # shape (n,): mean of a distribution or of samples; median of quantiles (the middle of the
+    # outermost where there is none); middle of an interval
     center: FloatArray
+    # shape (n,): standard deviation; half the distance of the outermost quantiles or of the ends
     spread: FloatArray
+    # shape (k,): levels of the columns of `table`; none of a distribution or of samples
     levels: FloatArray
-    table: FloatArray
+    table: FloatArray  # shape (n, k): quantiles, or ends of intervals
+    # what the variance must be multiplied by to be that of y about the centre: 1 + 1/m for m
+    # samples
     inflation: float = 1.0
 
     @classmethod
@@ -325,17 +315,10 @@ class AffineMover(Mover):
     What was learnt is told by its name: ``shift`` in units of y, ``relative shift`` in spreads,
     ``multiple`` of centre and spread, ``factor`` of the spread, and ``power``, with which a spread
     s goes as s^power.
-
-    Attributes
-    ----------
-    floor : float
-        The least spread that a relative shift is measured in.
-    typical : float
-        The spread at which ``factor`` holds where there is a power.
     """
 
-    floor: float = 0.0
-    typical: float = 1.0
+    floor: float = 0.0  # the least spread that a relative shift is measured in
+    typical: float = 1.0  # the spread at which `factor` holds where there is a power
 
     def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
         """The same for all rows, but for what goes with the spread."""

@@ -232,15 +232,9 @@ class Recent(RecalibrationMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentRecalibrator(Recalibrator):
-    """Fitted `Recent`.
+    """Fitted `Recent`."""
 
-    Attributes
-    ----------
-    inner : Recalibrator
-        What the recent rows taught.
-    """
-
-    inner: Recalibrator
+    inner: Recalibrator  # what the recent rows taught
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Predictions as the recent rows teach."""

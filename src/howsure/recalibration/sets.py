@@ -294,30 +294,16 @@ class ProbabilitySets(RecalibrationMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRecalibrator(Recalibrator):
-    """Fitted `ProbabilitySets`.
+    """Fitted `ProbabilitySets`."""
 
-    Attributes
-    ----------
-    coverage : float
-        Nominal coverage of the sets.
-    labels : tuple of str
-        The classes that the rows must tell of.
-    score : LAC, APS, RAPS or SAPS, optional
-        Whose thresholds these are; none with a temperature.
-    cells : EaseCuts, optional
-        Bins by ease, each with its threshold.
-    ends : ndarray of float, shape (bins, 2)
-        Thresholds, each with what rounding took from it.
-    seed : int
-        Of the draws of the score.
-    """
-
-    coverage: float
-    labels: tuple[str, ...]
+    coverage: float  # nominal coverage of the sets
+    labels: tuple[str, ...]  # the classes that the rows must tell of
+    # whose thresholds these are; none with a temperature
     score: LAC | APS | RAPS | SAPS | None = None
-    cells: EaseCuts | None = None
+    cells: EaseCuts | None = None  # bins by ease, each with its threshold
+    # shape (bins, 2): thresholds, each with what rounding took from it
     ends: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
-    seed: int = 0
+    seed: int = 0  # of the draws of the score
 
     @property
     def by_rows(self) -> bool:

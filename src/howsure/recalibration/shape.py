@@ -110,15 +110,9 @@ class Shape(RecalibrationMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapedColumns(Recalibrator):
-    """Fitted `Shape` of samples or quantiles.
+    """Fitted `Shape` of samples or quantiles."""
 
-    Attributes
-    ----------
-    floor : float
-        The least spread that a column moves by; 0 where all move by constants.
-    """
-
-    floor: float
+    floor: float  # the least spread that a column moves by; 0 where all move by constants
 
     @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:

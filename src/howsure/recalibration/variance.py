@@ -89,14 +89,9 @@ class IsotonicVariance(RecalibrationMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VarianceMover(Mover):
-    """Fitted `IsotonicVariance`.
+    """Fitted `IsotonicVariance`."""
 
-    Attributes
-    ----------
-    given, learnt : ndarray of float, shape (k,)
-        Predicted variances at the centres of the blocks, rising, and what they become.
-    """
-
+    # shape (k,): predicted variances at the centres of the blocks, rising, and what they become
     given: FloatArray
     learnt: FloatArray
 

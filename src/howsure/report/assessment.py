@@ -31,23 +31,12 @@ _LONGEST: Final = 96
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a verdict rests on.
+    """What a verdict rests on."""
 
-    Attributes
-    ----------
-    records : tuple of Record
-        Numbers, answered or not, over all rows and in groups.
-    curves : tuple of Curve
-        Trade-offs and profiles, already thinned for drawing.
-    tables : tuple of Table
-        Groups, worst rows, paired differences.
-    facts : mapping of str to str
-        What was assessed: rows, models, coverages, options.
-    """
-
-    records: tuple[Record, ...]
-    curves: tuple[Curve, ...] = ()
-    tables: tuple[Table, ...] = ()
+    records: tuple[Record, ...]  # numbers, answered or not, over all rows and in groups
+    curves: tuple[Curve, ...] = ()  # trade-offs and profiles, already thinned for drawing
+    tables: tuple[Table, ...] = ()  # groups, worst rows, paired differences
+    # what was assessed: rows, models, coverages, options
     facts: Mapping[str, str] = field(default_factory=dict)
 
     __repr__ = brief_repr

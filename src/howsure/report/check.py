@@ -196,11 +196,6 @@ def check(
     A limit by groups fails if bounds prove so in any group, at a confidence that Bonferroni's
     method adjusts for their number. That it holds needs no adjustment, since all groups must.
 
-    Raises
-    ------
-    InputError
-        If a limit or a finding that is named cannot be judged; the message says why.
-
     Examples
     --------
     >>> from howsure import Intervals

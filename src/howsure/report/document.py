@@ -40,47 +40,23 @@ TONES: Mapping[str, tuple[str, str]] = MappingProxyType(
 class VerdictLine:
     """One sentence of the verdict.
 
-    Attributes
-    ----------
-    text : str
-        The sentence.
-    tone : {"good", "caution", "bad", "negligible", "undecided", "info"}
-        The state of a finding (see `howsure.verdict.Finding`), or ``info``.
-    question : str
-        The question that it answers, in a few words; may be empty.
-    command : str
-        What does what it advises; may be empty.
-
     Examples
     --------
     >>> VerdictLine(text="The 90 % intervals cover 83.1 %.", tone="bad").tone
     'bad'
     """
 
-    text: str
+    text: str  # the sentence
+    # {"good", "caution", "bad", "negligible", "undecided", "info"}: the state of a finding (see
+    # `howsure.verdict.Finding`), or `info`
     tone: Tone = "info"
-    question: str = ""
-    command: str = ""
+    question: str = ""  # the question that it answers, in a few words; may be empty
+    command: str = ""  # what does what it advises; may be empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlossaryEntry:
     """What one measure is.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the catalogue, as in `Record.metric`.
-    title : str
-        Its name in words.
-    meaning : str
-        What it tells, in a sentence or two.
-    formula, source : str
-        How it is computed, and where that is defined.
-    direction, notion, units : str
-        As in `Record`.
-    question : str
-        The question under which the report lists its records; by notion where empty.
 
     Examples
     --------
@@ -88,14 +64,17 @@ class GlossaryEntry:
     'mae'
     """
 
-    name: str
-    title: str = ""
-    meaning: str = ""
+    name: str  # its name in the catalogue, as in `Record.metric`
+    title: str = ""  # its name in words
+    meaning: str = ""  # what it tells, in a sentence or two
+    # how it is computed, and where that is defined
     formula: str = ""
     source: str = ""
+    # as in `Record`
     direction: str = ""
     notion: str = ""
     units: str = ""
+    # the question under which the report lists its records; by notion where empty
     question: str = ""
 
 
@@ -174,18 +153,10 @@ class Option:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Choice:
-    """Figures in one place; of several options the reader chooses one, the first is shown.
+    """Figures in one place; of several options the reader chooses one, the first is shown."""
 
-    Attributes
-    ----------
-    label : str
-        What is chosen, such as ``Column of x``.
-    options : tuple of Option
-        At least one.
-    """
-
-    label: str
-    options: tuple[Option, ...]
+    label: str  # what is chosen, such as `Column of x`
+    options: tuple[Option, ...]  # at least one
 
 
 @final
@@ -195,35 +166,17 @@ class Section:
 
     A page shows the sentences and the first choice of figures (or the first table where there is
     none), and folds what follows.
-
-    Attributes
-    ----------
-    title : str
-        The question, or what the section holds.
-    label : str
-        It in a word, for links, and unique in the document; the title where it is empty.
-    lines : tuple of VerdictLine
-        Sentences, the most important first.
-    choices : tuple of Choice
-        Figures.
-    grids : tuple of Grid
-        Tables.
-    galleries : tuple of Gallery
-        Pictures.
-    facts : mapping of str to str
-        What is known of it.
-    folded : bool
-        Whether a page shows nothing of it but the title.
     """
 
-    title: str
+    title: str  # the question, or what the section holds
+    # it in a word, for links, and unique in the document; the title where it is empty
     label: str = ""
-    lines: tuple[VerdictLine, ...] = ()
-    choices: tuple[Choice, ...] = ()
-    grids: tuple[Grid, ...] = ()
-    galleries: tuple[Gallery, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    folded: bool = False
+    lines: tuple[VerdictLine, ...] = ()  # sentences, the most important first
+    choices: tuple[Choice, ...] = ()  # figures
+    grids: tuple[Grid, ...] = ()  # tables
+    galleries: tuple[Gallery, ...] = ()  # pictures
+    facts: Mapping[str, str] = field(default_factory=dict)  # what is known of it
+    folded: bool = False  # whether a page shows nothing of it but the title
 
     @property
     def anchor(self) -> str:
@@ -276,13 +229,7 @@ class Formed(ABC):
         return to_csv(self.document())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the ending is another, or the file cannot be written.
-        """
+        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all."""
         makers = (self.to_html, self.to_markdown, self.to_json, self.to_csv)
         atomic_write(path, dict(zip(_ENDINGS, makers, strict=True))[form_of(path)]())
 
@@ -292,47 +239,28 @@ class Formed(ABC):
 class Document(Formed):
     """A report, whatever its form: every page, Markdown, JSON and CSV is made of one.
 
-    Attributes
-    ----------
-    title : str
-        What was studied.
-    opening : Section
-        The first screen: headline, next step, states, one figure. Its title is not shown.
-    sections : tuple of Section
-        One a question, world or task.
-    lines : tuple of VerdictLine
-        Every sentence, the most important first; those of the opening and the sections if omitted.
-    findings : tuple of Finding
-        What the sentences say, as data.
-    advice : Advice, optional
-        The next step, as data.
-    records, curves, tables
-        Every number, curve and small table, for the forms that programs read.
-    facts : mapping of str to str
-        What else is known: rows, file, version, seed.
-    glossary : tuple of GlossaryEntry
-        What the numbers are.
-    command : str
-        What makes this report again.
-
     Examples
     --------
     >>> Document(title="A table", opening=Section(title="")).to_markdown()
     '# A table\\n'
     """
 
-    title: str
+    title: str  # what was studied
+    # the first screen: headline, next step, states, one figure. Its title is not shown.
     opening: Section
-    sections: tuple[Section, ...] = ()
+    sections: tuple[Section, ...] = ()  # one a question, world or task
+    # every sentence, the most important first; those of the opening and the sections if omitted
     lines: tuple[VerdictLine, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    advice: Advice | None = None
+    findings: tuple[Finding, ...] = ()  # what the sentences say, as data
+    advice: Advice | None = None  # the next step, as data
+    # every number, curve and small table, for the forms that programs read
     records: tuple[Record, ...] = ()
     curves: tuple[Curve, ...] = ()
     tables: tuple[Table, ...] = ()
+    # what else is known: rows, file, version, seed
     facts: Mapping[str, str] = field(default_factory=dict)
-    glossary: tuple[GlossaryEntry, ...] = ()
-    command: str = ""
+    glossary: tuple[GlossaryEntry, ...] = ()  # what the numbers are
+    command: str = ""  # what makes this report again
 
     __repr__ = brief_repr
 

@@ -45,27 +45,15 @@ _PLAIN = CongruenceOptions()
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """New rows as inputs, which of them lie inside the reference, and errors there.
+    """New rows as inputs, which of them lie inside the reference, and errors there."""
 
-    Attributes
-    ----------
-    grid : ndarray of float, shape (m, d)
-        Inputs.
-    support_p_value, distance : ndarray of float, shape (m,)
-        Of lying outside; to the 10th nearest reference row, in units of the inputs.
-    outside : ndarray of bool, shape (m,)
-        Rows where the model cannot be judged.
-    why : ndarray of str, shape (m,)
-        What sets each row outside apart; empty inside.
-    null : NullReference, optional
-        Errors of the k rows inside beside a right model's; None where there is no such row.
-    """
-
-    grid: FloatArray
+    grid: FloatArray  # shape (m, d): inputs
+    # shape (m,): of lying outside; to the 10th nearest reference row, in units of the inputs
     support_p_value: FloatArray
     distance: FloatArray
-    outside: BoolArray
-    why: npt.NDArray[Any]
+    outside: BoolArray  # shape (m,): rows where the model cannot be judged
+    why: npt.NDArray[Any]  # shape (m,): what sets each row outside apart; empty inside
+    # errors of the k rows inside beside a right model's; None where there is no such row
     null: NullReference | None
 
 
@@ -76,35 +64,17 @@ class Monitor:
 
     Made by `fit_monitor`. The conditional congruence error needs no label at the point where it
     is evaluated, so rows can be scored as they come.
-
-    Attributes
-    ----------
-    part : EvalSet
-        The labelled rows.
-    reference : CongruenceReference
-        Fitted on them.
-    mode : {"exact", "samples"}
-        How beliefs are embedded.
-    encoder : TabularEncoder, optional
-        What turns features into inputs; None where the reference came with an embedding.
-    neighbours : Neighbours
-        Nearest rows of the reference, in units of the inputs.
-    seen : mapping of str to mapping
-        Codes of the labels that the reference has, by feature; of constants too.
-    seed : int
-        Of the draws.
-    options : CongruenceOptions
-        Kernel, λ, draws.
     """
 
-    part: EvalSet
-    reference: CongruenceReference
-    mode: Mode
-    encoder: Any
-    neighbours: Neighbours
+    part: EvalSet  # the labelled rows
+    reference: CongruenceReference  # fitted on them
+    mode: Mode  # {"exact", "samples"}: how beliefs are embedded
+    encoder: Any  # what turns features into inputs; None where the reference came with an embedding
+    neighbours: Neighbours  # nearest rows of the reference, in units of the inputs
+    # codes of the labels that the reference has, by feature; of constants too
     seen: Mapping[str, Mapping[Any, int]]
-    seed: int
-    options: CongruenceOptions = _PLAIN
+    seed: int  # of the draws
+    options: CongruenceOptions = _PLAIN  # kernel, λ, draws
 
     __repr__ = brief_repr
 

@@ -54,17 +54,10 @@ _ONE_INSIDE = "The row lies inside the reference."
 
 @dataclass(frozen=True, slots=True)
 class Monitored:
-    """Scores of all rows, and what there is to say of them.
+    """Scores of all rows, and what there is to say of them."""
 
-    Attributes
-    ----------
-    table : Table
-        ``monitor``, a line for each row.
-    report : Assessment
-        Verdict, map, the rows of the highest errors; rejection where labels are there.
-    """
-
-    table: Table
+    table: Table  # `monitor`, a line for each row
+    # verdict, map, the rows of the highest errors; rejection where labels are there
     report: Assessment
 
     __repr__ = brief_repr

@@ -60,30 +60,17 @@ _TOLD: Final = ("bad", "caution", "negligible")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PagePart:
-    """What stands in one section.
+    """What stands in one section."""
 
-    Attributes
-    ----------
-    label : str
-        As in `Section`.
-    title : str
-        Its title; that of its only finding, or of its first figure, where it is empty.
-    ids : tuple of str
-        Ids of findings.
-    asked : tuple of str
-        Questions of sentences that are no findings.
-    figures, tables : tuple of str
-        Names; a sentence, a figure or a table without a section stands under the last.
-    folded : bool
-        As in `Section`; one without a title of its own is folded too where no sentence answers.
-    """
-
-    label: str
+    label: str  # as in `Section`
+    # its title; that of its only finding, or of its first figure, where it is empty
     title: str = ""
-    ids: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()  # ids of findings
+    asked: tuple[str, ...] = ()  # questions of sentences that are no findings
+    # names; a sentence, a figure or a table without a section stands under the last
     figures: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
+    # as in `Section`; one without a title of its own is folded too where no sentence answers
     folded: bool = False
 
     def with_topic(self, topic: Topic) -> _PagePart:

@@ -64,23 +64,12 @@ _SET: Final = "label_set"  # what the name of a column of label sets begins with
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
-    """Calibration rows, all of them or some of too many, and what to know of them.
+    """Calibration rows, all of them or some of too many, and what to know of them."""
 
-    Attributes
-    ----------
-    rows : EvalSet
-        The rows to learn from.
-    vectors : tuple of str
-        The columns of their embedding.
-    notes : tuple of str
-        What the reader must know of how they were read.
-    facts : tuple of str
-        What goes with the fit wherever it is kept, such as `fitted_on` tells.
-    """
-
-    rows: EvalSet
-    vectors: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    rows: EvalSet  # the rows to learn from
+    vectors: tuple[str, ...] = ()  # the columns of their embedding
+    notes: tuple[str, ...] = ()  # what the reader must know of how they were read
+    # what goes with the fit wherever it is kept, such as `fitted_on` tells
     facts: tuple[str, ...] = ()
 
     __repr__ = brief_repr
@@ -94,26 +83,13 @@ def fitted_on(rows: int, of: int) -> tuple[str, ...]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalibration:
-    """New rows with recalibrated predictions, and how they came about.
+    """New rows with recalibrated predictions, and how they came about."""
 
-    Attributes
-    ----------
-    rows : NewRows
-        The rows as they were given.
-    evalset : EvalSet
-        Those that have a prediction, with it recalibrated.
-    mend : Mend
-        What was learnt: it can be saved, and applied to other rows.
-    notes : tuple of str
-        What the reader must know.
-    prefix : str
-        What the names of new columns begin with, but for those of label sets.
-    """
-
-    rows: NewRows
-    evalset: EvalSet
-    mend: Mend
-    notes: tuple[str, ...] = ()
+    rows: NewRows  # the rows as they were given
+    evalset: EvalSet  # those that have a prediction, with it recalibrated
+    mend: Mend  # what was learnt: it can be saved, and applied to other rows
+    notes: tuple[str, ...] = ()  # what the reader must know
+    # what the names of new columns begin with, but for those of label sets
     prefix: str = RECALIBRATED
 
     __repr__ = brief_repr

@@ -56,30 +56,14 @@ _SMALL: Final = 64 << 20  # bytes of a file of text that is held as a whole
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalibratedFiles:
-    """Files of new rows with recalibrated predictions, and how they came about.
+    """Files of new rows with recalibrated predictions, and how they came about."""
 
-    Attributes
-    ----------
-    files : tuple of Path
-        What was written.
-    n : int
-        Rows in all.
-    served : int
-        Those with a recalibrated prediction.
-    mend : Mend
-        What was learnt: it can be saved, and applied to other rows.
-    labelled : bool
-        Whether the first rows have y, so that the result can be assessed.
-    notes : tuple of str
-        What the reader must know.
-    """
-
-    files: tuple[Path, ...]
-    n: int
-    served: int
-    mend: Mend
-    labelled: bool
-    notes: tuple[str, ...] = ()
+    files: tuple[Path, ...]  # what was written
+    n: int  # rows in all
+    served: int  # those with a recalibrated prediction
+    mend: Mend  # what was learnt: it can be saved, and applied to other rows
+    labelled: bool  # whether the first rows have y, so that the result can be assessed
+    notes: tuple[str, ...] = ()  # what the reader must know
 
     __repr__ = brief_repr
 

@@ -34,30 +34,17 @@ IntervalMethod = Literal["percentile", "bca"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
-    """Replicates of one or several numbers, drawn together.
+    """Replicates of one or several numbers, drawn together."""
 
-    Attributes
-    ----------
-    estimate : ndarray of float, shape (k,)
-        The numbers on the data.
-    replicates : ndarray of float, shape (replicates, k)
-        The numbers on each resample; columns share their draws, so that the difference of two
-        columns is a replicate of the difference.
-    units : int
-        How many units were resampled.
-    influence : ndarray of float, shape (units, k), optional
-        How each unit moves the numbers; BCa needs it.
-    note : str
-        What limits the answer, in words.
-    copies : ndarray of float, shape (m,), optional
-        How many units each row of `influence` stands for; one each if omitted.
-    """
-
-    estimate: FloatArray
+    estimate: FloatArray  # shape (k,): the numbers on the data
+    # shape (replicates, k): the numbers on each resample; columns share their draws, so that the
+    # difference of two columns is a replicate of the difference
     replicates: FloatArray
-    units: int
+    units: int  # how many units were resampled
+    # shape (units, k): how each unit moves the numbers; BCa needs it
     influence: FloatArray | None = None
-    note: str = ""
+    note: str = ""  # what limits the answer, in words
+    # shape (m,): how many units each row of `influence` stands for; one each if omitted
     copies: FloatArray | None = None
 
     __repr__ = brief_repr

@@ -54,34 +54,22 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The clearest change of one series.
+    """The clearest change of one series."""
 
-    Attributes
-    ----------
-    start, late : int
-        The first time after it, and the first of the last tenth of the rows.
-    before, after, latest : Level
-        Of the series before and after it, and over the last tenth of the rows. Rows that follow
-        each other count as fewer.
-    lower, upper : float
-        Confidence interval of the largest size that any split of the rows shows, unsigned.
-    error : float
-        Standard error of the size, as if the time had been known.
-    p : float
-        Probability that batches in random order show as clear a change in any of the series.
-    null, null_upper : float
-        Mean and 95 % quantile of the unsigned size where nothing changes.
-    """
-
+    # the first time after it, and the first of the last tenth of the rows
     start: int
     late: int
+    # of the series before and after it, and over the last tenth of the rows. Rows that follow each
+    # other count as fewer.
     before: Level
     after: Level
     latest: Level
+    # confidence interval of the largest size that any split of the rows shows, unsigned
     lower: float
     upper: float
-    error: float
-    p: float
+    error: float  # standard error of the size, as if the time had been known
+    p: float  # probability that batches in random order show as clear a change in any of the series
+    # mean and 95 % quantile of the unsigned size where nothing changes
     null: float
     null_upper: float
 
@@ -122,11 +110,6 @@ def find_changes(
     -------
     list of Change or None
         None of a series that is constant.
-
-    Raises
-    ------
-    UnanswerableError
-        If there are fewer than eight times, or one of them holds most rows.
 
     Notes
     -----

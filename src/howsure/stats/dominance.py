@@ -19,24 +19,12 @@ _T = TypeVar("_T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """Values replaced by the ranks of their distinct levels.
+    """Values replaced by the ranks of their distinct levels."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n,)
-        Rank of each row's value among the m distinct values, 0 … m−1.
-    order : ndarray of int, shape (n,)
-        Rows in rising order of value; the order among ties is arbitrary.
-    tied : ndarray of float, shape (m,)
-        Mass (sum of weights) of each distinct value.
-    below : ndarray of float, shape (m,)
-        Mass strictly below each distinct value.
-    """
-
-    codes: IntArray
-    order: IntArray
-    tied: FloatArray
-    below: FloatArray
+    codes: IntArray  # shape (n,): rank of each row's value among the m distinct values, 0 … m−1
+    order: IntArray  # shape (n,): rows in rising order of value; the order among ties is arbitrary
+    tied: FloatArray  # shape (m,): mass (sum of weights) of each distinct value
+    below: FloatArray  # shape (m,): mass strictly below each distinct value
 
     @property
     def total(self) -> float:
@@ -51,18 +39,10 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairMasses:
-    """How each row pairs with all others.
+    """How each row pairs with all others."""
 
-    Attributes
-    ----------
-    concordant : ndarray of float, shape (n,)
-        Mass of the rows that lie on the same side in x and in y.
-    discordant : ndarray of float, shape (n,)
-        Mass of the rows that lie on opposite sides.
-    """
-
-    concordant: FloatArray
-    discordant: FloatArray
+    concordant: FloatArray  # shape (n,): mass of the rows that lie on the same side in x and in y
+    discordant: FloatArray  # shape (n,): mass of the rows that lie on opposite sides
 
 
 def lowest(values: FloatArray, most: int) -> IntArray:

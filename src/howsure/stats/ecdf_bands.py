@@ -22,49 +22,28 @@ _FAR = 1e-8  # p-values below are bounds: one less a probability has no digits l
 
 @dataclass(frozen=True, slots=True)
 class EcdfBand:
-    """A band for the empirical cumulative shares of a uniform sample.
+    """A band for the empirical cumulative shares of a uniform sample."""
 
-    Attributes
-    ----------
-    grid : ndarray of float, shape (k,)
-        Where the shares are looked at.
-    lower, upper : ndarray of float, shape (k,)
-        Ends of the band, as shares.
-    confidence : float
-        Probability that a uniform sample stays inside: at each point alone, or at all together.
-    gamma : float
-        Two-sided tail probability left out at each point; 1 − confidence for a pointwise band.
-    n : int
-        Size of the sample.
-    """
-
-    grid: FloatArray
+    grid: FloatArray  # shape (k,): where the shares are looked at
+    # shape (k,): ends of the band, as shares
     lower: FloatArray
     upper: FloatArray
+    # probability that a uniform sample stays inside: at each point alone, or at all together
     confidence: float
+    # two-sided tail probability left out at each point; 1 − confidence for a pointwise band
     gamma: float
-    n: int
+    n: int  # size of the sample
 
     __repr__ = brief_repr
 
 
 @dataclass(frozen=True, slots=True)
 class UniformityTest:
-    """Whether values look like a uniform sample.
+    """Whether values look like a uniform sample."""
 
-    Attributes
-    ----------
-    p_value : float
-        Probability that a uniform sample of this size departs as far.
-    gamma : float
-        Smallest two-sided tail probability of the counts over the grid.
-    n : int
-        Size of the sample.
-    """
-
-    p_value: float
-    gamma: float
-    n: int
+    p_value: float  # probability that a uniform sample of this size departs as far
+    gamma: float  # smallest two-sided tail probability of the counts over the grid
+    n: int  # size of the sample
 
 
 def pointwise_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) -> EcdfBand:

@@ -33,16 +33,10 @@ class NormNoise:
 
     By the triangle inequality a norm is off by at most the norm of the noise, at any truth; where
     the truth is near the floor, no standard error says as much.
-
-    Attributes
-    ----------
-    norms : ndarray of float, shape (k,)
-        Draws of the norm of the noise of independent rows.
-    end : callable
-        The end of the interval towards perfection that a norm of noise permits.
     """
 
-    norms: FloatArray
+    norms: FloatArray  # shape (k,): draws of the norm of the noise of independent rows
+    # the end of the interval towards perfection that a norm of noise permits
     end: Callable[[float], float]
 
 
@@ -128,24 +122,15 @@ def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Est
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far an estimate strays, from the terms of its units: rows, clusters or times.
+    """How far an estimate strays, from the terms of its units: rows, clusters or times."""
 
-    Attributes
-    ----------
-    error : ndarray of float, shape (k,)
-        Standard error in each of k groups; NaN for a single unit.
-    skew : ndarray of float, shape (k,)
-        Σu³/(Σu²)^{3/2} of the units' terms u: the skewness of the estimate.
-    units : ndarray of float, shape (k,)
-        How many units there are; of unequal ones Kish's effective number, (Σ W_g)²/Σ W_g², and of
-        times that follow each other the independent ones that tell as much.
-    degrees : ndarray of float, shape (k,)
-        Degrees of freedom of the error, (Σ W_g²)²/Σ W_g⁴ − 1 (Satterthwaite).
-    """
-
-    error: FloatArray
+    error: FloatArray  # shape (k,): standard error in each of k groups; NaN for a single unit
+    # shape (k,): σu³/(Σu²)^{3/2} of the units' terms u: the skewness of the estimate
     skew: FloatArray
+    # shape (k,): how many units there are; of unequal ones Kish's effective number, (Σ W_g)²/Σ
+    # W_g², and of times that follow each other the independent ones that tell as much
     units: FloatArray
+    # shape (k,): degrees of freedom of the error, (Σ W_g²)²/Σ W_g⁴ − 1 (Satterthwaite)
     degrees: FloatArray
 
     __repr__ = brief_repr

@@ -67,11 +67,6 @@ class RBF(Kernel):
     gamma : float
         γ, positive, in the inverse square of the units of the rows.
 
-    Raises
-    ------
-    InputError
-        If γ is not a positive number.
-
     Examples
     --------
     >>> RBF(0.5).gram(np.array([[0.0]]), np.array([[0.0], [1.0]]))
@@ -135,11 +130,6 @@ class Laplacian(Kernel):
         conditional congruence error has it. That is the Gaussian kernel for one column, and for
         more it is not positive definite in general.
 
-    Raises
-    ------
-    InputError
-        If γ is not a positive number.
-
     Examples
     --------
     >>> Laplacian(1.0).gram(np.array([[0.0, 0.0]]), np.array([[0.5, -0.5]]))
@@ -190,11 +180,6 @@ class Polynomial(Kernel):
         γ, positive. One by default; common libraries divide by the number of columns instead.
     offset : float
         c, zero or more.
-
-    Raises
-    ------
-    InputError
-        If a constant lies outside its domain (the kernel would not be positive definite).
 
     Examples
     --------

@@ -21,21 +21,12 @@ _WORST = 100  # badly served rows that join the candidates in each round
 
 @dataclass(frozen=True, slots=True)
 class PivotedFactor:
-    """L with A ≈ L Lᵀ, exact in the pivots' rows and columns.
+    """L with A ≈ L Lᵀ, exact in the pivots' rows and columns."""
 
-    Attributes
-    ----------
-    factor : ndarray or tensor of float, shape (n, r)
-        L. Its rows at the pivots form a lower triangle.
-    pivots : ndarray of int, shape (r,)
-        The chosen rows, in order.
-    residual : ndarray or tensor of float, shape (n,)
-        Diagonal of A − L Lᵀ, which is positive semi-definite; so its sum bounds every norm of
-        what is left out.
-    """
-
-    factor: Array
-    pivots: IntArray
+    factor: Array  # shape (n, r): L. Its rows at the pivots form a lower triangle.
+    pivots: IntArray  # shape (r,): the chosen rows, in order
+    # shape (n,): diagonal of A − L Lᵀ, which is positive semi-definite; so its sum bounds every
+    # norm of what is left out
     residual: Array
 
     @property

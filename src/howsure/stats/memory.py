@@ -56,28 +56,16 @@ _RATIOS = special.stdtrit(_DEGREES, 1.0 - _STRICT) / special.stdtrit(_DEGREES, 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """How much a series remembers, in all the ways that its ordinates leave open.
+    """How much a series remembers, in all the ways that its ordinates leave open."""
 
-    Attributes
-    ----------
-    n : int
-        Times.
-    variance : float
-        Of one.
-    taus, weights : ndarray of float, shape (k,)
-        Times that tell as much of the mean as one independent time, and how likely that is.
-    freedom : float
-        Degrees of freedom of each.
-    lag : int
-        The likeliest season, in times; 1 where there is none.
-    """
-
-    n: int
-    variance: float
+    n: int  # times
+    variance: float  # of one
+    # shape (k,): times that tell as much of the mean as one independent time, and how likely that
+    # is
     taus: FloatArray
     weights: FloatArray
-    freedom: float
-    lag: int
+    freedom: float  # degrees of freedom of each
+    lag: int  # the likeliest season, in times; 1 where there is none
 
     @property
     def tau(self) -> float:
@@ -148,11 +136,6 @@ def memory_of(series: FloatArray) -> Memory:
     Returns
     -------
     Memory
-
-    Raises
-    ------
-    UnanswerableError
-        If times are fewer than 8, or all alike.
 
     Notes
     -----

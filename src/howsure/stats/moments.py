@@ -19,17 +19,10 @@ from howsure.core.brief import brief_repr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Of p columns of row values in c cells, each column by itself.
+    """Of p columns of row values in c cells, each column by itself."""
 
-    Attributes
-    ----------
-    mass : ndarray of float, shape (c,)
-        Sum of the weights in each cell.
-    mean, second, third : ndarray of float, shape (c, p)
-        Weighted mean, and sums of squares and of cubes about it.
-    """
-
-    mass: FloatArray
+    mass: FloatArray  # shape (c,): sum of the weights in each cell
+    # shape (c, p): weighted mean, and sums of squares and of cubes about it
     mean: FloatArray
     second: FloatArray
     third: FloatArray
@@ -100,26 +93,15 @@ class Moments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
-    """Of p columns of row values together, and of q − p further ones beside them, over all rows.
+    """Of p columns of row values together, and of q − p further ones beside them, over all rows."""
 
-    Attributes
-    ----------
-    mass : float
-        Sum of the weights.
-    mean, least, greatest : ndarray of float, shape (q,)
-        Weighted means, and extremes.
-    second : ndarray of float, shape (p, p)
-        Sums of products of two deviations.
-    third : ndarray of float, shape (p, p, p)
-        Sums of products of three.
-    """
-
-    mass: float
+    mass: float  # sum of the weights
+    # shape (q,): weighted means, and extremes
     mean: FloatArray
     least: FloatArray
     greatest: FloatArray
-    second: FloatArray
-    third: FloatArray
+    second: FloatArray  # shape (p, p): sums of products of two deviations
+    third: FloatArray  # shape (p, p, p): sums of products of three
 
     __repr__ = brief_repr
 

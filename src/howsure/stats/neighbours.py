@@ -19,31 +19,16 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Reference rows and the nearest of each; made by `fit_neighbours`.
+    """Reference rows and the nearest of each; made by `fit_neighbours`."""
 
-    Attributes
-    ----------
-    rows : ndarray of float, shape (n, d)
-        In the order of `order`, a random one that settles ties.
-    order : ndarray of int, shape (n,)
-        Places of the rows as they were given.
-    near : ndarray of int, shape (n, k)
-        The k nearest other rows, the nearest first.
-    radius, inner : ndarray of float, shape (n,)
-        Distances of the k-th and the one before it.
-    priority : ndarray of float, shape (n,)
-        Rises; of equally distant rows the lower is the nearer.
-    labels : ndarray of int, shape (n, f)
-        Codes of labels.
-    """
-
-    rows: FloatArray
-    order: IntArray
-    near: IntArray
+    rows: FloatArray  # shape (n, d): in the order of `order`, a random one that settles ties
+    order: IntArray  # shape (n,): places of the rows as they were given
+    near: IntArray  # shape (n, k): the k nearest other rows, the nearest first
+    # shape (n,): distances of the k-th and the one before it
     radius: FloatArray
     inner: FloatArray
-    priority: FloatArray
-    labels: IntArray
+    priority: FloatArray  # shape (n,): rises; of equally distant rows the lower is the nearer
+    labels: IntArray  # shape (n, f): codes of labels
 
     def outside(
         self, grid: FloatArray, labels: IntArray | None = None

@@ -35,57 +35,29 @@ _STAGES = ((199, 0.055), (999, 0.02))
 
 @dataclass(frozen=True, slots=True)
 class FlipTest:
-    """Outcome of `sign_flip_test`.
+    """Outcome of `sign_flip_test`."""
 
-    Attributes
-    ----------
-    mean : float
-        Weighted mean of the differences.
-    p_value : float
-        Two-sided; NaN where `note` says why.
-    units : float
-        Rows or clusters that were flipped, those without a difference left out.
-    method : str
-        ``exact``, ``Monte Carlo`` or ``normal limit``.
-    resamples : int
-        Sign patterns looked at; 0 for the normal limit.
-    note : str
-        What limits the answer, in words.
-    """
-
-    mean: float
-    p_value: float
-    units: float
-    method: str
-    resamples: int
-    note: str = ""
+    mean: float  # weighted mean of the differences
+    p_value: float  # two-sided; NaN where `note` says why
+    units: float  # rows or clusters that were flipped, those without a difference left out
+    method: str  # `exact`, `Monte Carlo` or `normal limit`
+    resamples: int  # sign patterns looked at; 0 for the normal limit
+    note: str = ""  # what limits the answer, in words
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTest:
-    """Outcome of `groups_differ`.
+    """Outcome of `groups_differ`."""
 
-    Attributes
-    ----------
-    p_value : float
-        Chance that groups of these sizes, were they all alike, show a statistic this large; NaN
-        where `note` says why.
-    statistic : float
-        The largest standardised distance of a group from all rows.
-    grouping, group : int
-        Where it lies: the grouping's place in the list and the group's code; −1 where nowhere.
-    resamples : int
-        Permutations drawn.
-    note : str
-        Why there is no answer.
-    """
-
+    # chance that groups of these sizes, were they all alike, show a statistic this large; NaN where
+    # `note` says why
     p_value: float
-    statistic: float
+    statistic: float  # the largest standardised distance of a group from all rows
+    # where it lies: the grouping's place in the list and the group's code; −1 where nowhere
     grouping: int
     group: int
-    resamples: int
-    note: str = ""
+    resamples: int  # permutations drawn
+    note: str = ""  # why there is no answer
 
 
 def sign_flip_test(

@@ -27,69 +27,38 @@ _FEW = 13
 
 @dataclass(frozen=True, slots=True)
 class FriedmanTest:
-    """Outcome of `friedman`.
+    """Outcome of `friedman`."""
 
-    Attributes
-    ----------
-    chi_square, p_value : float
-        Friedman's statistic, corrected for ties, and its p-value by the χ² law of k − 1 degrees
-        of freedom; NaN where `reason` says why.
-    f, f_p_value : float
-        Iman and Davenport's statistic and its p-value by the F law of k − 1 and
-        (k − 1)(N − 1) degrees of freedom.
-    reason : str
-        Why there is no answer.
-    """
-
+    # friedman's statistic, corrected for ties, and its p-value by the χ² law of k − 1 degrees of
+    # freedom; NaN where `reason` says why
     chi_square: float
     p_value: float
+    # iman and Davenport's statistic and its p-value by the F law of k − 1 and (k − 1)(N − 1)
+    # degrees of freedom
     f: float
     f_p_value: float
-    reason: str = ""
+    reason: str = ""  # why there is no answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RankComparison:
-    """Outcome of `compare_ranks`.
+    """Outcome of `compare_ranks`."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The methods, in the order given.
-    mean_ranks : ndarray of float, shape (k,)
-        Mean rank of each method; 1 is best.
-    shared_ranks : ndarray of int, shape (k,)
-        1 + number of methods that are significantly better.
-    p_values : ndarray of float, shape (k, k)
-        Of each pair, adjusted for the number of pairs; NaN on the diagonal.
-    different : ndarray of bool, shape (k, k)
-        Pairs told apart.
-    cliques : tuple of tuple of int
-        Largest sets of at least two methods of which no two are told apart, each from the best
-        to the worst mean rank.
-    friedman : FriedmanTest
-        Do the methods differ at all?
-    critical_difference : float
-        Nemenyi's; NaN for the other post-hoc test.
-    method : {"wilcoxon-holm", "nemenyi"}
-        The post-hoc test.
-    confidence : float
-        1 − level of all tests.
-    n : int
-        Number of problems.
-    """
-
-    names: tuple[str, ...]
-    mean_ranks: FloatArray
+    names: tuple[str, ...]  # the methods, in the order given
+    mean_ranks: FloatArray  # shape (k,): mean rank of each method; 1 is best
+    # shape (k,): 1 + number of methods that are significantly better
     shared_ranks: npt.NDArray[np.int64]
+    # shape (k, k): of each pair, adjusted for the number of pairs; NaN on the diagonal
     p_values: FloatArray
-    different: BoolArray
+    different: BoolArray  # shape (k, k): pairs told apart
+    # largest sets of at least two methods of which no two are told apart, each from the best to the
+    # worst mean rank
     cliques: tuple[tuple[int, ...], ...]
-    friedman: FriedmanTest
-    critical_difference: float
-    method: PostHoc
-    confidence: float
-    n: int
+    friedman: FriedmanTest  # do the methods differ at all?
+    critical_difference: float  # nemenyi's; NaN for the other post-hoc test
+    method: PostHoc  # {"wilcoxon-holm", "nemenyi"}: the post-hoc test
+    confidence: float  # 1 − level of all tests
+    n: int  # number of problems
 
     __repr__ = brief_repr
 

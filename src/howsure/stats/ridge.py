@@ -41,30 +41,18 @@ _FINE = 1e-5  # of ρ: eigenvalues below change a solution so little that 32 bit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Coefficients of a solved system, and how good they are.
+    """Coefficients of a solved system, and how good they are."""
 
-    Attributes
-    ----------
-    coefficients : ndarray or tensor of float, shape (n, r) or (p, r)
-        C, or the weights of p landmarks.
-    fitted : ndarray or tensor of float, shape (n, r), optional
-        K C, the smoothed targets at the rows themselves, where that came with the solution.
-    solver : str
-        What solved it.
-    iterations : int
-        Products with K that conjugate gradients took; 0 for a direct solve.
-    residual : float
-        ‖T − (K+ρI)C‖ / ‖T‖ in the Frobenius norm; NaN for an approximate system.
-    error : float
-        Bound of ‖k(x)ᵀ(C − exact C)‖ for any x with k(x,x) = 1, and √k(x,x) times this for
-        others, up to the rounding of the number type; NaN for an approximate system.
-    """
-
-    coefficients: Array
+    coefficients: Array  # shape (n, r): C, or the weights of p landmarks
+    # shape (n, r): K C, the smoothed targets at the rows themselves, where that came with the
+    # solution
     fitted: Array | None = None
-    solver: str
-    iterations: int = 0
+    solver: str  # what solved it
+    iterations: int = 0  # products with K that conjugate gradients took; 0 for a direct solve
+    # ‖T − (K+ρI)C‖ / ‖T‖ in the Frobenius norm; NaN for an approximate system
     residual: float = math.nan
+    # bound of ‖k(x)ᵀ(C − exact C)‖ for any x with k(x,x) = 1, and √k(x,x) times this for others, up
+    # to the rounding of the number type; NaN for an approximate system
     error: float = math.nan
 
 

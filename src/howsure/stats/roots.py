@@ -29,11 +29,6 @@ def root(function: Callable[[float], float], low: float, high: float, accuracy: 
     -------
     float
 
-    Raises
-    ------
-    ValueError
-        If the signs at both ends are equal.
-
     Notes
     -----
     Inverse quadratic interpolation where three points lie so that it can be trusted, else the

@@ -14,18 +14,13 @@ _THROUGHOUT = 0.75
 
 
 class Spells(NamedTuple):
-    """Of each group: its stretches of consecutive times, and what they say of it.
+    """Of each group: its stretches of consecutive times, and what they say of it."""
 
-    Attributes
-    ----------
-    counts : ndarray of int, shape (k,)
-        Spells; 0 of a group that is there throughout, and of all where none returns: rows alone
-        tell of these.
-    p : ndarray of float, shape (k,)
-        Two-sided p-value that the mean over such spells is that of all others; NaN without spells.
-    """
-
+    # shape (k,): spells; 0 of a group that is there throughout, and of all where none returns: rows
+    # alone tell of these
     counts: IntArray
+    # shape (k,): two-sided p-value that the mean over such spells is that of all others; NaN
+    # without spells
     p: FloatArray
 
 

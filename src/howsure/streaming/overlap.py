@@ -78,13 +78,7 @@ class Contents:
 
 
 def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
-    """Notes on rows that states may have in common.
-
-    Raises
-    ------
-    InputError
-        If two states hold a file with the same rows, or most rows of one are in another.
-    """
+    """Notes on rows that states may have in common."""
     seen: dict[tuple[object, ...], tuple[int, ReadFile]] = {}
     for number, state in enumerate(states):
         if not len(state.sketch.hashes) and len(state.numbers) >= FEWEST:  # of an earlier version

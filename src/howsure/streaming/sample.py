@@ -36,27 +36,16 @@ _ROOMY = 1.2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Rows of a table with the numbers that chose them.
+    """Rows of a table with the numbers that chose them."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        The rows, as the table has them.
-    number, unit : ndarray of float, shape (n,)
-        The number of each row and that of its cluster or block of time; 0 where it has none.
-    copies : ndarray of float, shape (n,)
-        Frequency weights; 1 where there are none.
-    most : int
-        Rows that the sample may have.
-    bound, unit_bound : float
-        Rows and units below these are in the sample.
-    """
-
-    table: pa.Table
+    table: pa.Table  # the rows, as the table has them
+    # shape (n,): the number of each row and that of its cluster or block of time; 0 where it has
+    # none
     number: FloatArray
     unit: FloatArray
-    copies: FloatArray
-    most: int
+    copies: FloatArray  # shape (n,): frequency weights; 1 where there are none
+    most: int  # rows that the sample may have
+    # rows and units below these are in the sample
     bound: float
     unit_bound: float
 

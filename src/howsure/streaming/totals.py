@@ -53,23 +53,12 @@ class Key:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossedGroups:
-    """How the rows are divided by all group columns together.
+    """How the rows are divided by all group columns together."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The columns, in their order.
-    labels : tuple of tuple
-        The labels of each, in rising order.
-    codes : ndarray of int, shape (c, columns)
-        The labels of each cell that occurs.
-    left_out : mapping of str to str
-        Columns that no cell tells of, and why.
-    """
-
-    names: tuple[str, ...]
-    labels: tuple[tuple[Any, ...], ...]
-    codes: IntArray
+    names: tuple[str, ...]  # the columns, in their order
+    labels: tuple[tuple[Any, ...], ...]  # the labels of each, in rising order
+    codes: IntArray  # shape (c, columns): the labels of each cell that occurs
+    # columns that no cell tells of, and why
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -171,29 +160,15 @@ def _distinct(codes: Sequence[IntArray], sizes: Sequence[int], n: int) -> tuple[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterSums:
-    """Sums within units of rows that go together: clusters, blocks of time, bundles of rows.
+    """Sums within units of rows that go together: clusters, blocks of time, bundles of rows."""
 
-    Attributes
-    ----------
-    by : {"clusters", "time", "rows"}
-        What they are.
-    width : float
-        Of a block of time; of clusters and rows, in how many bundles they are at most (2^width).
-    key : ndarray of int, shape (u,)
-        The unit: the block's number, or a hash.
-    cell : ndarray of int, shape (u,)
-        The cell; a unit has an entry for each cell that it has rows of.
-    mass : ndarray of float, shape (u,)
-        Sum of the weights.
-    sums : ndarray of float, shape (u, p)
-        Weighted sums of the columns of the cells, then of those of the joint moments.
-    """
-
-    by: str
+    by: str  # {"clusters", "time", "rows"}: what they are
+    # of a block of time; of clusters and rows, in how many bundles they are at most (2^width)
     width: float
-    key: IntArray
-    cell: IntArray
-    mass: FloatArray
+    key: IntArray  # shape (u,): the unit: the block's number, or a hash
+    cell: IntArray  # shape (u,): the cell; a unit has an entry for each cell that it has rows of
+    mass: FloatArray  # shape (u,): sum of the weights
+    # shape (u, p): weighted sums of the columns of the cells, then of those of the joint moments
     sums: FloatArray
 
     __repr__ = brief_repr
@@ -304,58 +279,32 @@ def hashed_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Totals:
-    """What one model's rows add up to.
+    """What one model's rows add up to."""
 
-    Attributes
-    ----------
-    model : str
-        Its name.
-    n : int
-        Rows.
-    mass, squares : float
-        Sums of their weights and of the squares of these; both n where there are none.
-    coverages : tuple of float
-        The nominal coverages assessed.
-    keys : tuple of Key
-        The columns of `moments`: row scores of means, then what rows claim at each coverage.
-    sources : mapping of str to str
-        Which predictions answered for a measure.
-    reasons : mapping of str to str
-        Why a measure has no answer.
-    cells, moments
-        How group columns divide the rows, and moments of each column in each cell.
-    joints : mapping of str to Joint
-        What statistics rest on.
-    claims : mapping of str to Joint
-        What rows claim at a coverage: least and most of misses below, above and on both sides.
-    units : Units, optional
-        Where rows depend, or have importance weights; of all cells together.
-    crossed : Units, optional
-        The same cell by cell, where there are several.
-    pit : ndarray of float, optional
-        Weights in each cell of the histogram of the PIT; None where there is no PIT.
-    among : ndarray of float, optional
-        Weights of the rows between any two quantiles of a table of quantiles.
-    origin : float
-        What `joints` take from y where they square it; near the mean of some rows.
-    """
-
-    model: str
-    n: int
+    model: str  # its name
+    n: int  # rows
+    # sums of their weights and of the squares of these; both n where there are none
     mass: float
     squares: float
-    coverages: tuple[float, ...]
+    coverages: tuple[float, ...]  # the nominal coverages assessed
+    # the columns of `moments`: row scores of means, then what rows claim at each coverage
     keys: tuple[Key, ...]
-    sources: Mapping[str, str]
-    reasons: Mapping[str, str]
+    sources: Mapping[str, str]  # which predictions answered for a measure
+    reasons: Mapping[str, str]  # why a measure has no answer
+    # how group columns divide the rows, and moments of each column in each cell
     cells: CrossedGroups
     moments: Moments
-    joints: Mapping[str, Joint]
+    joints: Mapping[str, Joint]  # what statistics rest on
+    # what rows claim at a coverage: least and most of misses below, above and on both sides
     claims: Mapping[str, Joint]
+    # where rows depend, or have importance weights; of all cells together
     units: ClusterSums | None
-    crossed: ClusterSums | None
+    crossed: ClusterSums | None  # the same cell by cell, where there are several
+    # weights in each cell of the histogram of the PIT; None where there is no PIT
     pit: FloatArray | None
+    # weights of the rows between any two quantiles of a table of quantiles
     among: FloatArray | None
+    # what `joints` take from y where they square it; near the mean of some rows
     origin: float = 0.0
 
     __repr__ = brief_repr

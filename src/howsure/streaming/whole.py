@@ -57,27 +57,13 @@ _SIDES = ("below", "above", "missed")
 
 @dataclass(frozen=True)
 class Whole:
-    """All rows of one model, known by their totals, beside a sample of them.
+    """All rows of one model, known by their totals, beside a sample of them."""
 
-    Attributes
-    ----------
-    totals : Totals
-        What all rows add up to.
-    sample : Evaluation
-        Of the rows of the sample, with a record for every measure.
-    dependence : Dependence or str
-        How the sample's rows go together.
-    seed : int
-        Fixes all draws.
-    confidence : float
-        Of intervals.
-    """
-
-    totals: Totals
-    sample: Evaluation
-    dependence: Dependence | str = ""
-    seed: int = 0
-    confidence: float = 0.95
+    totals: Totals  # what all rows add up to
+    sample: Evaluation  # of the rows of the sample, with a record for every measure
+    dependence: Dependence | str = ""  # how the sample's rows go together
+    seed: int = 0  # fixes all draws
+    confidence: float = 0.95  # of intervals
 
     @property
     def n(self) -> float:

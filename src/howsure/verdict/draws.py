@@ -53,32 +53,15 @@ class Copula:
 
     It joins the normal scores of the PIT; where the size of errors alone has a memory, those of
     |2u − 1|, and sides are independent.
-
-    Attributes
-    ----------
-    rho : float
-        From one row to the next in time, or of any two rows of a cluster.
-    folded : bool
-        Whether it joins sizes.
-    serial : bool
-        Whether rows follow each other in time.
-    place : ndarray of int, shape (n,)
-        Rank of each row's time, or number of its cluster.
-    keys : ndarray of uint64, shape (n,)
-        Hashes of the rows.
-    mass : ndarray of float, shape (n,)
-        Weights of the rows.
-    lag : int
-        Rows from one season to the next; 1 where there is none.
     """
 
-    rho: float
-    folded: bool
-    serial: bool
-    place: IntArray
-    keys: npt.NDArray[np.uint64]
-    mass: FloatArray
-    lag: int = 1
+    rho: float  # from one row to the next in time, or of any two rows of a cluster
+    folded: bool  # whether it joins sizes
+    serial: bool  # whether rows follow each other in time
+    place: IntArray  # shape (n,): rank of each row's time, or number of its cluster
+    keys: npt.NDArray[np.uint64]  # shape (n,): hashes of the rows
+    mass: FloatArray  # shape (n,): weights of the rows
+    lag: int = 1  # rows from one season to the next; 1 where there is none
 
     def uniforms(self, seed: int, name: str) -> FloatArray:
         """Uniforms of the rows, each attached to what they hold.
@@ -202,33 +185,16 @@ def strata(keys: npt.NDArray[np.uint64], draws: int, *, seed: int) -> FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stand:
-    """Rows that stand for all of an evaluation set, with nothing that no draw needs.
+    """Rows that stand for all of an evaluation set, with nothing that no draw needs."""
 
-    Attributes
-    ----------
-    view : View
-        Of m rows: frequency weights are written out, a part lies evenly in rising uncertainty.
-    rows : ndarray of int, shape (m,)
-        Which rows of the set they are.
-    keys : ndarray of uint64, shape (m,)
-        Hashes of them.
-    weights : ndarray of float, shape (m,), optional
-        Importance weights.
-    n : float
-        Rows stood for: a sum of frequencies, or Kish's number.
-    whole : bool
-        Whether these are all rows.
-    times : float
-        By what n exceeds the rows of the set, where this is a sample itself.
-    """
-
+    # of m rows: frequency weights are written out, a part lies evenly in rising uncertainty
     view: View
-    rows: IntArray
-    keys: npt.NDArray[np.uint64]
-    weights: FloatArray | None
-    n: float
-    whole: bool
-    times: float = 1.0
+    rows: IntArray  # shape (m,): which rows of the set they are
+    keys: npt.NDArray[np.uint64]  # shape (m,): hashes of them
+    weights: FloatArray | None  # shape (m,): importance weights
+    n: float  # rows stood for: a sum of frequencies, or Kish's number
+    whole: bool  # whether these are all rows
+    times: float = 1.0  # by what n exceeds the rows of the set, where this is a sample itself
 
     @property
     def size(self) -> float:

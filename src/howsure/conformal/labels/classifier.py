@@ -223,19 +223,11 @@ class CalibratedLabels:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelThresholds:
-    """Thresholds among the scores of calibration rows.
+    """Thresholds among the scores of calibration rows."""
 
-    Attributes
-    ----------
-    places : Thresholds
-        Learnt from the rows' places in the order of scores, counted from 0; rows that tie share
-        one.
-    rising : ndarray of float, shape (k, 2)
-        The scores at the places; see `LabelScore.of_labels`.
-    """
-
+    # learnt from the rows' places in the order of scores, counted from 0; rows that tie share one
     places: Thresholds
-    rising: FloatArray
+    rising: FloatArray  # shape (k, 2): the scores at the places; see `LabelScore.of_labels`
 
     def at(self, x: npt.NDArray[Any]) -> FloatArray:
         """The threshold that holds at each row of x, shape (m, 2); +inf first for all classes."""

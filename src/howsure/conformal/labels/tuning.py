@@ -242,24 +242,12 @@ class _TuningRows:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class TunedChoice:
-    """What was chosen on tuning rows.
+    """What was chosen on tuning rows."""
 
-    Attributes
-    ----------
-    best : candidate
-        Score and groups of the highest criterion.
-    tried : tuple of (candidate, criterion)
-        As in `TunedCalibration`.
-    tuning : ndarray of bool, shape (n,)
-        The rows that chose.
-    rest : rows
-        The others.
-    """
-
-    best: Candidate
-    tried: tuple[tuple[Candidate, float], ...]
-    tuning: BoolArray
-    rest: _TuningRows
+    best: Candidate  # score and groups of the highest criterion
+    tried: tuple[tuple[Candidate, float], ...]  # as in `TunedCalibration`
+    tuning: BoolArray  # shape (n,): the rows that chose
+    rest: _TuningRows  # the others
 
 
 @final

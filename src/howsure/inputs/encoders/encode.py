@@ -157,11 +157,6 @@ def encode(
 def encoder_named(encoder: Any, argument: str = "encoder") -> Encoder:
     """What a name stands for, but for models by name, which nothing loads yet; all else as it is.
 
-    Raises
-    ------
-    InputError
-        If it is no encoder, or nothing of this name can be imported.
-
     Examples
     --------
     >>> encoder_named("transformers:some/model")

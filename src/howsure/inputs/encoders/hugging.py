@@ -26,27 +26,13 @@ _UNSTATED = 10**9  # a tokenizer that does not know its longest text states an a
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A model in memory.
+    """A model in memory."""
 
-    Attributes
-    ----------
-    model : torch.nn.Module
-        On its device, in evaluation mode.
-    kinds : tuple of str
-        What it can encode.
-    joint : bool
-        Whether it puts texts and images into one space, as CLIP does.
-    pooler : bool
-        Whether the checkpoint held the weights of the pooling layer.
-    source : dict
-        Where it came from, for what else must be loaded.
-    """
-
-    model: Any
-    kinds: tuple[str, ...]
-    joint: bool
-    pooler: bool
-    source: dict[str, Any]
+    model: Any  # on its device, in evaluation mode
+    kinds: tuple[str, ...]  # what it can encode
+    joint: bool  # whether it puts texts and images into one space, as CLIP does
+    pooler: bool  # whether the checkpoint held the weights of the pooling layer
+    source: dict[str, Any]  # where it came from, for what else must be loaded
 
 
 def open_hugging(name: str, kind: Kind, device: str | None) -> Embedder:

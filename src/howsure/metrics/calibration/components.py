@@ -53,24 +53,13 @@ Polynomials = Callable[[npt.NDArray[Any]], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """The polynomials under a right model, where y falls into cells or the PIT jumps.
+    """The polynomials under a right model, where y falls into cells or the PIT jumps."""
 
-    Attributes
-    ----------
-    values : ndarray of float, shape (orders, n, k)
-        φ at k outcomes of each row; n = 1 where all rows are alike.
-    shares : ndarray of float, shape (n, k)
-        Probability of each outcome.
-    weights : ndarray of float, shape (n,), optional
-        Of the rows.
-    whole : bool
-        Whether these are all rows, not a part of them.
-    """
-
+    # shape (orders, n, k): φ at k outcomes of each row; n = 1 where all rows are alike
     values: FloatArray
-    shares: FloatArray
-    weights: FloatArray | None = None
-    whole: bool = True
+    shares: FloatArray  # shape (n, k): probability of each outcome
+    weights: FloatArray | None = None  # shape (n,): of the rows
+    whole: bool = True  # whether these are all rows, not a part of them
 
     def covariance(self) -> FloatArray:
         """Covariance of the orders, averaged over rows."""
@@ -115,21 +104,13 @@ class Right:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Components:
-    """Bias, spread, skew and tails, each with its error and the p-value of a right model.
+    """Bias, spread, skew and tails, each with its error and the p-value of a right model."""
 
-    Attributes
-    ----------
-    bias : Estimate
-        Shift of y against its prediction in stated sds; above 0 where predictions are too low.
-    spread : Estimate
-        Size of the errors as a multiple of the stated one; 1 is right.
-    skew, tails : Estimate
-        What is left of φ_3 and φ_4, as the largest shift of a stated probability; above 0 for a
-        long upper tail, and for tails heavier than stated.
-    """
-
+    # shift of y against its prediction in stated sds; above 0 where predictions are too low
     bias: Estimate
-    spread: Estimate
+    spread: Estimate  # size of the errors as a multiple of the stated one; 1 is right
+    # what is left of φ_3 and φ_4, as the largest shift of a stated probability; above 0 for a long
+    # upper tail, and for tails heavier than stated
     skew: Estimate
     tails: Estimate
 

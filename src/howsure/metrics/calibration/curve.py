@@ -22,24 +22,15 @@ from howsure.stats.ecdf_bands import EcdfBand, pointwise_band, simultaneous_band
 
 @dataclass(frozen=True, slots=True)
 class CalibrationCurve:
-    """Observed shares against the levels they should have.
+    """Observed shares against the levels they should have."""
 
-    Attributes
-    ----------
-    levels : ndarray of float, shape (k,)
-        Nominal levels.
-    observed : ndarray of float, shape (k,)
-        Share of rows at or below each level, or inside the centred interval of that coverage.
-    standard_error : ndarray of float, shape (k,)
-        Of ``observed``, each alone; NaN for one row.
-    pointwise, simultaneous : EcdfBand
-        What a perfect model of this n stays inside, at one level and at all levels together.
-        Exact for continuous laws, conservative for discrete ones.
-    """
-
-    levels: FloatArray
+    levels: FloatArray  # shape (k,): nominal levels
+    # shape (k,): share of rows at or below each level, or inside the centred interval of that
+    # coverage
     observed: FloatArray
-    standard_error: FloatArray
+    standard_error: FloatArray  # shape (k,): of `observed`, each alone; NaN for one row
+    # what a perfect model of this n stays inside, at one level and at all levels together. Exact
+    # for continuous laws, conservative for discrete ones.
     pointwise: EcdfBand
     simultaneous: EcdfBand
 

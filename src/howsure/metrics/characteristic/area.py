@@ -136,21 +136,12 @@ class Gain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """y against x along a curve.
+    """y against x along a curve."""
 
-    Attributes
-    ----------
-    x : ndarray of float, shape (m,)
-        Never falls.
-    y : ndarray of float, shape (m,)
-        Never rises.
-    rule : {"step", "lower", "linear"}
-        Between two vertices: the left one's y, the right one's, or the straight line. Beyond the
-        last vertex y is constant.
-    """
-
-    x: FloatArray
-    y: FloatArray
+    x: FloatArray  # shape (m,): never falls
+    y: FloatArray  # shape (m,): never rises
+    # {"step", "lower", "linear"}: between two vertices: the left one's y, the right one's, or the
+    # straight line. Beyond the last vertex y is constant.
     rule: Rule
 
     def total(self) -> float:

@@ -81,24 +81,13 @@ class BootstrapCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """What is resampled or swapped as one: rows, or clusters of rows.
+    """What is resampled or swapped as one: rows, or clusters of rows."""
 
-    Attributes
-    ----------
-    count : int
-        How many there are.
-    code : ndarray of int, shape (n,), optional
-        The unit of each entry; None where each entry is one.
-    copies : ndarray of float, shape (count,), optional
-        How often each stands in the data, by frequency weights.
-    within : ndarray of float, shape (n,), optional
-        Weights of entries that hold whatever unit is drawn.
-    """
-
-    count: int
-    code: IntArray | None
+    count: int  # how many there are
+    code: IntArray | None  # shape (n,): the unit of each entry; None where each entry is one
+    # shape (count,): how often each stands in the data, by frequency weights
     copies: FloatArray | None
-    within: FloatArray | None
+    within: FloatArray | None  # shape (n,): weights of entries that hold whatever unit is drawn
 
     def spread(self, by_unit: FloatArray) -> FloatArray:
         """Weights of entries from multiplicities of units."""

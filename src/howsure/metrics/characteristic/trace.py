@@ -34,18 +34,12 @@ class Adder(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """The axes at each vertex of the curve, in order of the knob.
+    """The axes at each vertex of the curve, in order of the knob."""
 
-    Attributes
-    ----------
-    knob : ndarray of float, shape (m,)
-        Settings of the knob, strictly rising; the first has every interval closed.
-    axes : mapping of str to ndarray of float, shape (m,)
-        The axes that were asked for. Miss rates hold from a vertex up to the next; the other
-        axes are linear between vertices.
-    """
-
+    # shape (m,): settings of the knob, strictly rising; the first has every interval closed
     knob: FloatArray
+    # shape (m,): the axes that were asked for. Miss rates hold from a vertex up to the next; the
+    # other axes are linear between vertices.
     axes: Mapping[str, FloatArray]
 
     __repr__ = brief_repr
@@ -53,32 +47,18 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinks:
-    """Where the axes bend, sorted along the knob; the first is the start and belongs to no row.
+    """Where the axes bend, sorted along the knob; the first is the start and belongs to no row."""
 
-    Attributes
-    ----------
-    position : ndarray of float, shape (m,)
-        Settings of the knob, rising.
-    row : ndarray of int, shape (m,), optional
-        The row that each belongs to; None where rows were not kept.
-    capture : ndarray of bool, shape (m,)
-        Whether the row is captured here.
-    bends : mapping of str to ndarray of float, shape (m,)
-        For bandwidth and excess, by how much the slope rises here; for the deficit, by how much
-        the rate of its fall drops here. Per unit of weight. By scaling, the bandwidth has none,
-        and the deficit's are those of the excess at captures.
-    last : ndarray of int, optional
-        Index of the last kink of each group of ties; None where there are no ties.
-    never : ndarray of int
-        Rows that no setting captures.
-    """
-
-    position: FloatArray
-    row: IntArray | None
-    capture: BoolArray
+    position: FloatArray  # shape (m,): settings of the knob, rising
+    row: IntArray | None  # shape (m,): the row that each belongs to; None where rows were not kept
+    capture: BoolArray  # shape (m,): whether the row is captured here
+    # shape (m,): for bandwidth and excess, by how much the slope rises here; for the deficit, by
+    # how much the rate of its fall drops here. Per unit of weight. By scaling, the bandwidth has
+    # none, and the deficit's are those of the excess at captures.
     bends: Mapping[str, FloatArray]
+    # index of the last kink of each group of ties; None where there are no ties
     last: IntArray | None
-    never: IntArray
+    never: IntArray  # rows that no setting captures
 
 
 def running_sum(values: FloatArray, *, out: FloatArray | None = None) -> FloatArray:

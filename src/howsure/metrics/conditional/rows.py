@@ -27,27 +27,13 @@ from howsure.stats.bootstrap import subsample
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Checked rows in the order of their content.
+    """Checked rows in the order of their content."""
 
-    Attributes
-    ----------
-    covered : ndarray of bool, shape (n,)
-        Whether each row's interval or set held what happened.
-    x : ndarray of float, shape (n, d)
-        Inputs.
-    coverage : ndarray of float, shape (n,)
-        What each row claims to be covered with.
-    names : tuple of str
-        Names of the inputs.
-    order : ndarray of int, shape (n,)
-        Where each row stood when it came.
-    """
-
-    covered: BoolArray
-    x: FloatArray
-    coverage: FloatArray
-    names: tuple[str, ...]
-    order: IntArray
+    covered: BoolArray  # shape (n,): whether each row's interval or set held what happened
+    x: FloatArray  # shape (n, d): inputs
+    coverage: FloatArray  # shape (n,): what each row claims to be covered with
+    names: tuple[str, ...]  # names of the inputs
+    order: IntArray  # shape (n,): where each row stood when it came
 
     @property
     def n(self) -> int:

@@ -31,21 +31,11 @@ _NAMES = ("rbf", "laplacian", "laplacian-squared", "polynomial")
 
 @dataclass(frozen=True, slots=True)
 class KernelInputs:
-    """Checked inputs and their kernel.
+    """Checked inputs and their kernel."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The input kernel.
-    rows : ndarray or tensor of float, shape (n, d)
-        Reference inputs, normalised where asked.
-    normalize : bool
-        Whether rows are divided by their length.
-    """
-
-    kernel: Kernel
-    rows: Array
-    normalize: bool
+    kernel: Kernel  # the input kernel
+    rows: Array  # shape (n, d): reference inputs, normalised where asked
+    normalize: bool  # whether rows are divided by their length
 
     def more(self, value: npt.ArrayLike, name: str) -> Array:
         """Check further inputs and treat them alike, where the reference inputs live."""
@@ -83,11 +73,6 @@ def choose_inputs(
     Returns
     -------
     Inputs
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two rows, numbers are not finite, or a choice is unknown.
     """
     rows = at_least_two(as_rows(x, "x", dtype=dtype), "x")
     unit = kernel == "polynomial" and rows.shape[1] > 1 if normalize is None else bool(normalize)
@@ -125,11 +110,6 @@ def choose_kernel(kernel: KernelChoice, bandwidth: Bandwidth, rows: Array, name:
     Returns
     -------
     Kernel
-
-    Raises
-    ------
-    InputError
-        If a name is unknown, or the rows cannot set a bandwidth.
 
     Examples
     --------

@@ -21,18 +21,10 @@ from howsure.stats.namespace import Array
 
 @dataclass(frozen=True, slots=True)
 class Atoms:
-    """Points, or normal laws with independent outputs.
+    """Points, or normal laws with independent outputs."""
 
-    Attributes
-    ----------
-    mean : ndarray of float, shape (a, p)
-        Points, or means.
-    sd : ndarray of float, shape (a, p), optional
-        Standard deviations; None for points.
-    """
-
-    mean: FloatArray
-    sd: FloatArray | None = None
+    mean: FloatArray  # shape (a, p): points, or means
+    sd: FloatArray | None = None  # shape (a, p): standard deviations; None for points
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -67,11 +59,6 @@ def expected_gram(kernel: Kernel, left: Atoms, right: Atoms, name: str = "output
     Returns
     -------
     ndarray of float, shape (a, b)
-
-    Raises
-    ------
-    InputError
-        If an atom is a normal law and the kernel has no closed form for it.
 
     Notes
     -----

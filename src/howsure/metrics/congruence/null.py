@@ -91,23 +91,15 @@ class NearErrors:
     A congruence error is smooth: where a model is wrong, the errors of right rows far from there
     rise with it, beyond those of a model that is right throughout. These are of rows around a
     point alone: ‖Σ_i w_i (φ(y_i) − μ_i)‖ with given weights.
-
-    Attributes
-    ----------
-    observed : float
-        Mean error of the model.
-    replicates : ndarray of float, shape (R,)
-        Means of right models.
-    point_observed, point_p_value : ndarray of float, shape (g,)
-        Of each point.
-    shifted : ndarray of float, shape (S,)
-        Means of models that are right but for a bias of half their spread; empty if not made.
     """
 
-    observed: float
-    replicates: FloatArray
+    observed: float  # mean error of the model
+    replicates: FloatArray  # shape (R,): means of right models
+    # shape (g,): of each point
     point_observed: FloatArray
     point_p_value: FloatArray
+    # shape (S,): means of models that are right but for a bias of half their spread; empty if not
+    # made
     shifted: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     __repr__ = brief_repr

@@ -38,21 +38,11 @@ _ROUGH = 1e-9  # of the largest squared length: a mean left out that is no longe
 
 @dataclass(frozen=True, slots=True)
 class LandmarkMap:
-    """Coordinates in the span of a few atoms' embeddings.
+    """Coordinates in the span of a few atoms' embeddings."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The output kernel.
-    landmarks : Atoms
-        The r atoms.
-    triangle : ndarray of float, shape (r, r)
-        Cholesky factor of the landmarks' Gram matrix.
-    """
-
-    kernel: Kernel
-    landmarks: Atoms
-    triangle: FloatArray
+    kernel: Kernel  # the output kernel
+    landmarks: Atoms  # the r atoms
+    triangle: FloatArray  # shape (r, r): cholesky factor of the landmarks' Gram matrix
 
     def features(self, law: Belief) -> tuple[FloatArray, FloatArray]:
         """Coordinates of every row, and a bound of the squared length left out."""

@@ -88,37 +88,22 @@ MOST_GROUP_LABELS = 20
 class CongruenceOptions:
     """The choices behind a conditional congruence error.
 
-    Attributes
-    ----------
-    kernel : str
-        Of the inputs, as in `howsure.metrics.congruence.cce`; ``auto`` is ``polynomial`` for
-        inputs of more than 16 columns and ``rbf`` otherwise, or the one that a named bandwidth
-        belongs to.
-    bandwidth : str or float, optional
-        Of the kernel of the inputs; a number is γ.
-    regularization : float
-        λ.
-    draws : int, optional
-        ℓ, draws a row. By default the exact embedding where every belief has one, and 5 draws
-        otherwise.
-    layout : {"inputs", "pca", "t-sne"}
-        Of the map; ``inputs`` are the two numeric ones along which errors differ most.
-
-    Raises
-    ------
-    InputError
-        If a number lies outside its domain, or a name is unknown.
-
     Examples
     --------
     >>> CongruenceOptions(bandwidth=1.0, draws=1).regularization
     0.1
     """
 
+    # of the inputs, as in `howsure.metrics.congruence.cce`; `auto` is `polynomial` for inputs of
+    # more than 16 columns and `rbf` otherwise, or the one that a named bandwidth belongs to
     kernel: str = "auto"
-    bandwidth: str | float | None = None
-    regularization: float = 0.1
+    bandwidth: str | float | None = None  # of the kernel of the inputs; a number is γ
+    regularization: float = 0.1  # λ
+    # ℓ, draws a row. By default the exact embedding where every belief has one, and 5 draws
+    # otherwise.
     draws: int | None = None
+    # {"inputs", "pca", "t-sne"}: of the map; `inputs` are the two numeric ones along which errors
+    # differ most
     layout: MapLayout = "inputs"
 
     def __post_init__(self) -> None:
@@ -146,23 +131,12 @@ _PLAIN = CongruenceOptions()
 
 @dataclass(frozen=True, slots=True)
 class CongruenceReport:
-    """What conditional congruence tells of one model: its record, and where it is wrong.
+    """What conditional congruence tells of one model: its record, and where it is wrong."""
 
-    Attributes
-    ----------
-    record : Record
-        The mean error beside that of a right model.
-    tables : tuple of Table
-        ``cce_map``, ``cce_rows`` and ``cce_tree``.
-    curves : tuple of Curve
-        Rejection by the error.
-    places : ndarray of int, shape (k,)
-        Where the rows of ``cce_rows`` stand in the evaluation set.
-    """
-
-    record: Record
-    tables: tuple[Table, ...] = ()
-    curves: tuple[Curve, ...] = ()
+    record: Record  # the mean error beside that of a right model
+    tables: tuple[Table, ...] = ()  # `cce_map`, `cce_rows` and `cce_tree`
+    curves: tuple[Curve, ...] = ()  # rejection by the error
+    # shape (k,): where the rows of `cce_rows` stand in the evaluation set
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     __repr__ = brief_repr

@@ -41,13 +41,9 @@ class Family:
     """Weights of counts k ∝ exp(−rate · D(k, μ) − spread · S(k)), one law a row.
 
     D is `deviance`, S(k) is log k! − (k log k − k). Poisson: rate = spread = 1.
-
-    Attributes
-    ----------
-    mu, rate, spread : ndarray of float, shape (n,)
-        All above 0.
     """
 
+    # shape (n,): all above 0
     mu: FloatArray
     rate: FloatArray
     spread: FloatArray
@@ -128,25 +124,16 @@ class Family:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Panels:
-    """Laws of a family with their sums.
+    """Laws of a family with their sums."""
 
-    Attributes
-    ----------
-    family : Family
-        The weights, n rows.
-    total, mean, variance : ndarray of float, shape (n,)
-        Sum of the scaled weights, and the law's moments.
-    split : ndarray of float, shape (n,)
-        Place about which the law is divided into a left and a right tail.
-    base : ndarray of float, shape (n,)
-        Sum of the weights of counts below 32 where there are any, less its end correction.
-    """
-
-    family: Family
+    family: Family  # the weights, n rows
+    # shape (n,): sum of the scaled weights, and the law's moments
     total: FloatArray
     mean: FloatArray
     variance: FloatArray
+    # shape (n,): place about which the law is divided into a left and a right tail
     split: FloatArray
+    # shape (n,): sum of the weights of counts below 32 where there are any, less its end correction
     base: FloatArray
 
     @classmethod
