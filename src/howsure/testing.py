@@ -20,7 +20,7 @@ from howsure.core.registry import check_known
 from howsure.inputs import Loaded
 from howsure.metrics.view import choose_coverages
 from howsure.report.check import CheckResult, check
-from howsure.report.door import ROWS, columns_of, is_table, named_labels, opened
+from howsure.report.coercion import ROWS, columns_of, is_table, named_labels, opened
 from howsure.report.limits import Rules, limit_of, limits_of, read_rules, rules_from, with_more
 from howsure.verdict import TOLERANCE
 

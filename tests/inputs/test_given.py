@@ -17,7 +17,7 @@ from extras import needs
 from howsure import Distribution, Intervals, Quantiles, Samples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.inputs.given import Given, check_row_order, read_given
+from howsure.inputs.given import PredictionInput, check_row_order, read_given
 
 N = 60
 RNG = child(0, "given")
@@ -33,13 +33,13 @@ CROSSED = np.where(np.arange(N)[:, None] == 3, TABLE[:, ::-1], TABLE)
 HOLED = np.where(np.arange(N) == 3, np.nan, MEAN)
 
 
-def read(value: Any, n: int = N, **said: Any) -> Given:
+def read(value: Any, n: int = N, **said: Any) -> PredictionInput:
     """The one model that is given."""
     (held,) = read_given(value, n=n, **said).values()
     return held
 
 
-def same(found: Given, expected: Any, point: Any = None) -> None:
+def same(found: PredictionInput, expected: Any, point: Any = None) -> None:
     """One prediction, equal to the one that is made by its constructor."""
     (made,) = found.predictions
     assert type(made) is type(expected)

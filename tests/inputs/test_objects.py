@@ -14,14 +14,14 @@ from extras import needs
 from howsure import Distribution, Intervals, Quantiles, Samples, assess, load
 from howsure.core.errors import InputError
 from howsure.inputs.forecasts import read_foreign
-from howsure.inputs.given import Given, read_given
+from howsure.inputs.given import PredictionInput, read_given
 from howsure.predictions import MixtureLaw
 
 N = 40
 LEVELS = np.arange(1, 100) / 100
 
 
-def read(value: Any, n: int = N, **options: Any) -> Given:
+def read(value: Any, n: int = N, **options: Any) -> PredictionInput:
     found = read_given(value, n=n, **options)
     assert list(found) == [""]
     return found[""]
@@ -560,7 +560,7 @@ def test_a_model_instead_of_its_prediction_is_told_its_door() -> None:
 
 
 def test_what_was_read_is_read_again_as_it_is() -> None:
-    given = Given(point=np.zeros(N), notes=("so",))
+    given = PredictionInput(point=np.zeros(N), notes=("so",))
     assert read(given) is given
 
 

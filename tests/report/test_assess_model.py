@@ -26,7 +26,7 @@ import howsure
 from extras import needs
 from howsure import assess_model
 from howsure.core.errors import InputError
-from howsure.inputs.given import Given
+from howsure.inputs.given import PredictionInput
 from howsure.predictions import Distribution, Intervals, Quantiles
 from howsure.report import model as module
 
@@ -57,23 +57,23 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return held
 
 
-def said(seen: dict[str, Any], model: Any, **options: Any) -> Given:
+def said(seen: dict[str, Any], model: Any, **options: Any) -> PredictionInput:
     """What one model says at the new rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert assess_model(model, X[NEW], Y[NEW], **options) == "assessed"
     (given,) = seen["prediction"].values()
-    assert isinstance(given, Given)
+    assert isinstance(given, PredictionInput)
     return given
 
 
-def quantiles(given: Given) -> Quantiles:
+def quantiles(given: PredictionInput) -> Quantiles:
     (found,) = given.predictions
     assert isinstance(found, Quantiles)
     return found
 
 
-def intervals(given: Given) -> Intervals:
+def intervals(given: PredictionInput) -> Intervals:
     (found,) = given.predictions
     assert isinstance(found, Intervals)
     return found

@@ -16,8 +16,8 @@ from howsure.core.weights import Weights
 from howsure.metrics.catalogue import from_sums
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals
-from howsure.streaming.totals import Totals
-from howsure.streaming.whole import Whole
+from howsure.streaming.from_totals import FromTotals
+from howsure.streaming.totals import SufficientStatistics
 from laws.worlds import KINDS, affine, make
 
 EPS = np.finfo(np.float64).eps
@@ -25,12 +25,14 @@ NUMBERS = ("value", "standard_error", "lower", "upper", "n", "p")
 METRICS = [*from_sums(), "mae", "mean_width", "interval_score"]
 
 
-def streamed(held: EvalSet, edges: list[int]) -> Whole:
+def streamed(held: EvalSet, edges: list[int]) -> FromTotals:
     """The totals of some parts, put together."""
     parts = [held.take(np.arange(a, b)) for a, b in itertools.pairwise(edges)]
     coverages = (0.9,)
-    totals = reduce(Totals.merged, (Totals.of(part, coverages) for part in parts))
-    return Whole(totals, evaluate(held, coverages=coverages, metrics=METRICS))
+    totals = reduce(
+        SufficientStatistics.merged, (SufficientStatistics.of(part, coverages) for part in parts)
+    )
+    return FromTotals(totals, evaluate(held, coverages=coverages, metrics=METRICS))
 
 
 def compare(held: EvalSet, edges: list[int], tolerance: float) -> None:

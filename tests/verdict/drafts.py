@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from howsure.core.records import Record
+from howsure.metrics.autocorrelation import Dependence, Kind
 from howsure.metrics.compare import Standing
 from howsure.metrics.finding import FROM_ALL, Draft, Finding, State
-from howsure.metrics.serial import Dependence, Kind
 from howsure.metrics.shared import SharedScore
 from howsure.verdict import QUESTIONS
 from howsure.verdict.copies import RowFault

@@ -14,9 +14,9 @@ from howsure import assess
 from howsure.core.labels import Categories
 from howsure.core.rng import child, row_keys
 from howsure.inputs import Loaded
+from howsure.metrics.autocorrelation import Dependence
 from howsure.metrics.finding import FROM_ALL, Draft
 from howsure.metrics.measure import evaluate
-from howsure.metrics.serial import Dependence
 from howsure.metrics.view import View
 from howsure.predictions import (
     Distribution,

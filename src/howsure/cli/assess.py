@@ -25,8 +25,8 @@ from howsure.metrics.catalogue import asked_for
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
+from howsure.report.coercion import source_fact
 from howsure.report.document import Cell, Document, Grid, Tone, VerdictLine, form_of
-from howsure.report.door import source_fact
 from howsure.report.short_forms import in_brief, sentences, states_beside
 from howsure.verdict.family import check_judging
 

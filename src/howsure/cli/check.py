@@ -20,7 +20,7 @@ from howsure.core.text import legible
 from howsure.inputs import Loaded
 from howsure.inputs.tables import FILES
 from howsure.report.check import Answer, CheckResult, LimitOutcome, check
-from howsure.report.door import columns_of
+from howsure.report.coercion import columns_of
 from howsure.report.limits import (
     PYPROJECT,
     TABLE,

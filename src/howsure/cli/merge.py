@@ -14,8 +14,8 @@ from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import report_progress, subscribe
 from howsure.report.assess import assess_loaded
+from howsure.report.coercion import source_fact
 from howsure.report.document import form_of
-from howsure.report.door import source_fact
 from howsure.streaming import State, loaded_state, merged_states
 from howsure.verdict.family import check_judging
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.tensors import to_host
-from howsure.inputs.bare import Given
+from howsure.inputs.array_inputs import PredictionInput
 from howsure.predictions import Distribution, Quantiles, Samples, mixture
 
 LEVELS: Final = tuple(round(0.01 * step, 2) for step in range(1, 100))
@@ -91,7 +91,7 @@ def library_classes(value: Any, package: str) -> list[str]:
     return [c.__name__ for c in made]
 
 
-def read_distribution(value: Any, n: int) -> Given | None:
+def read_distribution(value: Any, n: int) -> PredictionInput | None:
     """A library's predictive distribution of n rows; None of anything else."""
     if "Distribution" in library_classes(value, "torch"):
         found = _of_torch(value, n)
@@ -105,8 +105,8 @@ def read_distribution(value: Any, n: int) -> Given | None:
     return None
 
 
-def _given(found: Distribution | Samples) -> Given:
-    return Given(predictions=(found,))
+def _given(found: Distribution | Samples) -> PredictionInput:
+    return PredictionInput(predictions=(found,))
 
 
 def _rows(values: Any, n: int) -> FloatArray:
@@ -128,7 +128,7 @@ def _mapped(families: Mapping[str, Family], name: str, held: Callable[[str], Any
     return Distribution(family, dict(to_parameters(*map(held, attributes))))
 
 
-def _table(name: str, n: int, quantile: Callable[[float], Any], advice: str) -> Given:
+def _table(name: str, n: int, quantile: Callable[[float], Any], advice: str) -> PredictionInput:
     """Quantiles of a distribution whose family is unknown here, with a note."""
     try:
         columns = [_rows(quantile(level), n) for level in LEVELS]
@@ -140,7 +140,7 @@ def _table(name: str, n: int, quantile: Callable[[float], Any], advice: str) -> 
         ) from error
     note = f"{name} has no counterpart here: it is read by its quantiles at levels 0.01 to 0.99"
     table = np.maximum.accumulate(np.column_stack(columns), axis=1)  # of searched quantiles
-    return Given(predictions=(Quantiles(LEVELS, table),), notes=(note,))
+    return PredictionInput(predictions=(Quantiles(LEVELS, table),), notes=(note,))
 
 
 def _of_torch(value: Any, n: int) -> Distribution | None:
@@ -205,7 +205,7 @@ def _moved(value: Any, n: int) -> Distribution | None:
     return Distribution(base.law, parameters)
 
 
-def _table_of_torch(value: Any, n: int) -> Given:
+def _table_of_torch(value: Any, n: int) -> PredictionInput:
     torch: Any = sys.modules["torch"]
     draws = ".squeeze(-1).T" if tuple(value.batch_shape + value.event_shape) == (n, 1) else ".T"
     return _table(
@@ -216,7 +216,7 @@ def _table_of_torch(value: Any, n: int) -> Given:
     )
 
 
-def _of_ngboost(value: Any, n: int) -> Given:
+def _of_ngboost(value: Any, n: int) -> PredictionInput:
     frozen = vars(value).get("dist")
     if frozen is None or not hasattr(frozen, "kwds"):
         raise InputError(
@@ -226,7 +226,7 @@ def _of_ngboost(value: Any, n: int) -> Given:
     return _given(Distribution.from_scipy(frozen, n=n))
 
 
-def _of_scipy(value: Any, names: list[str], n: int) -> Given:
+def _of_scipy(value: Any, names: list[str], n: int) -> PredictionInput:
     """A distribution of SciPy's newer kind."""
     if names[0] in _SCIPY:
         found = _mapped(_SCIPY, names[0], lambda name: _rows(getattr(value, name), n))
@@ -235,7 +235,7 @@ def _of_scipy(value: Any, names: list[str], n: int) -> Given:
     return _table(title, n, value.icdf, "give a frozen distribution, such as stats.gamma(a)")
 
 
-def _of_skpro(value: Any, names: list[str], n: int) -> Given:
+def _of_skpro(value: Any, names: list[str], n: int) -> PredictionInput:
     found = _known_of_skpro(value, names[0], n)
     if found is not None:
         return _given(found)

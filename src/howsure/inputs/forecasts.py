@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.errors import InputError
-from howsure.inputs.bare import Given
+from howsure.inputs.array_inputs import PredictionInput
 from howsure.inputs.distributions import library_classes, read_distribution
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
 
@@ -21,7 +21,7 @@ _DARTS_QUANTILE = re.compile(r"(.*)_q(0?\.\d+)")
 
 def read_foreign(
     value: Any, n: int, coverage: npt.ArrayLike | None = None, levels: npt.ArrayLike | None = None
-) -> Given | None:
+) -> PredictionInput | None:
     """A library's predictions of n rows; None of anything else."""
     found = read_distribution(value, n)
     if found is not None:
@@ -39,7 +39,7 @@ def read_foreign(
         _refuse_variance(value)
     outcome = getattr(value, "outcome", None)  # of what a fitted method of howsure predicts
     if isinstance(outcome, Prediction):
-        return Given(predictions=(outcome,))
+        return PredictionInput(predictions=(outcome,))
     if callable(getattr(value, "predict", None)) and hasattr(value, "fit"):
         raise InputError(
             f"prediction must be what a model predicts, got a model, {type(value).__name__}: use "
@@ -57,7 +57,7 @@ def _one_variable(names: Sequence[Any]) -> None:
         )
 
 
-def _of_frame(value: Any, columns: list[tuple[Any, ...]]) -> Given | None:
+def _of_frame(value: Any, columns: list[tuple[Any, ...]]) -> PredictionInput | None:
     """The frame of ``predict_interval`` or ``predict_quantiles``; None of any other."""
     numbers = [_number(column[1]) for column in columns]
     if any(number is None for number in numbers):
@@ -65,7 +65,7 @@ def _of_frame(value: Any, columns: list[tuple[Any, ...]]) -> Given | None:
     table = np.asarray(value, dtype=np.float64)
     if all(len(column) == 2 for column in columns):
         _one_variable([column[0] for column in columns])
-        return Given(predictions=(Quantiles(np.array(numbers, dtype=np.float64), table),))
+        return PredictionInput(predictions=(Quantiles(np.array(numbers, dtype=np.float64), table),))
     sides = [str(column[-1]) for column in columns]
     if any(len(column) != 3 for column in columns) or not set(sides) <= {"lower", "upper"}:
         return None
@@ -78,7 +78,9 @@ def _of_frame(value: Any, columns: list[tuple[Any, ...]]) -> Given | None:
             f"{', '.join(map(str, columns))}"
         )
     low, high = (table[:, [at[c, side] for c in coverages]] for side in ("lower", "upper"))
-    return Given(predictions=(Intervals(low, high, np.array(coverages, dtype=np.float64)),))
+    return PredictionInput(
+        predictions=(Intervals(low, high, np.array(coverages, dtype=np.float64)),)
+    )
 
 
 def _number(value: Any) -> float | None:
@@ -88,7 +90,7 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _of_darts(value: Any) -> Given:
+def _of_darts(value: Any) -> PredictionInput:
     """A TimeSeries of samples, of quantiles as components, or of a point forecast."""
     table = np.asarray(value.all_values(copy=False), dtype=np.float64)
     names = [str(name) for name in value.components]
@@ -96,18 +98,20 @@ def _of_darts(value: Any) -> Given:
     if all(parts) and table.shape[2] == 1:
         found = [part for part in parts if part is not None]
         _one_variable([part[1] for part in found])
-        return Given(predictions=(Quantiles([float(part[2]) for part in found], table[:, :, 0]),))
+        return PredictionInput(
+            predictions=(Quantiles([float(part[2]) for part in found], table[:, :, 0]),)
+        )
     if len(names) > 1:
         raise InputError(
             f"prediction must be of one component, got {', '.join(names)}: give one alone, "
             f"prediction[{names[0]!r}]"
         )
     if table.shape[2] == 1:
-        return Given(point=as_vector(table[:, 0, 0], "prediction"))
-    return Given(predictions=(Samples(table[:, 0, :]),))
+        return PredictionInput(point=as_vector(table[:, 0, 0], "prediction"))
+    return PredictionInput(predictions=(Samples(table[:, 0, :]),))
 
 
-def _of_gluonts(series: list[Any], n: int) -> Given:
+def _of_gluonts(series: list[Any], n: int) -> PredictionInput:
     """One forecast a series, one after the other."""
     kinds = {library_classes(one, "gluonts")[0] for one in series}
     if len(kinds) > 1:
@@ -121,17 +125,17 @@ def _of_gluonts(series: list[Any], n: int) -> Given:
     return _of_distributions(series, n)
 
 
-def _of_samples(tables: list[FloatArray]) -> Given:
+def _of_samples(tables: list[FloatArray]) -> PredictionInput:
     if len({(table.ndim, table.shape[0]) for table in tables}) > 1 or tables[0].ndim != 2:
         shapes = ", ".join(sorted({str(table.shape) for table in tables}))
         raise InputError(
             "prediction must hold equally many samples of one number a step, shape "
             f"(samples, steps), in each forecast, got {shapes}"
         )
-    return Given(predictions=(Samples(np.hstack(tables).T),))
+    return PredictionInput(predictions=(Samples(np.hstack(tables).T),))
 
 
-def _of_quantiles(series: list[Any]) -> Given:
+def _of_quantiles(series: list[Any]) -> PredictionInput:
     keys = [str(key) for key in series[0].forecast_keys]
     for one in series:
         if [str(key) for key in one.forecast_keys] != keys or np.ndim(one.forecast_array) != 2:
@@ -144,12 +148,12 @@ def _of_quantiles(series: list[Any]) -> Given:
     levels = {j: number for j, key in enumerate(keys) if (number := _number(key)) is not None}
     point = table[:, keys.index("mean")] if "mean" in keys else None
     held = (Quantiles(list(levels.values()), table[:, list(levels)]),) if levels else ()
-    return Given(predictions=held, point=point)
+    return PredictionInput(predictions=held, point=point)
 
 
-def _of_distributions(series: list[Any], n: int) -> Given:
+def _of_distributions(series: list[Any], n: int) -> PredictionInput:
     """Forecasts that each hold a distribution of all steps."""
-    found: list[Given] = []
+    found: list[PredictionInput] = []
     for one in series:
         steps = int(getattr(one, "prediction_length", 0)) or n // len(series)
         given = read_distribution(getattr(one, "distribution", None), steps)
@@ -161,7 +165,7 @@ def _of_distributions(series: list[Any], n: int) -> Given:
         found.append(given)
     notes = tuple(dict.fromkeys(note for given in found for note in given.notes))
     held = [given.predictions[0] for given in found]
-    return Given(predictions=(_stacked(held),), notes=notes)
+    return PredictionInput(predictions=(_stacked(held),), notes=notes)
 
 
 def _stacked(held: Sequence[Any]) -> Distribution | Quantiles:
@@ -189,7 +193,9 @@ def _refuse_variance(value: tuple[Any, ...]) -> None:
         )
 
 
-def _of_tabpfn(value: Mapping[Any, Any], n: int, levels: npt.ArrayLike | None) -> Given | None:
+def _of_tabpfn(
+    value: Mapping[Any, Any], n: int, levels: npt.ArrayLike | None
+) -> PredictionInput | None:
     """TabPFN's mapping of mean, median, mode and a list of quantiles; None of any other."""
     if not {"mean", "median", "quantiles"} <= set(value):
         return None
@@ -199,7 +205,7 @@ def _of_tabpfn(value: Mapping[Any, Any], n: int, levels: npt.ArrayLike | None) -
             f"levels must say what the {len(columns)} quantiles of prediction are, got none"
         )
     given = _TABPFN_LEVELS if levels is None else np.atleast_1d(np.asarray(levels, dtype=float))
-    return Given(
+    return PredictionInput(
         predictions=(Quantiles(given, as_matrix(np.column_stack(columns), "quantiles", length=n)),),
         point=as_vector(value["mean"], "mean of prediction", length=n),
     )

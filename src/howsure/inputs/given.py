@@ -14,8 +14,8 @@ from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.core.tensors import to_host
+from howsure.inputs.array_inputs import Arrays, PredictionInput, numbers
 from howsure.inputs.assigned import Roles
-from howsure.inputs.bare import Arrays, Given, numbers
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_models, stated_spreads
@@ -29,7 +29,7 @@ from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
 from howsure.predictions.base import wanted_levels
 
-__all__ = ["Given", "check_row_order", "complete_rows", "read_given"]
+__all__ = ["PredictionInput", "check_row_order", "complete_rows", "read_given"]
 
 _COLUMNS: Final = (
     "lower_90 and upper_90; mean and sd; q0.05, q0.5 and q0.95; or sample_1, sample_2, …"
@@ -47,7 +47,7 @@ def read_given(
     coverage: npt.ArrayLike | None = None,
     levels: npt.ArrayLike | None = None,
     y: FloatArray | None = None,
-) -> dict[str, Given]:
+) -> dict[str, PredictionInput]:
     """What a caller gave as prediction, by the name of its model; "" is the one without a name.
 
     `coverage` and `levels` say what bare arrays are: ends of intervals, or quantiles. What neither
@@ -197,9 +197,9 @@ class _Reader:
 
     arrays: Arrays
 
-    def read(self, value: Any, name: str) -> dict[str, Given]:
+    def read(self, value: Any, name: str) -> dict[str, PredictionInput]:
         """The models that a value holds; `name` is what a message calls it."""
-        if isinstance(value, Given):
+        if isinstance(value, PredictionInput):
             return {"": value}
         if not (value is None or isinstance(value, Prediction | np.ndarray)):
             found = read_foreign(
@@ -212,7 +212,7 @@ class _Reader:
                 raise InputError(
                     "levels are for bare arrays, and prediction needs none: leave levels out"
                 )
-            return {"": Given(predictions=kinds)}
+            return {"": PredictionInput(predictions=kinds)}
         if isinstance(value, Mapping):
             return self._mapping(value, name)
         if is_frame(value):
@@ -244,7 +244,7 @@ class _Reader:
 
     def _mapping(
         self, value: Mapping[Any, Any], name: str, *, frame: bool = False
-    ) -> dict[str, Given]:
+    ) -> dict[str, PredictionInput]:
         """Quantiles by level, columns of one model, or models by name."""
         if not value:
             raise InputError(f"{name} must hold a prediction, got nothing: it is empty")
@@ -272,7 +272,7 @@ class _Reader:
                 f"{name} of {listed(columns)} may be ends of intervals or two point forecasts: for "
                 "ends name them 'lower' and 'upper', for points leave coverage out"
             )
-        models: dict[str, Given] = {}
+        models: dict[str, PredictionInput] = {}
         for key, one in columns.items():
             if one is None:
                 raise InputError(f"{name}[{key!r}] must hold a prediction, got None")
@@ -290,7 +290,7 @@ class _Reader:
                 "root as 'sd' where it is a variance, or leave it out"
             )
 
-    def _by_level(self, value: Mapping[Any, Any], name: str) -> Given:
+    def _by_level(self, value: Mapping[Any, Any], name: str) -> PredictionInput:
         """Quantiles whose keys are their levels."""
         keys = [float(key) for key in value]
         try:
@@ -362,7 +362,7 @@ class _Reader:
 
     def _columns(
         self, columns: Mapping[str, Any], roles: Roles, name: str, *, frame: bool
-    ) -> Given:
+    ) -> PredictionInput:
         """One model's columns, by the road of tables."""
         if roles["lower"] and None in roles.coverages:
             raise InputError(f"{name} has ends of intervals of unknown coverage: pass coverage=0.9")
@@ -392,9 +392,9 @@ class _Reader:
                 f"{', '.join(keys)} play no role beside a y of its own; as a column of the frame, "
                 "y is assessed by series and time"
             )
-        return Given(predictions=made, point=cells.one("point"), notes=tuple(notes))
+        return PredictionInput(predictions=made, point=cells.one("point"), notes=tuple(notes))
 
-    def _frame(self, value: Any, name: str) -> dict[str, Given]:
+    def _frame(self, value: Any, name: str) -> dict[str, PredictionInput]:
         """A data frame: as a mapping of its columns, which are never models."""
         import narwhals as nw
 
@@ -407,7 +407,7 @@ class _Reader:
             return {"": self.arrays.one(numbers(list(columns.values()), name).T, name)}
         return self._mapping(columns, name, frame=True)
 
-    def _unnamed(self, columns: Mapping[str, Any], name: str) -> Given:
+    def _unnamed(self, columns: Mapping[str, Any], name: str) -> PredictionInput:
         """A frame whose columns' names say nothing of uncertainty."""
         wanted = 2 if self.arrays.levels is None else len(self.arrays.levels)
         said = self.arrays.levels is not None or len(self.arrays.coverages) == 1

@@ -34,7 +34,7 @@ class Stream(ABC):
 
 
 @final
-class Once(Stream):
+class OneShotStream(Stream):
     """What can be gone through once."""
 
     def __init__(self, tables: Iterable[pa.Table], title: str) -> None:
@@ -176,15 +176,15 @@ def stream_of(source: Any, title: str = "the table") -> Stream:
     if _is_ray(source):
         return RayDataset(source, title)
     if known.is_pandas_dataframe(source):
-        return Once(iter([FrameTable(source, title).whole()]), title)
+        return OneShotStream(iter([FrameTable(source, title).whole()]), title)
     if hasattr(source, "__arrow_c_stream__"):
         with refusals(title):
             reader = pa.RecordBatchReader.from_stream(source)
-        return Once((pa.Table.from_batches([batch]) for batch in reader), title)
+        return OneShotStream((pa.Table.from_batches([batch]) for batch in reader), title)
     if is_frame(source):
-        return Once(iter([FrameTable(source, title).whole()]), title)
+        return OneShotStream(iter([FrameTable(source, title).whole()]), title)
     if isinstance(source, Iterable) and not isinstance(source, str | bytes | dict):
-        return Once(_converted(source, title), title)
+        return OneShotStream(_converted(source, title), title)
     raise InputError(
         f"{title} must be a file, a folder, a pattern such as 'preds/*.parquet', an address, or "
         "what yields Arrow batches (an object with __arrow_c_stream__, an iterable of record "

@@ -302,14 +302,14 @@ class TextFile(Source):
     def _last_row(self) -> str:
         return self._delimiter.join([LAST_CELL] * len(self.names))
 
-    def _door(self, last_row: str = "") -> Door:
+    def _door(self, last_row: str = "") -> Utf8Reader:
         """The text from its start."""
         self._file.seek(0)
         stream: Any = self._file
         if self._packed:
             kept = pa.PythonFile(_KeptOpen(stream), mode="r")
             stream = pa.CompressedInputStream(kept, COMPRESSION[self._packed])
-        return Door(stream, self.title, self._encoding, last_row)
+        return Utf8Reader(stream, self.title, self._encoding, last_row)
 
 
 class _Loan:
@@ -321,7 +321,7 @@ class _Loan:
     of Python's may hold what is lent, for an error keeps its frames.
     """
 
-    def __init__(self, door: Door, on_broken: Callable[[Any], None]) -> None:
+    def __init__(self, door: Utf8Reader, on_broken: Callable[[Any], None]) -> None:
         self.door = door
         self._on_broken = on_broken
         self._lent: list[weakref.ref[Any]] = []
@@ -371,7 +371,7 @@ class _ArrowSource:
 class _Raw(io.RawIOBase):
     """The text that a door gives, for readers of Python's own."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Utf8Reader) -> None:
         self._text = door
         self._left = b""
 
@@ -398,7 +398,7 @@ class _KeptOpen:
         """Keep it for the next reading."""
 
 
-class Door:
+class Utf8Reader:
     """A stream of checked UTF-8 made from a stream of bytes, with a row of its own at the end."""
 
     def __init__(

@@ -22,11 +22,11 @@ from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
+from howsure.metrics.autocorrelation import follows, in_time_order
 from howsure.metrics.catalogue import catalogue, every_topic
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Question
 from howsure.metrics.recording import record_of
-from howsure.metrics.serial import follows, in_time_order
 from howsure.metrics.shared import (
     Shared,
     SharedScore,

@@ -18,6 +18,7 @@ from howsure.core.formats import fixed, p_words, percent
 from howsure.core.labels import Categories
 from howsure.core.layouts import Axis, Layout
 from howsure.core.records import Curve, Direction, Notion
+from howsure.metrics.autocorrelation import MOST_UNITS
 from howsure.metrics.calibration.components import MOVED, scale_of, shift_of
 from howsure.metrics.finding import (
     MARGIN,
@@ -29,7 +30,6 @@ from howsure.metrics.finding import (
     known_drift,
 )
 from howsure.metrics.metric import SHARE, Metric, Question, Topic, itself, stated, statistic
-from howsure.metrics.serial import MOST_UNITS
 from howsure.metrics.wording import between, points
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes

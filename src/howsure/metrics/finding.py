@@ -20,8 +20,8 @@ from howsure.core.records import Record
 from howsure.predictions import EvalSet, LabelSets
 
 if TYPE_CHECKING:
+    from howsure.metrics.autocorrelation import Dependence
     from howsure.metrics.compare import Standing
-    from howsure.metrics.serial import Dependence
 
 State = Literal["good", "caution", "bad", "negligible", "undecided"]
 

@@ -33,8 +33,8 @@ from howsure.metrics.measure import Evaluation
 from howsure.metrics.miss_range import MISS_RANGE, in_words
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
+from howsure.report.coercion import opened, source_fact
 from howsure.report.document import VerdictLine, noted
-from howsure.report.door import opened, source_fact
 from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
 from howsure.report.overview import overview

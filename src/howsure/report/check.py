@@ -24,8 +24,8 @@ from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet, content_order
 from howsure.report.limits import WORST_GROUP, Limit, Rules
 from howsure.stats.estimate import one_more
-from howsure.streaming.totals import Totals
-from howsure.streaming.whole import Whole
+from howsure.streaming.from_totals import FromTotals
+from howsure.streaming.totals import SufficientStatistics
 from howsure.verdict import Finding, examine
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import NEVER_BAD
@@ -187,7 +187,7 @@ def check(
     *,
     coverages: Sequence[float] = (),
     seed: int = 0,
-    totals: Sequence[Totals] = (),
+    totals: Sequence[SufficientStatistics] = (),
 ) -> CheckResult:
     """Judge every finding and every limit, for every model, coverage and group.
 
@@ -227,7 +227,7 @@ def _answers(
     rules: Rules,
     coverages: Sequence[float],
     seed: int,
-    whole: Totals | None = None,
+    whole: SufficientStatistics | None = None,
 ) -> list[Answer]:
     """What the verdict finds on one model; what is named must be judged."""
     found, silent = (
@@ -253,7 +253,7 @@ def _answers(
 
 
 def _examined(
-    held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int, whole: Totals
+    held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int, whole: SufficientStatistics
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """The same of a sample of all rows, beside what these add up to."""
     from howsure.inputs import Loaded
@@ -305,7 +305,7 @@ def _outcomes(
     rules: Rules,
     coverages: Sequence[float],
     seed: int,
-    whole: Totals | None = None,
+    whole: SufficientStatistics | None = None,
     dependence: Known = "",
 ) -> list[LimitOutcome]:
     """Every limit on one model; those on the same rows share what is measured."""
@@ -338,7 +338,7 @@ def _outcomes(
             own = whole if whole is None or not label else whole.part(*label.split("=", 1))
             if own is not None:
                 measured = [
-                    Whole(own, each, dependence, seed, each.view.confidence).measured()
+                    FromTotals(own, each, dependence, seed, each.view.confidence).measured()
                     for each in measured
                 ]
             for place in chosen:

@@ -23,8 +23,8 @@ from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.predictions import EvalSet, LabelSets
 from howsure.report.assessment import Basis
 from howsure.report.document import noted
-from howsure.streaming.totals import Totals
-from howsure.streaming.whole import Whole
+from howsure.streaming.from_totals import FromTotals
+from howsure.streaming.totals import SufficientStatistics
 from howsure.verdict import TOLERANCE
 from howsure.verdict.dependence import Known
 from howsure.verdict.family import check_judging
@@ -82,7 +82,11 @@ class Model:
     found: Evaluation
 
     def __init__(
-        self, evalset: EvalSet, dependence: Known, totals: Totals | None, how: Settings
+        self,
+        evalset: EvalSet,
+        dependence: Known,
+        totals: SufficientStatistics | None,
+        how: Settings,
     ) -> None:
         self.name, self.evalset, self.how = evalset.model, evalset, how
         self.dependence, self._totals = dependence, totals
@@ -135,7 +139,7 @@ class Model:
         )
         if self._totals is not None:
             sampled = replace(found, records=told)
-            whole = Whole(
+            whole = FromTotals(
                 self._totals, sampled, self.dependence, self.how.seed, self.how.confidence
             )
             told, of_all = whole.told(in_groups)

@@ -15,7 +15,7 @@ from howsure.core.errors import InputError, error_line
 from howsure.core.labels import as_labels
 from howsure.core.tensors import to_host
 from howsure.inputs.distributions import LEVELS, library_classes
-from howsure.inputs.given import Given, check_row_order, read_given
+from howsure.inputs.given import PredictionInput, check_row_order, read_given
 from howsure.inputs.models import (
     central_levels,
     located,
@@ -28,7 +28,7 @@ from howsure.predictions import Intervals, Prediction, Quantiles
 from howsure.predictions.base import wanted_levels
 from howsure.report.assess import assess
 from howsure.report.assessment import Assessment
-from howsure.report.door import features_of
+from howsure.report.coercion import features_of
 
 DEFAULT_COVERAGE: Final = 0.9
 """Asked of a model that gives intervals at any coverage, where none is wanted."""
@@ -96,7 +96,7 @@ def assess_model(
     models = model if named else {_title(model): model}
     if not models:
         raise InputError("model must hold at least one model, got none")
-    given: dict[str, Given] = {}
+    given: dict[str, PredictionInput] = {}
     for name, one in models.items():
         try:
             given[str(name)] = asked.of(one)
@@ -159,7 +159,7 @@ class _Asked:
         """Number of rows."""
         return len(self.y)
 
-    def of(self, model: Any) -> Given:
+    def of(self, model: Any) -> PredictionInput:
         """What one model says; an error's message goes on after "model"."""
         if isinstance(model, (list, tuple)):
             return self._of_list(model)
@@ -190,7 +190,7 @@ class _Asked:
             return self._of_list([model])
         if "return_std" in options:
             found = told_normals(self._call(model, "predict", return_std=True), self.n)
-            return Given(predictions=(found,), notes=_without_noise(model))
+            return PredictionInput(predictions=(found,), notes=_without_noise(model))
         return self._of_predict(model)
 
     def _coverages(self) -> tuple[float, ...]:
@@ -202,7 +202,7 @@ class _Asked:
             return np.sort(self.levels)
         return np.union1d(LEVELS, central_levels(self.coverages))
 
-    def _read(self, value: Any) -> Given:
+    def _read(self, value: Any) -> PredictionInput:
         found = read_given(
             value, n=self.n, coverage=self.coverages or None, levels=self.levels, y=self.y
         )
@@ -217,7 +217,7 @@ class _Asked:
         except Exception as error:  # of another library: any may come
             raise InputError(_failure(model, method, self.X, error)) from error
 
-    def _intervals(self, model: Any, made: Any, coverages: Sequence[float]) -> Given:
+    def _intervals(self, model: Any, made: Any, coverages: Sequence[float]) -> PredictionInput:
         """MAPIE's pair of a point forecast and intervals of shape (n, 2, k)."""
         if not (isinstance(made, tuple) and len(made) == 2 and np.ndim(made[1]) == 3):
             return self._read(made)
@@ -227,11 +227,11 @@ class _Asked:
                 f"of class {type(model).__name__} does not tell the coverage of its intervals: "
                 "pass coverage=0.9"
             )
-        return Given(
+        return PredictionInput(
             predictions=(Intervals(table[:, 0], table[:, 1], np.asarray(coverages)),), point=point
         )
 
-    def _of_mapie(self, model: Any, made: Any) -> Given:
+    def _of_mapie(self, model: Any, made: Any) -> PredictionInput:
         """Intervals at the coverages that the model was made for."""
         names = ("_alphas", "_alpha", "alpha") if library_classes(model, "mapie") else ()
         held = next((getattr(model, name) for name in names if hasattr(model, name)), None)
@@ -248,7 +248,7 @@ class _Asked:
             )
         return self._intervals(model, made, own)
 
-    def _of_crepes(self, model: Any) -> Given:
+    def _of_crepes(self, model: Any) -> PredictionInput:
         tables = [
             as_matrix(
                 self._call(model, "predict_int", confidence=c),
@@ -261,9 +261,9 @@ class _Asked:
         ]
         low, high = (np.column_stack([table[:, side] for table in tables]) for side in (0, 1))
         point = as_vector(self._call(model, "predict"), "forecast", length=self.n)
-        return Given(predictions=(Intervals(low, high, self._coverages()),), point=point)
+        return PredictionInput(predictions=(Intervals(low, high, self._coverages()),), point=point)
 
-    def _of_skpro(self, model: Any) -> Given:
+    def _of_skpro(self, model: Any) -> PredictionInput:
         """By what the regressor makes itself: skpro derives the other kinds from normals."""
         if self.levels is not None:
             return self._skpro_quantiles(model, self.levels)
@@ -280,11 +280,11 @@ class _Asked:
             return self._read(self._call(model, "predict_interval", coverage=asked))
         return self._read(self._call(model, "predict_proba"))
 
-    def _skpro_quantiles(self, model: Any, at: FloatArray) -> Given:
+    def _skpro_quantiles(self, model: Any, at: FloatArray) -> PredictionInput:
         made = self._call(model, "predict_quantiles", alpha=at.tolist())
         return self._quantiles(np.asarray(made), at)
 
-    def _of_tabpfn(self, model: Any, options: set[str]) -> Given:
+    def _of_tabpfn(self, model: Any, options: set[str]) -> PredictionInput:
         """Quantiles of TabPFN, a list of one array a level, or of TabICL, shape (n, k)."""
         at = self._levels()
         option = next((name for name in ("quantiles", "alphas") if name in options), None)
@@ -299,7 +299,7 @@ class _Asked:
             np.column_stack(made) if isinstance(made, (list, tuple)) else made, at
         )
 
-    def _of_predict(self, model: Any) -> Given:
+    def _of_predict(self, model: Any) -> PredictionInput:
         """What predict gives without being asked for more."""
         if not callable(getattr(model, "predict", None)):
             raise InputError(
@@ -309,7 +309,7 @@ class _Asked:
         made = self._call(model, "predict")
         if str(parameters_of(model).get("loss_function")) == "RMSEWithUncertainty":
             mean, variance = as_matrix(made, "forecast", length=self.n, columns=2).T
-            return Given(predictions=(located("norm", mean, np.sqrt(variance)),))
+            return PredictionInput(predictions=(located("norm", mean, np.sqrt(variance)),))
         if isinstance(made, (Prediction, tuple)) or not hasattr(made, "__array__"):
             return self._read(made)
         shape = np.shape(made)
@@ -320,9 +320,9 @@ class _Asked:
                 f"predicts an array of shape {shape}: if these are quantiles, pass levels=, one a "
                 "column"
             )
-        return Given(point=as_vector(made, "forecast", length=self.n))
+        return PredictionInput(point=as_vector(made, "forecast", length=self.n))
 
-    def _of_list(self, models: Sequence[Any]) -> Given:
+    def _of_list(self, models: Sequence[Any]) -> PredictionInput:
         """Quantile regressors as one prediction."""
         if not models:
             raise InputError("must hold at least one model, got an empty list")
@@ -371,7 +371,7 @@ class _Asked:
             )
         return self._quantiles(table, found)
 
-    def _quantiles(self, table: Any, levels: npt.ArrayLike) -> Given:
+    def _quantiles(self, table: Any, levels: npt.ArrayLike) -> PredictionInput:
         """Quantiles of separate columns, which may cross: each row is sorted, and it is told."""
         given = np.asarray(levels, dtype=np.float64)
         table = as_matrix(table, "forecast", length=self.n)
@@ -380,7 +380,7 @@ class _Asked:
         made = Quantiles(given, table, crossing="sort")
         rows = made.crossed_rows
         note = f"{rows:,} of {self.n:,} rows had quantiles that crossed; each was sorted"
-        return Given(predictions=(made,), notes=(note,) if rows else ())
+        return PredictionInput(predictions=(made,), notes=(note,) if rows else ())
 
 
 def _check_kind(model: Any) -> None:

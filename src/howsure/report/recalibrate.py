@@ -44,7 +44,7 @@ from howsure.recalibration.ease import ease_column
 from howsure.recalibration.kept import TaughtScale
 from howsure.recalibration.registry import METHODS, method_names, methods_of
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
-from howsure.report.door import columns_of
+from howsure.report.coercion import columns_of
 from howsure.streaming.load import Resources, load_parts
 
 if TYPE_CHECKING:

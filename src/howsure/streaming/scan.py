@@ -28,7 +28,7 @@ from howsure.streaming.engine import done_in_order
 from howsure.streaming.overlap import Sketch
 from howsure.streaming.sample import ROWS, Sample, content_hashes, first_bound
 from howsure.streaming.state import State
-from howsure.streaming.totals import Totals
+from howsure.streaming.totals import SufficientStatistics
 
 BLOCKS = 2**16
 """Blocks that the time from the first row to the last is cut into, about."""
@@ -60,7 +60,9 @@ class PieceWork:
         """The state of some rows."""
         hashes = content_hashes(batch.evalsets)
         return State(
-            models=tuple(Totals.of(held, self.coverages, self.block) for held in batch.evalsets),
+            models=tuple(
+                SufficientStatistics.of(held, self.coverages, self.block) for held in batch.evalsets
+            ),
             sample=Sample.of(
                 self._named(batch, piece),
                 batch.evalsets,

@@ -32,7 +32,7 @@ from howsure.inputs.files import is_list
 from howsure.inputs.manifest import Manifest
 from howsure.streaming.overlap import Contents, Sketch, shared_rows
 from howsure.streaming.sample import Sample
-from howsure.streaming.totals import Totals
+from howsure.streaming.totals import SufficientStatistics
 
 _FORM = "howsure state 1"
 _NAME, _HASH = "howsure", "hash"
@@ -47,7 +47,7 @@ _ROW = "row "
 class _Facts:
     """What a state holds but for the rows of its sample, as it is packed."""
 
-    models: tuple[Totals, ...]
+    models: tuple[SufficientStatistics, ...]
     number: FloatArray
     unit: FloatArray
     copies: FloatArray
@@ -86,7 +86,7 @@ class State:
         The least hashes of what rows hold: two states of the same rows share them.
     """
 
-    models: tuple[Totals, ...]
+    models: tuple[SufficientStatistics, ...]
     sample: Sample
     rows: int
     dropped: int = 0
@@ -115,7 +115,7 @@ class State:
         models = zip(*(part.models for part in parts), strict=True)
         return replace(
             parts[0],
-            models=tuple(reduce(Totals.merged, each) for each in models),
+            models=tuple(reduce(SufficientStatistics.merged, each) for each in models),
             sample=self.sample.merged(*(part.sample for part in others)),
             rows=sum(part.rows for part in parts),
             dropped=sum(part.dropped for part in parts),
@@ -252,7 +252,7 @@ class State:
                 f"{name} holds sums about 0, far from its y: R² and relative widths are those of "
                 "the sample"
             )
-        models = tuple(map(Totals.without, state.models, lost))
+        models = tuple(map(SufficientStatistics.without, state.models, lost))
         manifest = replace(state.manifest, notes=tuple(notes))
         return replace(state, models=models, manifest=manifest)
 

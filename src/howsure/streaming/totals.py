@@ -278,7 +278,7 @@ def hashed_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Totals:
+class SufficientStatistics:
     """What one model's rows add up to."""
 
     model: str  # its name
@@ -311,7 +311,9 @@ class Totals:
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    def of(cls, evalset: EvalSet, coverages: Sequence[float], block: float = 1.0) -> Totals:
+    def of(
+        cls, evalset: EvalSet, coverages: Sequence[float], block: float = 1.0
+    ) -> SufficientStatistics:
         """Of some rows; `block` is the width of blocks of time."""
         view = View(evalset)
         weights = None if evalset.weights is None else evalset.weights.values
@@ -381,7 +383,7 @@ class Totals:
         )
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    def merged(self, other: Totals) -> Totals:
+    def merged(self, other: SufficientStatistics) -> SufficientStatistics:
         """Of the rows of both."""
         reasons = {**other.reasons, **self.reasons}
         one, two = self.without(reasons), other.without(reasons).about(self.origin)
@@ -415,7 +417,7 @@ class Totals:
             among=None if one.among is None or two.among is None else one.among + two.among,
         )
 
-    def about(self, origin: float) -> Totals:
+    def about(self, origin: float) -> SufficientStatistics:
         """The same, with squares of y about another origin."""
         by = origin - self.origin
         if by == 0.0:
@@ -454,7 +456,7 @@ class Totals:
         assert self.units is not None
         return replace(self.units, sums=self.units.sums[:, : len(self.keys)])
 
-    def part(self, column: str, label: str) -> Totals | None:
+    def part(self, column: str, label: str) -> SufficientStatistics | None:
         """Of the rows of one group, by its name; None where cells do not tell them apart."""
         if column not in self.cells.names:
             return None
@@ -491,7 +493,7 @@ class Totals:
             among=None,
         )
 
-    def without(self, reasons: Mapping[str, str]) -> Totals:
+    def without(self, reasons: Mapping[str, str]) -> SufficientStatistics:
         """Without the measures that some rows cannot answer."""
         gone = {str(key) for key in self.keys} | set(self.joints)
         gone &= set(reasons)

@@ -16,9 +16,7 @@ from howsure.core.faults import attempt
 from howsure.core.formats import fixed, roughly
 from howsure.core.labels import Categories, joint
 from howsure.core.times import Chronology, less_means, slots
-from howsure.metrics.calibration.components import legendre
-from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
-from howsure.metrics.serial import (
+from howsure.metrics.autocorrelation import (
     LEVEL,
     Dependence,
     batches_for,
@@ -30,6 +28,8 @@ from howsure.metrics.serial import (
     serial_dependence,
     stretches,
 )
+from howsure.metrics.calibration.components import legendre
+from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Intervals
 from howsure.stats.changes import find_changes

@@ -15,7 +15,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.core.rng import row_keys, row_uniforms
-from howsure.metrics.serial import Dependence
+from howsure.metrics.autocorrelation import Dependence
 from howsure.metrics.view import View
 from howsure.predictions import Distribution, EvalSet, Prediction
 from howsure.predictions.laws import NormalLaw, ScipyLaw
@@ -184,7 +184,7 @@ def strata(keys: npt.NDArray[np.uint64], draws: int, *, seed: int) -> FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stand:
+class Subsample:
     """Rows that stand for all of an evaluation set, with nothing that no draw needs."""
 
     # of m rows: frequency weights are written out, a part lies evenly in rising uncertainty
@@ -210,7 +210,7 @@ class Population:
         self.view, self.seed, self.n = view, seed, n
         self._rising: IntArray | None = None
 
-    def stand(self, most: int) -> Stand:
+    def stand(self, most: int) -> Subsample:
         """At most so many rows that stand for all, the same whatever the order of rows."""
         view, held = self.view, self.view.evalset
         weights = held.weights
@@ -238,7 +238,7 @@ class Population:
         columns += [held.groups[name].codes[rows] for name in sorted(held.groups)]
         own = total if weights is None or frequent else weights.effective_n
         n = own if self.n is None else self.n
-        return Stand(
+        return Subsample(
             view.on(lean),
             rows,
             row_keys(*columns),

@@ -14,9 +14,9 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt
 from howsure.core.records import Record
+from howsure.metrics.autocorrelation import Dependence
 from howsure.metrics.compare import Standing
 from howsure.metrics.finding import LEVEL, Draft, Finding, State
-from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict.copies import OTHERS

@@ -21,12 +21,12 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.core.rng import row_uniforms
+from howsure.metrics.autocorrelation import Dependence
 from howsure.metrics.catalogue import arrays, catalogue
 from howsure.metrics.crps_closed import crps_closed
 from howsure.metrics.groups import Grouping, groupings
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Form, Metric
-from howsure.metrics.serial import Dependence
 from howsure.metrics.view import RICHEST, View
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction, Samples
 from howsure.predictions.counts import CountFamily
@@ -35,7 +35,7 @@ from howsure.stats.estimate import Estimate
 from howsure.verdict.draws import (
     Copula,
     Population,
-    Stand,
+    Subsample,
     copula_of,
     draw_outcomes,
     reach,
@@ -247,7 +247,7 @@ class _Nulls:
         self._found(held, kind, asked, _FEWEST if len(held.rows) > _STATISTICS else _DRAWS)
 
     def _found(
-        self, held: Stand, kind: type[Prediction], asked: Sequence[_AskedMetric], draws: int
+        self, held: Subsample, kind: type[Prediction], asked: Sequence[_AskedMetric], draws: int
     ) -> None:
         options = _options(held)
         together = self._together(held, np.arange(self.view.evalset.n))
@@ -263,7 +263,7 @@ class _Nulls:
         # All draws together read at most 2½ times the rows within reach.
         return max(min(most, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
 
-    def _together(self, held: Stand, rows: IntArray) -> Callable[[int], FloatArray] | None:
+    def _together(self, held: Subsample, rows: IntArray) -> Callable[[int], FloatArray] | None:
         """How uniforms of some rows of the set are drawn, where rows depend."""
         copula = self.copula
         if copula is None:
@@ -368,7 +368,7 @@ class _Moments:
         return cls(mean, squares.mean(axis=0) + noise, third, noise, tables, hermite)
 
     def design(
-        self, copula: Copula | None, held: Stand, codes: IntArray, companions: FloatArray
+        self, copula: Copula | None, held: Subsample, codes: IntArray, companions: FloatArray
     ) -> FloatArray:
         """By what the variance of each group's mean grows as rows depend.
 
@@ -386,7 +386,7 @@ class _Moments:
 
     def nulls(
         self,
-        held: Stand,
+        held: Subsample,
         asked: _AskedMetric,
         codes: IntArray,
         n: FloatArray,
@@ -440,7 +440,7 @@ class _Moments:
         low, high = (ends - sums.mean(axis=1)) / np.where(spread > 0, spread, 1.0)
         return low, high
 
-    def _between(self, held: Stand, codes: IntArray, mean: FloatArray) -> FloatArray:
+    def _between(self, held: Subsample, codes: IntArray, mean: FloatArray) -> FloatArray:
         """How the rows' expectations vary: about their group's, or from one row to the next."""
         if len(mean) == 1:  # rows lie in rising uncertainty
             return np.array([np.square(np.diff(self.mean)).mean() / 2.0])
@@ -453,7 +453,7 @@ class _Stack:
     """Many draws of all rows, one below the other, seen as named arrays."""
 
     def __init__(
-        self, held: Stand, kind: type[Prediction], seed: int, copula: Copula | None = None
+        self, held: Subsample, kind: type[Prediction], seed: int, copula: Copula | None = None
     ) -> None:
         self.held, self.kind, self.copula = held, kind, copula
         m = len(held.rows)
@@ -526,7 +526,7 @@ class _Stack:
 
 
 def _drawn(
-    held: Stand,
+    held: Subsample,
     kind: type[Prediction],
     asked: Sequence[_AskedMetric],
     draws: int,
@@ -584,7 +584,7 @@ def _drawn(
 
 
 def _statistic_null(
-    held: Stand, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
+    held: Subsample, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
 ) -> Null:
     """The range of drawn values, rescaled where a part stands for all."""
     centre, ratio = float(values.mean()), math.sqrt(held.size / held.n)
@@ -678,7 +678,7 @@ def _by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, st
     return {BY: kind.kind} if several else {}
 
 
-def _options(held: Stand) -> dict[str, str]:
+def _options(held: Subsample) -> dict[str, str]:
     """How many rows stood for all, where some did."""
     return {} if held.whole else {ROWS: f"{len(held.rows):,} rows stand for all"}
 
@@ -727,7 +727,7 @@ def _tiled(name: str, value: Any, repeat: int) -> Any:
 
 
 def _codes(
-    whole: EvalSet, held: Stand, grouping: Grouping
+    whole: EvalSet, held: Subsample, grouping: Grouping
 ) -> tuple[tuple[str, ...], IntArray, FloatArray]:
     """Labels of a grouping, the groups of the rows at hand, and rows stood for in each."""
     weights = np.ones(whole.n) if whole.weights is None else whole.weights.values

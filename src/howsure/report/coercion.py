@@ -18,7 +18,7 @@ from howsure.inputs.assigned import Roles, parse_encode
 from howsure.inputs.classes import label_text
 from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
-from howsure.inputs.given import Given, check_row_order, complete_rows, read_given
+from howsure.inputs.given import PredictionInput, check_row_order, complete_rows, read_given
 from howsure.inputs.matching import Missing, left_out
 from howsure.inputs.source import listed
 from howsure.inputs.streams import is_lazy
@@ -197,7 +197,7 @@ def _as_text(y: Any) -> npt.NDArray[Any] | None:
     return held if all(isinstance(one, str) for one in held.tolist()) else None
 
 
-def _classed(y: npt.NDArray[Any], models: Iterable[Given]) -> FloatArray:
+def _classed(y: npt.NDArray[Any], models: Iterable[PredictionInput]) -> FloatArray:
     """y as numbers: the places of labels, where it holds the labels of label sets."""
     sets = [each for one in models for each in one.predictions if isinstance(each, LabelSets)]
     every = {each.labels for each in sets}

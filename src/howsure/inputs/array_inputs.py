@@ -38,7 +38,7 @@ _ROWS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class PredictionInput:
     """What one model predicts."""
 
     predictions: tuple[Prediction, ...] = ()  # its predictions with uncertainty
@@ -60,7 +60,7 @@ class Arrays:
     levels: FloatArray | None
     y: FloatArray | None = None
 
-    def read(self, value: Any, name: str) -> Given:
+    def read(self, value: Any, name: str) -> PredictionInput:
         """An array, or a list or tuple of arrays."""
         if isinstance(value, list | tuple):
             if (pair := self._pair(value, name)) is not None:
@@ -101,7 +101,7 @@ class Arrays:
                 )
         return first, second
 
-    def _two(self, first: FloatArray, second: FloatArray, name: str) -> Given:
+    def _two(self, first: FloatArray, second: FloatArray, name: str) -> PredictionInput:
         """A pair of arrays of n rows each."""
         if first.ndim == 1 and second.ndim == 1:
             return self._ends_or_moments(first, second, name)
@@ -120,7 +120,7 @@ class Arrays:
             f"shapes {first.shape} and {second.shape}"
         )
 
-    def _ends_or_moments(self, first: FloatArray, second: FloatArray, name: str) -> Given:
+    def _ends_or_moments(self, first: FloatArray, second: FloatArray, name: str) -> PredictionInput:
         """Two arrays of shape (n,): ends of intervals, two quantiles, or means and sds."""
         if self.levels is not None:
             return self.one(np.column_stack([first, second]), name)
@@ -139,7 +139,7 @@ class Arrays:
                 f"{name} of two arrays read as (mean, sd) of normal distributions, as the first "
                 f"exceeds the second in {int((first > second).sum())} rows"
             )
-            return Given(predictions=(Distribution.normal(mean, sd),), notes=(note,))
+            return PredictionInput(predictions=(Distribution.normal(mean, sd),), notes=(note,))
         if not crossed and not positive:
             raise InputError(
                 f"{name} of two arrays can only be (lower, upper), as the second is not above 0: "
@@ -165,7 +165,7 @@ class Arrays:
                 "coverage=0.9"
             )
 
-    def one(self, array: FloatArray, name: str) -> Given:
+    def one(self, array: FloatArray, name: str) -> PredictionInput:
         """One array, by its shape and what is said of it."""
         n, shape = self.n, array.shape
         if array.ndim == 3 and shape[:2] == (n, 2) and (self.levels is None or shape[2] > 1):
@@ -214,19 +214,19 @@ class Arrays:
                 f"howsure.Samples({name}{turned}){self._point_beside(table.shape[1])}"
             )
         note = f"{name} of shape {shape} read as {table.shape[1]} samples a row"
-        return Given(predictions=(Samples(table),), notes=(note,))
+        return PredictionInput(predictions=(Samples(table),), notes=(note,))
 
-    def _column(self, array: FloatArray, shape: tuple[int, ...], name: str) -> Given:
+    def _column(self, array: FloatArray, shape: tuple[int, ...], name: str) -> PredictionInput:
         """One number a row: the point forecast, or one quantile."""
         values = as_vector(array, name)
         if self.levels is None:
             note = f"{name} of shape {shape} read as the point forecast"
-            return Given(point=values, notes=(note,))
+            return PredictionInput(point=values, notes=(note,))
         return self._table_of_quantiles(values[:, None], self.levels, shape, name)
 
     def _table_of_quantiles(
         self, table: FloatArray, levels: FloatArray, shape: tuple[int, ...], name: str
-    ) -> Given:
+    ) -> PredictionInput:
         """A column a level, or a row a level."""
         k = len(levels)
         if table.shape not in ((self.n, k), (k, self.n)):
@@ -236,12 +236,12 @@ class Arrays:
             )
         return self.quantiles(levels, table if table.shape == (self.n, k) else table.T, name)
 
-    def quantiles(self, levels: FloatArray, table: FloatArray, name: str) -> Given:
+    def quantiles(self, levels: FloatArray, table: FloatArray, name: str) -> PredictionInput:
         table = as_matrix(table, name)
         with within(name):
-            return Given(predictions=(Quantiles(levels, table),))
+            return PredictionInput(predictions=(Quantiles(levels, table),))
 
-    def _one_interval(self, lower: FloatArray, upper: FloatArray, name: str) -> Given:
+    def _one_interval(self, lower: FloatArray, upper: FloatArray, name: str) -> PredictionInput:
         """Ends of intervals at the one coverage that is said."""
         if len(self.coverages) != 1:
             raise InputError(
@@ -284,12 +284,12 @@ class Arrays:
             )
         return (f"{name} read as (lower, upper), not (mean, sd), as {covered}",)
 
-    def _intervals(self, lower: FloatArray, upper: FloatArray, name: str) -> Given:
+    def _intervals(self, lower: FloatArray, upper: FloatArray, name: str) -> PredictionInput:
         """Intervals at the coverages that are said, in their order."""
         if np.isnan(lower).any() or np.isnan(upper).any():
             as_matrix(np.column_stack([lower, upper]), name, finite=False)  # which says where
         with within(name):
-            return Given(predictions=(Intervals(lower, upper, self.coverages),))
+            return PredictionInput(predictions=(Intervals(lower, upper, self.coverages),))
 
     def _coverages_needed(self, told: str, count: int) -> InputError:
         """The error for ends at several coverages."""

@@ -10,8 +10,7 @@ from scipy import signal, stats
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.weights import Weights
-from howsure.metrics.calibration.components import legendre
-from howsure.metrics.serial import (
+from howsure.metrics.autocorrelation import (
     Dependence,
     _OrderedUnits,
     batches_for,
@@ -24,6 +23,7 @@ from howsure.metrics.serial import (
     serial_dependence,
     stretches,
 )
+from howsure.metrics.calibration.components import legendre
 
 
 def autoregressive(rng: np.random.Generator, n: int, rho: float) -> np.ndarray:

@@ -21,6 +21,7 @@ from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights, WeightsKind
+from howsure.metrics.autocorrelation import Dependence
 from howsure.metrics.calibration import view as calibration
 from howsure.metrics.calibration.components import (
     REACH,
@@ -42,24 +43,30 @@ from howsure.metrics.measure import (
 )
 from howsure.metrics.metric import Metric
 from howsure.metrics.recording import record_of
-from howsure.metrics.serial import Dependence
 from howsure.metrics.view import View
 from howsure.predictions import Distribution, EvalSet, Quantiles
 from howsure.predictions.laws import NormalLaw
 from howsure.stats.binomial import shift_shares
 from howsure.stats.estimate import Estimate, spread_of
 from howsure.stats.moments import Moments
-from howsure.streaming.totals import CLAIMED, PIT_CELLS, ClusterSums, Key, Totals, answering
+from howsure.streaming.totals import (
+    CLAIMED,
+    PIT_CELLS,
+    ClusterSums,
+    Key,
+    SufficientStatistics,
+    answering,
+)
 from howsure.verdict.nulls import with_nulls
 
 _SIDES = ("below", "above", "missed")
 
 
 @dataclass(frozen=True)
-class Whole:
+class FromTotals:
     """All rows of one model, known by their totals, beside a sample of them."""
 
-    totals: Totals  # what all rows add up to
+    totals: SufficientStatistics  # what all rows add up to
     sample: Evaluation  # of the rows of the sample, with a record for every measure
     dependence: Dependence | str = ""  # how the sample's rows go together
     seed: int = 0  # fixes all draws
