@@ -33,7 +33,7 @@ from howsure.metrics.shared import SharedScore, scored, shared_by_all
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, since_rows
 from howsure.recalibration.base import counts
-from howsure.verdict.mends import Advice, RecalibrationTrial, try_mends
+from howsure.verdict.advice import Advice, RecalibrationTrial, try_recalibrations
 
 MARKS = ("<!-- advice: made by benchmarks/advice.py -->", "<!-- end of advice -->")
 TABLES = 60
@@ -195,7 +195,7 @@ def called(advice: Advice | RecalibrationTrial) -> str:
 
 def advised(held: EvalSet, seed: int = 0) -> tuple[Advice | None, tuple[RecalibrationTrial, ...]]:
     """The advice on a table, none where nothing helps, and all that was tried."""
-    found = try_mends(held, seed=seed)
+    found = try_recalibrations(held, seed=seed)
     advice = found.advice
     return advice if advice is not None and advice.method else None, found.trials
 
@@ -261,9 +261,9 @@ def follow(
 ) -> Outcome:
     """What comes of following advice."""
     cell, fresh = CELLS[place], fresh_rows(place)
-    mend = followed(advice, held)
+    fitted = followed(advice, held)
     levels = levels_of(trials, held)
-    found = gain(fresh, mend.apply(fresh), levels)
+    found = gain(fresh, fitted.apply(fresh), levels)
     name = called(advice)
     best, most = name, found
     if name not in cell.right:
@@ -275,7 +275,7 @@ def follow(
     following, opposite = None, None
     if seed % AGAIN == 0:
         before = (cell.fresh or cell.world)(np.random.default_rng([place, held.n, seed, 1]), held.n)
-        after = mend.apply(before)
+        after = fitted.apply(before)
         following, _ = advised(after, seed)
         opposite = following is not None and undone(
             *map(ends, (before, after, followed(following, after).apply(after)))

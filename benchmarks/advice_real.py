@@ -25,7 +25,7 @@ from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.report.document import TONES
 from howsure.verdict import examine
-from howsure.verdict.mends import Advice, try_mends
+from howsure.verdict.advice import Advice, try_recalibrations
 
 PAGE = Path(__file__).parent.parent / "docs" / "advice.md"
 Columns = dict[str, np.ndarray]
@@ -208,7 +208,7 @@ def line(finding: Finding | None) -> str:
 def told(study: Study, folder: Path) -> list[str]:
     """The section of one table."""
     here, there = study.make(folder)
-    found = try_mends(here)
+    found = try_recalibrations(here)
     advice = found.advice
     lines = [
         f"## {study.title}",

@@ -89,7 +89,7 @@ learnt = howsure.recalibrate(rows(january), rows(autumn), method="asymmetric")
 print(learnt)
 
 kept = Path(mkdtemp()) / "correction.json"
-learnt.mend.save(kept)
+learnt.fitted.save(kept)
 print(f"kept in {kept.stat().st_size:,} bytes")
 
 # %%

@@ -18,8 +18,8 @@ from howsure.cli.options import ReadOptions
 from howsure.cli.recalibrate import run
 from howsure.core.errors import InputError
 from howsure.inputs import load, open_table, write_table
-from howsure.verdict import mends
-from howsure.verdict.mends import Advice, Trials
+from howsure.verdict import advice as mends
+from howsure.verdict.advice import Advice, Trials
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_best_prints_what_was_advised(served: Path, monkeypatch: pytest.MonkeyPa
         assert seed == 7
         return Trials(advice=advice, trials=(), score="CRPS")
 
-    monkeypatch.setattr(mends, "try_mends", tried)
+    monkeypatch.setattr(mends, "try_recalibrations", tried)
     shown = invoked("new.csv --calibration held.csv -o out.csv --method best --seed 7")
     assert shown.startswith("Crude cuts the CRPS by 9 %.\ndistributions: crude (shift ")
     advice = Advice(method="")

@@ -107,7 +107,7 @@ def test_no_public_result_is_more_than_a_few_lines() -> None:
     result = howsure.assess(table, trials=False)
     mended = howsure.recalibrate(table, table)
     loaded = howsure.load(table)
-    every = [loaded, loaded.evalsets[0], mended, mended.mend, mended.rows, mended.evalset]
+    every = [loaded, loaded.evalsets[0], mended, mended.fitted, mended.rows, mended.evalset]
     every += [*result.records, *result.findings, *result.curves, *result.tables, *result.figures]
     assert len(every) > 30
     for value in every:

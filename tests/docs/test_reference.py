@@ -105,7 +105,7 @@ def test_csv_has_the_columns_of_a_record(tmp_path: Path) -> None:
 def test_a_kept_recalibration_has_the_keys_that_the_page_lists(tmp_path: Path) -> None:
     y = np.random.default_rng(0).normal(size=200)
     held = {"y": y, "lower_90": y * 0 - 1, "upper_90": y * 0 + 1}
-    howsure.recalibrate(held, held).mend.save(tmp_path / "fit.json")
+    howsure.recalibrate(held, held).fitted.save(tmp_path / "fit.json")
     assert set(json.loads((tmp_path / "fit.json").read_text())) == told("A kept recalibration")
 
 

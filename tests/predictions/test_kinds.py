@@ -49,7 +49,7 @@ class Ranges(Prediction):
 def test_a_new_kind_is_measured_as_the_same_law_by_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(view, "RICHEST", (*view.RICHEST, Ranges))
+    monkeypatch.setattr(view, "KIND_PRIORITY", (*view.KIND_PRIORITY, Ranges))
     rng = np.random.default_rng(0)
     middle, half = rng.normal(size=300), rng.uniform(0.5, 2.0, 300)
     y, x = middle + half * rng.uniform(-1.2, 1.2, 300), {"x": half}

@@ -24,7 +24,7 @@ from howsure.recalibration import (
     recalibrate,
 )
 from howsure.recalibration.info import RecalibrationOptions
-from howsure.recalibration.moving import Frame, moved
+from howsure.recalibration.location_scale import LocationScale, moved
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 COVERAGES = (0.5, 0.9)
@@ -392,7 +392,7 @@ def test_planted_faults_come_right_on_fresh_rows(kind: str, fault: str, way: str
         "samples",
         "widths that overreact",
     ):  # the mean of members that overreact stays noisy
-        frame = Frame.of(fresh.beliefs[0])
+        frame = LocationScale.of(fresh.beliefs[0])
         best = min(
             score(
                 EvalSet.checked(

@@ -18,7 +18,7 @@ from howsure.recalibration import (
     ConformalQuantiles,
     recalibrate,
 )
-from howsure.recalibration.moving import Frame
+from howsure.recalibration.location_scale import LocationScale
 from howsure.recalibration.registry import METHODS
 from recalibration.conditional_worlds import (
     KINDS,
@@ -214,7 +214,7 @@ def test_one_group_is_the_whole(kind: str) -> None:
     held_out = world(kind, 300, "one")
     one = EvalSet.checked(held_out.y, held_out.beliefs, groups={"g": ["all"] * 300})
     fitted = {each.name: each.value for each in ByGroup(kind).fit(one).parameters}
-    frame, mass = Frame.of(one.beliefs[0]), np.ones(300)
+    frame, mass = LocationScale.of(one.beliefs[0]), np.ones(300)
     shift = frame.shift(one.y, mass, frame.spread)
     factor = frame.factor(one.y, mass, frame.center + shift * frame.spread)
     assert fitted["shift, g=all"] == fitted["shift"] == pytest.approx(shift, rel=1e-12)

@@ -13,13 +13,19 @@ import pytest
 import howsure.recalibration
 from howsure.cli.recalibrate import _compared
 from howsure.predictions import Distribution, Intervals, Samples
-from howsure.recalibration import METHODS, Mend, Recalibrator, load_mend, methods_of
+from howsure.recalibration import (
+    METHODS,
+    FittedRecalibration,
+    Recalibrator,
+    load_recalibration,
+    methods_of,
+)
 from howsure.recalibration.info import KINDS
 from howsure.recalibration.registry import advised, method_names, method_of
 from howsure.report.conformal import CONFORMAL_METHODS
 from howsure.report.recalibrate import check_method
 from howsure.verdict import QUESTIONS
-from recalibration.test_kept import numbers, options, rows
+from recalibration.test_serialization import numbers, options, rows
 
 
 def heirs(kind: type[Recalibrator]) -> Iterator[type[Recalibrator]]:
@@ -104,12 +110,12 @@ def test_what_was_kept_under_an_alias_is_read(
     info = method_of(kind, name)
     assert info is not None
     fitted = info.make(kind, options()).fit(rows(kind, 0))
-    Mend(recalibrators=(fitted,)).save(tmp_path / "now.json")
+    FittedRecalibration(recalibrators=(fitted,)).save(tmp_path / "now.json")
     text = (tmp_path / "now.json").read_text(encoding="utf-8")
     assert f'"method": "{now}"' in text
     older = text.replace(f'"method": "{now}"', f'"method": "{then}"')
     (tmp_path / "then.json").write_text(older, encoding="utf-8")
-    mends = [load_mend(tmp_path / f"{age}.json") for age in ("now", "then")]
+    mends = [load_recalibration(tmp_path / f"{age}.json") for age in ("now", "then")]
     here, there = (numbers(mend, kind) for mend in mends)
     assert here.keys() == there.keys()
     assert all((here[column] == there[column]).all() for column in here)

@@ -13,7 +13,7 @@ from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles
 from howsure.recalibration import METHODS, ByInputs, recalibrate
 from howsure.recalibration.inputs import LEAST_GAIN, SHRINKAGE, Encoding, Tree, grown
-from howsure.recalibration.moving import Frame
+from howsure.recalibration.location_scale import LocationScale
 from recalibration.conditional_worlds import (
     KINDS,
     covered,
@@ -101,7 +101,7 @@ def test_leaves_hold_what_their_rows_and_ten_of_the_whole_teach(kind: str) -> No
     held_out = world(kind, 1_500, "leaves", "regionbias")
     fitted = ByInputs(kind).fit(held_out)
     assert len(fitted.mean.leaves) > 1
-    frame, y = Frame.of(held_out.beliefs[0]), held_out.y
+    frame, y = LocationScale.of(held_out.beliefs[0]), held_out.y
     x = fitted.encoding.table(held_out)
     leaf = fitted.mean.apply(x)
 

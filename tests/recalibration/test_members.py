@@ -7,7 +7,8 @@ import pytest
 
 from howsure.core.rng import child
 from howsure.predictions import EvalSet, Samples
-from howsure.recalibration import IsotonicVariance, Widths, moving
+from howsure.recalibration import IsotonicVariance, Widths
+from howsure.recalibration import location_scale as moving
 
 
 @pytest.mark.parametrize("method", [Widths, IsotonicVariance])

@@ -17,7 +17,7 @@ from howsure.recalibration import (
     recalibrate,
     since_rows,
 )
-from howsure.recalibration.moving import Frame
+from howsure.recalibration.location_scale import LocationScale
 from howsure.recalibration.recent import faded
 from howsure.recalibration.registry import METHODS, methods_of
 from recalibration.conditional_worlds import (
@@ -179,7 +179,7 @@ def test_quantiles_are_shifted_and_stretched_as_their_frame_says() -> None:
     held_out = world("quantiles", 500, "frame", "late")
     fitted = Recent("quantiles", since=400).fit(held_out)
     late = held_out.take(np.arange(400, 500))
-    frame, mass = Frame.of(late.beliefs[0]), np.ones(100)
+    frame, mass = LocationScale.of(late.beliefs[0]), np.ones(100)
     shift = frame.shift(late.y, mass, frame.spread)
     factor = frame.factor(late.y, mass, frame.center + shift * frame.spread)
     assert [each.value for each in fitted.parameters] == [shift, factor]

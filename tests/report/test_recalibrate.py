@@ -14,11 +14,11 @@ import howsure
 from howsure.core.errors import InputError
 from howsure.inputs import load, write_table
 from howsure.predictions import Distribution, EvalSet, LabelSets
-from howsure.recalibration import Mend, load_mend
+from howsure.recalibration import FittedRecalibration, load_recalibration
 from howsure.recalibration import recalibrate as engine
 from howsure.report import recalibrate as served
-from howsure.verdict import mends
-from howsure.verdict.mends import Advice, Trials
+from howsure.verdict import advice as mends
+from howsure.verdict.advice import Advice, Trials
 
 
 def table(n: int, seed: int, *, y: bool = True, factor: float = 2.0) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def advise(monkeypatch: pytest.MonkeyPatch, advice: Advice | None) -> list[EvalS
         asked.append(evalset)
         return Trials(advice=advice, trials=(), score="CRPS")
 
-    monkeypatch.setattr(mends, "try_mends", tried)
+    monkeypatch.setattr(mends, "try_recalibrations", tried)
     return asked
 
 
@@ -175,7 +175,7 @@ def test_best_leaves_predictions_as_they_are_where_nothing_helps(
     np.testing.assert_array_equal(found.predictions["recalibrated_sd"], new["sd"])
     assert "Nothing that was tried helps beyond chance" in str(found)
     assert (found.methods, found.recalibrators) == ({}, ())
-    found.mend.save(tmp_path / "mend.json")
+    found.fitted.save(tmp_path / "mend.json")
     again = howsure.recalibrate(new, tmp_path / "mend.json")
     np.testing.assert_array_equal(again.predictions["recalibrated_sd"], new["sd"])
 
@@ -210,20 +210,20 @@ def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> N
     test, calibration, options = seen.pop()
     assert (options["method"], options["by"]) == ("group", ("region",))
     assert list(test.groups) == list(calibration.groups) == ["region"]
-    assert found.mend.by == ("region",)
+    assert found.fitted.by == ("region",)
     advise(monkeypatch, Advice(method="group", by=("region",), sentence="By region."))
     howsure.recalibrate(new, held, method="best", by=["region"])
     assert seen.pop()[2]["by"] == ("region",)
     found = howsure.recalibrate(new, held, method="inputs", features="age,region")
     test, calibration, options = seen.pop()
     assert list(test.features) == list(calibration.features) == ["age", "region"]
-    assert found.mend.features == {"age": "number", "region": "label"}
+    assert found.fitted.features == {"age": "number", "region": "label"}
     vectors = {name: np.arange(len(new["id"])) * 1.0 for name in ("emb_0", "emb_1")}
     wide = {name: np.arange(300) * 1.0 for name in vectors}
     found = howsure.recalibrate({**new, **vectors}, {**held, **wide}, method="inputs")
     test, calibration, options = seen.pop()
     np.testing.assert_array_equal(test.embedding, np.column_stack(list(vectors.values())))
-    assert found.mend.embedding == ("emb_0", "emb_1")
+    assert found.fitted.embedding == ("emb_0", "emb_1")
     with pytest.raises(InputError, match="must hold the column 'emb_0'"):
         howsure.recalibrate(new, {**held, **wide}, method="inputs")
     short = {name: values for name, values in new.items() if name != "age"}
@@ -254,8 +254,8 @@ def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_kept_recalibration_does_tomorrow_what_it_did_today(tmp_path: Path) -> None:
     new, held = table(40, 1, y=False), table(300, 0)
     today = howsure.recalibrate(new, held, method="isotonic")
-    today.mend.save(tmp_path / "mend.json")
-    for kept in (tmp_path / "mend.json", str(tmp_path / "mend.json"), today.mend):
+    today.fitted.save(tmp_path / "mend.json")
+    for kept in (tmp_path / "mend.json", str(tmp_path / "mend.json"), today.fitted):
         tomorrow = howsure.recalibrate(new, kept)
         assert tomorrow.predictions.keys() == today.predictions.keys()
         for name, values in today.predictions.items():
@@ -264,7 +264,7 @@ def test_a_kept_recalibration_does_tomorrow_what_it_did_today(tmp_path: Path) ->
     for options in ({"method": "scale"}, {"by": "region"}, {"coverage": 0.8}, {"rank": "pac"}):
         with pytest.raises(InputError, match="a saved recalibration takes no further options, got"):
             howsure.recalibrate(new, tmp_path / "mend.json", **options)
-    assert isinstance(load_mend(tmp_path / "mend.json"), Mend)
+    assert isinstance(load_recalibration(tmp_path / "mend.json"), FittedRecalibration)
 
 
 def test_other_units_are_noticed() -> None:

@@ -19,7 +19,7 @@ from howsure.core.progress import subscribe
 from howsure.core.text import CountedNote
 from howsure.inputs import load, open_table, write_table
 from howsure.inputs import write as writing
-from howsure.recalibration import load_mend, methods_of
+from howsure.recalibration import load_recalibration, methods_of
 from howsure.report import recalibrate_parts as module
 from howsure.report.recalibrate import HeldOut, fitted_on
 from howsure.report.recalibrate_parts import few_notes, summed
@@ -337,14 +337,14 @@ def test_a_sample_of_calibration_rows_is_told_and_kept(tmp_path: Path) -> None:
     )
     assert "note: Fitted on 400 of 100,000 calibration rows." in done.lines()
     assert facts[0] in howsure.recalibrate(new, teaching, method="scale").notes
-    done.mend.save(tmp_path / "mend.json")
-    kept = load_mend(tmp_path / "mend.json")
+    done.fitted.save(tmp_path / "mend.json")
+    kept = load_recalibration(tmp_path / "mend.json")
     assert kept.facts == facts
     again = howsure.recalibrate(tmp_path / "new.csv", kept, output=tmp_path / "two.csv")
     assert facts[0] in again.notes
     assert (tmp_path / "o.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
     assert fitted_on(400, 400) == ()
-    howsure.recalibrate(new, evalset, method="scale").mend.save(tmp_path / "mend.json")
+    howsure.recalibrate(new, evalset, method="scale").fitted.save(tmp_path / "mend.json")
     assert "facts" not in (tmp_path / "mend.json").read_text(encoding="utf-8")
 
 

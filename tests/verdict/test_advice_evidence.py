@@ -17,7 +17,7 @@ from scipy import stats
 
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.recalibration import METHODS, RecalibrationOptions, methods_of
-from howsure.verdict.mends import Advice, RecalibrationTrial, Trials
+from howsure.verdict.advice import Advice, RecalibrationTrial, Trials
 
 ROOT = Path(__file__).parents[2]
 
@@ -144,7 +144,7 @@ def test_following_finds_what_advice_gains(
     advice: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a judge that only scales, where the gain has a closed form, and on a right model."""
-    monkeypatch.setattr(advice, "try_mends", scaling)
+    monkeypatch.setattr(advice, "try_recalibrations", scaling)
     place = place_of(advice, "sd × .7, normal")
     found = advice.table((place, 5_000, 0))[2]
     expected = 1 - 1 / (math.sqrt(2 * (1 + 0.49)) - 0.7)
@@ -162,7 +162,7 @@ def test_wrong_advice_is_right_only_if_it_gains_as_much(
     place = advice.CELLS.index(held)
     by_site = Advice(method="group", by=("site",))
     rows = held.world(np.random.default_rng(0), 5_000)
-    monkeypatch.setattr(advice, "try_mends", scaling)
+    monkeypatch.setattr(advice, "try_recalibrations", scaling)
     tried = RecalibrationTrial(method="group", by=("site",))
     found = advice.follow(place, rows, Advice(method="scale"), (tried,), 0)
     assert (found.right, found.best) == (False, "group by site")
@@ -262,8 +262,8 @@ def test_halves_follow_content_or_time(real: ModuleType) -> None:
 def test_a_study_says_what_went_and_what_stayed(
     real: ModuleType, advice: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(advice, "try_mends", scaling)
-    monkeypatch.setattr(real, "try_mends", scaling)
+    monkeypatch.setattr(advice, "try_recalibrations", scaling)
+    monkeypatch.setattr(real, "try_recalibrations", scaling)
     world = advice.verdict.normal(scale=0.5, beside=("groups",))
     rows = real.halves(world(np.random.default_rng(5), 4_000))
     text = "\n".join(real.told(real.Study("Half", "Drawn.", lambda _: rows), tmp_path))

@@ -446,7 +446,13 @@ def test_arrays_that_follow_from_the_prediction_are_known() -> None:
             (still if _same(one, two) else moved).add(name)
     predicted = {name for name, array in arrays().items() if array.predicted}
     assert not moved & predicted
-    assert still - moved <= predicted | {"left", "coverage", "levelled", "times", "units_of_time"}
+    assert still - moved <= predicted | {
+        "left",
+        "coverage",
+        "expected_coverage",
+        "times",
+        "units_of_time",
+    }
 
 
 def _asked(entry: Any) -> set[str]:

@@ -25,9 +25,9 @@ from howsure.predictions import (
 )
 from howsure.recalibration import recalibrate
 from howsure.verdict import examine
+from howsure.verdict.advice import try_recalibrations
 from howsure.verdict.copies import RowFault, copies
 from howsure.verdict.dependence import follow
-from howsure.verdict.mends import try_mends
 from howsure.verdict.rows import row_faults
 
 Rng = np.random.Generator
@@ -325,7 +325,7 @@ def test_no_advice_comes_of_copies_in_two_folds() -> None:
     """A tree on inputs knows held-out rows whose copies teach it: it was advised in 6 of 6."""
     for number in range(2):
         held = drawn(normal, 60, 100 + number).take(np.repeat(np.arange(60), 5))
-        assert try_mends(held).advice is None
+        assert try_recalibrations(held).advice is None
 
 
 def test_a_right_model_with_each_row_five_times_is_not_condemned() -> None:
@@ -576,7 +576,7 @@ def test_predictions_in_other_units_are_named_with_what_multiplies_them() -> Non
         replace(off_by(1000.0)(child(seed, "units"), 300), features={}, groups={})
         for seed in (5, 6)
     )
-    assert try_mends(held).advice is None
+    assert try_recalibrations(held).advice is None
     told = next(each for each in examine(held)[0] if each.id == "rows").sentence
     assert told.endswith("in one unit; howsure recalibrate --method multiply does it.")
     mended = recalibrate(new, held, method="multiply").evalset

@@ -31,8 +31,8 @@ from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.recalibration.comparison import Line, side_by_side
-from howsure.recalibration.kept import check_place
 from howsure.recalibration.registry import method_names
+from howsure.recalibration.serialization import check_place
 from howsure.report.document import Cell, Column, Grid, GridRows
 from howsure.report.grids import DIRECTIONS, number_cell
 from howsure.report.recalibrate import (
@@ -187,7 +187,7 @@ def written(
     if isinstance(done, Recalibration):
         done.save(output, csv_safe=csv_safe)
     if keep is not None:
-        done.mend.save(keep)
+        done.fitted.save(keep)
     return done
 
 

@@ -1,4 +1,4 @@
-"""`howsure recalibrate --compare`: every way to mend a belief, through every measure."""
+"""`howsure recalibrate --compare`: every way to recalibrate a prediction, through every measure."""
 
 from __future__ import annotations
 

@@ -480,7 +480,7 @@ def _claim(view: View, coverage: float) -> FloatArray:
     return np.asarray(least)
 
 
-def _levelled(view: View, coverage: float) -> FloatArray:
+def _expected_coverage(view: View, coverage: float) -> FloatArray:
     """What the rows claim, moved so that on average it is the coverage of all rows, shape (n,)."""
     weights = view.evalset.multiplicities
     hits = np.asarray(view.get("covered", coverage), dtype=np.float64)
@@ -810,7 +810,7 @@ TOPIC = Topic(
         "claims": _claims,
         "claim": _claim,
         "claimed": _claimed,
-        "levelled": _levelled,
+        "expected_coverage": _expected_coverage,
         "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
     },
     predicted=("ends", "lower", "upper", "claims", "claim", "claimed", "set_sizes"),
@@ -822,7 +822,7 @@ TOPIC = Topic(
         "claim",
         "claims",
         "claimed",
-        "levelled",
+        "expected_coverage",
     ),
     curves=(_interval_calibration,),
     tables=(_coverage_table,),

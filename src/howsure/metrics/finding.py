@@ -55,7 +55,7 @@ class Finding:
     tolerance : float
         The effect that does no harm.
     cost : float
-        Of what is bad, the share of its score that the mend aimed at it saves on held-out rows;
+        Of what is bad, the share of its score that the way aimed at it saves on held-out rows;
         NaN where none was tried.
     where : str
         The group or the part of the inputs, if there is one.

@@ -455,7 +455,7 @@ def _difference(
     evalset = evaluation.evalset
     scores = evaluation.row_scores("empirical_coverage", coverage)
     assert scores is not None
-    expected = evaluation.view.get("levelled", coverage)
+    expected = evaluation.view.get("expected_coverage", coverage)
     level = 1.0 - (1.0 - confidence) / sum(len(grouping.labels) for grouping in divided)
     if not _exact(evalset):
         return _robust_difference(evalset, divided, means(), scores - expected, expected, level)

@@ -31,7 +31,13 @@ from howsure.predictions import (
 from howsure.predictions.base import Rows
 from howsure.stats.bootstrap import subsample
 
-RICHEST: tuple[type[Prediction], ...] = (Distribution, Samples, Quantiles, Intervals, LabelSets)
+KIND_PRIORITY: tuple[type[Prediction], ...] = (
+    Distribution,
+    Samples,
+    Quantiles,
+    Intervals,
+    LabelSets,
+)
 """Kinds of prediction in the order in which they are asked: who knows most comes first."""
 
 Kind = TypeVar("Kind", bound=Prediction)
@@ -150,12 +156,12 @@ class View:
         coverage : float
             Nominal coverage, for arrays of intervals.
         first : sequence of kinds
-            Asked before the others, which follow as in `RICHEST`.
+            Asked before the others, which follow as in `KIND_PRIORITY`.
         also : str
             Only kinds that answer this question too are asked.
         """
         asked = [question, also] if also else [question]
-        ordered = dict.fromkeys((*first, *RICHEST))
+        ordered = dict.fromkeys((*first, *KIND_PRIORITY))
         kinds = [kind for kind in ordered if all(map(kind.answers, asked))]
         reasons = []
         for kind in kinds:

@@ -1,7 +1,7 @@
 """Recalibration: a held-out table teaches a model's predictions to tell the truth.
 
 A method holds its options; `fit` learns from calibration rows and gives a recalibrator, whose
-`apply` mends any rows. `recalibrate` does both for all predictions of a test set at once.
+`apply` recalibrates any rows. `recalibrate` does both for all predictions of a test set at once.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from howsure.recalibration.affine import ShiftScale as ShiftScale
     from howsure.recalibration.affine import ShiftScaledIntervals as ShiftScaledIntervals
     from howsure.recalibration.affine import Widths as Widths
-    from howsure.recalibration.base import Learnt as Learnt
+    from howsure.recalibration.base import FittedParameter as FittedParameter
     from howsure.recalibration.base import RecalibrationMethod as RecalibrationMethod
     from howsure.recalibration.base import Recalibrator as Recalibrator
     from howsure.recalibration.comparison import compare_recalibrations as compare_recalibrations
     from howsure.recalibration.conformal import ConformalQuantiles as ConformalQuantiles
     from howsure.recalibration.crude import Crude as Crude
-    from howsure.recalibration.derived import DerivedIntervals as DerivedIntervals
     from howsure.recalibration.dispatch import Recalibrated as Recalibrated
     from howsure.recalibration.dispatch import recalibrate as recalibrate
     from howsure.recalibration.group import ByGroup as ByGroup
@@ -31,9 +30,10 @@ if TYPE_CHECKING:
     from howsure.recalibration.info import RecalibrationOptions as RecalibrationOptions
     from howsure.recalibration.inputs import ByInputs as ByInputs
     from howsure.recalibration.intervals import ConformalIntervals as ConformalIntervals
+    from howsure.recalibration.intervals_from_distributions import (
+        DerivedIntervals as DerivedIntervals,
+    )
     from howsure.recalibration.isotonic import Isotonic as Isotonic
-    from howsure.recalibration.kept import Mend as Mend
-    from howsure.recalibration.kept import load_mend as load_mend
     from howsure.recalibration.levels import DEFAULT_LEVELS as DEFAULT_LEVELS
     from howsure.recalibration.recent import Recent as Recent
     from howsure.recalibration.recent import since_rows as since_rows
@@ -42,24 +42,26 @@ if TYPE_CHECKING:
     from howsure.recalibration.scaling import QuantileScaling as QuantileScaling
     from howsure.recalibration.scaling import SpreadScaling as SpreadScaling
     from howsure.recalibration.scaling import VarianceScaling as VarianceScaling
+    from howsure.recalibration.serialization import FittedRecalibration as FittedRecalibration
+    from howsure.recalibration.serialization import load_recalibration as load_recalibration
     from howsure.recalibration.sets import ProbabilitySets as ProbabilitySets
     from howsure.recalibration.shape import Shape as Shape
     from howsure.recalibration.variance import IsotonicVariance as IsotonicVariance
 
 _HOMES = {
     "affine": "Multiply PointShift Shift ShiftScale ShiftScaledIntervals Widths",
-    "base": "Learnt RecalibrationMethod Recalibrator",
+    "base": "FittedParameter RecalibrationMethod Recalibrator",
     "comparison": "compare_recalibrations",
     "conformal": "ConformalQuantiles",
     "crude": "Crude",
-    "derived": "DerivedIntervals",
+    "intervals_from_distributions": "DerivedIntervals",
     "dispatch": "Recalibrated recalibrate",
     "group": "ByGroup",
     "info": "MethodInfo RecalibrationOptions",
     "inputs": "ByInputs",
     "intervals": "ConformalIntervals",
     "isotonic": "Isotonic",
-    "kept": "Mend load_mend",
+    "serialization": "FittedRecalibration load_recalibration",
     "levels": "DEFAULT_LEVELS",
     "recent": "Recent since_rows",
     "registry": "METHODS methods_of",
@@ -69,4 +71,10 @@ _HOMES = {
     "variance": "IsotonicVariance",
 }
 
-__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)
+_RENAMED = {
+    "Learnt": "FittedParameter",
+    "Mend": "FittedRecalibration",
+    "load_mend": "load_recalibration",
+}
+
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, renamed=_RENAMED)

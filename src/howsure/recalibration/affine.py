@@ -16,7 +16,7 @@ from howsure.core.formats import number
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Samples
 from howsure.recalibration.base import (
     POINT,
-    Learnt,
+    FittedParameter,
     RecalibrationMethod,
     Recalibrator,
     check_factor,
@@ -29,10 +29,10 @@ from howsure.recalibration.base import (
 )
 from howsure.recalibration.info import FRAMED_KINDS, SIDES, SIZE, WIDTHS, MethodInfo
 from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
-from howsure.recalibration.moving import (
+from howsure.recalibration.location_scale import (
     FLOOR,
     PINBALL,
-    AffineMover,
+    AffineLocationScale,
     CalibrationRows,
     floored,
     left_out,
@@ -82,7 +82,7 @@ class Shift(RecalibrationMethod):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineMover:
+    def fit(self, calibration: EvalSet) -> AffineLocationScale:
         """Learn the shift from held-out rows.
 
         Raises
@@ -94,10 +94,10 @@ class Shift(RecalibrationMethod):
         """
         rows = CalibrationRows.of(calibration, self.belief)
         words = _CENTRED.get(self.belief, PINBALL)
-        return rows.mover(AffineMover, "shift", (_shift(rows)[0],), words, floor=rows.floor)
+        return rows.mover(AffineLocationScale, "shift", (_shift(rows)[0],), words, floor=rows.floor)
 
 
-def _shift(rows: CalibrationRows) -> tuple[Learnt, FloatArray]:
+def _shift(rows: CalibrationRows) -> tuple[FittedParameter, FloatArray]:
     """A constant or a share of the spread, whichever is better, and what it is measured in."""
     frame, y, mass = rows.frame, rows.y, rows.mass
     spread = floored(frame.spread, rows.floor)
@@ -143,7 +143,7 @@ class Multiply(RecalibrationMethod):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineMover | PointMover:
+    def fit(self, calibration: EvalSet) -> AffineLocationScale | PointLocation:
         """Learn the number from held-out rows.
 
         Raises
@@ -159,7 +159,7 @@ class Multiply(RecalibrationMethod):
             center = point_of(calibration)
             parts = calibration.y * center, np.square(center)
             learnt = _multiple(*parts, counts(calibration), calibration)
-            return PointMover(
+            return PointLocation(
                 belief=POINT,
                 method="multiply",
                 parameters=(learnt,),
@@ -173,19 +173,23 @@ class Multiply(RecalibrationMethod):
         frame = rows.frame
         if frame.levels.size:
             learnt = rows.learnt("multiple", _positive(_least_multiple(rows)))
-            return rows.mover(AffineMover, "multiply", (learnt,), PINBALL)
+            return rows.mover(AffineLocationScale, "multiply", (learnt,), PINBALL)
         top, bottom = frame.shift_parts(rows.y, frame.center)
         top = top + bottom  # of y, not of its distance from the centre
         learnt = _multiple(top, bottom, rows.mass, calibration)
-        return rows.mover(AffineMover, "multiply", (learnt,), _CENTRED_MULTIPLE)
+        return rows.mover(AffineLocationScale, "multiply", (learnt,), _CENTRED_MULTIPLE)
 
 
-def _multiple(top: FloatArray, bottom: FloatArray, mass: FloatArray, held: EvalSet) -> Learnt:
+def _multiple(
+    top: FloatArray, bottom: FloatArray, mass: FloatArray, held: EvalSet
+) -> FittedParameter:
     """The ratio of two means, with its standard error."""
     whole = float(np.average(bottom, weights=mass))
     value = _positive(float(np.average(top, weights=mass)) / whole if whole > 0 else math.nan)
     error = sampling_error((top - value * bottom) / whole, held)
-    return Learnt(name="multiple", value=value, n=effective_rows(held)[0], standard_error=error)
+    return FittedParameter(
+        name="multiple", value=value, n=effective_rows(held)[0], standard_error=error
+    )
 
 
 def _least_multiple(rows: CalibrationRows) -> float:
@@ -222,7 +226,7 @@ class PointShift(RecalibrationMethod):
     """
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> PointMover:
+    def fit(self, calibration: EvalSet) -> PointLocation:
         """Learn the mean error from held-out rows.
 
         Raises
@@ -233,13 +237,13 @@ class PointShift(RecalibrationMethod):
         check_rows(calibration)
         error = calibration.y - point_of(calibration)
         shift = float(np.average(error, weights=counts(calibration)))
-        learnt = Learnt(
+        learnt = FittedParameter(
             name="shift",
             value=shift,
             n=effective_rows(calibration)[0],
             standard_error=sampling_error(error - shift, calibration),
         )
-        return PointMover(
+        return PointLocation(
             belief=POINT,
             method="shift",
             parameters=(learnt,),
@@ -250,7 +254,7 @@ class PointShift(RecalibrationMethod):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointMover(Recalibrator):
+class PointLocation(Recalibrator):
     """A point forecast that is shifted or multiplied: that of the rows themselves."""
 
     def transform(self, evalset: EvalSet) -> NoReturn:
@@ -290,7 +294,7 @@ class ShiftScale(RecalibrationMethod):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineMover:
+    def fit(self, calibration: EvalSet) -> AffineLocationScale:
         """Learn shift and factor from held-out rows.
 
         Raises
@@ -310,7 +314,7 @@ class ShiftScale(RecalibrationMethod):
         else:
             parameters = shift, rows.factor(rows.frame.center + shift.value * unit)
             words = f"{_CENTRED[self.belief]}, and their mean square is right"
-        return rows.mover(AffineMover, "shift_scale", parameters, words, floor=rows.floor)
+        return rows.mover(AffineLocationScale, "shift_scale", parameters, words, floor=rows.floor)
 
 
 def _least_loss(rows: CalibrationRows, unit: FloatArray) -> tuple[float, float]:
@@ -404,7 +408,7 @@ class ShiftScaledIntervals(RecalibrationMethod):
 class IntervalShifter(Recalibrator):
     """Fitted `ShiftScaledIntervals`."""
 
-    shift: AffineMover  # what moves the intervals
+    shift: AffineLocationScale  # what moves the intervals
     scale: IntervalRecalibrator  # what stretches them then
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
@@ -445,7 +449,7 @@ class Widths(RecalibrationMethod):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineMover:
+    def fit(self, calibration: EvalSet) -> AffineLocationScale:
         """Learn factor and power from held-out rows.
 
         Raises
@@ -479,10 +483,14 @@ class Widths(RecalibrationMethod):
         if not rows.frame.levels.size:
             factor = replace(factor, standard_error=_factor_error(rows, factor, found, typical))
             words = "on the calibration rows the mean square is right, and so is its trend in sd"
-        return rows.mover(AffineMover, "widths", (factor, power), words, *notes, typical=typical)
+        return rows.mover(
+            AffineLocationScale, "widths", (factor, power), words, *notes, typical=typical
+        )
 
 
-def _factor_error(rows: CalibrationRows, factor: Learnt, power: _Power, typical: float) -> float:
+def _factor_error(
+    rows: CalibrationRows, factor: FittedParameter, power: _Power, typical: float
+) -> float:
     """The standard error of a factor that follows the errors of the power."""
     spread = rows.frame.spread
     log = np.log(np.where(spread > 0, spread / typical, 1.0))
@@ -581,7 +589,7 @@ def _power_of_table(rows: CalibrationRows, typical: float) -> float:
     return min(near, key=loss)
 
 
-def _said(learnt: Sequence[Learnt]) -> str:
+def _said(learnt: Sequence[FittedParameter]) -> str:
     way = "up" if learnt[0].value > 0 else "down"
     unit = "" if learnt[0].name == "shift" else " of its spread"
     return f"shift every prediction {way} by {number(abs(learnt[0].value), 3)}{unit}"
@@ -592,7 +600,7 @@ METHODS: Final = (
         name="shift",
         kinds=(*FRAMED_KINDS, POINT),
         make=lambda kind, _: PointShift() if kind == POINT else Shift(kind),
-        saves=(AffineMover, PointMover),
+        saves=(AffineLocationScale, PointLocation),
         label="shifted",
         words="shift every prediction",
         says=_said,
@@ -605,7 +613,7 @@ METHODS: Final = (
         make=lambda kind, options: (
             ShiftScaledIntervals(*options.threshold) if kind == Intervals.kind else ShiftScale(kind)
         ),
-        saves=(AffineMover, IntervalShifter),
+        saves=(AffineLocationScale, IntervalShifter),
         label="shifted and scaled",
         words="shift and stretch every prediction",
         complexity=2,
@@ -616,7 +624,7 @@ METHODS: Final = (
         name="multiply",
         kinds=(*FRAMED_KINDS, POINT),
         make=lambda kind, _: Multiply(kind),
-        saves=(AffineMover, PointMover),
+        saves=(AffineLocationScale, PointLocation),
         label="multiplied",
         words="multiply every prediction by one number",
         says=lambda learnt: f"multiply every prediction by {number(learnt[0].value, 4)}",
@@ -629,7 +637,7 @@ METHODS: Final = (
         name="widths",
         kinds=FRAMED_KINDS,
         make=lambda kind, _: Widths(kind),
-        saves=(AffineMover,),
+        saves=(AffineLocationScale,),
         label="by a power of its widths",
         words="make widths follow the size of the errors",
         tried_of="spreads",  # else it is the same as scale

@@ -27,7 +27,7 @@ CENTRAL: tuple[type[Distribution] | type[Samples] | type[Quantiles], ...] = (*SP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
+class FittedParameter:
     """One number learnt from the calibration rows, and what it guarantees.
 
     Attributes
@@ -73,7 +73,7 @@ class Recalibrator(ABC):
         The kind of prediction that it recalibrates, or ``point``.
     method : str
         The method's name.
-    parameters : tuple of Learnt
+    parameters : tuple of FittedParameter
         What was learnt.
     guarantee : str
         What holds in finite samples, in words.
@@ -85,7 +85,7 @@ class Recalibrator(ABC):
 
     belief: str
     method: str
-    parameters: tuple[Learnt, ...]
+    parameters: tuple[FittedParameter, ...]
     guarantee: str
     notes: tuple[str, ...] = ()
     fitted_to: str = ""
@@ -177,7 +177,7 @@ def point_of(evalset: EvalSet) -> FloatArray:
 
 
 def signature(prediction: Prediction) -> str:
-    """What must agree between the rows that a method learns from and those that it mends."""
+    """What must agree between the rows that a method learns from and those that it serves."""
     if isinstance(prediction, Distribution):
         return f"distributions of the family {prediction.law.name!r}"
     if isinstance(prediction, Samples):

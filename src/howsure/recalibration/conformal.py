@@ -20,7 +20,7 @@ from howsure.recalibration.base import (
 )
 from howsure.recalibration.info import MethodInfo
 from howsure.recalibration.levels import hold_below, level_words, plan_levels
-from howsure.recalibration.moving import crossed_note
+from howsure.recalibration.location_scale import crossed_note
 
 
 @final

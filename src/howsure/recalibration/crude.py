@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import (
     SPREAD,
-    Learnt,
+    FittedParameter,
     RecalibrationMethod,
     belief_of,
     check_spread,
@@ -97,7 +97,7 @@ class Crude(RecalibrationMethod):
 
         # Each is raised by its own roundings: keep them in order.
         quantiles = np.maximum.accumulate([hold_below(float(at), y, z, end) for at in middle])
-        shift = Learnt(name="shift", value=constant, n=n)
+        shift = FittedParameter(name="shift", value=constant, n=n)
         return CrudeRecalibrator(
             belief=self.belief,
             method="crude",

@@ -1,4 +1,4 @@
-"""One call that mends all predictions of a test set by a held-out calibration set."""
+"""One call that recalibrates all predictions of a test set by a held-out calibration set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from howsure.predictions import (
     NormalLaw,
     Prediction,
 )
-from howsure.recalibration.affine import PointMover
+from howsure.recalibration.affine import PointLocation
 from howsure.recalibration.base import POINT, Recalibrator, belief_of, kinds_of
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import DEFAULT_LEVELS
@@ -246,7 +246,7 @@ def applied(
     told = list(notes)
     made: list[tuple[str, Prediction]] = []
     for one in fitted:
-        if isinstance(one, PointMover):  # what it mends is no prediction with a spread
+        if isinstance(one, PointLocation):  # what it serves is no prediction with a spread
             rows = one.apply(rows)
             told.extend(one.notes)
             continue

@@ -18,7 +18,7 @@ from howsure.core.formats import counted
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
     POINT,
-    Learnt,
+    FittedParameter,
     Pieces,
     RecalibrationMethod,
     Recalibrator,
@@ -30,11 +30,16 @@ from howsure.recalibration.base import (
     repeated,
 )
 from howsure.recalibration.conformal import ConformalQuantiles
-from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.ease import EaseCuts, bins_for
 from howsure.recalibration.info import FRAMED_KINDS, SHAPE, SPREAD_KINDS, MethodInfo
 from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover
+from howsure.recalibration.intervals_from_distributions import DerivedIntervals
+from howsure.recalibration.location_scale import (
+    Amounts,
+    CalibrationRows,
+    LocationScale,
+    LocationScaleRecalibrator,
+)
 
 FEWEST = 10
 """Rows of a group without which its shift and factor are those of all rows."""
@@ -157,7 +162,7 @@ class ByGroup(RecalibrationMethod):
     too_few: TooFew = "infinite"
     delta: float = DELTA
 
-    def fit(self, calibration: EvalSet) -> GroupMover | GroupRecalibrator:
+    def fit(self, calibration: EvalSet) -> GroupLocationScale | GroupRecalibrator:
         """Learn what each group's rows teach.
 
         Raises
@@ -407,7 +412,7 @@ class GroupRecalibrator(Recalibrator):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GroupMover(Mover):
+class GroupLocationScale(LocationScaleRecalibrator):
     """Fitted `ByGroup` of distributions or samples."""
 
     cells: GroupCells  # the groups of the calibration rows
@@ -415,14 +420,14 @@ class GroupMover(Mover):
     shifts: FloatArray
     factors: FloatArray  # shape (g + 1,): by which spreads are multiplied
 
-    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+    def amounts(self, evalset: EvalSet, frame: LocationScale) -> Amounts:
         """Those of each row's group, with a note on groups never seen."""
         places = self.cells.find(evalset)
         notes = _unseen_note(places, self.cells)
         return self.shifts[places] * frame.spread, self.factors[places], notes
 
 
-def _fit_moments(rows: CalibrationRows, cells: GroupCells, codes: IntArray) -> GroupMover:
+def _fit_moments(rows: CalibrationRows, cells: GroupCells, codes: IntArray) -> GroupLocationScale:
     frame, y, mass = rows.frame, rows.y, rows.mass
     shifts = _shrunk(*frame.shift_parts(y, frame.spread), mass, codes)
     square, expected = frame.factor_parts(y, frame.center + shifts[codes] * frame.spread)
@@ -430,13 +435,15 @@ def _fit_moments(rows: CalibrationRows, cells: GroupCells, codes: IntArray) -> G
     factors = np.sqrt(_shrunk(square, expected, mass, codes, ratio=True))
     n = np.append(np.bincount(codes, mass), mass.sum())
     learnt = tuple(
-        Learnt(name=f"{what}, {name}" if name else what, value=float(value), n=float(count))
+        FittedParameter(
+            name=f"{what}, {name}" if name else what, value=float(value), n=float(count)
+        )
         for what, values in (("shift", shifts), ("factor", factors))
         for name, value, count in zip((*cells.names, ""), values, n, strict=True)
     )
     few = [name for name, count in zip(cells.names, n[:-1], strict=True) if count < FEWEST]
     return rows.mover(
-        GroupMover,
+        GroupLocationScale,
         "group",
         learnt,
         "each group's shift and factor are those of its rows, shrunk towards all rows' as far as "
@@ -533,7 +540,7 @@ METHODS: Final = (
         name="group",
         kinds=(*FRAMED_KINDS, POINT),
         make=lambda kind, options: ByGroup(kind, options.by, *options.threshold),
-        saves=(GroupMover, GroupRecalibrator),
+        saves=(GroupLocationScale, GroupRecalibrator),
         needs="groups",
         words="recalibrate within {by}",
         complexity=4,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
-from howsure.recalibration.base import POINT, Learnt, RecalibrationMethod, Recalibrator
+from howsure.recalibration.base import POINT, FittedParameter, RecalibrationMethod, Recalibrator
 from howsure.recalibration.levels import DEFAULT_LEVELS
 
 KINDS: Final = (
@@ -142,7 +142,7 @@ class MethodInfo:
     compared: bool = True
     label: str = ""
     words: str = ""
-    says: Callable[[Sequence[Learnt]], str] = lambda learnt: ""
+    says: Callable[[Sequence[FittedParameter]], str] = lambda learnt: ""
     complexity: int = 0
     turn: int = 0
     aims: frozenset[str] = frozenset()

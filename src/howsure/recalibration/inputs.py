@@ -17,9 +17,14 @@ from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.metrics.conditional.regions import node_rules
 from howsure.metrics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
 from howsure.predictions import EvalSet
-from howsure.recalibration.base import Learnt, RecalibrationMethod, check_factor, counts
+from howsure.recalibration.base import FittedParameter, RecalibrationMethod, check_factor, counts
 from howsure.recalibration.info import FRAMED_KINDS, SHAPE, MethodInfo
-from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover
+from howsure.recalibration.location_scale import (
+    Amounts,
+    CalibrationRows,
+    LocationScale,
+    LocationScaleRecalibrator,
+)
 
 DEPTH = 3
 """Conditions that lead to a leaf, at most."""
@@ -276,7 +281,7 @@ class ByInputs(RecalibrationMethod):
 
     belief: str
 
-    def fit(self, calibration: EvalSet) -> InputsMover:
+    def fit(self, calibration: EvalSet) -> InputsLocationScale:
         """Learn the trees and their leaves.
 
         Raises
@@ -313,7 +318,7 @@ class ByInputs(RecalibrationMethod):
         asked = {int(column) for tree in (mean, spread) for column in tree.feature if column >= 0}
         columns = sorted(asked)
         return held.mover(
-            InputsMover,
+            InputsLocationScale,
             "inputs",
             (
                 *_learnt("shift", mean, mean.apply(x), mass),
@@ -333,10 +338,10 @@ def _weight(mass: FloatArray) -> float:
     return rows / (rows + SHRINKAGE)
 
 
-def _learnt(name: str, tree: Tree, leaves: IntArray, mass: FloatArray) -> Iterator[Learnt]:
+def _learnt(name: str, tree: Tree, leaves: IntArray, mass: FloatArray) -> Iterator[FittedParameter]:
     rows = np.bincount(leaves, mass, minlength=len(tree.feature))
     for leaf in tree.leaves:
-        yield Learnt(
+        yield FittedParameter(
             name=f"{name}, {tree.rules[leaf]}", value=float(tree.value[leaf]), n=float(rows[leaf])
         )
 
@@ -352,14 +357,14 @@ def _found(mean: Tree, spread: Tree) -> Iterator[str]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class InputsMover(Mover):
+class InputsLocationScale(LocationScaleRecalibrator):
     """Fitted `ByInputs`."""
 
     encoding: Encoding  # the inputs that the trees ask for
     mean: Tree  # shifts, in units of a row's spread
     spread: Tree  # factors of the spread
 
-    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+    def amounts(self, evalset: EvalSet, frame: LocationScale) -> Amounts:
         """What the trees say of each row, with a note on labels never seen."""
         x = self.encoding.table(evalset)
         return self.mean.at(x) * frame.spread, self.spread.at(x), self.encoding.unknown(evalset)
@@ -370,7 +375,7 @@ METHODS: Final = (
         name="inputs",
         kinds=FRAMED_KINDS,
         make=lambda kind, _: ByInputs(kind),
-        saves=(InputsMover,),
+        saves=(InputsLocationScale,),
         needs="inputs",
         words="recalibrate by the inputs",
         complexity=5,

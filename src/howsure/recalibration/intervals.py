@@ -31,7 +31,7 @@ from howsure.core.text import CountedNote
 from howsure.predictions import EvalSet, Intervals
 from howsure.recalibration.base import (
     POINT,
-    Learnt,
+    FittedParameter,
     RecalibrationMethod,
     Recalibrator,
     belief_of,
@@ -291,9 +291,9 @@ def _region(
     return uncrossed(lower, upper)
 
 
-def _learnt(name: str, column: _Column, threshold: Threshold) -> Learnt:
+def _learnt(name: str, column: _Column, threshold: Threshold) -> FittedParameter:
     low, high = column.range()
-    return Learnt(
+    return FittedParameter(
         name=name,
         value=threshold.value,
         nominal=column.coverage,

@@ -21,7 +21,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_levels
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
-from howsure.recalibration.base import SPREAD, Learnt, Recalibrator
+from howsure.recalibration.base import SPREAD, FittedParameter, Recalibrator
 
 # The 23 levels of the forecast hubs: eleven central intervals and the median.
 DEFAULT_LEVELS: tuple[float, ...] = (
@@ -63,7 +63,7 @@ class LevelPlan:
             (*self.notes, note),
         )
 
-    def learnt(self, name: str, values: FloatArray) -> tuple[Learnt, ...]:
+    def learnt(self, name: str, values: FloatArray) -> tuple[FittedParameter, ...]:
         """One learnt number a level, with its guarantee where there is one."""
         found = []
         for level, low, high, value in zip(self.levels, self.low, self.high, values, strict=True):
@@ -71,7 +71,7 @@ class LevelPlan:
             sure = self.exact and low == high
             ends = coverage_range(rank, self.n) if sure else (math.nan, math.nan)
             found.append(
-                Learnt(
+                FittedParameter(
                     name=name,
                     value=float(value),
                     nominal=float(level),
@@ -127,7 +127,7 @@ class TableRecalibrator(Recalibrator):
     """A fitted method that gives quantiles at the levels reached. Subclasses are final."""
 
     @property
-    def columns(self) -> tuple[Learnt, ...]:
+    def columns(self) -> tuple[FittedParameter, ...]:
         """What was learnt for each level."""
         return tuple(learnt for learnt in self.parameters if not math.isnan(learnt.nominal))
 

@@ -26,7 +26,12 @@ from howsure.recalibration.base import (
 )
 from howsure.recalibration.info import FRAMED_KINDS, MethodInfo
 from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover
+from howsure.recalibration.location_scale import (
+    Amounts,
+    CalibrationRows,
+    LocationScale,
+    LocationScaleRecalibrator,
+)
 
 HALF_LIFE = 0.1
 """Share of the calibration rows after which a row counts half."""
@@ -243,19 +248,19 @@ class RecentRecalibrator(Recalibrator):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecentMover(Mover):
+class RecentLocationScale(LocationScaleRecalibrator):
     """One shift, in units of a row's spread, and one factor of the spread."""
 
-    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+    def amounts(self, evalset: EvalSet, frame: LocationScale) -> Amounts:
         """The same shares of each row's spread."""
         shift, factor = (each.value for each in self.parameters)
         return shift * frame.spread, np.full(evalset.n, factor), ()
 
 
-def _fitted(rows: CalibrationRows) -> RecentMover:
+def _fitted(rows: CalibrationRows) -> RecentLocationScale:
     shift, factor = rows.location_scale()
     return rows.mover(
-        RecentMover,
+        RecentLocationScale,
         "recent",
         (rows.learnt("shift", shift), rows.learnt("factor", factor)),
         "mean error and spread are right on the calibration rows used, and coverage is right so "
@@ -268,7 +273,7 @@ METHODS: Final = (
         name="recent",
         kinds=(*FRAMED_KINDS, POINT),
         make=lambda kind, options: Recent(kind, options.since, *options.threshold),
-        saves=(RecentRecalibrator, RecentMover),
+        saves=(RecentRecalibrator, RecentLocationScale),
         needs="time",
     ),
 )

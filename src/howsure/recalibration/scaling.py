@@ -11,7 +11,7 @@ import numpy as np
 
 from howsure.core.formats import number
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
-from howsure.recalibration.base import Learnt, RecalibrationMethod
+from howsure.recalibration.base import FittedParameter, RecalibrationMethod
 from howsure.recalibration.info import (
     FRAMED_KINDS,
     SIZE,
@@ -20,7 +20,7 @@ from howsure.recalibration.info import (
     RecalibrationOptions,
 )
 from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
-from howsure.recalibration.moving import PINBALL, AffineMover, CalibrationRows
+from howsure.recalibration.location_scale import PINBALL, AffineLocationScale, CalibrationRows
 
 
 @final
@@ -40,7 +40,7 @@ class VarianceScaling(RecalibrationMethod):
     """
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineMover:
+    def fit(self, calibration: EvalSet) -> AffineLocationScale:
         """Learn the factor from held-out rows.
 
         Raises
@@ -55,7 +55,7 @@ class VarianceScaling(RecalibrationMethod):
             "the mean squared z-score is 1 on the calibration rows, and coverage is right so far "
             "as the family's shape is"
         )
-        return rows.mover(AffineMover, "scale", (rows.factor(),), words)
+        return rows.mover(AffineLocationScale, "scale", (rows.factor(),), words)
 
 
 @final
@@ -76,7 +76,7 @@ class SpreadScaling(RecalibrationMethod):
     """
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineMover:
+    def fit(self, calibration: EvalSet) -> AffineLocationScale:
         """Learn the factor from held-out rows.
 
         Raises
@@ -91,7 +91,7 @@ class SpreadScaling(RecalibrationMethod):
             "on the calibration rows the mean squared error of the samples' mean is (1 + 1/m) "
             "times their mean variance, as for m samples of the true distribution"
         )
-        return rows.mover(AffineMover, "scale", (rows.factor(),), words)
+        return rows.mover(AffineLocationScale, "scale", (rows.factor(),), words)
 
 
 @final
@@ -110,7 +110,7 @@ class QuantileScaling(RecalibrationMethod):
     """
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineMover:
+    def fit(self, calibration: EvalSet) -> AffineLocationScale:
         """Learn the factor from held-out rows.
 
         Raises
@@ -119,7 +119,7 @@ class QuantileScaling(RecalibrationMethod):
             If the rows are fewer than two, none has a spread, or nearly all errors are zero.
         """
         rows = CalibrationRows.of(calibration, Quantiles.kind)
-        return rows.mover(AffineMover, "scale", (rows.factor(),), PINBALL)
+        return rows.mover(AffineLocationScale, "scale", (rows.factor(),), PINBALL)
 
 
 def _made(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
@@ -132,7 +132,7 @@ def _made(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
     return ConformalIntervals("scale", kind, *options.threshold)
 
 
-def _said(learnt: Sequence[Learnt]) -> str:
+def _said(learnt: Sequence[FittedParameter]) -> str:
     factor = learnt[0].value
     if len(learnt) > 1 or not math.isfinite(factor):
         return ""
@@ -146,7 +146,7 @@ METHODS: Final = (
         aliases=("ucc",),
         kinds=FRAMED_KINDS,
         make=_made,
-        saves=(AffineMover, IntervalRecalibrator),
+        saves=(AffineLocationScale, IntervalRecalibrator),
         leads=SPREAD_KINDS,
         label="scaled",
         words="stretch every prediction",

@@ -39,7 +39,7 @@ from howsure.core.formats import counted
 from howsure.predictions import EvalSet, LabelSets
 from howsure.predictions.evalset import content_order
 from howsure.recalibration.base import (
-    Learnt,
+    FittedParameter,
     RecalibrationMethod,
     Recalibrator,
     belief_of,
@@ -156,7 +156,7 @@ class ProbabilitySets(RecalibrationMethod):
             "No finite-sample guarantee: sets reach the nominal coverage as far as the "
             "tempered probabilities are right."
         )
-        learnt = Learnt(name="temperature", value=value, n=float(rows.n))
+        learnt = FittedParameter(name="temperature", value=value, n=float(rows.n))
         return replace(made, parameters=(learnt,), guarantee=words)
 
     def _cut(self, rows: EvalSet, made: SetRecalibrator) -> SetRecalibrator:
@@ -216,10 +216,12 @@ class ProbabilitySets(RecalibrationMethod):
         value, rest = how.calibrate(table, y).thresholds.at(table[:1])[0]
         return float(value), float(rest)
 
-    def _learnt(self, name: str, end: tuple[float, float], n: int, coverage: float) -> Learnt:
+    def _learnt(
+        self, name: str, end: tuple[float, float], n: int, coverage: float
+    ) -> FittedParameter:
         rank = conformal_rank(n, coverage, self.rank, self.delta) if n else 1
         low, high = coverage_range(rank, n)
-        return Learnt(
+        return FittedParameter(
             name=f"threshold, {name}" if name else "threshold",
             value=end[0],
             nominal=coverage,
@@ -345,10 +347,10 @@ class _First:
         return x[:, : self.classes]
 
 
-def _option(name: str, score: Score) -> Learnt | None:
+def _option(name: str, score: Score) -> FittedParameter | None:
     """An option of a score, as a number learnt; None where it has none such."""
     value = getattr(score, name, None)
-    return None if value is None else Learnt(name=name, value=float(value))
+    return None if value is None else FittedParameter(name=name, value=float(value))
 
 
 def _told(choice: TunedChoice, easy: bool) -> tuple[str, ...]:

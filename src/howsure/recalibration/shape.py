@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray, IntArray, check_levels
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
     CENTRAL,
-    Learnt,
+    FittedParameter,
     RecalibrationMethod,
     Recalibrator,
     belief_of,
@@ -26,7 +26,7 @@ from howsure.recalibration.base import (
 from howsure.recalibration.info import CENTRAL_KINDS, SHAPE, MethodInfo
 from howsure.recalibration.isotonic import IsotonicRecalibrator, pit_knots
 from howsure.recalibration.levels import DEFAULT_LEVELS
-from howsure.recalibration.moving import FLOOR, Frame, crossed_note, floored
+from howsure.recalibration.location_scale import FLOOR, LocationScale, crossed_note, floored
 
 _PRIOR = 2.0
 """Rows that speak for the tail as it is given, beside those that lie beyond a level."""
@@ -100,7 +100,7 @@ class Shape(RecalibrationMethod):
         if isinstance(prediction, Distribution):
             known = _own_levels(prediction, calibration.y, levels, counts, n)
             return IsotonicRecalibrator(parameters=_learnt("level", levels, known, n), **common)
-        frame = Frame.of(prediction)
+        frame = LocationScale.of(prediction)
         floor = FLOOR * float(np.average(frame.spread, weights=counts))
         table = prediction.sorted_samples if isinstance(prediction, Samples) else prediction.values
         moves = _own_moves(frame, table, levels, floor, calibration)
@@ -118,7 +118,7 @@ class ShapedColumns(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Columns moved, with a note on rows that had to be sorted."""
         prediction = self.held(evalset, CENTRAL)
-        unit = floored(Frame.of(prediction).spread, self.floor)
+        unit = floored(LocationScale.of(prediction).spread, self.floor)
         moves = unit[:, None] * np.array([learnt.value for learnt in self.parameters])
         if isinstance(prediction, Samples):
             moves += prediction.sorted_samples
@@ -150,7 +150,7 @@ def _own_levels(
 
 
 def _own_moves(
-    frame: Frame, table: FloatArray, levels: FloatArray, floor: float, rows: EvalSet
+    frame: LocationScale, table: FloatArray, levels: FloatArray, floor: float, rows: EvalSet
 ) -> FloatArray:
     """By how many units each column moves."""
     unit = floored(frame.spread, floor)
@@ -213,9 +213,11 @@ def _outward(
     return made
 
 
-def _learnt(name: str, levels: FloatArray, values: FloatArray, n: float) -> tuple[Learnt, ...]:
+def _learnt(
+    name: str, levels: FloatArray, values: FloatArray, n: float
+) -> tuple[FittedParameter, ...]:
     return tuple(
-        Learnt(name=name, value=float(value), nominal=float(level), n=n)
+        FittedParameter(name=name, value=float(value), nominal=float(level), n=n)
         for level, value in zip(levels, values, strict=True)
     )
 

@@ -11,9 +11,15 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
 from howsure.predictions import Distribution, EvalSet, Samples
-from howsure.recalibration.base import SPREAD, Learnt, RecalibrationMethod
+from howsure.recalibration.base import SPREAD, FittedParameter, RecalibrationMethod
 from howsure.recalibration.info import SPREAD_KINDS, WIDTHS, MethodInfo
-from howsure.recalibration.moving import Amounts, CalibrationRows, Frame, Mover, left_out
+from howsure.recalibration.location_scale import (
+    Amounts,
+    CalibrationRows,
+    LocationScale,
+    LocationScaleRecalibrator,
+    left_out,
+)
 
 _LEAST = 30.0
 _SHARE = 0.1
@@ -53,7 +59,7 @@ class IsotonicVariance(RecalibrationMethod):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> VarianceMover:
+    def fit(self, calibration: EvalSet) -> VarianceLocationScale:
         """Learn the function from held-out rows.
 
         Raises
@@ -73,10 +79,10 @@ class IsotonicVariance(RecalibrationMethod):
                 np.square(held.frame.spread), square, held.mass, held.mass
             )
         return held.mover(
-            VarianceMover,
+            VarianceLocationScale,
             "isotonic_variance",
             tuple(
-                Learnt(name=f"sd near {at:.3g}", value=float(value), n=float(count))
+                FittedParameter(name=f"sd near {at:.3g}", value=float(value), n=float(count))
                 for at, value, count in zip(np.sqrt(given), np.sqrt(learnt), rows, strict=True)
             ),
             "in each block of predicted variances the mean squared error of the calibration rows "
@@ -88,14 +94,14 @@ class IsotonicVariance(RecalibrationMethod):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class VarianceMover(Mover):
+class VarianceLocationScale(LocationScaleRecalibrator):
     """Fitted `IsotonicVariance`."""
 
     # shape (k,): predicted variances at the centres of the blocks, rising, and what they become
     given: FloatArray
     learnt: FloatArray
 
-    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+    def amounts(self, evalset: EvalSet, frame: LocationScale) -> Amounts:
         """Factors by the variance, with a note on rows that cannot be stretched."""
         variance, some = np.square(frame.spread), frame.spread > 0
         if self.belief == Samples.kind:
@@ -171,7 +177,7 @@ METHODS: Final = (
         name="isotonic_variance",
         kinds=SPREAD_KINDS,
         make=lambda kind, _: IsotonicVariance(kind),
-        saves=(VarianceMover,),
+        saves=(VarianceLocationScale,),
         label="by isotonic variance",
         words="replace each variance by the mean squared error of rows like it",
         tried_of="spreads",  # else it is the same as scale

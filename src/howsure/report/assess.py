@@ -39,10 +39,10 @@ from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
 from howsure.report.overview import overview
 from howsure.verdict import TOLERANCE, Advice, Finding, judge
+from howsure.verdict.advice import Trials, tried
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import ordered
 from howsure.verdict.findings import questions
-from howsure.verdict.mends import Trials, tried
 
 if TYPE_CHECKING:
     from howsure.metrics.congruence.view import CongruenceOptions
@@ -395,7 +395,7 @@ def _compared(models: Sequence[Model], settings: Settings) -> _Ranked:
 
 
 def _tested(model: Model, findings: Sequence[Finding], settings: Settings) -> Trials | None:
-    """What was tried to mend a model."""
+    """What was tried to recalibrate a model."""
     commands = settings.recalibration
     return attempt(
         f"trials of {model.name}",
@@ -506,7 +506,7 @@ def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> di
 @dataclass(frozen=True, slots=True)
 class _Judged:
     """What the verdict says of each model, what is not judged and why, the states of all, and what
-    was tried to mend the model that is told of first.
+    was tried to recalibrate the model that is told of first.
     """
 
     said: Mapping[str, list[Said]]

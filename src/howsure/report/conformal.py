@@ -12,7 +12,7 @@ from howsure.core.registry import unknown
 from howsure.inputs.building import Crossing
 from howsure.inputs.matching import Missing
 from howsure.inputs.sources import BATCH_ROWS
-from howsure.report.recalibrate import Recalibration, kept_mend, served
+from howsure.report.recalibrate import Recalibration, given_fit, served
 from howsure.streaming.load import Resources
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def conformal(
     ----------
     new : path, sequence of paths, data frame, mapping of arrays, or EvalSet
         As in `howsure.recalibrate`.
-    calibration : path, data frame, mapping of arrays, EvalSet, or Mend
+    calibration : path, data frame, mapping of arrays, EvalSet, or FittedRecalibration
         Rows held out from training, with y and the same predictions. Or what was learnt once.
     method : str
         Label sets, of class probabilities:
@@ -132,7 +132,7 @@ def conformal(
     ['cat', '{}']
     """
     share = check_fraction(coverage, "coverage")
-    kept = kept_mend(calibration)
+    kept = given_fit(calibration)
     if kept is None and method not in CONFORMAL_METHODS:
         if method is None:
             raise InputError(f"method must be one of {', '.join(CONFORMAL_METHODS)}, got none")

@@ -32,8 +32,8 @@ from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.predictions.columns import prediction_columns, to_columns
 from howsure.recalibration import (
     DEFAULT_LEVELS,
-    Learnt,
-    Mend,
+    FittedParameter,
+    FittedRecalibration,
     Recalibrated,
     Recalibrator,
     since_rows,
@@ -41,8 +41,8 @@ from howsure.recalibration import (
 from howsure.recalibration import recalibrate as fitted_and_applied
 from howsure.recalibration.dispatch import suited
 from howsure.recalibration.ease import ease_column
-from howsure.recalibration.kept import TaughtScale
 from howsure.recalibration.registry import METHODS, method_names, methods_of
+from howsure.recalibration.serialization import TaughtScale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.coercion import columns_of
 from howsure.streaming.load import Resources, load_parts
@@ -87,7 +87,7 @@ class Recalibration:
 
     rows: NewRows  # the rows as they were given
     evalset: EvalSet  # those that have a prediction, with it recalibrated
-    mend: Mend  # what was learnt: it can be saved, and applied to other rows
+    fitted: FittedRecalibration  # what was learnt: it can be saved, and applied to other rows
     notes: tuple[str, ...] = ()  # what the reader must know
     # what the names of new columns begin with, but for those of label sets
     prefix: str = RECALIBRATED
@@ -121,22 +121,22 @@ class Recalibration:
     @property
     def recalibrators(self) -> tuple[Recalibrator, ...]:
         """The fitted methods, one for each kind of prediction."""
-        return self.mend.recalibrators
+        return self.fitted.recalibrators
 
     @property
     def methods(self) -> dict[str, str]:
         """The method used for each kind of prediction."""
-        return self.mend.methods
+        return self.fitted.methods
 
     @property
     def guarantees(self) -> dict[str, str]:
         """What holds in finite samples for each kind of prediction, in words."""
-        return self.mend.guarantees
+        return self.fitted.guarantees
 
     @property
     def sentence(self) -> str:
         """Why these methods; empty where the caller chose them."""
-        return self.mend.sentence
+        return self.fitted.sentence
 
     @property
     def learnt(self) -> Table:
@@ -155,7 +155,7 @@ class Recalibration:
 
     def lines(self) -> tuple[str, ...]:
         """What was done, in words: why, how, what it guarantees, and what else to know."""
-        return lines_of(self.mend, self.notes)
+        return lines_of(self.fitted, self.notes)
 
     def __str__(self) -> str:
         return "\n".join((*self.lines(), f"{self.evalset.n:,} rows recalibrated."))
@@ -196,17 +196,17 @@ class Recalibration:
         return table
 
 
-def lines_of(mend: Mend, notes: Sequence[str]) -> tuple[str, ...]:
+def lines_of(fitted: FittedRecalibration, notes: Sequence[str]) -> tuple[str, ...]:
     """Why, how, what it guarantees, and what else to know, in words."""
-    told = [mend.sentence] if mend.sentence else []
-    for one in mend.recalibrators:
+    told = [fitted.sentence] if fitted.sentence else []
+    for one in fitted.recalibrators:
         numbers = ", ".join(_numbers(one.parameters))
         learnt = f" ({numbers})" if numbers else ""
         told.append(f"{one.belief}: {one.method}{learnt}. {one.guarantee}")
     return (*told, *(f"note: {note}" for note in notes))
 
 
-def _numbers(learnt: Sequence[Learnt]) -> list[str]:
+def _numbers(learnt: Sequence[FittedParameter]) -> list[str]:
     """What was learnt; of many numbers of one name their range."""
     if len(learnt) <= _SHOWN:
         return [f"{each.name} {each.value:.4g}" for each in learnt]
@@ -266,9 +266,9 @@ def recalibrate(
     new : path, sequence of paths, data frame, mapping of arrays, or EvalSet
         Predictions of one model, for rows whose y need not be known. A path may be that of a
         folder, or a pattern such as ``preds/*.parquet``; several are of one model.
-    calibration : path, data frame, mapping of arrays, EvalSet, or Mend
+    calibration : path, data frame, mapping of arrays, EvalSet, or FittedRecalibration
         Rows held out from training, with y and the same kinds of prediction by the same model.
-        Or what was learnt once: a `Mend`, or the .json file that one was saved to.
+        Or what was learnt once: a `FittedRecalibration`, or the .json file that one was saved to.
     method : str, optional
         As in `howsure.recalibration.recalibrate`; ``best`` tries every one on folds of the
         calibration rows, and takes the one whose gain is proven, or none.
@@ -304,7 +304,7 @@ def recalibrate(
     -------
     Recalibration or RecalibratedFiles
         ``print`` tells what was done; ``.table`` holds every column of `new` and the recalibrated
-        ones, ``.predictions`` the latter; ``.mend.save`` keeps what was learnt. With `output`,
+        ones, ``.predictions`` the latter; ``.fitted.save`` keeps what was learnt. With `output`,
         ``.files`` says what was written, and nothing of it is held.
 
     Raises
@@ -410,9 +410,13 @@ def recalibrate_tables(
     With `alone` only the kind of prediction that suits the method is kept, and new columns have
     plain names where those are free.
     """
-    if columns and isinstance(new, EvalSet) and isinstance(calibration, EvalSet | Mend):
+    if (
+        columns
+        and isinstance(new, EvalSet)
+        and isinstance(calibration, EvalSet | FittedRecalibration)
+    ):
         raise InputError(f"columns are named for tables, got {', '.join(columns)} beside EvalSets")
-    kept = kept_mend(calibration)
+    kept = given_fit(calibration)
     asked = names_of(by)
     if kept is not None:
         said = {"method": method, "by": by, "since": since, **options}
@@ -432,7 +436,7 @@ def recalibrate_tables(
         return Recalibration(
             rows=rows,
             evalset=done.evalset,
-            mend=kept,
+            fitted=kept,
             notes=(*rows.notes, *done.notes),
             prefix=_prefix(rows, alone=alone),
         )
@@ -449,22 +453,24 @@ def recalibrate_tables(
         held = suited(held, method)
     needs = METHODS[method].needs if method and method in METHODS else ""
     needed = (asked or tuple(held.groups)) if needs == "groups" else ()
-    mend = Mend(by=needed, scales=TaughtScale.of(held), sentence=sentence, facts=teaching.facts)
+    fitted = FittedRecalibration(
+        by=needed, scales=TaughtScale.of(held), sentence=sentence, facts=teaching.facts
+    )
     if needs == "ease":
-        mend = replace(mend, features={ease_column(held): "number"})
+        fitted = replace(fitted, features={ease_column(held): "number"})
     elif needs == "inputs" and held.features:
-        mend = replace(mend, features=_kinds(held))
+        fitted = replace(fitted, features=_kinds(held))
     elif needs == "inputs" and not isinstance(new, EvalSet | Loaded):
         if held.embedding is not None and not vectors:
             raise InputError("method 'inputs' needs features, or columns of the embedding")
-        mend = replace(mend, embedding=vectors)
-    rows = _rows(new, mend, columns, reading)
+        fitted = replace(fitted, embedding=vectors)
+    rows = _rows(new, fitted, columns, reading)
     prefix = _prefix(rows, alone=alone)
     if alone and method is not None:
         rows = replace(rows, evalset=suited(rows.evalset, method))
     _check_names(rows, method)
     if method == "":
-        done = mend.apply(rows.evalset)
+        done = fitted.apply(rows.evalset)
     else:
         if options.get("levels") is None:
             options["levels"] = DEFAULT_LEVELS
@@ -473,12 +479,12 @@ def recalibrate_tables(
         if since is not None:
             options["since"] = since
         done = fitted_and_applied(rows.evalset, held, method=method, seed=seed, **options)
-        mend = replace(mend, recalibrators=done.recalibrators)
-    notes = (*teaching.notes, *rows.notes, *mend.notes(rows.evalset), *done.notes)
+        fitted = replace(fitted, recalibrators=done.recalibrators)
+    notes = (*teaching.notes, *rows.notes, *fitted.notes(rows.evalset), *done.notes)
     return Recalibration(
         rows=rows,
         evalset=done.evalset,
-        mend=mend,
+        fitted=fitted,
         notes=tuple(dict.fromkeys(notes)),
         prefix=prefix,
     )
@@ -496,7 +502,7 @@ def rows_to_compare(
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
     held = _held_out(calibration, by, columns, reading, resources).rows
     held = held if since is None else since_rows(held, since)
-    rows = _rows(new, Mend(by=tuple(by)), columns, reading)
+    rows = _rows(new, FittedRecalibration(by=tuple(by)), columns, reading)
     if not rows.labelled:
         why = "".join(f" ({note})" for note in rows.notes)
         raise InputError(f"a comparison needs y of the new rows{why}")
@@ -531,12 +537,12 @@ def check_method(method: str | None, by: Sequence[str]) -> None:
         raise InputError(f"by is for the methods group and best, got {method!r}")
 
 
-def kept_mend(calibration: Any) -> Mend | None:
+def given_fit(calibration: Any) -> FittedRecalibration | None:
     """What was learnt once, where that is given in place of a table."""
-    if isinstance(calibration, Mend):
+    if isinstance(calibration, FittedRecalibration):
         return calibration
     if isinstance(calibration, str | os.PathLike) and Path(calibration).suffix.lower() == ".json":
-        return Mend.load(calibration)
+        return FittedRecalibration.load(calibration)
     return None
 
 
@@ -595,18 +601,24 @@ def _check_groups(held: EvalSet, by: Sequence[str]) -> None:
             raise InputError(unknown(name, held.groups, "by"))
 
 
-def _rows(source: Any, mend: Mend, columns: Columns, reading: Mapping[str, Any]) -> NewRows:
-    """The new rows, which must hold what the mend needs."""
+def _rows(
+    source: Any, fitted: FittedRecalibration, columns: Columns, reading: Mapping[str, Any]
+) -> NewRows:
+    """The new rows, which must hold what the recalibration needs."""
     if isinstance(source, Loaded):
         if len(source.evalsets) != 1:
             names = ", ".join(held.model for held in source.evalsets)
             raise InputError(f"new must hold one model, got {names}")
         (source,) = source.evalsets
     if not isinstance(source, EvalSet):
-        needs: dict[str, Any] = {"by": mend.by, "like": mend.features, "vectors": mend.embedding}
+        needs: dict[str, Any] = {
+            "by": fitted.by,
+            "like": fitted.features,
+            "vectors": fitted.embedding,
+        }
         return load_new(source, **needs, **reading, **columns)
-    needed = [(name, source.groups) for name in mend.by]
-    for name, held in (*needed, *((name, source.features) for name in mend.features)):
+    needed = [(name, source.groups) for name in fitted.by]
+    for name, held in (*needed, *((name, source.features) for name in fitted.features)):
         if name not in held:
             raise InputError(
                 f"new must hold {quoted(name)}, which the recalibration needs, got "
@@ -642,7 +654,7 @@ def _kinds(rows: EvalSet) -> dict[str, Literal["number", "label"]]:
 
 def _advised(held: EvalSet, seed: int) -> Advice:
     """What trials advise; no method if none helps."""
-    from howsure.verdict.mends import Advice, try_mends
+    from howsure.verdict.advice import Advice, try_recalibrations
 
     sets = [each for each in held.beliefs if isinstance(each, LabelSets)]
     if sets and sets[0].probabilities is None:
@@ -650,4 +662,4 @@ def _advised(held: EvalSet, seed: int) -> Advice:
     if sets:
         known = ", ".join(methods_of(LabelSets.kind))
         raise InputError(f"label sets are not tried: method must be one of {known}, got 'best'")
-    return try_mends(held, seed=seed).advice or Advice(method="")
+    return try_recalibrations(held, seed=seed).advice or Advice(method="")

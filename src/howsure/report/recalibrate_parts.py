@@ -39,10 +39,10 @@ from howsure.inputs.roles import Columns
 from howsure.inputs.source import listed
 from howsure.inputs.sources import BATCH_ROWS
 from howsure.inputs.write import appending
-from howsure.recalibration import Mend
+from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.base import kinds_of
 from howsure.recalibration.dispatch import suited
-from howsure.recalibration.kept import TaughtScale
+from howsure.recalibration.serialization import TaughtScale
 from howsure.report.recalibrate import Recalibration, lines_of, recalibrate_tables
 from howsure.streaming.engine import done_in_order
 from howsure.streaming.kept import Kept
@@ -61,7 +61,7 @@ class RecalibratedFiles:
     files: tuple[Path, ...]  # what was written
     n: int  # rows in all
     served: int  # those with a recalibrated prediction
-    mend: Mend  # what was learnt: it can be saved, and applied to other rows
+    fitted: FittedRecalibration  # what was learnt: it can be saved, and applied to other rows
     labelled: bool  # whether the first rows have y, so that the result can be assessed
     notes: tuple[str, ...] = ()  # what the reader must know
 
@@ -69,7 +69,7 @@ class RecalibratedFiles:
 
     def lines(self) -> tuple[str, ...]:
         """What was done, in words: why, how, what it guarantees, and what else to know."""
-        return lines_of(self.mend, self.notes)
+        return lines_of(self.fitted, self.notes)
 
     def __str__(self) -> str:
         return "\n".join((*self.lines(), f"{self.served:,} rows recalibrated."))
@@ -104,15 +104,15 @@ def recalibrated_files(
     shared = {"reading": reading, "resources": resources, "alone": alone}
     look = NewReading(needs={}, columns=columns, options=reading, rows=batch_rows)
     first = _first(files, calibration, look, {**shared, **options})
-    mend = first.mend
+    fitted = first.fitted
     skipped = skipped_of(new)
     beside = (f"not read: {listed_skipped(skipped)}",) if skipped else ()
-    if not mend.by_rows:
+    if not fitted.by_rows:
         whole = _whole(files, plan, first, columns, shared, csv_safe=csv_safe)
         return replace(whole, notes=(*whole.notes, *beside))
-    needs = {"by": mend.by, "like": mend.features, "vectors": mend.embedding}
+    needs = {"by": fitted.by, "like": fitted.features, "vectors": fitted.embedding}
     serve = _Serve(
-        mend=mend,
+        fitted=fitted,
         prefix=first.prefix,
         method=options.get("method") if alone else None,
         added=_added(first),
@@ -136,7 +136,7 @@ def recalibrated_files(
         files=tuple(plan),
         n=work.account.n,
         served=work.account.served,
-        mend=mend,
+        fitted=fitted,
         labelled=first.rows.labelled,
         notes=(*work.notes(), *beside),
     )
@@ -197,7 +197,7 @@ def _whole(
     (target,) = plan
     done = recalibrate_tables(
         files[0].path,
-        first.mend,
+        first.fitted,
         columns,
         method=None,
         by=None,
@@ -211,7 +211,7 @@ def _whole(
         files=(target,),
         n=done.rows.n,
         served=done.evalset.n,
-        mend=first.mend,
+        fitted=first.fitted,
         labelled=done.rows.labelled,
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -220,7 +220,7 @@ def _whole(
 def _lasting(first: Recalibration) -> list[str]:
     """Notes on the fit: those that hold whatever rows it serves."""
     rows = first.rows
-    passing = {*rows.notes, *first.mend.apply(rows.evalset).notes}
+    passing = {*rows.notes, *first.fitted.apply(rows.evalset).notes}
     return [note for note in first.notes if note not in passing]
 
 
@@ -277,7 +277,7 @@ _ACCOUNT: Final = b"howsure"
 class _Serve:
     """What is done with every piece of a file, by whichever process."""
 
-    mend: Mend
+    fitted: FittedRecalibration
     prefix: str
     method: str | None  # whose kind of prediction alone is kept
     added: tuple[tuple[str, str], ...]  # the new columns, and the types that they are of
@@ -287,7 +287,7 @@ class _Serve:
     def identity(self) -> str:
         """What decides what becomes of a row."""
         reading = [self.reading.needs, self.reading.columns, self.reading.options]
-        return repr((self.mend.to_json(), self.prefix, self.method, self.added, reading))
+        return repr((self.fitted.to_json(), self.prefix, self.method, self.added, reading))
 
     def batches(self, piece: FilePiece) -> Iterator[tuple[pa.Table, _Account]]:
         """Its rows as they are, with new columns behind, some at a time."""
@@ -310,8 +310,8 @@ class _Serve:
     def _recalibrated(self, rows: NewRows, n: int) -> tuple[pa.Table, _Account]:
         if self.method is not None:
             rows = replace(rows, evalset=suited(rows.evalset, self.method))
-        done = self.mend.apply(rows.evalset, ())
-        of_fit = _fit_notes(self.mend)
+        done = self.fitted.apply(rows.evalset, ())
+        of_fit = _fit_notes(self.fitted)
         account = _Account(
             n=n,
             served=rows.evalset.n,
@@ -320,7 +320,9 @@ class _Serve:
             scales=list(TaughtScale.of(rows.evalset)),
             kinds=kinds_of(rows.evalset),
         )
-        made = Recalibration(rows=rows, evalset=done.evalset, mend=self.mend, prefix=self.prefix)
+        made = Recalibration(
+            rows=rows, evalset=done.evalset, fitted=self.fitted, prefix=self.prefix
+        )
         return made.whole(), account
 
     def _without(self, batch: NewBatch) -> pa.Table:
@@ -412,20 +414,20 @@ class _Work:
 
     def notes(self) -> tuple[str, ...]:
         """What the reader must know of all rows."""
-        mend, account = self.first.mend, self.account
+        fitted, account = self.first.fitted, self.account
         notes = [
             *_lasting(self.first),
             *gap_notes(account.served, account.n, account.gaps),
-            *mend.notes_on(account.kinds, TaughtScale.among(account.scales)),
-            *_fit_notes(mend),
+            *fitted.notes_on(account.kinds, TaughtScale.among(account.scales)),
+            *_fit_notes(fitted),
             *few_notes(account.notes),
         ]
         return tuple(dict.fromkeys(notes))
 
 
-def _fit_notes(mend: Mend) -> tuple[str, ...]:
+def _fit_notes(fitted: FittedRecalibration) -> tuple[str, ...]:
     """Notes on what was learnt, whose numbers are of calibration rows."""
-    return tuple(note for fitted in mend.recalibrators for note in fitted.notes)
+    return tuple(note for fitted in fitted.recalibrators for note in fitted.notes)
 
 
 def _types(

@@ -491,10 +491,10 @@ class FromTotals:
             if claimed is not None:
                 told = np.clip(self._of_cells(rows, claimed), 0.0, 1.0)
                 weights = rows.multiplicities
-                levelled = shift_shares(told, min(record.value, 1.0), weights)
-                given = {"claimed": told, "claim": told, "levelled": levelled}
+                expected_coverage = shift_shares(told, min(record.value, 1.0), weights)
+                given = {"claimed": told, "claim": told, "expected_coverage": expected_coverage}
             elif math.isnan(key.coverage):
-                given = {"levelled": np.full(rows.n, record.value)}
+                given = {"expected_coverage": np.full(rows.n, record.value)}
         view = View(rows, seed=self.seed, confidence=self.confidence, given=given)
         return Evaluation(rows, view, (key.coverage,), (record,), scores)
 

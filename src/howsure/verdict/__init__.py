@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from howsure.metrics.finding import Finding, FindingQuestion
+from howsure.verdict.advice import Advice, RecalibrationTrial, Trials, try_recalibrations
 from howsure.verdict.examine import examine
 from howsure.verdict.family import TOLERANCE, judge
 from howsure.verdict.findings import questions
-from howsure.verdict.mends import Advice, RecalibrationTrial, Trials, try_mends
 
 if TYPE_CHECKING:
     QUESTIONS: Mapping[str, FindingQuestion]
@@ -24,7 +24,7 @@ __all__ = [
     "Trials",
     "examine",
     "judge",
-    "try_mends",
+    "try_recalibrations",
 ]
 
 

@@ -27,7 +27,7 @@ from howsure.metrics.crps_closed import crps_closed
 from howsure.metrics.groups import Grouping, groupings
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Form, Metric
-from howsure.metrics.view import RICHEST, View
+from howsure.metrics.view import KIND_PRIORITY, View
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction, Samples
 from howsure.predictions.counts import CountFamily
 from howsure.predictions.quantiles import Quantiles
@@ -659,7 +659,7 @@ def _drawer(held: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]
                 return coin
     drawers = [
         kind
-        for kind in RICHEST
+        for kind in KIND_PRIORITY
         if kind.answers("redrawn") and any(type(each) is kind for each in held.beliefs)
     ]
     if not drawers:

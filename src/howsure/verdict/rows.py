@@ -19,7 +19,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.inputs.columns import CENSORED, EVENTS, in_words
-from howsure.metrics.view import RICHEST, View, choose_coverages
+from howsure.metrics.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest
 from howsure.verdict.copies import OTHERS, SURE, Copies, RowFault, centre_of, copies, step_of
@@ -106,7 +106,7 @@ def _seen(evalset: EvalSet, repeated: Copies | None) -> _Seen | None:
     if repeated is not None:
         evalset = evalset.take(np.unique(repeated.clusters.codes, return_index=True)[1])
     evalset = View(evalset).part(MOST_ROWS).evalset
-    for kind in RICHEST:
+    for kind in KIND_PRIORITY:
         held = next((belief for belief in evalset.beliefs if isinstance(belief, kind)), None)
         try:
             known = None if held is None else _middle_and_spread(held, evalset)

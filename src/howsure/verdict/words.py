@@ -14,8 +14,8 @@ from howsure.recalibration.registry import METHODS
 from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:
-    from howsure.recalibration import Learnt
-    from howsure.verdict.mends import Advice
+    from howsure.recalibration import FittedParameter
+    from howsure.verdict.advice import Advice
 
 
 def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
@@ -74,10 +74,10 @@ _JOINT = 1.5
 
 def next_step(
     advice: Advice,
-    learnt: Sequence[Learnt],
+    learnt: Sequence[FittedParameter],
     lifted: tuple[str, float, float] | None,
 ) -> str:
-    """What to do next, in words: the mend, its gain on held-out rows, and what it heals."""
+    """What to do next, in words: the way, its gain on held-out rows, and what it heals."""
     what = _mended(advice.method, learnt).format(by=" and ".join(advice.by))
     since = f", from rows since {advice.since} alone" if advice.since else ""
     places = 1 if abs(advice.upper) >= 0.01 else 2
@@ -98,8 +98,8 @@ def next_step(
     return told
 
 
-def _mended(method: str, learnt: Sequence[Learnt]) -> str:
-    """What a mend does, with the one number that it learnt if there is one."""
+def _mended(method: str, learnt: Sequence[FittedParameter]) -> str:
+    """What a recalibration does, with the one number that it learnt if there is one."""
     info = METHODS[method]
     return (info.says(learnt) if learnt else "") or info.words
 

@@ -229,7 +229,7 @@ def _differing(
         return found
     hits = _hits(view, coverage)
     try:
-        expected = view.get("levelled", coverage)
+        expected = view.get("expected_coverage", coverage)
     except UnanswerableError:
         return found
     mass = np.ones(len(hits)) if weights is None else weights.values

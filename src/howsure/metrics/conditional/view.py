@@ -106,7 +106,7 @@ def _options(part: View, coverage: float, claims: str = "claim") -> dict[str, An
 def _slab(view: View, coverage: float) -> WorstSlab:
     part = _part(view)
     x, names = input_table(part.evalset)
-    hits, options = _hits(part, coverage), _options(part, coverage, "levelled")
+    hits, options = _hits(part, coverage), _options(part, coverage, "expected_coverage")
     return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
 
 

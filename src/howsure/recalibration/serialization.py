@@ -76,7 +76,7 @@ class TaughtScale:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mend(FittedMethods):
+class FittedRecalibration(FittedMethods):
     """Fitted methods of recalibration, with what the rows must hold that they are applied to.
 
     Attributes
@@ -104,10 +104,11 @@ class Mend(FittedMethods):
     >>> from howsure.recalibration import recalibrate
     >>> wide = Intervals(np.full(99, -9.0), np.full(99, 9.0), coverage=0.9)
     >>> rows = EvalSet.checked(np.linspace(-1.0, 1.0, 99), wide)
-    >>> mend = Mend(recalibrators=recalibrate(rows, rows).recalibrators)
-    >>> path = Path(tempfile.mkdtemp()) / "mend.json"
-    >>> mend.save(path)
-    >>> Mend.load(path).apply(rows.take(np.arange(2))).evalset.beliefs[0].interval(0.9)
+    >>> fitted = FittedRecalibration(recalibrators=recalibrate(rows, rows).recalibrators)
+    >>> path = Path(tempfile.mkdtemp()) / "fitted.json"
+    >>> fitted.save(path)
+    >>> again = FittedRecalibration.load(path)
+    >>> again.apply(rows.take(np.arange(2))).evalset.beliefs[0].interval(0.9)
     (array([-0.918, -0.918]), array([0.918, 0.918]))
     """
 
@@ -184,7 +185,7 @@ class Mend(FittedMethods):
         return json.dumps({**content, "mend": _told(self)}, ensure_ascii=False, allow_nan=False)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Mend:
+    def load(cls, path: str | os.PathLike[str]) -> FittedRecalibration:
         """Read what `save` wrote.
 
         Raises
@@ -197,14 +198,14 @@ class Mend(FittedMethods):
             found = _made(content.get("mend"))
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InputError(f"{str(path)!r} is no kept recalibration: {error}") from error
-        if not isinstance(found, Mend):
+        if not isinstance(found, FittedRecalibration):
             raise InputError(f"{str(path)!r} is no kept recalibration: it holds none")
         held = {each.name: getattr(found, each.name) for each in fields(found)}
         return cls(**{**held, "source": str(path)})
 
 
-def load_mend(path: str | os.PathLike[str]) -> Mend:
-    """Read a saved recalibration, as `Mend.load` does.
+def load_recalibration(path: str | os.PathLike[str]) -> FittedRecalibration:
+    """Read a saved recalibration, as `FittedRecalibration.load` does.
 
     Raises
     ------
@@ -214,12 +215,12 @@ def load_mend(path: str | os.PathLike[str]) -> Mend:
     Examples
     --------
     >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "mend.json"
-    >>> Mend(by=("region",)).save(path)
-    >>> load_mend(path).by
+    >>> path = Path(tempfile.mkdtemp()) / "fitted.json"
+    >>> FittedRecalibration(by=("region",)).save(path)
+    >>> load_recalibration(path).by
     ('region',)
     """
-    return Mend.load(path)
+    return FittedRecalibration.load(path)
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
@@ -369,7 +370,10 @@ def _array(dtype: Any, shape: Any, items: Any) -> Any:
 def _known() -> dict[str, type[Any]]:
     """Every class that a kept recalibration may hold: fitted methods, and what they are made of."""
     found: dict[str, type[Any]] = {}
-    waiting: list[Any] = [Mend, *(kind for info in METHODS.values() for kind in info.saves)]
+    waiting: list[Any] = [
+        FittedRecalibration,
+        *(kind for info in METHODS.values() for kind in info.saves),
+    ]
     while waiting:
         kind = waiting.pop()
         if found.get(_name(kind)) is kind:
@@ -380,9 +384,25 @@ def _known() -> dict[str, type[Any]]:
     return found
 
 
+_AS_KEPT: Final = {
+    "serialization.FittedRecalibration": "kept.Mend",
+    "serialization.TaughtScale": "kept.TaughtScale",
+    "base.FittedParameter": "base.Learnt",
+    "affine.PointLocation": "affine.PointMover",
+    "group.GroupLocationScale": "group.GroupMover",
+    "inputs.InputsLocationScale": "inputs.InputsMover",
+    "intervals_from_distributions.DerivedRecalibrator": "derived.DerivedRecalibrator",
+    "location_scale.AffineLocationScale": "moving.AffineMover",
+    "recent.RecentLocationScale": "recent.RecentMover",
+    "variance.VarianceLocationScale": "variance.VarianceMover",
+}
+"""Names that files say since they were first kept, whatever the classes are called now."""
+
+
 def _name(kind: type[Any]) -> str:
     """A class by its module and its own name, as in ``isotonic.IsotonicRecalibrator``."""
-    return f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}"
+    name = f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}"
+    return _AS_KEPT.get(name, name)
 
 
 def _parts(hint: Any) -> Iterator[Any]:

@@ -24,7 +24,7 @@ from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Qu
 from howsure.predictions.base import tail_levels
 from howsure.recalibration.base import (
     CENTRAL,
-    Learnt,
+    FittedParameter,
     Recalibrator,
     belief_of,
     check_factor,
@@ -47,7 +47,7 @@ FLOOR = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
+class LocationScale:
     """Where predictions lie, and what y shows of it."""
 
     # shape (n,): mean of a distribution or of samples; median of quantiles (the middle of the
@@ -232,7 +232,7 @@ def _around(
 
 @np.errstate(all="ignore")
 def moved(
-    prediction: Prediction, frame: Frame, shift: FloatArray, factor: FloatArray
+    prediction: Prediction, frame: LocationScale, shift: FloatArray, factor: FloatArray
 ) -> Prediction:
     """The prediction with its centre moved and all else stretched about it, row by row."""
 
@@ -288,28 +288,28 @@ Amounts = tuple[FloatArray, FloatArray, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mover(Recalibrator):
+class LocationScaleRecalibrator(Recalibrator):
     """A fitted method that moves and stretches each row's prediction. Subclasses are final."""
 
     @abstractmethod
-    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+    def amounts(self, evalset: EvalSet, frame: LocationScale) -> Amounts:
         """How far each row moves and stretches."""
 
     @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Predictions of the same kind, moved and stretched."""
         prediction = self.held(evalset, FRAMED)
-        frame = Frame.of(prediction)
+        frame = LocationScale.of(prediction)
         shift, factor, notes = self.amounts(evalset, frame)
         return moved(prediction, frame, shift, factor), notes
 
 
-M = TypeVar("M", bound=Mover)
+M = TypeVar("M", bound=LocationScaleRecalibrator)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AffineMover(Mover):
+class AffineLocationScale(LocationScaleRecalibrator):
     """A fitted shift, multiple, factor or power of the spread, or several of these.
 
     What was learnt is told by its name: ``shift`` in units of y, ``relative shift`` in spreads,
@@ -320,7 +320,7 @@ class AffineMover(Mover):
     floor: float = 0.0  # the least spread that a relative shift is measured in
     typical: float = 1.0  # the spread at which `factor` holds where there is a power
 
-    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+    def amounts(self, evalset: EvalSet, frame: LocationScale) -> Amounts:
         """The same for all rows, but for what goes with the spread."""
         learnt = {one.name: one.value for one in self.parameters}
         shift = np.full(evalset.n, learnt.get("shift", 0.0))
@@ -340,7 +340,7 @@ class CalibrationRows:
 
     calibration: EvalSet
     prediction: Prediction
-    frame: Frame
+    frame: LocationScale
     y: FloatArray
     mass: FloatArray
 
@@ -351,7 +351,7 @@ class CalibrationRows:
         """The rows, which must be two at least; those of a distribution must have a spread."""
         prediction = belief_of(calibration, kind_named(kind, kinds))
         check_rows(calibration)
-        frame = Frame.of(prediction)
+        frame = LocationScale.of(prediction)
         if isinstance(prediction, Distribution):
             check_spread(frame.spread)
         return cls(calibration, prediction, frame, calibration.y, counts(calibration))
@@ -378,7 +378,7 @@ class CalibrationRows:
         factor = frame.factor(self.y, self.mass, frame.center + shift * frame.spread)
         return shift, check_factor(factor)
 
-    def shift(self, name: str, value: float, unit: FloatArray) -> Learnt:
+    def shift(self, name: str, value: float, unit: FloatArray) -> FittedParameter:
         """A shift in units, with its standard error where it is a ratio of means."""
         if self.frame.levels.size:
             return self.learnt(name, value)
@@ -386,7 +386,9 @@ class CalibrationRows:
         influence = (top - value * bottom) / float(np.average(bottom, weights=self.mass))
         return self.learnt(name, value, sampling_error(influence, self.calibration))
 
-    def factor(self, center: FloatArray | None = None, stretch: FloatArray | None = None) -> Learnt:
+    def factor(
+        self, center: FloatArray | None = None, stretch: FloatArray | None = None
+    ) -> FittedParameter:
         """The factor of spreads about a centre, with its standard error where it is by moments."""
         frame = self.frame if stretch is None else self.frame.stretched(stretch)
         middle = frame.center if center is None else center
@@ -407,18 +409,18 @@ class CalibrationRows:
         value = math.sqrt(square)
         return self.learnt("factor", value, error / (2.0 * value))
 
-    def learnt(self, name: str, value: float, error: float = math.nan) -> Learnt:
+    def learnt(self, name: str, value: float, error: float = math.nan) -> FittedParameter:
         """One number that all rows teach."""
         if not math.isfinite(value):
             raise_too_large()
         n = effective_rows(self.calibration)[0]
-        return Learnt(name=name, value=value, n=n, standard_error=error)
+        return FittedParameter(name=name, value=value, n=n, standard_error=error)
 
     def mover(
         self,
         kind: type[M],
         method: str,
-        parameters: tuple[Learnt, ...],
+        parameters: tuple[FittedParameter, ...],
         guarantee: str,
         *notes: str,
         **own: Any,

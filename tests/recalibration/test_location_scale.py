@@ -18,9 +18,9 @@ from howsure.predictions import (
     Samples,
     mixture,
 )
-from howsure.recalibration.moving import (
+from howsure.recalibration.location_scale import (
     CalibrationRows,
-    Frame,
+    LocationScale,
     floored,
     moved,
     power_of,
@@ -79,7 +79,7 @@ def test_a_weighted_quantile_of_many_values_is_that_of_repeated_ones() -> None:
 
 def test_one_shift_and_one_factor_have_the_least_pinball_loss() -> None:
     y, table = table_rows(60)
-    frame, mass = Frame.of(table), child(1, "mass").integers(1, 4, 60).astype(float)
+    frame, mass = LocationScale.of(table), child(1, "mass").integers(1, 4, 60).astype(float)
     grid = np.linspace(-2.0, 3.0, 5001)
     for unit in (np.ones(60), frame.spread):
         shift = frame.shift(y, mass, unit)
@@ -104,12 +104,12 @@ def test_one_shift_and_one_factor_have_the_least_pinball_loss() -> None:
 def test_moments_of_distributions_and_samples() -> None:
     y, mean, sd = np.array([1.0, 4.0, -1.0]), np.array([0.0, 1.0, 0.0]), np.array([1.0, 2.0, 1.0])
     mass = np.array([1.0, 1.0, 2.0])
-    frame = Frame.of(Distribution.normal(mean, sd))
+    frame = LocationScale.of(Distribution.normal(mean, sd))
     # Σ m e/s² = 1 + 3/4 − 2, Σ m/s² = 1 + 1/4 + 2; in units of s: Σ m e/s = 1 + 3/2 − 2, Σ m = 4
     assert frame.shift(y, mass, np.ones(3)) == pytest.approx(-0.25 / 3.25)
     assert frame.shift(y, mass, sd) == pytest.approx(0.5 / 4.0)
     assert frame.factor(y, mass) == pytest.approx(np.sqrt((1.0 + 9.0 / 4.0 + 2.0) / 4.0))
-    frame = Frame.of(Samples([[-1.0, 1.0], [-2.0, 2.0], [0.0, 0.0]]))
+    frame = LocationScale.of(Samples([[-1.0, 1.0], [-2.0, 2.0], [0.0, 0.0]]))
     y = np.array([1.0, 4.0, -2.0])
     assert frame.shift(y, mass, np.ones(3)) == pytest.approx(1.0 / 4.0)
     # errors² 1, 16, 4, 4 against 1.5 times the variances 2, 8, 0, 0
@@ -131,10 +131,10 @@ def test_what_is_moved_is_the_same_prediction_elsewhere(kind: str) -> None:
         "quantiles": Quantiles(LEVELS, normal.quantile(LEVELS)),
         "intervals": Intervals(center - wide, center + 2.0 * wide, 0.9),
     }[kind]
-    frame = Frame.of(held)
+    frame = LocationScale.of(held)
     shift, factor = rng.normal(size=30), rng.uniform(0.5, 2.0, 30)
     made = moved(held, frame, shift, factor)
-    after = Frame.of(made)
+    after = LocationScale.of(made)
     np.testing.assert_allclose(after.center, frame.center + shift, atol=1e-12)
     np.testing.assert_allclose(after.spread, factor * frame.spread)
     if kind == "intervals":
@@ -155,16 +155,16 @@ def test_floors_and_powers_by_hand() -> None:
 
 def test_what_has_no_frame_says_why() -> None:
     with pytest.raises(InputError, match=r"must be continuous, got poisson; use 'shape'"):
-        Frame.of(Distribution("poisson", {"mu": [1.0]}))
+        LocationScale.of(Distribution("poisson", {"mu": [1.0]}))
     with pytest.raises(InputError, match="must be bounded to be stretched"):
-        Frame.of(Intervals([0.0], [np.inf], 0.9))
+        LocationScale.of(Intervals([0.0], [np.inf], 0.9))
     with pytest.raises(InputError, match="coverage of intervals must be known"):
-        Frame.of(Intervals([0.0], [1.0]))
+        LocationScale.of(Intervals([0.0], [1.0]))
     with pytest.raises(InputError, match="label sets can be neither moved nor stretched"):
-        Frame.of(LabelSets([[True, False]], 0.9))
+        LocationScale.of(LabelSets([[True, False]], 0.9))
     with pytest.raises(UnanswerableError, match="no mean"):
-        Frame.of(Distribution("cauchy", {"loc": [0.0]}))
-    flat = Frame.of(Quantiles([0.5], [[1.0], [2.0]]))
+        LocationScale.of(Distribution("cauchy", {"loc": [0.0]}))
+    flat = LocationScale.of(Quantiles([0.5], [[1.0], [2.0]]))
     with pytest.raises(InputError, match="some rows must have a spread"):
         flat.factor(np.zeros(2), np.ones(2))
     some = EvalSet.checked([0.0, 1.0], Quantiles([0.1, 0.9], [[1.0, 1.0], [0.0, 1.0]]))
@@ -173,9 +173,9 @@ def test_what_has_no_frame_says_why() -> None:
 
 
 def test_tables_without_a_median_turn_about_the_middle_of_their_ends() -> None:
-    frame = Frame.of(Quantiles([0.6, 0.9], [[1.0, 3.0]]))
+    frame = LocationScale.of(Quantiles([0.6, 0.9], [[1.0, 3.0]]))
     assert (frame.center[0], frame.spread[0]) == (2.0, 1.0)
     held = EvalSet.checked([0.0], Intervals([[0.0, -1.0]], [[1.0, 4.0]], [0.5, 0.9]))
-    frame = Frame.of(held.beliefs[0])
+    frame = LocationScale.of(held.beliefs[0])
     assert (frame.center[0], frame.spread[0]) == (0.5, 2.5)
     np.testing.assert_allclose(frame.levels, [0.25, 0.05, 0.75, 0.95])

@@ -17,7 +17,8 @@ from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Qua
 from howsure.recalibration import METHODS, Recalibrated, Recalibrator, recalibrate
 from howsure.recalibration.dispatch import applied
 from howsure.recalibration.info import RecalibrationOptions
-from howsure.verdict import QUESTIONS, Advice, Trials, mends, try_mends, words
+from howsure.verdict import QUESTIONS, Advice, Trials, try_recalibrations, words
+from howsure.verdict import advice as mends
 
 N = 1_000
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -54,9 +55,9 @@ def advised(trials: Trials) -> str:
 
 @pytest.mark.parametrize("kind", ["distributions", "samples", "quantiles", "intervals"])
 def test_what_is_wrong_is_what_is_mended(kind: str) -> None:
-    narrow = advised(try_mends(table(1, scale=0.6, kind=kind)))
+    narrow = advised(try_recalibrations(table(1, scale=0.6, kind=kind)))
     assert narrow in {"scale", "cqr"}
-    moved = advised(try_mends(table(2, shift=0.6, kind=kind)))
+    moved = advised(try_recalibrations(table(2, shift=0.6, kind=kind)))
     # members state the sd, by which this bias goes, with noise: a shift leaves some skew
     assert moved in ({"shift", "shape"} if kind == "samples" else {"shift", "asymmetric"})
 
@@ -65,10 +66,10 @@ def test_tails_and_widths_have_mends_of_their_own() -> None:
     rng = np.random.default_rng(3)
     heavy = rng.standard_t(3, size=3_000) / np.sqrt(3)
     believed = Distribution.normal(np.zeros(3_000), np.ones(3_000))
-    assert advised(try_mends(EvalSet.checked(heavy, believed))) == "shape"
+    assert advised(try_recalibrations(EvalSet.checked(heavy, believed))) == "shape"
     sd = np.exp(0.5 * rng.normal(size=2_000))
     over = Distribution.normal(np.zeros(2_000), sd**2 / np.sqrt(np.mean(sd**2)))
-    found = try_mends(EvalSet.checked(sd * rng.normal(size=2_000), over))
+    found = try_recalibrations(EvalSet.checked(sd * rng.normal(size=2_000), over))
     assert advised(found) == "widths"
     assert found.advice is not None
     assert "width" in found.advice.heals
@@ -76,10 +77,10 @@ def test_tails_and_widths_have_mends_of_their_own() -> None:
 
 @pytest.mark.rate
 def test_a_right_model_is_left_alone() -> None:
-    said = [advised(try_mends(table(seed, n=200))) for seed in range(12)]
+    said = [advised(try_recalibrations(table(seed, n=200))) for seed in range(12)]
     held = [replace_errors(seed, np.repeat(np.arange(20), 10)) for seed in range(6)]
     held += [table(seed, n=200, kind="samples") for seed in range(4)]
-    said += [advised(try_mends(each)) for each in held]
+    said += [advised(try_recalibrations(each)) for each in held]
     assert sum(map(bool, said)) <= 3  # P(4 or more of 20 at 3 %) = .002
 
 
@@ -114,7 +115,7 @@ def test_no_row_teaches_its_own_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     for evalset in (table(0), held):
         for seen in (made, learnt, mended):
             seen.clear()
-        trials = [each for each in try_mends(evalset).trials if not each.reason]
+        trials = [each for each in try_recalibrations(evalset).trials if not each.reason]
         assert len(mended) == mends.FOLDS * len(trials)
         for place in range(0, len(mended), mends.FOLDS):
             every = [y for rows in mended[place : place + mends.FOLDS] for y in rows]
@@ -129,7 +130,7 @@ def test_no_row_teaches_its_own_mend(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_gain_is_what_cross_fitting_by_hand_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mends, "advised", lambda _: (METHODS["scale"],))
     evalset = table(4, scale=0.7)
-    (trial,) = try_mends(evalset).trials
+    (trial,) = try_recalibrations(evalset).trials
 
     def crps(y: FloatArray, mean: FloatArray, sd: FloatArray) -> FloatArray:
         z = (y - mean) / sd
@@ -159,14 +160,14 @@ def test_the_gain_is_what_cross_fitting_by_hand_gives(monkeypatch: pytest.Monkey
 
 def test_order_of_rows_and_units_of_y_change_nothing() -> None:
     held = table(5, scale=0.75, groups={"site": np.arange(N) % 3})
-    found = try_mends(held)
-    again = try_mends(held.take(np.random.default_rng(0).permutation(N)))
+    found = try_recalibrations(held)
+    again = try_recalibrations(held.take(np.random.default_rng(0).permutation(N)))
     assert again == found
     belief = held.beliefs[0]
     assert isinstance(belief, Distribution)
     mean, sd = belief.parameters["loc"], belief.parameters["scale"]
     moved = replace(held, y=7 + 3 * held.y, beliefs=(Distribution.normal(7 + 3 * mean, 3 * sd),))
-    scaled = try_mends(moved)  # other keys, so other folds
+    scaled = try_recalibrations(moved)  # other keys, so other folds
     assert advised(scaled) == advised(found) == "scale"
     one, two = scaled.advice, found.advice
     assert one is not None
@@ -181,7 +182,7 @@ def test_all_kinds_of_a_table_are_mended_together() -> None:
     assert isinstance(belief, Distribution)
     mean, sd = belief.parameters["loc"], belief.parameters["scale"]
     both = replace(held, beliefs=(Intervals(mean - at * sd, mean + at * sd, 0.9), belief))
-    found = try_mends(both).advice
+    found = try_recalibrations(both).advice
     assert found is not None
     assert found.method == "scale"
     assert set(found.heals) == {"coverage", "spread"}
@@ -190,7 +191,7 @@ def test_all_kinds_of_a_table_are_mended_together() -> None:
 def test_a_group_that_fails_is_told_with_its_coverage() -> None:
     site = np.where(np.arange(3_000) % 5 == 0, "north", "south")
     held = table(6, scale=np.where(site == "north", 0.5, 1.0), n=3_000, groups={"site": site})
-    found = try_mends(held).advice
+    found = try_recalibrations(held).advice
     assert found is not None
     assert (found.method, found.by) == ("group", ("site",))
     assert "groups" in found.heals
@@ -198,7 +199,7 @@ def test_a_group_that_fails_is_told_with_its_coverage() -> None:
     rows = site == "north"
     before = float(np.mean((held.y >= lower)[rows] & (held.y <= upper)[rows]))
     assert f"Coverage of site=north goes from {100 * before:.3g} % to" in found.sentence
-    half = try_mends(held, coverages=(0.5,)).lifted  # of the intervals that are spoken of
+    half = try_recalibrations(held, coverages=(0.5,)).lifted  # of the intervals that are spoken of
     low, high = held.beliefs[0].interval(0.5)
     assert half is not None
     assert half[1] == pytest.approx(np.mean((held.y >= low)[rows] & (held.y <= high)[rows]))
@@ -212,7 +213,9 @@ def test_what_harms_a_part_is_not_advised() -> None:
     site = rng.choice(["left", "right"], n, p=[0.7, 0.3])
     mean, sd = 5.0 * rng.normal(size=n), np.ones(n)
     y = mean + np.where(site == "right", 3.0, 1.0) * rng.normal(size=n)
-    made = try_mends(EvalSet.checked(y, Distribution.normal(mean, sd), groups={"site": site}))
+    made = try_recalibrations(
+        EvalSet.checked(y, Distribution.normal(mean, sd), groups={"site": site})
+    )
     scale = next(each for each in made.trials if each.method == "scale")
     assert scale.lower > 0  # of all rows
     assert scale.harms == "site=left"
@@ -228,7 +231,7 @@ def test_thirds_by_width_and_in_time_are_parts() -> None:
     mean, sd = rng.normal(size=n), np.repeat([0.5, 1.0, 2.0], n // 3)
     wide = Distribution.normal(mean, sd)
     y = mean + np.where(sd == 2.0, 6.0, sd) * rng.normal(size=n)
-    made = try_mends(EvalSet.checked(y, wide))
+    made = try_recalibrations(EvalSet.checked(y, wide))
     assert next(t for t in made.trials if t.method == "scale").harms == "the narrowest third"
     timed = replace(EvalSet.checked(y, wide), time=np.arange(n)[::-1])
     bench = mends._Bench(timed, "", (), (), Distribution.kind, (), 0, ())
@@ -242,7 +245,7 @@ def test_after_a_change_recent_rows_teach() -> None:
     when = np.datetime64("2024-01-01") + np.arange(N)
     late = np.arange(N) >= 700
     held = table(7, scale=np.where(late, 0.4, 1.0), time=when)
-    found = try_mends(held).advice
+    found = try_recalibrations(held).advice
     assert found is not None
     assert found.method == "scale"
     assert set(found.heals) == {"drift", "spread", "coverage"}  # as they are since the change
@@ -255,7 +258,7 @@ def test_after_a_change_recent_rows_teach() -> None:
 
 def test_following_it_helps_on_fresh_rows_and_is_not_undone() -> None:
     held, fresh = table(8, scale=0.8), table(9, scale=0.8, n=20_000)
-    found = try_mends(held).advice
+    found = try_recalibrations(held).advice
     assert found is not None
     mended = (
         METHODS[found.method]
@@ -271,11 +274,11 @@ def test_following_it_helps_on_fresh_rows_and_is_not_undone() -> None:
         return float(np.mean(np.maximum(at * off, (at - 1) * off)))
 
     assert score(mended) < score(fresh)
-    assert try_mends(mended.take(np.arange(N))).advice is None
+    assert try_recalibrations(mended.take(np.arange(N))).advice is None
 
 
 def test_nothing_is_advised_where_nothing_helps() -> None:
-    few = try_mends(table(10, scale=0.2, n=20)).advice
+    few = try_recalibrations(table(10, scale=0.2, n=20)).advice
     assert few is not None
     assert few.method == ""
     assert few.sentence.startswith("No next step was found: 20 rows are too few")
@@ -283,7 +286,7 @@ def test_nothing_is_advised_where_nothing_helps() -> None:
     members = np.zeros((300, 3), dtype=bool)
     members[:, 0] = True
     sets = EvalSet.checked(rng.integers(3, size=300).astype(float), LabelSets(members, 0.9))
-    assert try_mends(sets) == Trials(advice=None)
+    assert try_recalibrations(sets) == Trials(advice=None)
 
 
 def test_what_cannot_be_tried_says_why() -> None:
@@ -292,7 +295,7 @@ def test_what_cannot_be_tried_says_why() -> None:
     counts = EvalSet.checked(
         rng.poisson(rate).astype(float), Distribution.from_scipy(stats.poisson(0.7 * rate))
     )
-    found = try_mends(counts)
+    found = try_recalibrations(counts)
     assert advised(found) == "shape"
     refused = {each.method: each.reason for each in found.trials if each.reason}
     assert "poisson" in refused["scale"]
@@ -303,7 +306,7 @@ def test_where_nothing_can_be_tried_the_reason_is_told() -> None:
     belief = held.beliefs[0]
     assert isinstance(belief, Intervals)
     endless = Intervals(np.full((N, 1), -np.inf), belief.upper, 0.9)
-    found = try_mends(replace(held, beliefs=(endless,)))
+    found = try_recalibrations(replace(held, beliefs=(endless,)))
     assert {each.method for each in found.trials} >= {"shift", "cqr"}
     assert "group" not in {each.method for each in found.trials}  # one label divides nothing
     assert found.advice is not None
@@ -341,7 +344,10 @@ def test_sentences_say_what_is_known() -> None:
 def test_no_sentence_of_advice_is_long() -> None:
     told = [info.words for info in METHODS.values() if info.words]
     told += [question.needs for question in QUESTIONS.values() if question.needs]
-    found = [try_mends(table(2, shift=0.6)).advice, try_mends(table(10, scale=0.2, n=20)).advice]
+    found = [
+        try_recalibrations(table(2, shift=0.6)).advice,
+        try_recalibrations(table(10, scale=0.2, n=20)).advice,
+    ]
     told += [sentence for each in found if each for sentence in each.sentence.split(". ")]
     assert len(told) > 15
     assert max(len(each.split()) for each in told) <= 25
@@ -352,11 +358,11 @@ def test_predictions_on_one_side_of_zero_may_be_multiplied() -> None:
     rng = child(0, "multiply")
     center, sd = np.exp(rng.normal(size=600)), np.full(600, 0.3)
     y = 1.25 * (center + sd * rng.normal(size=600))
-    found = try_mends(EvalSet.checked(y, Distribution.normal(center, sd)))
+    found = try_recalibrations(EvalSet.checked(y, Distribution.normal(center, sd)))
     assert found.advice is not None
     assert found.advice.method == "multiply"
     assert found.advice.sentence.startswith("Best next step: multiply every prediction by 1.2")
-    moved = try_mends(EvalSet.checked(y - 3.0, Distribution.normal(center - 3.0, sd)))
+    moved = try_recalibrations(EvalSet.checked(y - 3.0, Distribution.normal(center - 3.0, sd)))
     assert "multiply" not in [each.method for each in moved.trials]
 
 

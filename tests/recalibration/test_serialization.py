@@ -14,11 +14,17 @@ import pytest
 from howsure.core.errors import HowsureError, InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.predictions.columns import prediction_columns
-from howsure.recalibration import METHODS, Learnt, Mend, load_mend, methods_of
+from howsure.recalibration import (
+    METHODS,
+    FittedParameter,
+    FittedRecalibration,
+    load_recalibration,
+    methods_of,
+)
 from howsure.recalibration.base import POINT
 from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.recalibration.isotonic import IsotonicRecalibrator
-from howsure.recalibration.kept import TaughtScale
+from howsure.recalibration.serialization import TaughtScale
 
 WAYS = [(kind, name) for kind in KINDS for name in methods_of(kind)]
 
@@ -67,7 +73,7 @@ def options() -> RecalibrationOptions:
     )
 
 
-def numbers(mend: Mend, kind: str) -> dict[str, Any]:
+def numbers(mend: FittedRecalibration, kind: str) -> dict[str, Any]:
     made = mend.apply(rows(kind, 1)).evalset
     if kind == LabelSets.kind:  # which have no columns
         return dict(made.beliefs[0].numbers())
@@ -79,9 +85,9 @@ def test_every_method_does_the_same_when_it_is_read_back(
     tmp_path: Path, kind: str, name: str
 ) -> None:
     fitted = methods_of(kind)[name].make(kind, options()).fit(rows(kind, 0))
-    mend = Mend(recalibrators=(fitted,), by=("region",), features={"x": "number"})
+    mend = FittedRecalibration(recalibrators=(fitted,), by=("region",), features={"x": "number"})
     mend.save(tmp_path / "mend.json")
-    again = load_mend(tmp_path / "mend.json")
+    again = load_recalibration(tmp_path / "mend.json")
     ours, theirs = numbers(mend, kind), numbers(again, kind)
     assert ours.keys() == theirs.keys()
     for column, values in ours.items():
@@ -93,18 +99,18 @@ def test_every_method_does_the_same_when_it_is_read_back(
     assert (tmp_path / "twice.json").read_bytes() == (tmp_path / "mend.json").read_bytes()
 
 
-def scaler(value: float = 2.0) -> Mend:
-    learnt = (Learnt(name="factor", value=value),)
+def scaler(value: float = 2.0) -> FittedRecalibration:
+    learnt = (FittedParameter(name="factor", value=value),)
     fitted = IsotonicRecalibrator(
         belief="samples", method="isotonic", parameters=learnt, guarantee="", fitted_to="x"
     )
-    return Mend(recalibrators=(fitted,))
+    return FittedRecalibration(recalibrators=(fitted,))
 
 
 @pytest.mark.parametrize("value", [0.1 + 0.2, 5e-324, -0.0, math.inf, -math.inf, math.nan, 1e308])
 def test_numbers_are_exact(tmp_path: Path, value: float) -> None:
     scaler(value).save(tmp_path / "mend.json")
-    (fitted,) = load_mend(tmp_path / "mend.json").recalibrators
+    (fitted,) = load_recalibration(tmp_path / "mend.json").recalibrators
     found = fitted.parameters[0].value
     assert np.float64(found).tobytes() == np.float64(value).tobytes()
 
@@ -130,7 +136,7 @@ def test_no_other_file_is_replaced(tmp_path: Path, content: str) -> None:
     path.unlink()
     scaler(1.0).save(path)
     scaler(3.0).save(path)
-    assert load_mend(path).recalibrators[0].parameters[0].value == 3.0
+    assert load_recalibration(path).recalibrators[0].parameters[0].value == 3.0
     assert [each.name for each in tmp_path.iterdir()] == ["mend.json"]
     with pytest.raises(InputError, match=r"kept in a \.json file"):
         scaler().save(tmp_path / "mend.pkl")
@@ -207,7 +213,7 @@ def fitted_of(held: Any) -> Any:
 )
 def test_what_is_foreign_is_refused(tmp_path: Path, change: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        load_mend(altered(tmp_path, change))
+        load_recalibration(altered(tmp_path, change))
 
 
 @pytest.mark.parametrize(
@@ -231,20 +237,22 @@ def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mend.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match="is no kept recalibration"):
-        load_mend(path)
+        load_recalibration(path)
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "gone.json"):
         with pytest.raises(InputError, match="there is no such file"):
-            load_mend(path)
+            load_recalibration(path)
 
 
 def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
     """Whatever stands in place of a value, the file is read, refused, or refused when applied."""
     path = tmp_path / "mend.json"
     fitted = METHODS["cqr"].make("intervals", options()).fit(rows("intervals", 0))
-    Mend(recalibrators=(fitted,), scales=TaughtScale.of(rows("intervals", 0))).save(path)
+    FittedRecalibration(recalibrators=(fitted,), scales=TaughtScale.of(rows("intervals", 0))).save(
+        path
+    )
     whole = path.read_text(encoding="utf-8")
     given = rows("intervals", 1)
 
@@ -270,7 +278,7 @@ def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
             path.write_text(json.dumps(held), encoding="utf-8")
             tried += 1
             try:
-                load_mend(path).apply(given)
+                load_recalibration(path).apply(given)
             except HowsureError:
                 refused += 1
     assert refused > tried / 2
@@ -279,7 +287,7 @@ def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
 def test_rows_of_another_kind_are_refused() -> None:
     fitted = METHODS["scale"].make("distributions", options()).fit(rows("distributions", 0))
     with pytest.raises(InputError, match="the rows must hold distributions"):
-        Mend(recalibrators=(fitted,)).apply(rows("intervals", 0))
+        FittedRecalibration(recalibrators=(fitted,)).apply(rows("intervals", 0))
 
 
 def test_a_kind_of_which_nothing_was_learnt_is_left_out_and_said() -> None:
@@ -288,19 +296,19 @@ def test_a_kind_of_which_nothing_was_learnt_is_left_out_and_said() -> None:
         rows("intervals", 1),
         beliefs=(*rows("intervals", 1).beliefs, *rows("distributions", 1).beliefs),
     )
-    made = Mend(recalibrators=(fitted,)).apply(both)
+    made = FittedRecalibration(recalibrators=(fitted,)).apply(both)
     assert [each.kind for each in made.evalset.beliefs] == ["intervals"]
     assert "Nothing was learnt for distributions" in " ".join(made.notes)
 
 
 def test_no_method_changes_nothing() -> None:
     given = rows("distributions", 0)
-    assert Mend().apply(given).evalset is given
+    assert FittedRecalibration().apply(given).evalset is given
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != LabelSets.kind])
 def test_other_units_are_noticed_and_drift_is_not(kind: str) -> None:
-    mend = Mend(scales=TaughtScale.of(rows(kind, 0)))
+    mend = FittedRecalibration(scales=TaughtScale.of(rows(kind, 0)))
     assert mend.notes(rows(kind, 1)) == ()
     held = rows(kind, 1)
 

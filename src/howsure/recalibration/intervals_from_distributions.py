@@ -17,7 +17,7 @@ from howsure.recalibration.base import (
     CENTRAL,
     POINT,
     SPREAD,
-    Learnt,
+    FittedParameter,
     RecalibrationMethod,
     Recalibrator,
     belief_of,
@@ -161,7 +161,7 @@ def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) ->
     return replace(evalset, beliefs=(Intervals(lower, upper, coverages),), point=point)
 
 
-def _said(learnt: Sequence[Learnt]) -> str:
+def _said(learnt: Sequence[FittedParameter]) -> str:
     if not math.isfinite(learnt[0].value):
         return ""
     verb = "widen" if learnt[0].value > 0 else "narrow"

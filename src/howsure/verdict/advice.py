@@ -1,6 +1,6 @@
-"""Advice that was tried: mends fitted on some folds of the rows, and judged on the others.
+"""Advice that was tried: recalibrations fitted on some folds of the rows, and judged on the others.
 
-A mend is accepted in either of two ways: its gain is proven (Holm over all that were tried), or it
+One is accepted in either of two ways: its gain is proven (Holm over all that were tried), or it
 heals: on held-out rows every bad finding that it aims at is back within chance, no other turned
 bad, and the score is not provably worse. Proper scores are of second order: where a spread is a
 tenth too small, its finding is bad long before any gain can be proven. Of the accepted that save
@@ -32,7 +32,7 @@ from howsure.metrics.groups import groupings
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.metrics.shared import SharedScore, all_shared, scored
-from howsure.metrics.view import RICHEST, View, choose_coverages
+from howsure.metrics.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import (
     EvalSet,
     Intervals,
@@ -63,17 +63,17 @@ FEWEST_UNITS = 10
 PROVEN = 0.025
 """One-sided level of a gain, among all that were tried."""
 HEALED = 0.01
-"""Joint p-value below which a finding is clearly bad, so that its healing proves a mend: less than
+"""Joint p-value below which a finding is clearly bad, so that its healing proves a way: less than
 the 5 % at which it is bad, so that a right model is seldom advised.
 """
 NEAR = 0.9
 """Share of the best gain that is as good as the best."""
 _WORSE = -float(special.ndtri(0.05))
-_KINDS = tuple(kind for kind in (*(each.kind for each in RICHEST), POINT) if kind in KINDS)
+_KINDS = tuple(kind for kind in (*(each.kind for each in KIND_PRIORITY), POINT) if kind in KINDS)
 """Kinds of prediction, what says most first: that one decides what is tried."""
 _EQUAL = 1e-9
 _HARM = 0.005
-"""Share of a part's score that a mend may add to it."""
+"""Share of a part's score that a recalibration may add to it."""
 _BY_WIDTH = ("the narrowest third", "the third of middle width", "the widest third")
 _IN_TIME = ("the first third in time", "the second third in time", "the last third in time")
 _MOST_PARTS = 50
@@ -177,9 +177,9 @@ class Trials:
     score : str
         What gains are of, in words; empty where nothing could be tried.
     costs : mapping of str to float
-        For each bad finding, the share of the score that the mend aimed at it saves.
+        For each bad finding, the share of the score that the recalibration aimed at it saves.
     lifted : tuple, optional
-        The group that fails, with its coverage before and after the mend that is advised.
+        The group that fails, with its coverage before and after the recalibration that is advised.
     """
 
     advice: Advice | None
@@ -191,7 +191,9 @@ class Trials:
 
 @one_thread()
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def try_mends(evalset: EvalSet, *, coverages: Sequence[float] = (), seed: int = 0) -> Trials:
+def try_recalibrations(
+    evalset: EvalSet, *, coverages: Sequence[float] = (), seed: int = 0
+) -> Trials:
     """Try every recalibration that suits the predictions of a table, by cross-fitting.
 
     Parameters
@@ -212,7 +214,7 @@ def try_mends(evalset: EvalSet, *, coverages: Sequence[float] = (), seed: int = 
     >>> from howsure import Distribution
     >>> rng = np.random.default_rng(0)
     >>> held = EvalSet.checked(rng.normal(size=2000), Distribution.normal(np.zeros(2000), 0.7))
-    >>> try_mends(held).advice.method
+    >>> try_recalibrations(held).advice.method
     'scale'
     """
     (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
@@ -263,7 +265,7 @@ def tried(
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """The rows on which mends are tried, and what must be healed."""
+    """The rows on which recalibrations are tried, and what must be healed."""
 
     evalset: EvalSet
     dependence: Known
@@ -312,7 +314,7 @@ class _Bench:
                 yield each, ()
 
     def run(self) -> Trials:
-        """Fit, apply, score, judge; then choose. The rows of one mend are held at a time."""
+        """Fit, apply, score, judge; then choose. The rows of one way are held at a time."""
         folds = _folds(self.evalset, self.seed)
         listed = list(self.candidates())
         fits: list[_Fit] = []
@@ -347,7 +349,7 @@ class _Bench:
     def _score(
         self, folds: IntArray, few: Sequence[EvalSet]
     ) -> tuple[SharedScore | None, FloatArray]:
-        """The finest score in common, by a few rows as each mend leaves them; and each row's."""
+        """The finest score in common, by a few rows as each way leaves them; and each row's."""
         before = self.evalset.take(_first(folds))
         whole = self._evaluated(self.evalset)
         for shared in all_shared([self._evaluated(each) for each in (before, *few)]):
@@ -359,7 +361,7 @@ class _Bench:
     def _made(
         self, fit: _Fit, folds: IntArray, score: SharedScore | None, rows: FloatArray
     ) -> _Made:
-        """What is known of a mend once its rows are let go."""
+        """What is known of a recalibration once its rows are let go."""
         if score is None:
             raise InputError("no score suits the predictions before and after it")
         after = _mended(self.evalset, fit.fitted, folds)
@@ -377,7 +379,7 @@ class _Bench:
         )
 
     def _tried(self, made: Sequence[_Made], rows: FloatArray) -> list[RecalibrationTrial]:
-        """Each mend, judged on held-out rows and in each part; of groups also on the worst."""
+        """Each way, judged on held-out rows and in each part; of groups also on the worst."""
         unit, worst = _unit(self.evalset), self._worst_rows()
         drops = [each.drop / unit for each in made]
         tests = [_tested(drop, self.evalset) for drop in drops]
@@ -527,7 +529,7 @@ class _Bench:
     def _costs(
         self, made: Sequence[_Made], tried: Sequence[RecalibrationTrial]
     ) -> dict[str, float]:
-        """What each bad finding costs: the gain of the simplest mend that heals it, or the most
+        """What each bad finding costs: the gain of the simplest way that heals it, or the most
         that one aimed at it saves.
         """
         costs = {}
@@ -539,7 +541,7 @@ class _Bench:
 
 
 class _Fit(NamedTuple):
-    """A mend as it was fitted on the other rows of each fold, and a few rows as it leaves them."""
+    """A way as it was fitted on the other rows of each fold, and a few rows as it leaves them."""
 
     candidate: MethodInfo
     by: tuple[str, ...]
@@ -548,7 +550,7 @@ class _Fit(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """A mend: how far each row's score falls, and the share by which the mean score does, with its
+    """A way: how far each row's score falls, and the share by which the mean score does, with its
     interval; what it heals, leaves and spoils; and the coverage then of the group that fails.
     """
 
@@ -571,7 +573,7 @@ class _PartOfRows(NamedTuple):
 def _harmed(
     drop: FloatArray, rows: FloatArray, unit: FloatArray, parts: Sequence[_PartOfRows]
 ) -> str:
-    """The part whose mean score a mend provably raises by most; empty where there is none."""
+    """The part whose mean score a way provably raises by most; empty where there is none."""
     worst, least = "", -_HARM
     for name, inside, held in parts:
         t, p = _tested(-(drop / unit)[inside], held)
@@ -584,7 +586,7 @@ def _harmed(
 
 
 def _clear(red: Sequence[Finding]) -> tuple[str, ...]:
-    """The findings whose healing is enough for a mend to be accepted."""
+    """The findings whose healing is enough for a recalibration to be accepted."""
     return tuple(each.id for each in red if each.p_adjusted < HEALED)
 
 
@@ -629,7 +631,7 @@ def _first(folds: IntArray) -> IntArray:
 
 
 def _fitted(evalset: EvalSet, candidate: MethodInfo, by: tuple[str, ...], folds: IntArray) -> _Fit:
-    """A mend fitted for each fold on the others."""
+    """A recalibration fitted for each fold on the others."""
     fitted = []
     for fold in range(FOLDS):
         own, train = np.flatnonzero(folds == fold), evalset.take(folds != fold)
@@ -643,7 +645,7 @@ def _fitted(evalset: EvalSet, candidate: MethodInfo, by: tuple[str, ...], folds:
 def _mended(
     evalset: EvalSet, fitted: Sequence[tuple[Recalibrator, ...]], folds: IntArray
 ) -> EvalSet:
-    """Every row as the mend leaves it that was fitted on the other folds."""
+    """Every row as the recalibration leaves it that was fitted on the other folds."""
     beliefs: list[Pieces] = []
     point = None if evalset.point is None else evalset.point.copy()
     for fold, methods in enumerate(fitted):
@@ -752,7 +754,7 @@ def _concluded(
 
 
 def _nearest(trials: Trials, bench: _Bench) -> tuple[str, float, int] | None:
-    """The mend of the largest gain, that gain, and the rows that would prove it; None without."""
+    """The way of the largest gain, that gain, and the rows that would prove it; None without."""
     hopeful = [each for each in trials.trials if each.gain > 0 and each.p < 0.5]
     if not hopeful:
         return None
