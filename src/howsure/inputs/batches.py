@@ -122,7 +122,7 @@ class ReadPlan:
         kept = table if len(places) == n else table.take(pa.array(places))
         return Batch(made, n, kept, n - len(places), counts)
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """It as plain values; tables that are read alike say the same."""
         return {
             **{name: getattr(self, name) for name in _PLAIN},
@@ -133,8 +133,8 @@ class ReadPlan:
         }
 
     @classmethod
-    def from_told(cls, facts: Mapping[str, Any]) -> Self:
-        """What `told` made plain."""
+    def from_dict(cls, facts: Mapping[str, Any]) -> Self:
+        """What `to_dict` made plain."""
         models = tuple(map(_roles_from, facts["models"]))
         return cls(
             roles=models[0],

@@ -187,7 +187,7 @@ def load_parts(
             f"{found.title}: only this process can read it, so it cannot be given to a scheduler: "
             "name files, or an address, that its workers reach"
         )
-    key = repr((found.title, found.reading.told(), seed, tuple(at)))
+    key = repr((found.title, found.reading.to_dict(), seed, tuple(at)))
     with Kept.of(key, resume=resources.resume) as kept:
         made = scan_table(
             found,
@@ -215,7 +215,7 @@ def loaded_state(state: State) -> Loaded:
     >>> loaded_state(state).totals[0].n
     500
     """
-    reading = ReadPlan.from_told(state.reading)
+    reading = ReadPlan.from_dict(state.reading)
     sample = state.sample.ranked()
     sets = _sets(reading, sample.table, from_text=state.reading["from_text"])
     if sets[0].weights is not None and sets[0].weights.kind == "frequency":

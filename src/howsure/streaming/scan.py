@@ -46,10 +46,10 @@ class PieceWork:
     bound: float
     many: bool = False
 
-    def told(self, from_text: bool = False) -> dict[str, Any]:
+    def to_dict(self, from_text: bool = False) -> dict[str, Any]:
         """What states must share to be merged."""
         return {
-            **self.reading.told(),
+            **self.reading.to_dict(),
             "from_text": from_text,
             "coverages": list(self.coverages),
             "seed": self.seed,
@@ -77,7 +77,7 @@ class PieceWork:
             rows=batch.rows,
             dropped=batch.dropped,
             dropped_by=batch.dropped_by,
-            reading=self.told(piece.from_text),
+            reading=self.to_dict(piece.from_text),
         )
 
     def _named(self, batch: Batch, piece: Piece) -> pa.Table:
@@ -203,7 +203,7 @@ def scan_table(
         if first is None:
             raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
         task = task_for(first)
-        told = repr((task.told(), task.block, task.bound))
+        told = repr((task.to_dict(), task.block, task.bound))
         tables = done_in_order(
             task,
             cut.pieces,

@@ -174,10 +174,10 @@ class State:
         """
         with _damage(title):
             table.validate(full=True)
-            return cls._from_told(table, _told(table, title))
+            return cls._from_dict(table, _told(table, title))
 
     @classmethod
-    def _from_told(cls, table: pa.Table, told: Mapping[str, Any]) -> State:
+    def _from_dict(cls, table: pa.Table, told: Mapping[str, Any]) -> State:
         """The state of a table whose metadata is read."""
         lists = {name: _whole(table[name]) for name in table.column_names}
         values = {name: each.values for name, each in lists.items()}
