@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from howsure.core.workers import Crew, LostWorker, Processes, RaisedError
+from extras import needs
+from howsure.core.errors import InputError
+from howsure.core.workers import Crew, LostWorker, Processes, RaisedError, connected
 
 
 @pytest.fixture
@@ -73,3 +75,10 @@ def test_a_call_that_takes_too_long_is_ended() -> None:
         assert ended == {"slow": LostWorker(overdue=True), "quick": 3}
     finally:
         crew.close()
+
+
+@pytest.mark.parametrize("scheduler", ["nowhere", "tcp://host", "127.0.0.1", ""])
+def test_an_address_without_a_port_is_refused_at_once(scheduler: str) -> None:
+    needs("distributed")
+    with pytest.raises(InputError, match=r"scheduler must be the address .*: it names no port$"):
+        connected(scheduler)

@@ -9,6 +9,7 @@ once, but where a call kills every worker that takes it, its iteration over resu
 from __future__ import annotations
 
 import pickle
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -295,6 +296,8 @@ def connected(scheduler: str) -> Any:
     """A client of a Dask scheduler."""
     distributed = require("distributed", extra="cluster")
     try:
+        if not re.search(r":\d+/?$|^inproc://", scheduler):
+            raise ValueError("it names no port")  # a client of such a one is never let go of
         return distributed.Client(scheduler, timeout=TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise InputError(
