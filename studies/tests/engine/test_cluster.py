@@ -79,6 +79,11 @@ class Cluster:
         command = [*DASK, "worker", self.address, *ALONE, "--local-directory", str(place)]
         return self.start([*command, *arguments], **environment)
 
+    def registered(self, count: int) -> None:
+        """Wait until so many workers are known to the scheduler."""
+        with needs("distributed").Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=60)
+
     def wait(self, true: Callable[[], bool], seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
         while not true():
@@ -172,6 +177,7 @@ def test_a_killed_worker_costs_only_what_it_had_in_hand(
         monkeypatch.setattr("howsure_studies.engine.locks._EXPIRY", 3.0)
     made = plan(tmp_path, seconds=0.2)
     victim, other = cluster.worker(), cluster.worker()
+    cluster.registered(2)  # so that both are seen before one is killed
     watch = Kill(victim, 6)
     there = Store(f"{kind}{store.root}")
     summary = run(made, there, scheduler=cluster.address, monitor=watch)
