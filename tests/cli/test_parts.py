@@ -12,6 +12,9 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from howsure.cli.main import app
+from howsure.cli.monitor import _name
+from howsure.inputs import load
+from howsure.streaming import Resources, load_parts
 from streaming.tables import normal_table
 
 TABLE = normal_table(3_000).select(["y", "mean", "sd", "site"])
@@ -231,3 +234,15 @@ def test_new_rows_in_folders_are_scored(folder: Path) -> None:
         assert code == 0, told
         scores.append((folder / out).read_text())
     assert scores[0] == scores[1]
+
+
+def test_curves_and_a_reference_of_a_sample_say_so(folder: Path) -> None:
+    many = folder / "many.parquet"
+    parquet.write_table(normal_table(21_000).select(["y", "mean", "sd"]), many)
+    flags = ["--memory", "1MB", "--jobs", 1]
+    code, told = run("characteristic", many, "--bootstrap", "0", *flags)
+    assert code == 0, told
+    assert "note: the curves are of a sample of 20,000 of 21,000 rows" in told
+    loaded = load_parts(many, resources=Resources.of("1MB", jobs=1))
+    assert _name(many, loaded).startswith("many.parquet (20,000 of 21,000 rows")
+    assert _name(many, load(folder / "preds")) == "many.parquet"

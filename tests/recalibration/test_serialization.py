@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import howsure
 from howsure.core.errors import HowsureError, InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.predictions.columns import prediction_columns
@@ -24,7 +25,7 @@ from howsure.recalibration import (
 from howsure.recalibration.base import POINT
 from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.recalibration.isotonic import IsotonicRecalibrator
-from howsure.recalibration.serialization import TaughtScale
+from howsure.recalibration.serialization import TaughtScale, _known
 
 WAYS = [(kind, name) for kind in KINDS for name in methods_of(kind)]
 
@@ -337,3 +338,45 @@ def test_other_units_are_noticed_and_drift_is_not(kind: str) -> None:
         for factor in (100.0, 0.01):
             (told,) = mend.notes(moved(factor, 0.0))
             assert "check the units" in told
+
+
+KEPT_BY_0_2_0 = [
+    "affine.IntervalShifter",
+    "affine.PointMover",
+    "base.Learnt",
+    "conformal.QuantilesRecalibrator",
+    "crude.CrudeRecalibrator",
+    "derived.DerivedRecalibrator",
+    "ease.EaseCuts",
+    "group.GroupMover",
+    "group.GroupRecalibrator",
+    "inputs.InputsMover",
+    "intervals.IntervalRecalibrator",
+    "isotonic.IsotonicRecalibrator",
+    "kept.Mend",
+    "moving.AffineMover",
+    "recent.RecentMover",
+    "recent.RecentRecalibrator",
+    "sets.SetRecalibrator",
+    "shape.ShapedColumns",
+    "variance.VarianceMover",
+]
+
+
+def test_files_say_what_they_said_whatever_classes_are_called(tmp_path: Path) -> None:
+    assert set(KEPT_BY_0_2_0) <= set(_known())
+    load_recalibration(altered(tmp_path, lambda held: None))
+    assert "kept.Mend" in next(tmp_path.glob("*.json")).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Mend", "FittedRecalibration"),
+        ("load_mend", "load_recalibration"),
+        ("Learnt", "FittedParameter"),
+    ],
+)
+def test_a_name_of_the_version_before_names_the_new_one(old: str, new: str) -> None:
+    with pytest.raises(ImportError, match=rf"howsure\.recalibration\.{old} is .*\.{new} now$"):
+        getattr(howsure.recalibration, old)

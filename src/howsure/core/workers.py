@@ -127,7 +127,7 @@ class Processes(Crew):
             child.deadline = time.monotonic() + self._limit if self._limit else None
         elif kind == "step" and self._jobs == 1:
             report_progress(*word)
-        elif kind in ("done", "error"):
+        elif kind in _ENDS:
             key, result = word
             return key, RaisedError(result) if kind == "error" else result
         return self._overdue()

@@ -23,7 +23,7 @@ from howsure.core.errors import InputError, within
 from howsure.inputs.arrow import is_text, together, written_out
 from howsure.inputs.batches import regrouped, with_numbers
 from howsure.inputs.files import arrow_reader, is_list, some_rows
-from howsure.inputs.frames import FrameTable, MappingTable
+from howsure.inputs.frames import FrameTable, MappingTable, is_frame
 from howsure.inputs.parts import (
     FilePiece,
     FragmentPiece,
@@ -312,7 +312,7 @@ def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Ite
             yield MappingTable(item, title)
         elif isinstance(item, str | PathLike):
             yield from _files(fspath(item), encoding, decimal)
-        elif is_lazy(item) and not hasattr(item, "collect_schema"):
+        elif not is_frame(item) and is_lazy(item):  # a frame gives the needed columns alone
             table = PiecedTable(planned(item, encoding, decimal, PIECE_ROWS))
             yield FrameTable(table.whole(), title)  # its rows may come once
         else:
