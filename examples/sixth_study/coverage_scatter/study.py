@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import betabinom
 
 from howsure.core import formats
+from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Fraction, plain
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
@@ -19,6 +20,7 @@ from howsure.figures.figure import REFERENCE
 from howsure.report.document import Document, Section, VerdictLine
 from howsure_studies.engine import (
     Combined,
+    Group,
     Plan,
     Store,
     Study,
@@ -51,9 +53,25 @@ class Scatter:
     """Coverage of one method in every data set, and its distribution where that is known."""
 
     method: str
-    coverages: np.ndarray
-    nominal: float
-    known: Any | None
+    coverages: FloatArray
+    widths: FloatArray
+    options: Options
+    calibration: float | None  # share or number of rows, of split conformal alone
+
+    @property
+    def nominal(self) -> float:
+        """Nominal coverage."""
+        return self.options.coverage
+
+    @property
+    def known(self) -> Any | None:
+        """The law of the hits of split conformal among the test rows; None for other methods."""
+        if self.calibration is None:
+            return None
+        held, rows = self.calibration, self.options.n_train
+        n = max(round(held * rows), 1) if held < 1 else int(held)
+        k = math.ceil((n + 1) * self.nominal - 1e-9)
+        return betabinom(self.options.n_test, k, n + 1 - k) if k <= n else None
 
 
 @final
@@ -64,6 +82,7 @@ class CoverageScatter(Study):
     name: ClassVar[str] = "coverage_scatter"
     version: ClassVar[int] = 1
     headline: ClassVar[tuple[str, ...]] = ("empirical_coverage", "coverage_sd", "width")
+    kinds: ClassVar[tuple[type, ...]] = (Scatter,)
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Every world, method and seed."""
@@ -107,23 +126,34 @@ class CoverageScatter(Study):
             keys={**trial.labels, "seed": told["seed"]},
         )
 
-    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
-        """Mean and spread of coverage, and `Scatter`s by world."""
-        results: dict[str, list[Scatter]] = {}
-        tables = []
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[Scatter]:
+        """Coverage and width of every data set of a trial, as `run` kept them."""
+        results = []
         for trial in trials:
             table = store.table(trial.address, "records")
             covered, width = (table[n].to_numpy() for n in ("empirical_coverage", "width"))
-            options = Options(**trial.identity["options"])
-            known = _known(trial.identity["method"], options)
-            world, method = trial.labels["world"], trial.labels["method"]
-            many = len(plan.seeds) > 1
-            name = f"{method}, seed {trial.identity['seed']}" if many else method
-            found = Scatter(method=name, coverages=covered, nominal=options.coverage, known=known)
-            results.setdefault(world, []).append(found)
-            keys = {"world": world, "method": method, "seed": trial.identity["seed"]}
-            tables.append(records_table(_records(found, width, options), keys))
-        return Combined(table=stacked(tables), results=results)
+            results.append(
+                Scatter(
+                    method=trial.labels["method"],
+                    coverages=covered,
+                    widths=width,
+                    options=Options(**trial.identity["options"]),
+                    calibration=_calibration(trial.identity["method"]),
+                )
+            )
+        return results
+
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[Scatter]]) -> Combined:
+        """Mean and spread of coverage, and `Scatter`s by world."""
+        by_world: dict[str, list[Scatter]] = {}
+        tables = []
+        for (world, method, seed), own in results.items():
+            name = f"{method}, seed {seed}" if len(plan.seeds) > 1 else method
+            for scatter in (replace(each, method=name) for each in own):
+                by_world.setdefault(world, []).append(scatter)
+                keys = {"world": world, "method": method, "seed": seed}
+                tables.append(records_table(_records(scatter), keys))
+        return Combined(table=stacked(tables), results=by_world)
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
@@ -137,19 +167,16 @@ class CoverageScatter(Study):
         return replace(made, title=title, opening=opening, lines=tuple(lines))
 
 
-def _known(method: Mapping[str, Any], options: Options) -> Any | None:
-    """The law of the hits of split conformal among the test rows; None for other methods."""
+def _calibration(method: Mapping[str, Any]) -> float | None:
+    """What split conformal sets aside; None for other methods."""
     if method["method"] != "split_conformal":
         return None
-    held = method["options"]["calibration"]
-    n = max(round(held * options.n_train), 1) if held < 1 else int(held)
-    k = math.ceil((n + 1) * options.coverage - 1e-9)
-    return betabinom(options.n_test, k, n + 1 - k) if k <= n else None
+    return float(method["options"]["calibration"])
 
 
-def _records(found: Scatter, width: np.ndarray, options: Options) -> list[Record]:
+def _records(found: Scatter) -> list[Record]:
     """The mean and the standard deviation of coverage, with what is known of them."""
-    rows, m = len(found.coverages), options.n_test
+    rows, m, width = len(found.coverages), found.options.n_test, found.widths
     spread = float(np.std(found.coverages, ddof=1)) if rows > 1 else math.nan
     error = spread / math.sqrt(rows)
     known = found.known

@@ -14,6 +14,7 @@ import numpy as np
 from howsure.core.records import Record, Table
 from howsure_studies.engine import (
     Combined,
+    Group,
     Plan,
     Store,
     Study,
@@ -94,13 +95,16 @@ class ChainStudy(Study):
         drawn = np.arange(told["network"] + 3, dtype=np.int16) * (1 + told["seed"])
         return TrialOutput(records=numbers(0), arrays={"drawn": drawn}, keys=trial.labels)
 
-    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[float]:
+        tables = [store.table(trial.address, "records") for trial in trials]
+        return [float(table["value"][0].as_py()) for table in tables]
+
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[float]]) -> Combined:
         tables = []
-        for trial in trials:
-            if "method" in trial.labels:
-                value = float(store.table(trial.address, "records")["value"][0].as_py())
-                keys = {**trial.labels, "seed": trial.identity["seed"]}
-                tables.append(records_table([Record(metric="total", value=value)], keys))
+        for (world, method, seed), values in results.items():
+            keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
+            records = [Record(metric="total", value=value) for value in values]
+            tables.append(records_table(records, keys))
         return Combined(table=stacked(tables), results={})
 
 

@@ -44,6 +44,7 @@ from howsure_studies.adaptivity.label_sets import (
 from howsure_studies.adaptivity.validation import MethodValidation, validate_method
 from howsure_studies.engine import (
     Combined,
+    Group,
     Plan,
     Store,
     Study,
@@ -154,6 +155,7 @@ class AdaptivityStudy(Study):
         *("t_cv", "t_ss", "empirical_coverage"),
         *("set_size", "width", "kendall_tau"),
     )
+    kinds: ClassVar[tuple[type, ...]] = (MethodComparison, MethodValidation)
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Classifiers of all worlds, then every method that fits a world, and validations."""
@@ -218,7 +220,7 @@ class AdaptivityStudy(Study):
                 checks = {"coverage": _spoken(options), **options.some("validation", "bins")}
                 yield self.trial(
                     {**known, "validation": checks},
-                    {"world": label, "validation": name},
+                    {"world": label, "method": name, "stage": "validation"},
                     {**context, "stage": "validation"},
                     needs,
                 )
@@ -257,35 +259,50 @@ class AdaptivityStudy(Study):
         arrays, facts = packed(_Results(comparisons=compared))
         return TrialOutput(arrays=arrays, facts=facts)
 
-    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
-        """One `MethodComparison` of each world, coverage and seed, and every validation."""
-        groups: dict[tuple[str, int], list[Trial]] = {}
+    def read(
+        self, plan: Plan, trials: Sequence[Trial], store: Store
+    ) -> list[MethodComparison | MethodValidation]:
+        """A method's comparison at each coverage, or what measures say of it."""
+        results: list[MethodComparison | MethodValidation] = []
         for trial in trials:
-            if trial.context["stage"] != "outputs":
-                groups.setdefault((trial.labels["world"], trial.identity["seed"]), []).append(trial)
-        results: dict[str, list[MethodComparison | MethodValidation]] = {}
+            kept = store.arrays(trial.address), store.entry(trial.address).facts
+            if trial.context["stage"] == "method":
+                results += unpacked(_Results, *kept).comparisons
+            elif trial.context["stage"] != "outputs":
+                results.append(unpacked(MethodValidation, *kept))
+        return results
+
+    def combine(
+        self, plan: Plan, results: Mapping[Group, Sequence[MethodComparison | MethodValidation]]
+    ) -> Combined:
+        """One `MethodComparison` of each world, coverage and seed, and every validation."""
+        groups: dict[tuple[str, int], dict[str, Sequence[Any]]] = {}
+        for (world, method, seed), own in results.items():
+            groups.setdefault((world, seed), {})[method] = own
+        by_world: dict[str, list[MethodComparison | MethodValidation]] = {}
         tables = []
-        for (world, seed), parts in groups.items():
+        for (world, seed), by_method in groups.items():
             named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
-            alone, checks = {}, []
-            for trial in parts:
-                kept = store.arrays(trial.address), store.entry(trial.address).facts
-                label = trial.context["label"]
-                if trial.context["stage"] == "method":
-                    alone[label] = unpacked(_Results, *kept).comparisons
-                else:
-                    validation = unpacked(MethodValidation, *kept)
-                    checks.append(replace(validation, task=named, method=label))
+            alone = {
+                method: [each for each in own if isinstance(each, MethodComparison)]
+                for method, own in by_method.items()
+            }
+            alone = {method: own for method, own in alone.items() if own}
             for level in zip(*alone.values(), strict=True):
                 whole = replace(joined(level, tuple(alone)), task=named)
-                results.setdefault(world, []).append(whole)
+                by_world.setdefault(world, []).append(whole)
                 records = whole.records()
                 for method in whole.methods:
                     keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
                     tables.append(records_table([r for r in records if r.model == method], keys))
             if alone:
-                results[world].extend(checks)
-        return Combined(table=stacked(tables), results=results)
+                by_world[world] += [
+                    replace(each, task=named, method=method)
+                    for method, own in by_method.items()
+                    for each in own
+                    if isinstance(each, MethodValidation)
+                ]
+        return Combined(table=stacked(tables), results=by_world)
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""

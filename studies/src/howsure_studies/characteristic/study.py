@@ -20,6 +20,7 @@ from howsure_studies.characteristic.measures import (
 from howsure_studies.characteristic.worlds import identity_of, split_of
 from howsure_studies.engine import (
     Combined,
+    Group,
     Plan,
     Store,
     Study,
@@ -70,6 +71,7 @@ class CharacteristicStudy(Study):
         *("auucc", "characteristic_gain", "characteristic_partial_gain"),
         *("characteristic_left_gain", "crossing"),
     )
+    kinds: ClassVar[tuple[type, ...]] = (MethodResult,)
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Every world, method and seed."""
@@ -133,18 +135,23 @@ class CharacteristicStudy(Study):
         )
         return TrialOutput(arrays=arrays, facts=facts)
 
-    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[MethodResult]:
+        """What a trial measured."""
+        return [
+            unpacked(MethodResult, store.arrays(trial.address), store.entry(trial.address).facts)
+            for trial in trials
+        ]
+
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[MethodResult]]) -> Combined:
         """One `MethodResult` of each trial, named as the plan does."""
-        results: dict[str, list[MethodResult]] = {}
+        by_world: dict[str, list[MethodResult]] = {}
         tables = []
-        for trial in trials:
-            facts = store.entry(trial.address).facts
-            kept = unpacked(MethodResult, store.arrays(trial.address), facts)
-            result = replace(kept, world=trial.labels["world"], method=trial.labels["method"])
-            results.setdefault(result.world, []).append(result)
-            keys: Mapping[str, str | int] = {**trial.labels, "seed": result.seed}
-            tables.append(records_table(result.records, keys))
-        return Combined(table=stacked(tables), results=results)
+        for (world, method, seed), own in results.items():
+            for result in (replace(each, world=world, method=method) for each in own):
+                by_world.setdefault(world, []).append(result)
+                keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
+                tables.append(records_table(result.records, keys))
+        return Combined(table=stacked(tables), results=by_world)
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""

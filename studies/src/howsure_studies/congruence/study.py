@@ -65,6 +65,7 @@ from howsure_studies.congruence.worlds import (
 )
 from howsure_studies.engine import (
     Combined,
+    Group,
     Plan,
     Store,
     Study,
@@ -437,6 +438,7 @@ class CongruenceStudy(Study):
         *("mean_cce", "ece", "nll", "mae"),
         *("rejection_gain_mae", "cce_error_spearman", "cce_steps_up"),
     )
+    kinds: ClassVar[tuple[type, ...]] = (CongruenceStudies,)
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """World by world and seed by seed: the truth, heads together, and other methods."""
@@ -457,21 +459,24 @@ class CongruenceStudy(Study):
         """Fit the methods, and do all studies."""
         return run_studies(trial)
 
-    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[CongruenceStudies]:
+        """What each trial gave: studies of the models that it fitted together, or of the truth."""
+        return [unpacked(store.arrays(t.address), store.entry(t.address).facts) for t in trials]
+
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[CongruenceStudies]]) -> Combined:
         """One `CongruenceStudies` of each world and seed, named as the plan does."""
-        groups: dict[tuple[str, int], list[Trial]] = {}
-        for trial in trials:
-            groups.setdefault((trial.labels["world"], trial.identity["seed"]), []).append(trial)
-        results: dict[str, list[CongruenceStudies]] = {}
+        groups: dict[tuple[str, int], list[CongruenceStudies]] = {}
+        for (world, _, seed), own in results.items():
+            groups.setdefault((world, seed), []).extend(own)
+        by_world: dict[str, list[CongruenceStudies]] = {}
         tables: list[pa.Table] = []
         for (world, seed), parts in groups.items():
-            read = [unpacked(store.arrays(t.address), store.entry(t.address).facts) for t in parts]
-            studies = joined(read, world, (*plan.methods, TRUTH))
-            results.setdefault(world, []).append(studies)
+            studies = joined(parts, world, (*plan.methods, TRUTH))
+            by_world.setdefault(world, []).append(studies)
             for (setting, method), records in _by_setting(studies, world).items():
                 keys: Mapping[str, str | int] = {"world": setting, "method": method, "seed": seed}
                 tables.append(records_table(records, keys))
-        return Combined(table=stacked(tables), results=results)
+        return Combined(table=stacked(tables), results=by_world)
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from howsure.core.convert import packed, unpacked
 from howsure.core.lazy import exporting
 from howsure_studies.engine.executor import RunListener
+from howsure_studies.engine.papers import OwnNumber, Published, published
 from howsure_studies.engine.plan import Plan, load_plan, plan_names, studies, toml_value
 from howsure_studies.engine.running import RunSummary, Survey, combined, run, survey
 from howsure_studies.engine.store import (
@@ -19,7 +20,15 @@ from howsure_studies.engine.store import (
     address_of,
     canonical,
 )
-from howsure_studies.engine.study import Combined, Study, Trial, study_of, trials_of
+from howsure_studies.engine.study import (
+    Combined,
+    Group,
+    Study,
+    Trial,
+    grouped,
+    study_of,
+    trials_of,
+)
 from howsure_studies.engine.tables import parquet_bytes, records_table, stacked, to_arrow
 from howsure_studies.engine.trials import Outcome, provenance
 
@@ -39,6 +48,14 @@ if TYPE_CHECKING:
     from howsure_studies.engine.entries import numbers_hash as numbers_hash
     from howsure_studies.engine.entries import table_data as table_data
     from howsure_studies.engine.entries import world_identity as world_identity
+    from howsure_studies.engine.grids import Show as Show
+    from howsure_studies.engine.grids import beside_section as beside_section
+    from howsure_studies.engine.grids import estimate_cell as estimate_cell
+    from howsure_studies.engine.grids import interval_cell as interval_cell
+    from howsure_studies.engine.grids import number_grid as number_grid
+    from howsure_studies.engine.grids import pivot as pivot
+    from howsure_studies.engine.grids import record_cell as record_cell
+    from howsure_studies.engine.grids import share_of as share_of
     from howsure_studies.engine.page import SIDE_BY_SIDE_NOTE as SIDE_BY_SIDE_NOTE
     from howsure_studies.engine.page import choice_of as choice_of
     from howsure_studies.engine.page import coverage_of as coverage_of
@@ -53,12 +70,16 @@ __all__ = [
     "Combined",
     "Comparison",
     "DamagedError",
+    "Group",
     "Outcome",
     "OutputError",
+    "OwnNumber",
     "Plan",
+    "Published",
     "RunListener",
     "RunSummary",
     "RunVariance",
+    "Show",
     "Status",
     "Store",
     "Study",
@@ -69,6 +90,7 @@ __all__ = [
     "TrialOutput",
     "absolute",
     "address_of",
+    "beside_section",
     "canonical",
     "check_options",
     "choice_of",
@@ -77,20 +99,28 @@ __all__ = [
     "complete_numbers",
     "coverage_of",
     "crossed_spread",
+    "estimate_cell",
+    "grouped",
+    "interval_cell",
     "load_plan",
     "make_method",
     "make_world",
     "method_identity",
     "named",
     "noise_of",
+    "number_grid",
     "numbers_hash",
     "overview",
     "packed",
     "parquet_bytes",
+    "pivot",
     "plan_names",
     "provenance",
+    "published",
+    "record_cell",
     "records_table",
     "run",
+    "share_of",
     "side_by_side",
     "side_by_side_grids",
     "stacked",
@@ -114,6 +144,9 @@ _LATE = {
     ),
     "page": (
         "SIDE_BY_SIDE_NOTE choice_of coverage_of named overview side_by_side_grids study_document"
+    ),
+    "grids": (
+        "Show beside_section estimate_cell interval_cell number_grid pivot record_cell share_of"
     ),
 }
 """What loads when it is asked for: it brings methods and reports, which take time."""

@@ -50,11 +50,16 @@ def study_document(
     opening: Section,
     sections: Iterable[Section],
     facts: Mapping[str, str],
+    beside: tuple[Section, Table] | None = None,
+    tables: Iterable[Table] = (),
     **rest: Any,
 ) -> Document:
-    """The document of a study; sentences of a section are told with its title."""
+    """The document of a study; sentences of a section are told with its title.
+
+    What was published, of `beside_section`, comes last.
+    """
     first = () if headline is None else (headline,)
-    shown = _apart(sections)
+    shown = _apart((*sections, *(beside or ())[:1]))
     lines = (
         replace(line, question=f"{section.title}, {line.question}")
         for section in shown
@@ -64,6 +69,7 @@ def study_document(
         opening=replace(opening, lines=(*first, *opening.lines)),
         sections=shown,
         lines=(*first, *opening.lines, *lines),
+        tables=(*tables, *(beside or ())[1:]),
         facts={**facts, "howsure": __version__},
         **rest,
     )

@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from graphlib import CycleError, TopologicalSorter
@@ -22,10 +22,17 @@ from howsure.core.registry import NotImportedError, importing_nothing
 from howsure_studies.engine.cluster import OnCluster
 from howsure_studies.engine.executor import Executor, Here, InProcesses, RunListener, outcomes
 from howsure_studies.engine.plan import Plan
-from howsure_studies.engine.shipped import grouped, shipped
+from howsure_studies.engine.shipped import shipped
 from howsure_studies.engine.store import Store, TrialEntry
-from howsure_studies.engine.study import Combined, Trial, sources_of, study_of, trials_of
-from howsure_studies.engine.tables import stacked
+from howsure_studies.engine.study import (
+    Combined,
+    Group,
+    Trial,
+    grouped,
+    sources_of,
+    study_of,
+    trials_of,
+)
 from howsure_studies.engine.trials import Call, settled
 
 
@@ -362,28 +369,24 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
         if any(trial.address in undone for trial in trials)
     }
     there = shipped(plan, left) if left else None
-    given = {} if there is None else there.parts
-    lent = {trial.address for key in given for trial in groups[key]}
-    done = [trial for trial in survey.done() if trial.address not in lent]
-    if not done and there is None:
-        raise UnanswerableError(f"no trial of plan {plan.name!r} is done in {store.location}")
-    own = [study_of(plan.study).combine(plan, done, store)] if done else []
-    if there is None and not any(own[0].results.values()) and not own[0].table.num_rows:
+    lent = {} if there is None else there.results
+    study = study_of(plan.study)
+    results: dict[Group, Sequence[Any]] = {}
+    for key, trials in groups.items():
+        done = [trial for trial in trials if trial.address not in undone]
+        if key in lent:
+            results[key] = lent[key]
+        elif done and (own := study.read(plan, done, store)):
+            results[key] = own
+    if not results:
+        done_of = f"{survey.counts['done']} of {survey.counts.total()} trials are done"
+        if not survey.counts["done"]:
+            done_of = "no trial is done"
         raise UnanswerableError(
-            f"no result of plan {plan.name!r} is complete yet: {survey.counts['done']} of "
-            f"{survey.counts.total()} trials are done in {store.location}"
+            f"no result of plan {plan.name!r} is complete yet: {done_of} in {store.location}"
         )
     sources = sources_of(trial for trial, _ in survey.entries)
     facts = {"Data": sources} if sources else {}
-    if there is None:
-        return replace(own[0], facts=facts)
-    parts = [*given.values(), *own]
-    results = {
-        world: [result for each in parts for result in each.results.get(world, ())]
-        for world in plan.worlds
-    }
-    return Combined(
-        table=stacked([each.table for each in parts]),
-        results={world: of_world for world, of_world in results.items() if of_world},
-        facts={**facts, **there.facts},
+    return replace(
+        study.combine(plan, results), facts={**facts, **({} if there is None else there.facts)}
     )

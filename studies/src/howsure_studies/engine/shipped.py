@@ -1,41 +1,38 @@
-"""Results that ship with the plans of a study: numbers of trials that were run elsewhere.
+"""Results that ship with plans: a Parquet file beside each plan, one row a result.
 
-They lie beside the plans as Parquet files, a row a number. Each row has the address of its trials,
-so that it serves any plan that asks for just these trials, and none that asks for others.
+A result of a method on a world under a seed is found by the addresses of its trials, so that it
+serves every plan that asks for just these, and none that asks for others. Without data, from which
+addresses follow, a file serves by the plan that made it, whose hash it has.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
 from howsure.core import formats
+from howsure.core.convert import Arrays, packed, plain, unpacked
 from howsure.core.errors import UnanswerableError
 from howsure_studies.engine.plan import Plan, plan_folders
 from howsure_studies.engine.store import Store, address_of
-from howsure_studies.engine.study import Combined, Trial, study_of, trials_of
-from howsure_studies.engine.tables import parquet_bytes, parquet_table, stacked
+from howsure_studies.engine.study import Combined, Group, Study, Trial, grouped, study_of, trials_of
+from howsure_studies.engine.tables import parquet_bytes, parquet_table
 
 _KEY: Final = b"howsure"
 """Where a file's metadata says what made it."""
+_PLAN: Final = ("name", "study", "worlds", "methods", "seeds", "options")
+"""What a file keeps of its plan."""
 
-Group = tuple[str, str, int]
-"""World, method and seed, as the plan calls them."""
 
-
-def grouped(trials: Iterable[Trial]) -> dict[Group, list[Trial]]:
-    """Trials whose results make one result of a method: those labelled by one."""
-    groups: dict[Group, list[Trial]] = {}
-    for trial in trials:
-        if {"world", "method"} <= set(trial.labels):
-            key = (trial.labels["world"], trial.labels["method"], trial.identity.get("seed", 0))
-            groups.setdefault(key, []).append(trial)
-    return groups
+def plan_hash(plan: Plan) -> str:
+    """What ties shipped results to their plan: the hash of all that it asks for."""
+    return address_of({name: plain(getattr(plan, name)) for name in _PLAN})
 
 
 def shipped_bytes(plan: Plan, store: Store) -> bytes:
@@ -45,23 +42,85 @@ def shipped_bytes(plan: Plan, store: Store) -> bytes:
     undone = sum(entry.status != "done" for entry in entries.values())
     if undone:
         raise UnanswerableError(f"{undone} trials of plan {plan.name!r} are not done")
-    parts = []
-    for own in grouped(trials).values():
-        results = study.combine(plan, own, store).results
-        compact = study.compacted([result for of_world in results.values() for result in of_world])
-        address = pa.array([_address(own)] * compact.num_rows).dictionary_encode()
-        parts.append(compact.append_column("address", address))
+    rows = [
+        {
+            **dict(zip(("world", "method", "seed"), group, strict=True)),
+            "address": _address(own),
+            **_row(study, result),
+        }
+        for group, own in grouped(trials).items()
+        for result in study.read(plan, own, store)
+    ]
     made = [entry.provenance for entry in entries.values()]
     facts = {
-        "study": plan.study,
-        "plan": plan.name,
+        "plan": {name: plain(getattr(plan, name)) for name in _PLAN},
+        "hash": plan_hash(plan),
         "trials": len(made),
         "cpu_seconds": round(sum(provenance["cpu_seconds"] for provenance in made)),
         "finished": max(provenance["started"] for provenance in made)[:10],
         **{name: made[-1][name] for name in ("howsure", "python", "libraries", "platform")},
     }
-    whole = stacked(parts).unify_dictionaries()
-    return parquet_bytes(whole.replace_schema_metadata({_KEY: json.dumps(facts).encode()}))
+    table = pa.Table.from_pylist(rows, schema=_SCHEMA)
+    return parquet_bytes(table.replace_schema_metadata({_KEY: json.dumps(facts).encode()}))
+
+
+_SCHEMA: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("world", "method")),
+        ("seed", pa.int64()),
+        *((name, pa.string()) for name in ("address", "kind", "facts")),
+        (
+            "arrays",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("name", pa.string()),
+                        ("type", pa.string()),
+                        ("shape", pa.list_(pa.int32())),
+                        ("doubles", pa.list_(pa.float64())),
+                        ("singles", pa.list_(pa.float32())),
+                        ("integers", pa.list_(pa.int64())),
+                    ]
+                )
+            ),
+        ),
+    ]
+)
+_STORED: Final = {"f8": "doubles", "f4": "singles", "i8": "integers"}
+"""The column of an array's numbers, by its type; booleans and short integers are integers."""
+
+
+def _row(study: Study, result: Any) -> dict[str, Any]:
+    """A result as its kind, facts and arrays."""
+    short = study.shortened(result)
+    if type(short) not in study.kinds:
+        raise UnanswerableError(f"results of study {study.name!r} do not ship")
+    arrays, facts = packed(short)
+    return {
+        "kind": type(short).__name__,
+        "facts": json.dumps(facts),
+        "arrays": [
+            {
+                "name": name,
+                "type": array.dtype.str[1:],
+                "shape": list(array.shape),
+                _STORED.get(array.dtype.str[1:], "integers"): array.ravel(),
+            }
+            for name, array in arrays.items()
+        ],
+    }
+
+
+def _result(study: Study, row: Mapping[str, Any]) -> Any:
+    """The result that `_row` was given."""
+    arrays: Arrays = {
+        array["name"]: np.array(
+            array[_STORED.get(array["type"], "integers")], dtype=array["type"]
+        ).reshape(array["shape"])
+        for array in row["arrays"]
+    }
+    kind = next(kind for kind in study.kinds if kind.__name__ == row["kind"])
+    return unpacked(kind, arrays, json.loads(row["facts"]))
 
 
 @final
@@ -69,35 +128,77 @@ def shipped_bytes(plan: Plan, store: Store) -> bytes:
 class Shipped:
     """What ships of a plan."""
 
-    parts: Mapping[Group, Combined]  # results under the plan's own names
+    results: Mapping[Group, Sequence[Any]]  # under the plan's own names
     facts: Mapping[str, str]  # what made them, for people
 
 
 def shipped(plan: Plan, wanted: Mapping[Group, Sequence[Trial]]) -> Shipped | None:
     """What ships of these results of a plan; None where nothing does."""
     groups = {_address(trials): key for key, trials in wanted.items()}
-    parts: dict[Group, Combined] = {}
+    study = study_of(plan.study)
+    results: dict[Group, Sequence[Any]] = {}
     facts = []
+    for made, table in _files(plan.study):
+        here = table.filter(compute.is_in(table["address"], pa.array(list(groups))))
+        if here.num_rows:
+            facts.append(_origin(made))
+        found: dict[Group, list[Any]] = {}
+        for row in here.to_pylist():
+            found.setdefault(groups[row["address"]], []).append(_result(study, row))
+        results |= found
+    return Shipped(results=results, facts=_told(facts)) if results else None
+
+
+def study_shipped(name: str) -> Combined:
+    """All results that ship with plans of a study, as one: no data, store or network is read.
+
+    Parameters
+    ----------
+    name : str
+        Of the study. A world that two of its plans call alike has the plan's name beside it.
+
+    Raises
+    ------
+    UnanswerableError
+        If none ships.
+    """
+    study = study_of(name)
+    every = [(Plan(**made["plan"]), made, table) for made, table in _files(name)]
+    if not every:
+        raise UnanswerableError(f"no results of study {name!r} ship with it")
+    count: dict[str, int] = {}
+    for plan, _, _ in every:
+        for world in plan.worlds:
+            count[world] = count.get(world, 0) + 1
+    parts = []
+    for plan, _, table in every:
+        results: dict[Group, list[Any]] = {}
+        for row in table.to_pylist():
+            world = f"{row['world']} ({plan.name})" if count[row["world"]] > 1 else row["world"]
+            group = (world, row["method"], row["seed"])
+            results.setdefault(group, []).append(_result(study, row))
+        parts.append(study.combine(plan, results))
+    return Combined.of(parts, _told(_origin(made) for _, made, _ in every))
+
+
+def _files(study: str) -> Iterator[tuple[dict[str, Any], pa.Table]]:
+    """What made each file of a study's results, and its rows."""
     for file in sorted(file for folder in plan_folders() for file in folder.glob("*.parquet")):
         table = parquet_table(file.read_bytes(), str(file))
         made = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
-        addresses = table["address"].unique().to_pylist() if made.get("study") == plan.study else []
-        here = {address: groups[address] for address in addresses if address in groups}
-        for address, key in here.items():
-            rows = table.filter(compute.equal(table["address"], address))
-            parts[key] = study_of(plan.study).restored(plan, key, rows)
-        if here:
-            facts.append(_origin(made))
-    if not parts:
-        return None
-    return Shipped(parts=parts, facts={"Results that ship with howsure": "; ".join(facts)})
+        if made.get("plan", {}).get("study") == study:
+            yield made, table
+
+
+def _told(origins: Iterable[str]) -> dict[str, str]:
+    return {"Results that ship with howsure": "; ".join(origins)}
 
 
 def _origin(made: Mapping[str, Any]) -> str:
     hours = formats.number(made["cpu_seconds"] / 3600.0, 2)
     return (
-        f"plan {made['plan']}, howsure {made['howsure']}, {made['finished']}, "
-        f"{hours} hours of processor time"
+        f"plan {made['plan']['name']} ({made['hash'][:8]}), howsure {made['howsure']}, "
+        f"{made['finished']}, {hours} hours of processor time"
     )
 
 

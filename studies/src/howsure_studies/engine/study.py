@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import pyarrow as pa
 
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
 from howsure_studies.engine.plan import Plan, studies
 from howsure_studies.engine.store import FORMAT, Store, TrialOutput, address_of
+from howsure_studies.engine.tables import stacked
 
 if TYPE_CHECKING:
     from howsure.report.document import Document
@@ -90,6 +91,33 @@ class Combined:
     results: Mapping[str, Sequence[Any]]
     facts: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, parts: Sequence[Combined], facts: Mapping[str, str]) -> Combined:
+        """Several as one, whose worlds may be the same."""
+        worlds = dict.fromkeys(world for part in parts for world in part.results)
+        return cls(
+            table=stacked([part.table for part in parts]),
+            results={
+                world: [result for part in parts for result in part.results.get(world, ())]
+                for world in worlds
+            },
+            facts=facts,
+        )
+
+
+Group = tuple[str, str, int]
+"""World, method and seed, as the plan calls them."""
+
+
+def grouped(trials: Iterable[Trial]) -> dict[Group, list[Trial]]:
+    """Trials whose results make one result of a method: those labelled by one."""
+    groups: dict[Group, list[Trial]] = {}
+    for trial in trials:
+        if {"world", "method"} <= set(trial.labels):
+            key = (trial.labels["world"], trial.labels["method"], trial.identity.get("seed", 0))
+            groups.setdefault(key, []).append(trial)
+    return groups
+
 
 class Study(ABC):
     """An experiment. Subclasses are final and need no arguments.
@@ -104,12 +132,16 @@ class Study(ABC):
         Raised when a trial of the same identity would give something else.
     headline : tuple of str
         The measures that are shown unless others are asked for.
+    kinds : tuple of type
+        Dataclasses that `read` gives, where results ship; fields as `howsure.core.convert.packed`
+        knows them.
     """
 
     __slots__ = ()
     name: ClassVar[str]
     version: ClassVar[int]
     headline: ClassVar[tuple[str, ...]]
+    kinds: ClassVar[tuple[type, ...]] = ()
 
     @abstractmethod
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
@@ -140,16 +172,31 @@ class Study(ABC):
         """
 
     @abstractmethod
-    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
-        """Put together the trials of a plan that are done and whole in the store."""
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Sequence[Any]:
+        """What trials of one method on one world under one seed gave, of those that are done.
 
-    def compacted(self, results: Sequence[Any]) -> pa.Table:
-        """Results of one method on one world under one seed, small enough to ship with a plan."""
-        raise UnanswerableError(f"results of study {self.name!r} do not ship")
+        Parameters
+        ----------
+        plan : Plan
+            Of the trials.
+        trials : sequence of Trial
+            Done and whole in the store.
+        store : Store
+            Where they are.
 
-    def restored(self, plan: Plan, key: tuple[str, str, int], table: pa.Table) -> Combined:
-        """What `compacted` made a table of, as of this world, method and seed of a plan."""
-        raise UnanswerableError(f"results of study {self.name!r} do not ship")
+        Returns
+        -------
+        sequence
+            Dataclasses of `kinds` where results are to ship with a plan.
+        """
+
+    @abstractmethod
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[Any]]) -> Combined:
+        """Put together what `read` gave of each world, method and seed, named as the plan does."""
+
+    def shortened(self, result: Any) -> Any:
+        """As much of a result of `read` as ships with a plan: all that the page reads."""
+        return result
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""

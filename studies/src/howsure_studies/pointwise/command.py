@@ -25,7 +25,7 @@ from howsure.core.errors import InputError, UnanswerableError
 if TYPE_CHECKING:
     from howsure.cli.terminal import Console
     from howsure.report.document import Document
-    from howsure_studies.engine import Plan, Store, Trial
+    from howsure_studies.engine import Combined, Plan, Store, Trial
     from howsure_studies.pointwise.repeated import SplitsBesideTruth
     from howsure_studies.pointwise.simulation import PointwiseResult, Precision
     from howsure_studies.pointwise.splits import SplitsResult
@@ -505,9 +505,7 @@ def _run_until(
 def _run(
     plan: Plan, store: Store, jobs: int, report: Callable[[str, int, int], None]
 ) -> list[PointwiseResult]:
-    from howsure_studies.pointwise.study import results_of
-
-    return list(results_of(plan, _ran(plan, store, jobs, report), store).values())
+    return [each for own in _ran(plan, store, jobs, report).results.values() for each in own]
 
 
 def combined_splits(
@@ -518,16 +516,12 @@ def combined_splits(
     report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Mapping[str, Sequence[SplitsBesideTruth]]:
     """The results of a plan of splits, by table."""
-    from howsure_studies.pointwise.repeated import SplitsStudy
-
-    return SplitsStudy().combine(plan, _ran(plan, store, jobs, report), store).results
+    return _ran(plan, store, jobs, report).results
 
 
-def _ran(
-    plan: Plan, store: Store, jobs: int, report: Callable[[str, int, int], None]
-) -> tuple[Trial, ...]:
-    """The trials of a plan, run; input that a trial refuses is refused here."""
-    from howsure_studies.engine import Outcome, RunListener, run, trials_of
+def _ran(plan: Plan, store: Store, jobs: int, report: Callable[[str, int, int], None]) -> Combined:
+    """Results of a plan, which is run; input that a trial refuses is refused here."""
+    from howsure_studies.engine import Outcome, RunListener, grouped, run, study_of, trials_of
 
     def size(trial: Trial) -> int:
         count: int = trial.identity.get("trials") or trial.identity["options"]["splits"]
@@ -556,7 +550,10 @@ def _ran(
     for entry in store.entries([trial.address for trial in trials]).values():
         if entry.failure is not None and entry.failure.error == InputError.__name__:
             raise InputError(entry.failure.message)
-    return trials
+    study = study_of(plan.study)
+    # trials that failed have results, too: each simulation of theirs failed
+    results = {key: study.read(plan, own, store) for key, own in grouped(trials).items()}
+    return study.combine(plan, {key: own for key, own in results.items() if own})
 
 
 def _print_report(console: Console, document: Document, results: Sequence[PointwiseResult]) -> None:

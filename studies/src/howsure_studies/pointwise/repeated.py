@@ -24,6 +24,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
 from howsure_studies.engine import (
     Combined,
+    Group,
     Plan,
     Store,
     Study,
@@ -46,7 +47,7 @@ from howsure_studies.pointwise.splits import (
     over_splits,
     published_splits,
 )
-from howsure_studies.pointwise.study import PointwiseStudy, results_of
+from howsure_studies.pointwise.study import PointwiseStudy
 
 if TYPE_CHECKING:
     from howsure.report.document import Document
@@ -122,6 +123,7 @@ class SplitsStudy(Study):
         *("rmse", "log_score", "empirical_coverage", "mean_width"),
         *("picf_mean", "picf_brier_corrected", "picf_points_off"),
     )
+    kinds: ClassVar[tuple[type, ...]] = (SplitsBesideTruth,)
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Every table, method and seed: all splits in one trial, then the simulations."""
@@ -186,32 +188,35 @@ class SplitsStudy(Study):
         arrays, facts = packed(SplitsBesideTruth(splits=result, published=published))
         return TrialOutput(arrays=arrays, facts=facts, failed_parts=len(result.failures))
 
-    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
-        """One `SplitsBesideTruth` of each table, method and seed whose splits are done."""
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[SplitsBesideTruth]:
+        """A method's splits beside its simulation; nothing before the splits are done."""
         options = plan.read(_SplitsOptions)
-        simulations = [trial for trial in trials if trial.study == PointwiseStudy.name]
         known = replace(plan, options={"simulations": max(options.simulations, 1)})
-        simulated = results_of(known, simulations, store)
-        results: dict[str, list[SplitsBesideTruth]] = {}
+        simulations = [trial for trial in trials if trial.study == PointwiseStudy.name]
+        simulated = PointwiseStudy().read(known, simulations, store) if simulations else [None]
+        return [
+            replace(_read(trial, store), simulated=simulated[0])
+            for trial in trials
+            if trial.study == self.name
+        ]
+
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[SplitsBesideTruth]]) -> Combined:
+        """One `SplitsBesideTruth` of each table, method and seed, named as the plan does."""
+        by_world: dict[str, list[SplitsBesideTruth]] = {}
         tables = []
-        for trial in trials:
-            if trial.study != self.name:
-                continue
-            world, method, seed = *trial.labels.values(), trial.identity["seed"]
-            beside = simulated.get((world, method, seed))
+        for (world, method, seed), own in results.items():
             shown = f"{method}, seed {seed}" if len(plan.seeds) > 1 else method
-            result = _read(trial, store)
-            result = replace(
-                result,
-                splits=replace(result.splits, table=world, method=shown),
-                simulated=None if beside is None else replace(beside, method=shown),
-            )
-            keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
-            tables.append(records_table(_records(result), keys))
-            results.setdefault(world, []).append(result)
-        if not results:
-            raise UnanswerableError(f"no splits of plan {plan.name!r} are done yet")
-        return Combined(table=stacked(tables), results=results)
+            for result in own:
+                beside = result.simulated
+                named = replace(
+                    result,
+                    splits=replace(result.splits, table=world, method=shown),
+                    simulated=None if beside is None else replace(beside, method=shown),
+                )
+                keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
+                tables.append(records_table(_records(named), keys))
+                by_world.setdefault(world, []).append(named)
+        return Combined(table=stacked(tables), results=by_world)
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""

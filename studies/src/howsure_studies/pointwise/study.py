@@ -18,6 +18,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Table
 from howsure_studies.engine import (
     Combined,
+    Group,
     Plan,
     Store,
     Study,
@@ -117,6 +118,7 @@ class PointwiseStudy(Study):
         *("cicp", "cicf_brier_corrected", "confidence_width"),
         *("log_likelihood", "failed_trials"),
     )
+    kinds: ClassVar[tuple[type, ...]] = (PointwiseResult,)
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Blocks of every world, method and seed."""
@@ -159,17 +161,24 @@ class PointwiseStudy(Study):
             raise error
         return _to_output(result)
 
-    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[PointwiseResult]:
+        """The blocks of a method, joined; of one that failed, each simulation failed."""
+        options = plan.read(_PointwiseOptions)
+        whole = joined([_read(trial, store) for trial in trials], planned=options.simulations)
+        return [replace(whole, confidence=options.confidence)]
+
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[PointwiseResult]]) -> Combined:
         """One `PointwiseResult` of each world, method and seed, named as the plan does."""
-        results: dict[str, list[PointwiseResult]] = {}
+        by_world: dict[str, list[PointwiseResult]] = {}
         tables = []
-        for (world, method, seed), result in results_of(plan, trials, store).items():
-            keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
-            tables.append(records_table(records(result), keys))
-            many = len(plan.seeds) > 1
-            shown = replace(result, method=f"{method}, seed {seed}") if many else result
-            results.setdefault(world, []).append(shown)
-        return Combined(table=stacked(tables), results=results)
+        for (world, method, seed), own in results.items():
+            shown = f"{method}, seed {seed}" if len(plan.seeds) > 1 else method
+            for result in own:
+                keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
+                tables.append(records_table(records(result), keys))
+                named = replace(result, world=world, method=shown)
+                by_world.setdefault(world, []).append(named)
+        return Combined(table=stacked(tables), results=by_world)
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
@@ -178,22 +187,6 @@ class PointwiseStudy(Study):
         from howsure_studies.pointwise.page import pointwise_report
 
         return pointwise_report(combined.results, facts=facts, command=command)
-
-
-def results_of(
-    plan: Plan, trials: Sequence[Trial], store: Store
-) -> dict[tuple[str, str, int], PointwiseResult]:
-    """By world, method and seed: the blocks joined; of one that failed, each simulation failed."""
-    options = plan.read(_PointwiseOptions)
-    groups: dict[tuple[str, str, int], list[Trial]] = {}
-    for trial in trials:
-        key = (trial.labels["world"], trial.labels["method"], trial.identity["seed"])
-        groups.setdefault(key, []).append(trial)
-    results = {}
-    for key, parts in groups.items():
-        whole = joined([_read(trial, store) for trial in parts], planned=options.simulations)
-        results[key] = replace(whole, confidence=options.confidence)
-    return results
 
 
 def block_size(method: Method) -> int:

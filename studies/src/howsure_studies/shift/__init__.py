@@ -34,13 +34,6 @@ from howsure_studies.shift.methods import (
     shift_method,
 )
 from howsure_studies.shift.page import shift_report
-from howsure_studies.shift.published import (
-    PUBLISHED_COVERAGES,
-    PUBLISHED_DATASETS,
-    PUBLISHED_METHODS,
-    PublishedValue,
-    published,
-)
 from howsure_studies.shift.results import (
     ALL_ROWS,
     DIRECTIONS,
@@ -60,15 +53,11 @@ __all__ = [
     "DIRECTIONS",
     "INTERVAL_METHODS",
     "MEASURES",
-    "PUBLISHED_COVERAGES",
-    "PUBLISHED_DATASETS",
-    "PUBLISHED_METHODS",
     "SHIFT_METHODS",
     "VARIATIONS",
     "Answers",
     "NetworkOutputs",
     "NetworkRuns",
-    "PublishedValue",
     "SharedWork",
     "ShiftMethod",
     "ShiftOptions",
@@ -89,7 +78,6 @@ __all__ = [
     "model_answers",
     "network_answers",
     "paper_runs",
-    "published",
     "rank_scatter",
     "shift_against_error",
     "shift_method",

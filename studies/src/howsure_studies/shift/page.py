@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -21,17 +21,29 @@ from howsure.core.records import Curve, Record
 from howsure.report.document import (
     TONES,
     Cell,
-    Column,
     Document,
     GlossaryEntry,
     Grid,
-    GridRows,
     Section,
     Tone,
     VerdictLine,
 )
-from howsure.report.grids import number_cell, share_cell, sort_key
-from howsure_studies.engine import coverage_of, named, overview, study_document
+from howsure.report.grids import share_cell
+from howsure_studies.engine import (
+    OwnNumber,
+    Show,
+    beside_section,
+    coverage_of,
+    estimate_cell,
+    interval_cell,
+    named,
+    number_grid,
+    overview,
+    pivot,
+    published,
+    share_of,
+    study_document,
+)
 from howsure_studies.shift.figures import (
     across_choices,
     degrees_of,
@@ -40,13 +52,7 @@ from howsure_studies.shift.figures import (
     trade_choice,
 )
 from howsure_studies.shift.methods import is_baseline, key_of
-from howsure_studies.shift.published import (
-    PUBLISHED_COVERAGES,
-    PUBLISHED_DATASETS,
-    PublishedValue,
-    published,
-)
-from howsure_studies.shift.results import ShiftResult, average_errors, leaderboard
+from howsure_studies.shift.results import SHARES, ShiftResult, average_errors, leaderboard
 
 Verdict = Literal["covers", "over-covers", "undecided", "under-covers", "not known"]
 
@@ -81,6 +87,10 @@ _QUANTITIES: Final[Mapping[str, str]] = {
     "val_width": "Validation width",
 }
 """What is published."""
+_WHY: Final = (
+    "other networks, and other images or rows than the published where howsure draws or splits them"
+)
+"""Why ours differ."""
 _SOURCE: Final = "Gustafsson, Danelljan and Schön, TMLR 2023"
 GLOSSARY: Final = (
     GlossaryEntry(
@@ -217,22 +227,36 @@ def shift_report(
         "Nominal coverage shown": formats.level(wanted),
         "Calibration rule": ", ".join(dict.fromkeys(result.rule for result in every)),
     }
-    on = f"{counted(len(places), 'method')} on {named(list(by_task), 'dataset')}"
-    printed = [value for result in spoken for value in published_of(result, worlds[result.task])]
+    baselines = sum(map(is_baseline, places))
+    on = counted(len(places) - baselines, "method") if len(places) > baselines else ""
+    on += f"{' and ' if on else ''}{counted(baselines, 'baseline')}" if baselines else ""
     across = [_across_section(spoken, curves, places)] if len(by_task) > 1 else []
-    sections = (_task_section(own, wanted, worlds[task]) for task, own in by_task.items())
+    beside = beside_section(
+        _own_numbers(every, worlds), published("shift"), _QUANTITIES, _WHY, shares=SHARES
+    )
     return study_document(
-        title=title or f"Does coverage survive a shift? {on}",
+        title=title or f"Does coverage survive a shift? {on} on {named(list(by_task), 'dataset')}",
         headline=_headline(spoken),
         opening=_opening(spoken, places),
-        sections=[*across, *sections],
+        sections=[*across, *(_task_section(own, wanted) for own in by_task.values())],
+        beside=beside,
         records=tuple(r for own in by_task.values() for result in own for r in result.records()),
-        tables=(leaderboard(spoken, printed, every_test=True), average_errors(spoken)),
+        tables=(leaderboard(spoken, every_test=True), average_errors(spoken)),
         curves=curves,
         glossary=GLOSSARY,
         facts={**stated, **(facts or {})},
         command=command,
     )
+
+
+def _own_numbers(results: Sequence[ShiftResult], worlds: Mapping[str, str]) -> Iterator[OwnNumber]:
+    """What may be published: numbers of main tests, of methods that the benchmark knows."""
+    for result in results:
+        key = key_of(result.method)
+        for measure in _QUANTITIES if key else ():
+            record = result.record(measure)
+            if not (measure == "prediction_rate" and not result.selective):
+                yield OwnNumber(task=worlds[result.task], method=str(key), record=record)
 
 
 # Verdicts, and what is compared
@@ -253,19 +277,6 @@ def verdict_of(record: Record) -> Verdict:
 
 def _verdict(result: ShiftResult, test: str | None = None) -> Verdict:
     return verdict_of(result.record("test_empirical_coverage", test))
-
-
-def published_of(result: ShiftResult, world: str) -> tuple[PublishedValue, ...]:
-    """What was published of a method on a set of this name, under the plan's own names."""
-    key, dataset = key_of(result.method), world.casefold()
-    level = next((c for c in PUBLISHED_COVERAGES if abs(c - result.coverage) < 1e-9), None)
-    if key is None or level is None or dataset not in PUBLISHED_DATASETS:
-        return ()
-    return tuple(
-        replace(value, method=result.method, dataset=result.task)
-        for value in published(dataset, coverage=level)
-        if value.method == key
-    )
 
 
 def compared(results: Sequence[ShiftResult]) -> list[ShiftResult]:
@@ -458,7 +469,7 @@ def _opening(results: Sequence[ShiftResult], places: Mapping[str, int]) -> Secti
     """Empirical coverage of methods × datasets at one coverage, and what it costs."""
     states: dict[str, dict[str, Cell]] = {method: {} for method in _ordered(results)}
     for result in results:
-        cell = _share(result, "test_empirical_coverage")
+        cell = _coverage_cell(result.record("test_empirical_coverage"))
         states[result.method][result.task] = replace(cell, small="")
     coverage = results[0].coverage
     title = f"Empirical coverage at nominal {formats.level(coverage)}"
@@ -495,16 +506,15 @@ def _across_section(
     return Section(
         title="Across datasets",
         facts={name: fact for name, fact in facts.items() if fact},
-        grids=tuple(grids),
+        grids=tuple(grid for grid in grids if grid is not None),
         choices=across_choices(inside, results, curves, places),
     )
 
 
-def _task_section(results: Sequence[ShiftResult], coverage: float, world: str) -> Section:
+def _task_section(results: Sequence[ShiftResult], coverage: float) -> Section:
     """Everything of one task; sentences and figures are of one coverage, tables of all."""
     spoken = [result for result in results if result.coverage == coverage]
     first = (spoken or results)[0]
-    grids = (_tests(results), _validation(results), _beside(results, world))
     runs = sorted({result.run_count for result in results})
     return Section(
         title=first.task,
@@ -516,17 +526,9 @@ def _task_section(results: Sequence[ShiftResult], coverage: float, world: str) -
             "Units of y": "–" if first.units == "1" else first.units,
         },
         lines=_task_lines(spoken),
-        grids=tuple(grid for grid in grids if grid is not None),
+        grids=tuple(grid for grid in (_tests(results), _validation(results)) if grid is not None),
         choices=task_choices(spoken),
     )
-
-
-def _grid(
-    title: str, titles: Sequence[str], parts: Sequence[GridRows], notes: Sequence[str]
-) -> Grid:
-    """A row a method, and columns of numbers."""
-    columns = (Column(title="Method"), *(Column(title=name, numeric=True) for name in titles))
-    return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(notes))
 
 
 def _averages(results: Sequence[ShiftResult], methods: Sequence[str]) -> Grid:
@@ -536,7 +538,7 @@ def _averages(results: Sequence[ShiftResult], methods: Sequence[str]) -> Grid:
     rows = []
     for method in methods:
         error, spread, null = (
-            float(columns[name][at[method]])
+            100.0 * float(columns[name][at[method]])
             for name in ("coverage_error", "standard_error", "null")
         )
         rates = [result.value("prediction_rate").mean for result in _of(results, method)]
@@ -546,38 +548,38 @@ def _averages(results: Sequence[ShiftResult], methods: Sequence[str]) -> Grid:
             (
                 Cell(text=method),
                 Cell(text=f"{kept} of {int(columns['tasks'][at[method]])}", key=str(kept)),
-                _points_cell(error, spread),
-                _points_cell(null),
+                estimate_cell(error, spread),
+                estimate_cell(null),
                 share_cell(float(np.mean(known)) if known else math.nan),
             )
         )
-    titles = ("Nominal coverage on", "Coverage error, points", "Chance alone", "Prediction rate")
     note = (
         "Averages over datasets, of their main tests. Coverage error is "
         "|empirical − nominal coverage|, ± its standard error for these datasets. Chance alone: "
         "the error of a model of nominal coverage."
     )
-    return _grid("Averages", titles, [GridRows(rows=tuple(rows))], [note])
+    titles = ("Nominal coverage on", "Coverage error, points", "Chance alone", "Prediction rate")
+    return number_grid("Averages", titles, rows, [note])
 
 
 def _by_task(
     results: Sequence[ShiftResult], methods: Sequence[str], measure: str, note: str
-) -> Grid:
-    tasks = _tasks(results)
-    at = {(result.method, result.task): result for result in results}
-    rows = [
-        (
-            Cell(text=method),
-            *(
-                _share(at[method, task], measure) if (method, task) in at else _missing()
-                for task in tasks
-            ),
-        )
-        for method in methods
-    ]
+) -> Grid | None:
+    """One measure of the main tests, methods downwards and tasks across."""
     small = f"Small: {_level(results)} intervals over models and rows, in percent."
-    title = f"{_QUANTITIES[measure]} by dataset"
-    return _grid(title, tasks, [GridRows(rows=tuple(rows))], [note, small])
+    return pivot(
+        (result.record(measure) for method in methods for result in _of(results, method)),
+        f"{_QUANTITIES[measure]} by dataset",
+        columns={task: (task, _coverage_cell) for task in _tasks(results)},
+        by="task",
+        parts=_whole,
+        notes=(note, small),
+    )
+
+
+def _whole(record: Record) -> str:
+    """All records are of one part."""
+    return ""
 
 
 def _legend(coverage: float) -> str:
@@ -590,155 +592,72 @@ def _meaning(coverage: float) -> str:
     return f"Nominal: shown to lie within {points}; below, above: significantly."
 
 
-def _by_coverage(results: Sequence[ShiftResult]) -> list[tuple[str, list[ShiftResult]]]:
-    """Results of each nominal coverage, and how a title names it where there are several."""
-    coverages = sorted({result.coverage for result in results})
-    return [
-        (
-            f"nominal {formats.level(coverage)}" if len(coverages) > 1 else "",
-            [result for result in results if result.coverage == coverage],
-        )
-        for coverage in coverages
-    ]
-
-
-def _tests(results: Sequence[ShiftResult]) -> Grid:
+def _tests(results: Sequence[ShiftResult]) -> Grid | None:
     """All test parts at all coverages, one part of the table each."""
-    parts = []
-    tests = dict.fromkeys(test for result in results for test in result.tests)
-    for level, own in _by_coverage(results):
-        for test in tests:
-            rows = tuple(
-                (
-                    Cell(text=result.method),
-                    _share(result, "test_empirical_coverage", test),
-                    _share(result, "prediction_rate", test),
-                    _number(result.record("test_width", test)),
-                    _number(result.record("test_mae", test)),
-                )
-                for result in own
-                if test in result.tests
-            )
-            parts.append(
-                GridRows(title=", ".join(filter(None, (f"Test {test}", level))), rows=rows)
-            )
-    if len(parts) == 1:
-        parts = [replace(parts[0], title="")]
+    several = len({result.coverage for result in results}) > 1
     units = _units(results)
-    titles = ("Empirical coverage", "Prediction rate", f"Width{units}", f"MAE{units}")
-    notes = dict.fromkeys(
-        f"{result.method}: {note}." for result in results for note in result.notes
-    )
-    reasons: dict[str, dict[str, None]] = {}
+    columns: dict[str, tuple[str, Show]] = {
+        "Empirical coverage": ("test_empirical_coverage", _coverage_cell),
+        "Prediction rate": ("prediction_rate", _coverage_cell),
+        f"Width{units}": ("test_width", interval_cell),
+        f"MAE{units}": ("test_mae", interval_cell),
+    }
+    notes = (f"{result.method}: {note}." for result in results for note in result.notes)
+    limits: dict[str, dict[str, None]] = {}
     for result in results:
         if why := result.value("test_empirical_coverage").reason:
-            reasons.setdefault(why, {})[result.method] = None
-    limits = (f"{', '.join(methods)}: {why}." for why, methods in reasons.items())
-    first = (
-        f"Of the accepted rows. {_legend(results[0].coverage)} "
-        f"Small: {_level(results)} intervals over models and rows."
+            limits.setdefault(why, {})[result.method] = None
+    return pivot(
+        sorted(
+            (
+                result.record(measure, test)
+                for result in results
+                for measure, _ in columns.values()
+                for test in result.tests
+            ),
+            key=lambda record: record.coverage,
+        ),
+        "Test rows",
+        columns=columns,
+        parts=lambda record: (
+            f"Test {record.options['test']}"
+            + (f", nominal {formats.level(record.coverage)}" if several else "")
+        ),
+        notes=(
+            f"Of the accepted rows. {_legend(results[0].coverage)} "
+            f"Small: {_level(results)} intervals over models and rows.",
+            *(f"{', '.join(methods)}: {why}." for why, methods in limits.items()),
+            *notes,
+        ),
     )
-    return _grid("Test rows", titles, parts, (first, *limits, *notes))
 
 
-def _validation(results: Sequence[ShiftResult]) -> Grid:
-    parts = []
-    for level, own in _by_coverage(results):
-        rows = []
-        for result in own:
-            change = result.record("relative_mae_change")
-            rows.append(
-                (
-                    Cell(text=result.method),
-                    _number(result.record("val_mae")),
-                    _number(result.record("val_width")),
-                    share_cell(result.value("val_empirical_coverage").mean),
-                    share_cell(change.value, small=formats.between(change).strip()),
-                )
-            )
-        parts.append(GridRows(title=level.capitalize(), rows=tuple(rows)))
+def _validation(results: Sequence[ShiftResult]) -> Grid | None:
+    """What intervals are calibrated on."""
     units = _units(results)
-    titles = (f"MAE{units}", f"Width{units}", "Empirical coverage", "Change of MAE to test")
-    note = "All validation rows, on which intervals are calibrated."
-    return _grid("Validation rows", titles, parts, [note])
-
-
-def _beside(results: Sequence[ShiftResult], world: str) -> Grid | None:
-    """Published numbers beside ours; None where there are none."""
-    parts, tables = [], dict[str, None]()
-    for level, own in _by_coverage(results):
-        for quantity, title in _QUANTITIES.items():
-            rows = []
-            for result in own:
-                for theirs in published_of(result, world):
-                    everything = quantity == "prediction_rate" and not result.selective
-                    if theirs.quantity == quantity and not everything:
-                        tables[theirs.table] = None
-                        rows.append(_beside_row(result, theirs))
-            if rows:
-                name = ", ".join(filter(None, (title, level)))
-                parts.append(GridRows(title=name, rows=tuple(rows)))
-    if not parts:
-        return None
-    drawn = world.casefold().startswith(("cells", "chair"))
-    images = "other networks, and from images drawn by howsure unless the plan names the originals"
-    noun = "tables" if len(tables) > 1 else "table"
-    note = (
-        f"Published: {noun} {', '.join(tables)} of Gustafsson, Danelljan and Schön (TMLR 2023), "
-        f"± the sd over five runs. Ours come from {images if drawn else 'other networks'}: "
-        "compare patterns, not values."
+    columns: dict[str, tuple[str, Show]] = {
+        f"MAE{units}": ("val_mae", interval_cell),
+        f"Width{units}": ("val_width", interval_cell),
+        "Empirical coverage": ("val_empirical_coverage", lambda r: share_cell(r.value)),
+        "Change of MAE to test": ("relative_mae_change", share_of),
+    }
+    return pivot(
+        sorted(
+            (result.record(m) for result in results for m, _ in columns.values()),
+            key=lambda record: record.coverage,
+        ),
+        "Validation rows",
+        columns=columns,
+        notes=("All validation rows, on which intervals are calibrated.",),
     )
-    return _grid("Beside the published", ("Here", "Published", "Difference"), parts, [note])
 
 
-def _beside_row(result: ShiftResult, theirs: PublishedValue) -> tuple[Cell, ...]:
-    """Ours, theirs, each with its sd over runs, and the difference."""
-    value = result.value(theirs.quantity)
-    answered = int(np.isfinite(value.by_run).sum())
-    pairs = ((value.mean, value.sd if answered > 1 else math.nan), (theirs.mean, theirs.sd))
-    away = value.mean - theirs.mean
-    cells = [Cell(text=result.method)]
-    if theirs.quantity in ("test_empirical_coverage", "prediction_rate"):
-        for mean, sd in pairs:
-            cells.append(share_cell(mean, small="" if math.isnan(sd) else f"± {100 * sd:.1f}"))
-        text = formats.MISSING if math.isnan(away) else formats.fixed(100.0 * away, 1, plus=True)
-    else:
-        for mean, sd in pairs:
-            small = "" if math.isnan(sd) else f"± {formats.number(sd, 2)}"
-            cells.append(number_cell(mean, small))
-        text = f"{'+' if away > 0 else ''}{formats.number(away, 3)}"
-    return (*cells, Cell(text=text, key=sort_key(away)))
-
-
-def _share(result: ShiftResult, measure: str, test: str | None = None) -> Cell:
+def _coverage_cell(record: Record) -> Cell:
     """A share with its interval, and for empirical coverage with its verdict."""
-    record = result.record(measure, test)
-    if measure == "prediction_rate" and not result.selective:
-        return share_cell(record.value)
-    if math.isnan(record.value):
-        return _missing()
-    cell = share_cell(record.value, small=formats.between(record).strip())
-    if measure == "test_empirical_coverage":
+    cell = share_of(record)
+    if record.metric == "test_empirical_coverage" and not math.isnan(record.value):
         return replace(cell, tone=_VERDICTS[verdict_of(record)][0])
     return cell
-
-
-def _number(record: Record) -> Cell:
-    if math.isnan(record.value):
-        return _missing()
-    ends = formats.interval(record.lower, record.upper)
-    return number_cell(record.value, f"({ends})" if ends else "")
-
-
-def _points_cell(value: float, spread: float = math.nan) -> Cell:
-    if math.isnan(value):
-        return _missing()
-    error = "" if math.isnan(spread) else f" ± {100 * spread:.1f}"
-    return Cell(text=f"{100 * value:.1f}{error}", key=sort_key(value))
-
-
-def _missing() -> Cell:
-    return Cell(text=formats.MISSING)
 
 
 def _units(results: Sequence[ShiftResult]) -> str:

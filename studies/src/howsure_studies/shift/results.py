@@ -19,7 +19,6 @@ from howsure_studies.engine import RunVariance, columns_of, crossed_spread
 from howsure_studies.methods.selective import SHARE
 from howsure_studies.shift.evaluate import Rule, ShiftRun, run_measure
 from howsure_studies.shift.methods import INTERVAL_METHODS
-from howsure_studies.shift.published import PublishedValue
 
 DIRECTIONS: Final[Mapping[str, Direction]] = {
     "val_mae": Direction.LOWER,
@@ -42,11 +41,12 @@ ALL_ROWS: Final = ("test_empirical_coverage_all", "test_width_all", "test_mae_al
 MEASURES: Final = tuple(name for name in DIRECTIONS if name not in ALL_ROWS)
 """What records hold; of the test measures, all but the changes of MAE count accepted rows alone."""
 
-_SHARES: Final = (
+SHARES: Final = (
     *("val_empirical_coverage", "test_empirical_coverage", "test_empirical_coverage_all"),
     "prediction_rate",
 )
-_WITHOUT_UNITS: Final = (*_SHARES, "coverage_error", "relative_mae_change")
+"""Measures that are shares."""
+_WITHOUT_UNITS: Final = (*SHARES, "coverage_error", "relative_mae_change")
 LABELS: Final[Mapping[str, str]] = {
     "test_empirical_coverage": "empirical coverage of accepted rows",
     "prediction_rate": "prediction rate",
@@ -350,7 +350,7 @@ class ShiftResult:
             min(measured.degrees for measured in answered),
         )
         low, high = spread.interval(mean, confidence)
-        if measure in _SHARES:
+        if measure in SHARES:
             low, high = spread.share_interval(mean, n, confidence)
         if measure in ("val_mae", "test_mae", "test_mae_all"):
             low = max(low, 0.0)
@@ -392,20 +392,13 @@ class ShiftResult:
 # Tables and curves over results, side by side
 
 
-def leaderboard(
-    results: Sequence[ShiftResult],
-    published: Sequence[PublishedValue] = (),
-    *,
-    every_test: bool = False,
-) -> Table:
-    """Methods × tasks: coverage and prediction rate, beside published numbers where there are.
+def leaderboard(results: Sequence[ShiftResult], *, every_test: bool = False) -> Table:
+    """Methods × tasks: coverage and prediction rate with their intervals, and what they cost.
 
     Parameters
     ----------
     results : sequence of ShiftResult
         In any number.
-    published : sequence of PublishedValue
-        As `published` gives them; they belong to main tests.
     every_test : bool
         Whether each test part is a row, or main tests alone.
 
@@ -414,25 +407,18 @@ def leaderboard(
     Table
         One row a result, or test part. For each of ``test_empirical_coverage``,
         ``prediction_rate``, ``coverage_error``, ``val_mae`` and ``val_width``: the mean over runs,
-        ``…_sd``, and the interval over models and rows, ``…_low`` and ``…_high``; for those
-        published also ``…_published``, ``…_published_sd`` and ``…_difference``, ours less theirs.
+        ``…_sd``, and the interval over models and rows, ``…_low`` and ``…_high``.
 
     Examples
     --------
-    >>> from howsure_studies.shift import Answers, evaluate_shift, published
+    >>> from howsure_studies.shift import Answers, evaluate_shift
     >>> y = np.arange(20.0)
     >>> part = Answers(y=y, point=y + 1.0, lower=y + 1.0, upper=y + 1.0)
     >>> runs = (evaluate_shift(part, {"full": part}),)
-    >>> ours = ShiftResult(
-    ...     task="cells-tails", method="conformal", coverage=0.9, rule="paper", runs=runs
-    ... )
-    >>> leaderboard([ours], published("cells-tails")).columns["test_empirical_coverage_difference"]
-    array([0.446])
+    >>> ours = ShiftResult(task="far", method="mine", coverage=0.9, rule="paper", runs=runs)
+    >>> leaderboard([ours]).columns["test_empirical_coverage"]
+    array([1.])
     """
-    printed = {
-        (value.dataset, value.method, round(value.coverage, 9), value.quantity): value
-        for value in published
-    }
     rows = []
     for result in results:
         for test in result.tests if every_test else result.tests[:1]:
@@ -444,19 +430,11 @@ def leaderboard(
                 "rule": result.rule,
                 "runs": result.run_count,
             }
-            reasons = []
-            for measure in _LEADING:
-                ours = result.value(measure, test)
-                numbers = {"": ours.mean, "_sd": ours.sd, "_low": ours.low, "_high": ours.high}
-                if measure != "coverage_error":
-                    key = (result.task, result.method, round(result.coverage, 9), measure)
-                    theirs = printed.get(key) if test == result.tests[0] else None
-                    mean, sd = (theirs.mean, theirs.sd) if theirs else (math.nan, math.nan)
-                    numbers |= {"_published": mean, "_published_sd": sd}
-                    numbers["_difference"] = ours.mean - mean
-                row |= {f"{measure}{end}": number for end, number in numbers.items()}
-                if math.isnan(ours.mean):
-                    reasons.append(f"{measure}: {ours.reason}")
+            values = {measure: result.value(measure, test) for measure in _LEADING}
+            for name, value in values.items():
+                row |= {name: value.mean, f"{name}_sd": value.sd}
+                row |= {f"{name}_low": value.low, f"{name}_high": value.high}
+            reasons = (f"{n}: {v.reason}" for n, v in values.items() if math.isnan(v.mean))
             rows.append(row | {"units": result.units, "reason": "; ".join(reasons)})
     return Table(name="shift_leaderboard", columns=columns_of(rows), labels=LABELS)
 

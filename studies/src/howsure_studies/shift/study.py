@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
@@ -27,6 +27,7 @@ from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
 from howsure_studies.engine import (
     Combined,
+    Group,
     Plan,
     Store,
     Study,
@@ -65,7 +66,7 @@ from howsure_studies.shift.methods import (
     paper_runs,
     shift_method,
 )
-from howsure_studies.shift.results import ShiftResult, ShiftValue
+from howsure_studies.shift.results import ShiftResult
 from howsure_studies.tasks import (
     DataNotFoundError,
     Part,
@@ -98,9 +99,6 @@ _IMAGES: Final = (
 """Options of drawn and of real images."""
 _ANSWER: Final = ("point", "lower", "upper", "score")
 """What is kept of an answer beside y."""
-_VALUE: Final = tuple(item.name for item in fields(ShiftValue) if item.name != "spread")
-_WHOLE: Final = ("coverage", "rule", "units", "share", "selective", "rows", "notes")
-"""What ships of a result: of each of its values, and of the whole."""
 _TABLE: Final = (*("table", "target", "split_by", "home", "up_to", "features", "missing", "units"),)
 
 
@@ -172,6 +170,7 @@ class ShiftStudy(Study):
         *("test_empirical_coverage", "prediction_rate", "coverage_error"),
         *("val_mae", "val_width", "val_empirical_coverage", "relative_mae_change"),
     )
+    kinds: ClassVar[tuple[type, ...]] = (ShiftResult,)
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Networks of all worlds, then densities of their features, then methods."""
@@ -197,64 +196,24 @@ class ShiftStudy(Study):
             raise InputError("store must be given for trials that read others, got none")
         return _fit_density(trial, store) if stage == "density" else _network_method(trial, store)
 
-    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[ShiftResult]:
+        """A method's result at each coverage, from the trials that hold its runs."""
+        return _results(trials, store)
+
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[ShiftResult]]) -> Combined:
         """One `ShiftResult` of each world, method, seed and coverage, named as the plan does."""
-        groups: dict[tuple[str, str, int], list[Trial]] = {}
-        for trial in trials:
-            if trial.context["stage"] in ("method", "own"):
-                key = (trial.labels["world"], trial.labels["method"], trial.identity["seed"])
-                groups.setdefault(key, []).append(trial)
-        results: dict[str, list[ShiftResult]] = {}
+        by_world: dict[str, list[ShiftResult]] = {}
         tables = []
-        for (world, method, seed), parts in groups.items():
-            for result in _results(parts, store, _task_name(plan, world, seed), method):
+        for (world, method, seed), own in results.items():
+            task = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
+            for result in (replace(each, task=task, method=method) for each in own):
                 tables += _tables(result, {"method": method, "seed": seed}, world)
-                results.setdefault(world, []).append(result)
-        return Combined(table=stacked(tables), results=results)
+                by_world.setdefault(world, []).append(result)
+        return Combined(table=stacked(tables), results=by_world)
 
-    def compacted(self, results: Sequence[ShiftResult]) -> pa.Table:
-        """A row a value; what is one for a whole result is in every row, which costs nothing."""
-        parts = []
-        for result in results:
-            short = result.without_runs()
-            columns: dict[str, Any] = {
-                name: [getattr(value, name) for value in short.values] for name in _VALUE
-            }
-            whole = {name: plain(getattr(short, name)) for name in _WHOLE}
-            whole["rows"] = [{"part": part, "n": n} for part, n in short.rows.items()]
-            columns |= {name: [value] * len(short.values) for name, value in whole.items()}
-            parts.append(pa.table(columns))
-        return stacked(parts)
-
-    def restored(self, plan: Plan, key: tuple[str, str, int], table: pa.Table) -> Combined:
-        """Results by their values alone."""
-        world, method, seed = key
-        by_coverage: dict[float, list[dict[str, Any]]] = {}
-        for row in table.to_pylist():
-            by_coverage.setdefault(row["coverage"], []).append(row)
-        results, tables = [], []
-        for rows in by_coverage.values():
-            first = rows[0]
-            values = [
-                ShiftValue(
-                    **{name: row[name] for name in _VALUE if name != "by_run"},
-                    by_run=np.array(row["by_run"]),
-                )
-                for row in rows
-            ]
-            result = ShiftResult(
-                task=_task_name(plan, world, seed),
-                method=method,
-                values=tuple(values),
-                **{name: first[name] for name in _WHOLE}
-                | {
-                    "rows": {part["part"]: part["n"] for part in first["rows"]},
-                    "notes": tuple(first["notes"]),
-                },
-            )
-            results.append(result)
-            tables += _tables(result, {"method": method, "seed": seed}, world)
-        return Combined(table=stacked(tables), results={world: results})
+    def shortened(self, result: ShiftResult) -> ShiftResult:
+        """Its values alone."""
+        return result.without_runs()
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
@@ -263,10 +222,6 @@ class ShiftStudy(Study):
         from howsure_studies.shift.page import shift_report
 
         return shift_report(combined.results, facts=facts, command=command)
-
-
-def _task_name(plan: Plan, world: str, seed: int) -> str:
-    return f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
 
 
 # The tasks of a plan
@@ -729,7 +684,7 @@ def _under(arrays: Arrays, folder: str) -> Arrays:
 # What results are made of
 
 
-def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> list[ShiftResult]:
+def _results(trials: Sequence[Trial], store: Store) -> list[ShiftResult]:
     """One method's runs from the trials that hold them, a result a coverage."""
     options = trials[0].identity["options"]
     runs: list[list[ShiftRun]] = [[] for _ in options["coverages"]]
@@ -754,8 +709,8 @@ def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> l
                 runs[level].append(_evaluated(parts.pop("val"), parts, coverage, options))
     return [
         ShiftResult(
-            task=task,
-            method=method,
+            task=trials[0].labels["world"],
+            method=trials[0].labels["method"],
             coverage=coverage,
             rule=options["rule"],
             runs=tuple(done),

@@ -1,0 +1,273 @@
+"""Tables of a study's page: records turned into a grid, and set beside what was published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.records import Record, Table
+from howsure.report.document import Cell, Column, Grid, GridRows, Section, VerdictLine
+from howsure.report.grids import number_cell, share_cell, sort_key
+from howsure_studies.engine.comparison import columns_of
+from howsure_studies.engine.papers import OwnNumber, Published, pairs
+
+Key = str | Callable[[Record], str]
+"""What tells records apart: a field, an option, or what is made of a record."""
+Show = Callable[[Record], Cell]
+Shown = str | tuple[str, Show]
+"""A column of a table: a measure, or one with how its cells are made."""
+
+MISSING: Final = Cell(text=formats.MISSING)
+_APART: Final = 1.96  # standard errors
+
+
+def estimate_cell(value: float, error: float = math.nan, *, sign: str = "± ") -> Cell:
+    """A number with its error small beside it, both to two digits of the error."""
+    if math.isnan(value):
+        return MISSING
+    text, small = formats.estimate(value, error)
+    return Cell(text=text, small=f"{sign}{small}" if small else "", key=sort_key(value))
+
+
+def record_cell(record: Record) -> Cell:
+    """A record's number with its standard error."""
+    return estimate_cell(record.value, record.standard_error)
+
+
+def interval_cell(record: Record) -> Cell:
+    """A record's number with its interval."""
+    ends = formats.interval(record.lower, record.upper)
+    if math.isnan(record.value):
+        return MISSING
+    return number_cell(record.value, f"({ends})" if ends else "")
+
+
+def share_of(record: Record) -> Cell:
+    """A share in percent with its interval, where that has a width."""
+    if math.isnan(record.value):
+        return MISSING
+    known = record.lower < record.upper
+    return share_cell(record.value, formats.between(record).strip() if known else "")
+
+
+def number_grid(
+    title: str,
+    columns: Iterable[str],
+    parts: Iterable[GridRows] | Iterable[Sequence[Cell]],
+    notes: Iterable[str] = (),
+    *,
+    words: Sequence[str] = ("Method",),
+) -> Grid:
+    """A table of numbers after columns of words; rows, or parts of them under titles."""
+    given = [each if isinstance(each, GridRows) else tuple(each) for each in parts]
+    rows = [each for each in given if not isinstance(each, GridRows)]
+    titled = [each for each in given if isinstance(each, GridRows)]
+    return Grid(
+        title=title,
+        columns=(
+            *(Column(title=word) for word in words),
+            *(Column(title=name, numeric=True) for name in columns),
+        ),
+        parts=(*([GridRows(rows=tuple(rows))] if rows else []), *titled),
+        notes=tuple(dict.fromkeys(filter(None, notes))),
+    )
+
+
+def pivot(
+    records: Iterable[Record],
+    title: str,
+    *,
+    rows: Key = "model",
+    columns: Key | Mapping[str, Shown],
+    by: Key = "metric",
+    parts: Key = "coverage",
+    show: Show = record_cell,
+    words: str = "Method",
+    notes: Iterable[str] = (),
+) -> Grid | None:
+    """Records as a table: what differs downwards, what across, and one part for each of a third.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        One a cell.
+    title : str
+        Of the table.
+    rows, parts : str or callable
+        A field of records, an option of theirs, or what is made of a record. A part has no title
+        where it is the only one, unless it is a nominal coverage.
+    columns : str, callable or mapping
+        The same of what stands across; or, by their titles, the values of `by` that do.
+    by : str or callable
+        What columns of a mapping are values of: measures, if omitted.
+    show : callable
+        Makes a cell of a record, where a column has no way of its own.
+    words : str
+        What the rows are.
+    notes : iterable of str
+        Below the table; why numbers are missing of whole rows follows them.
+
+    Returns
+    -------
+    Grid or None
+        None where no number is known. Rows without any are left out.
+
+    Examples
+    --------
+    >>> made = [Record(metric="mae", value=1.5, standard_error=0.12, model="line")]
+    >>> grid = pivot(made, "Errors", columns={"MAE": "mae"})
+    >>> [cell.text for cell in grid.parts[0].rows[0]]
+    ['line', '1.50']
+    """
+    given = list(records)
+    across: Mapping[str, Shown] = (
+        {value: value for value in dict.fromkeys(_of(record, columns) for record in given)}
+        if isinstance(columns, str) or callable(columns)
+        else columns
+    )
+    by = by if isinstance(columns, Mapping) else columns
+    table: dict[str, dict[str, dict[str, Record]]] = {}
+    for record in given:
+        part = _of(record, parts)
+        table.setdefault(part, {}).setdefault(_of(record, rows), {})[_of(record, by)] = record
+    shown, reasons = [], dict[str, dict[str, None]]()
+    for part, lines in table.items():
+        cells = []
+        for name, own in lines.items():
+            chosen = [(way if isinstance(way, tuple) else (way, show)) for way in across.values()]
+            there = [own[key] for key, _ in chosen if key in own]
+            if all(math.isnan(record.value) for record in there):
+                for why in dict.fromkeys(record.reason for record in there if record.reason):
+                    reasons.setdefault(why.removeprefix(f"{name} "), {})[name] = None
+                continue
+            numbers = (way(own[key]) if key in own else MISSING for key, way in chosen)
+            cells.append((Cell(text=name), *numbers))
+        if cells:
+            shown.append(GridRows(title=part, rows=tuple(cells)))
+    if not shown:
+        return None
+    missing = (f"{', '.join(names)}: {why}." for why, names in reasons.items())
+    if len(table) == 1 and parts != "coverage":
+        shown = [GridRows(rows=shown[0].rows)]
+    return number_grid(title, across, shown, (*notes, *missing), words=(words,))
+
+
+def _of(record: Record, key: Key) -> str:
+    """What tells a record apart, as a table names it."""
+    if not isinstance(key, str):
+        return key(record)
+    if key == "coverage":
+        at = record.coverage
+        return "" if math.isnan(at) else f"Nominal {formats.level(at)}"
+    return str(record.options.get(key, "") if key in record.options else getattr(record, key))
+
+
+def beside_section(
+    own: Iterable[OwnNumber],
+    published: Sequence[Published],
+    titles: Mapping[str, str],
+    why: str,
+    *,
+    shares: Collection[str] = (),
+) -> tuple[Section, Table] | None:
+    """Each published number beside ours, and where they part the reason; None where there is none.
+
+    Parameters
+    ----------
+    own : iterable of OwnNumber
+        Under the paper's names; several of one method are of several seeds.
+    published : sequence of Published
+        All of the paper.
+    titles : mapping of str to str
+        Measures in words; others are left out.
+    why : str
+        Why ours differ, where a number's own note does not say.
+    shares : collection of str
+        Measures that are shown in percent.
+
+    Returns
+    -------
+    section : Section
+        One table, a part for each task and measure.
+    table : Table
+        The same numbers, for programs.
+    """
+    wanted = [printed for printed in published if printed.measure in titles]
+    known = pairs(own, wanted)
+    if not known:
+        return None
+    parts: dict[str, list[tuple[Cell, ...]]] = {}
+    rows, parted = [], 0
+    for numbers, printed in known:
+        value, error = _mean_of([number.record for number in numbers])
+        spread = 0.0 if math.isnan(printed.sd) else printed.sd
+        away, reach = value - printed.value, math.hypot(error, spread)
+        apart = abs(away) > _APART * reach
+        parted += apart
+        reason = (printed.note or why) if apart or math.isnan(reach) else ""
+        unit = 100.0 if printed.measure in shares else 1.0
+        method = numbers[0].record.model
+        heading = f"{printed.task}: {titles[printed.measure]}{' in %' if unit > 1.0 else ''}"
+        if not math.isnan(printed.coverage):
+            heading += f", nominal {formats.level(printed.coverage)}"
+        parts.setdefault(heading, []).append(
+            (
+                Cell(text=method),
+                estimate_cell(unit * value, unit * error),
+                estimate_cell(unit * printed.value, unit * printed.sd),
+                estimate_cell(unit * away),
+                Cell(text=reason),
+            )
+        )
+        rows.append(
+            {
+                **{name: getattr(printed, name) for name in ("paper", "table", "task")},
+                "method": method,
+                "measure": printed.measure,
+                "coverage": printed.coverage,
+                "ours": value,
+                "standard_error": error,
+                "published": printed.value,
+                "published_sd": printed.sd,
+                "difference": away,
+                "reason": reason,
+            }
+        )
+    papers = {printed.paper: dict[str, None]() for _, printed in known}
+    for _, printed in known:
+        papers[printed.paper][printed.table] = None
+    sources = "; ".join(f"{paper}, {', '.join(tables)}" for paper, tables in papers.items())
+    left = len(wanted) - len({id(printed) for _, printed in known})
+    grid = number_grid(
+        "Published numbers",
+        ("Here", "Published", "Difference"),
+        [GridRows(title=heading, rows=tuple(cells)) for heading, cells in parts.items()],
+        (
+            f"Published: {sources}. Here ± is the standard error, published ± the printed "
+            "standard deviation. A reason stands where the difference is above 1.96 times both "
+            "together, or no error is known.",
+            f"{left:,} published numbers have no number here: tasks or methods that were not run."
+            if left
+            else "",
+        ),
+    )
+    grid = replace(grid, columns=(*grid.columns, Column(title="Why they part")))
+    line = VerdictLine(
+        text=f"{parted:,} of {formats.counted(len(known), 'number')} part from the published.",
+        question="Beside the published",
+    )
+    section = Section(title="Beside the published", lines=(line,), grids=(grid,))
+    return section, Table(name="beside_published", columns=columns_of(rows))
+
+
+def _mean_of(records: Sequence[Record]) -> tuple[float, float]:
+    """A number with its standard error; of several seeds their mean, by their spread."""
+    if len(records) == 1:
+        return records[0].value, records[0].standard_error
+    values = np.array([record.value for record in records])
+    return float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
