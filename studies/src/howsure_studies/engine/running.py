@@ -379,11 +379,11 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
         elif done and (own := study.read(plan, done, store)):
             results[key] = own
     if not results:
-        done_of = f"{survey.counts['done']} of {survey.counts.total()} trials are done"
         if not survey.counts["done"]:
-            done_of = "no trial is done"
+            raise UnanswerableError(f"no trial of plan {plan.name!r} is done in {store.location}")
         raise UnanswerableError(
-            f"no result of plan {plan.name!r} is complete yet: {done_of} in {store.location}"
+            f"no result of plan {plan.name!r} is complete yet: {survey.counts['done']} of "
+            f"{survey.counts.total()} trials are done in {store.location}"
         )
     sources = sources_of(trial for trial, _ in survey.entries)
     facts = {"Data": sources} if sources else {}
