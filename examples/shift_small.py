@@ -90,8 +90,8 @@ def markdown(results: Mapping[str, Sequence[ShiftResult]], metric: str, quantity
             value = result.value(metric)
             cells.append(f"{value.mean:.1%} ({value.low:.0%}–{value.high:.0%})".replace("%", ""))
             if (key := TITLES.get(name, KEYS.get(name))) is not None:
-                told = {one.quantity: one.mean for one in published(task, coverage=0.9, method=key)}
-                cells[-1] += f" · {100 * told[quantity]:.1f}" if quantity in told else ""
+                printed = published("shift", task=task, coverage=0.9, method=key, measure=quantity)
+                cells[-1] += "".join(f" · {100 * number.value:.1f}" for number in printed)
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -8,6 +8,7 @@ from howsure_studies.engine.executor import RunListener
 from howsure_studies.engine.papers import OwnNumber, Published, published
 from howsure_studies.engine.plan import Plan, load_plan, plan_names, studies, toml_value
 from howsure_studies.engine.running import RunSummary, Survey, combined, run, survey
+from howsure_studies.engine.shipped import shipped_studies, study_shipped
 from howsure_studies.engine.store import (
     FORMAT,
     DamagedError,
@@ -121,12 +122,14 @@ __all__ = [
     "records_table",
     "run",
     "share_of",
+    "shipped_studies",
     "side_by_side",
     "side_by_side_grids",
     "stacked",
     "studies",
     "study_document",
     "study_of",
+    "study_shipped",
     "survey",
     "table_data",
     "to_arrow",

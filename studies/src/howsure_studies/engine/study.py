@@ -85,11 +85,14 @@ class Combined:
     facts : mapping of str to str
         Which worlds were drawn and which were read from originals, where trials tell; and where
         results come from that were not run here.
+    missing : int
+        Trials that are not done and whose results do not ship.
     """
 
     table: pa.Table
     results: Mapping[str, Sequence[Any]]
     facts: Mapping[str, str] = field(default_factory=dict)
+    missing: int = 0
 
     @classmethod
     def of(cls, parts: Sequence[Combined], facts: Mapping[str, str]) -> Combined:
