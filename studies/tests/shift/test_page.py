@@ -115,8 +115,8 @@ def test_the_headline_tells_who_keeps_coverage_and_what_it_costs(page: Document)
     assert page.facts["Nominal coverage shown"] == "90 %"
     assert page.headline is not None
     text = page.headline.text
-    assert text.startswith("None of 10 methods is shown to keep its 90 % coverage within 3 points")
-    assert f"on all 5 datasets. The most is 2, by {GMM} (accepts 6" in text
+    assert text.startswith("No. None of 10 methods is shown to keep its 90 % coverage within 3 poi")
+    assert f"on every dataset. Most often {GMM} is, on 2 of 5 (accepts 6" in text
     _, every, some = page.opening.lines
     assert every.text.startswith("Methods that accept every row have an average coverage error")
     assert some.text.startswith("Methods that may reject rows")
@@ -124,16 +124,17 @@ def test_the_headline_tells_who_keeps_coverage_and_what_it_costs(page: Document)
     alone = {"cells-gap": samples.benchmark()["cells-gap"][:1]}
     told = shift_report(alone).headline
     assert told is not None
-    assert told.text.startswith("Conformal Prediction is not shown to keep its 90 % coverage")
+    assert told.text.startswith("No. Conformal Prediction is not shown to keep its 90 % coverage")
     assert told.tone == "bad"
     good = shift_report({"cells": samples.benchmark()["cells"]}).headline
     assert good is not None
-    assert good.tone == "info"  # not all are shown to
+    assert good.tone == "caution"  # not all are shown to
+    assert good.text.startswith("Partly. ")
     assert "methods are shown to keep their 90 % coverage within 3 points" in good.text
     none = shift_report({k: v[:5] for k, v in samples.benchmark().items()}).headline
     assert none is not None
-    assert none.text.startswith("None of 5 methods is shown to keep its 90 % coverage")
-    assert "The most is 1, by Conformal Prediction (accepts every row)" in none.text
+    assert none.text.startswith("No. None of 5 methods is shown to keep its 90 % coverage")
+    assert "Most often Conformal Prediction is, on 1 of 5 (accepts every row)" in none.text
 
 
 def test_the_first_screen_counts_datasets(page: Document) -> None:
@@ -230,7 +231,8 @@ def test_published_numbers_stand_beside_ours(page: Document) -> None:
     away = ours.value - theirs.value
     assert float(row[3].key) == pytest.approx(100 * away)
     parts = abs(away) > 1.96 * math.hypot(ours.standard_error, theirs.sd)
-    assert row[4].text.startswith("other networks") == parts
+    assert row[4].text == ("(1)" if parts else "")
+    assert grid.notes[1].startswith("(1) other networks")
     assert "table A2" in grid.notes[0]
     table = next(t for t in page.tables if t.name == "beside_published")
     assert len(table) == grid.size
@@ -296,7 +298,7 @@ def test_parts_may_be_missing() -> None:
     assert row[2].text == "–"
     assert page.sections[0].facts == {"Datasets compared": "cells", "Methods compared": "10"}
     assert page.headline is not None
-    assert "on the one dataset that they all answer" in page.headline.text
+    assert "on every dataset" in page.headline.text
     apart = {"cells": results["cells"][:1], "cells-tails": results["cells-tails"][5:7]}
     across = shift_report(apart).sections[0]
     assert across.facts["Left out"] == "Conformal Prediction"

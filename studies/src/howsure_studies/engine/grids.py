@@ -203,6 +203,7 @@ def beside_section(
         return None
     parts: dict[str, list[tuple[Cell, ...]]] = {}
     rows, parted = [], 0
+    reasons: dict[str, int] = {}  # each stands once, below the table
     for numbers, printed in known:
         value, error = _mean_of([number.record for number in numbers])
         spread = 0.0 if math.isnan(printed.sd) else printed.sd
@@ -221,7 +222,7 @@ def beside_section(
                 estimate_cell(unit * value, unit * error),
                 estimate_cell(unit * printed.value, unit * printed.sd),
                 estimate_cell(unit * away),
-                Cell(text=reason),
+                Cell(text=f"({reasons.setdefault(reason, len(reasons) + 1)})" if reason else ""),
             )
         )
         rows.append(
@@ -251,12 +252,13 @@ def beside_section(
             f"Published: {sources}. Here ± is the standard error, published ± the printed "
             "standard deviation. A reason stands where the difference is above 1.96 times both "
             "together, or no error is known.",
+            *(f"({number}) {reason}." for reason, number in reasons.items()),
             f"{left:,} published numbers have no number here: tasks or methods that were not run."
             if left
             else "",
         ),
     )
-    grid = replace(grid, columns=(*grid.columns, Column(title="Why they part")))
+    grid = replace(grid, columns=(*grid.columns, Column(title="Why")))
     line = VerdictLine(
         text=f"{parted:,} of {formats.counted(len(known), 'number')} part from the published.",
         question="Beside the published",

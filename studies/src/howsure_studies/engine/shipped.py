@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from howsure_studies.engine.store import Store, address_of
 from howsure_studies.engine.study import Combined, Group, Study, Trial, grouped, study_of, trials_of
 from howsure_studies.engine.tables import parquet_bytes, parquet_table
 
+T = TypeVar("T")
 _KEY: Final = b"howsure"
 """Where a file's metadata says what made it."""
 _PLAN: Final = ("name", "study", "worlds", "methods", "seeds", "options")
@@ -122,6 +123,16 @@ def _result(study: Study, row: Mapping[str, Any]) -> Any:
     }
     kind = next(kind for kind in study.kinds if kind.__name__ == row["kind"])
     return unpacked(kind, arrays, json.loads(row["facts"]))
+
+
+def singles(value: T) -> T:
+    """A dataclass whose arrays of floats have seven digits, and half the size."""
+    arrays, facts = packed(value)
+    short = {
+        name: array.astype(np.float32) if array.dtype == np.float64 else array
+        for name, array in arrays.items()
+    }
+    return unpacked(type(value), short, facts)
 
 
 @final

@@ -263,6 +263,23 @@ def study_of(name: str) -> Study:
     return study
 
 
+def gathered(plan: Plan, trials: Iterable[Trial], store: Store) -> Combined:
+    """What these trials of a plan gave, put together; those that failed may say so.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the trials.
+    trials : iterable of Trial
+        Whole in the store.
+    store : Store
+        Where they are.
+    """
+    study = study_of(plan.study)
+    read = {key: study.read(plan, own, store) for key, own in grouped(trials).items()}
+    return study.combine(plan, {key: results for key, results in read.items() if results})
+
+
 def sources_of(trials: Iterable[Trial]) -> str:
     """In a line, which worlds are drawn and which are read from originals, as trials tell.
 
