@@ -6,7 +6,7 @@ from howsure.core.convert import packed, unpacked
 from howsure.core.lazy import exporting
 from howsure_studies.engine.executor import RunListener
 from howsure_studies.engine.papers import OwnNumber, Published, published
-from howsure_studies.engine.plan import Plan, load_plan, plan_names, studies, toml_value
+from howsure_studies.engine.plan import Plan, load_plan, plan_file, plan_names, studies, toml_value
 from howsure_studies.engine.running import RunSummary, Survey, combined, run, survey
 from howsure_studies.engine.shipped import shipped_studies, singles, study_shipped
 from howsure_studies.engine.store import (
@@ -121,6 +121,7 @@ __all__ = [
     "packed",
     "parquet_bytes",
     "pivot",
+    "plan_file",
     "plan_names",
     "provenance",
     "published",

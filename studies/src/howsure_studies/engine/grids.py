@@ -221,7 +221,9 @@ def beside_section(
                 Cell(text=method),
                 estimate_cell(unit * value, unit * error),
                 estimate_cell(unit * printed.value, unit * printed.sd),
-                estimate_cell(unit * away),
+                Cell(
+                    text=formats.estimate(unit * away, unit * reach)[0], key=sort_key(unit * away)
+                ),
                 Cell(text=f"({reasons.setdefault(reason, len(reasons) + 1)})" if reason else ""),
             )
         )

@@ -44,7 +44,7 @@ _MARGIN: Final = 0.03
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class FailingRegion:
     """Test points where coverage is significantly off."""
 
     where: str
@@ -66,7 +66,7 @@ class PointwiseFinding:
     verdict: IntArray  # −1 significantly below nominal, +1 above
     reach: float  # median over points of how far coverage may still lie from nominal
     score: Brier
-    regions: tuple[Region, ...] = ()  # those that add most to the score first
+    regions: tuple[FailingRegion, ...] = ()  # those that add most to the score first
     note: str = ""  # how the regions were found
     spreads: FloatArray | None = None  # variance along each column of x, where there are several
     along: tuple[Curve, ...] = ()  # coverage along each column of x, and the first component
@@ -252,7 +252,7 @@ def _called(finding: PointwiseFinding | None, method: str) -> PointwiseFinding |
 
 def _where(
     result: PointwiseResult, which: Which, coverage: float, names: Sequence[str]
-) -> tuple[tuple[Region, ...], str]:
+) -> tuple[tuple[FailingRegion, ...], str]:
     """Regions of significant failure, along x or as leaves of a tree, and how they were found."""
     if result.x.shape[1] == 1:
         regions = failing_ranges(result, which, coverage)
@@ -269,7 +269,9 @@ def _where(
         words = regions.columns["where"].tolist()
     numbers = (regions.columns[name] for name in ("points", "coverage", "verdict"))
     found = [
-        Region(where=where, points=int(points), coverage=float(covered), verdict=int(verdict))
+        FailingRegion(
+            where=where, points=int(points), coverage=float(covered), verdict=int(verdict)
+        )
         for where, points, covered, verdict in zip(words, *numbers, strict=True)
         if verdict
     ]

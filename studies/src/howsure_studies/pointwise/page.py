@@ -196,7 +196,7 @@ def _worlds(
     results: Sequence[PointwiseResult | PointwiseSummary],
     coverage: float,
     names: Sequence[str] | None,
-) -> Iterator[_World]:
+) -> Iterator[_TestSet]:
     """The results of a world, by the test sets that they share."""
     seeds: dict[int, list[PointwiseResult | PointwiseSummary]] = {}
     for result in results:
@@ -211,7 +211,7 @@ def _worlds(
                 )
         known = names if names is not None and len(names) == first.x.shape[1] else None
         labels = distinct([result.method for result in shared])
-        yield _World(
+        yield _TestSet(
             name=f"{name}, seed {seed}" if len(seeds) > 1 else name,
             coverage=coverage,
             summaries=tuple(
@@ -225,7 +225,7 @@ def _worlds(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _World:
+class _TestSet:
     """Methods on one test set of a world, at one coverage."""
 
     name: str
@@ -371,7 +371,7 @@ def _comparison_line(findings: Sequence[PointwiseFinding]) -> VerdictLine | None
 # Tables
 
 
-def _opening(worlds: Sequence[_World], coverage: float) -> Section:
+def _opening(worlds: Sequence[_TestSet], coverage: float) -> Section:
     """How every method covers, over the points of every world; empty where none can be judged."""
     every = [(world.name, f) for world in worlds for f in world.findings("picf")]
     if not every:
@@ -464,7 +464,7 @@ def _trials(summaries: Sequence[PointwiseSummary]) -> Grid:
     return replace(grid, columns=(*grid.columns, Column(title="Why they ended")))
 
 
-def _regions(world: _World) -> Grid | None:
+def _regions(world: _TestSet) -> Grid | None:
     """Where each method fails; None where none does."""
     parts, notes = [], []
     for which in _BOTH:
@@ -498,7 +498,7 @@ def _regions(world: _World) -> Grid | None:
 # Figures
 
 
-def _profiles(world: _World) -> Iterator[Choice]:
+def _profiles(world: _TestSet) -> Iterator[Choice]:
     """Coverage along x: its only column, or the one chosen, or the first principal component."""
     shown = _directions(world.findings("picf"))
     for which in _BOTH if world.findings("picf") else ():
@@ -533,7 +533,7 @@ def _directions(findings: Sequence[PointwiseFinding]) -> dict[str, tuple[str, ..
 
 
 def _profile(
-    world: _World, which: Which, made: Sequence[Curve], title: str, notes: tuple[str, ...]
+    world: _TestSet, which: Which, made: Sequence[Curve], title: str, notes: tuple[str, ...]
 ) -> Figure:
     whole = "prediction intervals" if which == "picf" else "confidence intervals for the mean"
     words = FigureWords(
@@ -550,7 +550,7 @@ def _profile(
     return coverage_profile(made, world.coverage, words, places=world.places)
 
 
-def _runs(world: _World) -> tuple[Choice, ...]:
+def _runs(world: _TestSet) -> tuple[Choice, ...]:
     """The intervals of the first trial over the truth, one method at a time."""
     options = []
     for summary in world.summaries:
@@ -598,7 +598,7 @@ _SPREADS: Final[Mapping[str, tuple[str, str, str]]] = {
 """By measure: over what it is spread, the question, and how to read it."""
 
 
-def _histograms(world: _World) -> tuple[Choice, ...]:
+def _histograms(world: _TestSet) -> tuple[Choice, ...]:
     """Coverage over test points, and over trials, for new y and for the mean."""
     coverage = world.coverage
     shares: dict[str, dict[str, FloatArray]] = {
