@@ -29,7 +29,7 @@ from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.report.document import Document, Section
-from howsure.report.plain import grid_blocks
+from howsure.report.plain import grid_blocks, sentence
 from howsure_studies.engine import study_of, study_shipped
 
 FOLDER = Path(__file__).parent

@@ -269,10 +269,8 @@ def _where(
         words = regions.columns["where"].tolist()
     numbers = (regions.columns[name] for name in ("points", "coverage", "verdict"))
     found = [
-        FailingRegion(
-            where=where, points=int(points), coverage=float(covered), verdict=int(verdict)
-        )
-        for where, points, covered, verdict in zip(words, *numbers, strict=True)
+        FailingRegion(where=where, points=int(n), coverage=float(covered), verdict=int(verdict))
+        for where, n, covered, verdict in zip(words, *numbers, strict=True)
         if verdict
     ]
     found.sort(key=lambda region: -region.points * (region.coverage - coverage) ** 2)
