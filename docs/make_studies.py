@@ -8,8 +8,10 @@ Marks in a page say what stands there, of the results that ship with the study:
     <!-- end of result -->
 
 holds a table of the study's page: the title of its section (``opening`` for the first screen), and
-its own; a fourth field names the parts that are shown. ``answers`` in place of a table's title
-gives the section's sentences. A number in the text is followed by where it comes from:
+its own. Further fields, ``parts=`` and ``columns=``, name those that are shown, with semicolons
+between; ``notes=no`` leaves out the notes above it. ``answers`` in place of a table's title gives
+the section's sentences, and ``made`` what made the results. A number in the text is followed by
+where it comes from:
 
     covers 87.9 %<!--= shift | poverty | Conformal Prediction | test_empirical_coverage@0.9 -->
 
@@ -22,13 +24,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
-from howsure.report.document import Document, Section
+from howsure.core.registry import check_known
+from howsure.report.document import Cell, Document, Grid, GridRows, Section
 from howsure.report.plain import grid_blocks, sentence
 from howsure_studies.engine import study_of, study_shipped
 
@@ -61,20 +65,44 @@ def _page(study: str) -> Document:
     return study_of(study).page(study_shipped(study))
 
 
-def _block(study: str, section: str, what: str, parts: str = "") -> str:
-    """Sentences of a section, or one of its tables."""
+def _block(study: str, section: str, what: str, *chosen: str) -> str:
+    """Sentences of a section, one of its tables, or what made the results."""
+    if what == "made":
+        return "; ".join(study_shipped(study).facts.values()) + "."
     shown = _section(study, section)
     if what == "answers":
         asked = "" if section == "opening" else section
         return "\n".join(sentence(line, asked) for line in shown.lines)
     for grid in shown.grids:
         if grid.title == what:
-            wanted = [part for part in grid.parts if parts in part.title]
-            blocks = grid_blocks(
-                type(grid)(title="", columns=grid.columns, parts=tuple(wanted), notes=grid.notes)
-            )
-            return "\n\n".join(block for block in blocks if block)
+            blocks = grid_blocks(_part(grid, **dict(each.split("=", 1) for each in chosen)))
+            return "\n\n".join(filter(None, blocks))
     raise InputError(f"section {section!r} of {study} has tables {[g.title for g in shown.grids]}")
+
+
+def _part(grid: Grid, parts: str = "", columns: str = "", notes: str = "yes") -> Grid:
+    """The parts and columns of a table that are named, in its order, or all."""
+    titles = [column.title for column in grid.columns]
+    wanted = columns.split(";") if columns else titles
+    for name in wanted:
+        check_known(name, titles, "column")
+    kept = [0, *(k for k, title in enumerate(titles) if k and title in wanted)]
+    rows = [
+        GridRows(title=part.title, rows=tuple(tuple(row[k] for k in kept) for row in part.rows))
+        for part in grid.parts
+        if not parts or part.title in parts.split(";")
+    ]
+    blank = Cell(text=formats.MISSING)
+    some = [
+        replace(part, rows=tuple(row for row in part.rows if set(row[1:]) != {blank}))
+        for part in rows
+    ]
+    return replace(
+        grid,
+        columns=tuple(grid.columns[k] for k in kept),
+        parts=tuple(some),
+        notes=grid.notes if notes == "yes" else (),
+    )
 
 
 def _section(study: str, title: str) -> Section:

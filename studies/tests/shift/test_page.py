@@ -233,7 +233,7 @@ def test_published_numbers_stand_beside_ours(page: Document) -> None:
     parts = abs(away) > 1.96 * math.hypot(ours.standard_error, theirs.sd)
     assert row[4].text == ("(1)" if parts else "")
     assert grid.notes[1].startswith("(1) other networks")
-    assert "table A2" in grid.notes[0]
+    assert "tables A1, A2" in grid.notes[0]
     table = next(t for t in page.tables if t.name == "beside_published")
     assert len(table) == grid.size
     assert f"{sum(map(bool, table.columns['reason']))} of {len(table)} numbers part" in (

@@ -244,7 +244,7 @@ def beside_section(
     papers = {printed.paper: dict[str, None]() for _, printed in known}
     for _, printed in known:
         papers[printed.paper][printed.table] = None
-    sources = "; ".join(f"{paper}, {', '.join(tables)}" for paper, tables in papers.items())
+    sources = "; ".join(f"{paper}, {_listed(tables)}" for paper, tables in papers.items())
     left = len(wanted) - len({id(printed) for _, printed in known})
     grid = number_grid(
         "Published numbers",
@@ -267,6 +267,18 @@ def beside_section(
     )
     section = Section(title="Beside the published", lines=(line,), grids=(grid,))
     return section, Table(name="beside_published", columns=columns_of(rows))
+
+
+def _listed(tables: Iterable[str]) -> str:
+    """Tables and figures of a paper, those of one kind together."""
+    kinds: dict[str, list[str]] = {}
+    for table in tables:
+        kind, _, number = table.partition(" ")
+        kinds.setdefault(kind, []).append(number)
+    return ", ".join(
+        f"{kind}{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+        for kind, numbers in kinds.items()
+    )
 
 
 def _mean_of(records: Sequence[Record]) -> tuple[float, float]:
