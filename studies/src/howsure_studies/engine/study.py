@@ -217,9 +217,7 @@ class Study(ABC):
         """
         from howsure_studies.engine.page import side_by_side_page
 
-        return side_by_side_page(
-            combined.table, self.headline, title=self.name, facts=facts or {}, command=command
-        )
+        return side_by_side_page(self, combined.table, facts=facts or {}, command=command)
 
     def trial(
         self,
