@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from howsure.core.records import Record
-from howsure_studies.engine import Plan, Store, combined, grouped, load_plan, run, survey, trials_of
+from howsure_studies.engine import (
+    Plan,
+    Store,
+    combined,
+    grouped,
+    load_plan,
+    plan_file,
+    plan_names,
+    run,
+    survey,
+    trials_of,
+)
 from howsure_studies.engine import shipped as files
 from howsure_studies.engine.shipped import shipped, shipped_bytes
 from howsure_studies.engine.study import study_of
@@ -21,6 +33,16 @@ CELLS = {
     "splits": ("yacht", "mc_dropout"),
 }
 """By plan: the world and the method that are run again."""
+DATA = {
+    "adaptivity_intervals": "uci_power",
+    "adaptivity_labels": "img_mnist_t10k",
+    "boston": "uci_boston",
+    "characteristic_traffic": "metro_traffic",
+    "congruence_small": "img_bccd_cell_count",
+    "shift_tables": "shift_california_housing",
+    "splits": "uci_yacht",
+}
+"""A folder that a plan's worlds are read from."""
 
 
 def alone(plan: Plan, world: str, method: str) -> Plan:
@@ -55,8 +77,26 @@ def test_a_page_of_what_ships_is_that_of_the_run(
 
 
 @pytest.mark.rate
+@pytest.mark.parametrize(
+    "name", [n for n in plan_names() if plan_file(n).with_suffix(".parquet").exists()]
+)
+def test_what_ships_is_the_whole_of_its_plan(name: str, data_dir: Callable[[str], Path]) -> None:
+    """A change of what a trial's identity holds must not leave a plan without its results."""
+    if name in DATA:
+        data_dir(DATA[name])
+    wanted = grouped(trials_of(load_plan(name)))
+    there = shipped(load_plan(name), wanted)
+    assert there is not None
+    assert set(there.results) == set(wanted)
+
+
+@pytest.mark.rate
 @pytest.mark.parametrize("name", CELLS)
-def test_one_cell_of_what_ships_is_computed_again(name: str, tmp_path: Path) -> None:
+def test_one_cell_of_what_ships_is_computed_again(
+    name: str, data_dir: Callable[[str], Path], tmp_path: Path
+) -> None:
+    if name in DATA:
+        data_dir(DATA[name])
     plan = alone(load_plan(name), *CELLS[name])
     given = shipped(plan, grouped(trials_of(plan)))
     assert given is not None

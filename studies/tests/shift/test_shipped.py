@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +13,9 @@ from howsure_studies.engine import (
     Plan,
     Store,
     combined,
-    grouped,
-    load_plan,
     run,
     study_of,
     survey,
-    trials_of,
 )
 from howsure_studies.engine import shipped as files
 from howsure_studies.shift import ShiftResult
@@ -123,26 +119,3 @@ def test_kept_values_have_one_confidence(folder: Path, table: Path) -> None:
 def test_what_is_not_done_does_not_ship(folder: Path, table: Path) -> None:
     with pytest.raises(UnanswerableError, match="2 trials of plan 'mine' are not done"):
         files.shipped_bytes(plan_of(table, {"c": "cqr"}), Store(folder / "none"))
-
-
-@pytest.mark.parametrize("name", ["shift_small", "shift_tables"])
-@pytest.mark.rate
-def test_what_ships_is_the_whole_of_its_plan(
-    name: str, data_dir: Callable[[str], Path], tmp_path: Path
-) -> None:
-    """A change of what a trial's identity holds must not leave the plan without its results."""
-    data_dir("shift_california_housing")
-    plan = load_plan(name)
-    wanted = grouped(trials_of(plan))
-    held = files.shipped(plan, wanted)
-    assert held is not None
-    assert set(held.results) == set(wanted)
-    # What needs no network is the same when it is run here.
-    world = list(plan.worlds)[-1]
-    label = "Baseline: constant"
-    small = replace(plan, worlds={world: plan.worlds[world]}, methods={label: plan.methods[label]})
-    run(small, Store(tmp_path))
-    (here,) = combined(small, survey(small, Store(tmp_path)), Store(tmp_path)).results[world]
-    (there,) = held.results[world, label, 0]
-    assert here.value("test_empirical_coverage").mean == there.value("test_empirical_coverage").mean
-    assert here.value("val_mae").mean == pytest.approx(there.value("val_mae").mean, rel=1e-9)
