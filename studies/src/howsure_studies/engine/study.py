@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import pyarrow as pa
@@ -138,6 +139,9 @@ class Study(ABC):
     kinds : tuple of type
         Dataclasses that `read` gives, where results ship; fields as `howsure.core.convert.packed`
         knows them.
+    report : str
+        What makes the page of results by world, as ``module:function``; it loads when it is asked
+        for, as it brings reports and figures.
     """
 
     __slots__ = ()
@@ -145,6 +149,7 @@ class Study(ABC):
     version: ClassVar[int]
     headline: ClassVar[tuple[str, ...]]
     kinds: ClassVar[tuple[type, ...]] = ()
+    report: ClassVar[str] = ""
 
     @abstractmethod
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
@@ -204,7 +209,7 @@ class Study(ABC):
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
     ) -> Document:
-        """The page of what `combine` gave: here, methods side by side on every world.
+        """The page of what `combine` gave: of `report`, else methods side by side on every world.
 
         Parameters
         ----------
@@ -215,6 +220,12 @@ class Study(ABC):
         command : str
             What makes the page again.
         """
+        if self.report:
+            module, _, name = self.report.partition(":")
+            made: Document = getattr(import_module(module), name)(
+                combined.results, facts=facts, command=command
+            )
+            return made
         from howsure_studies.engine.page import side_by_side_page
 
         return side_by_side_page(self, combined.table, facts=facts or {}, command=command)

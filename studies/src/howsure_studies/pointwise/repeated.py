@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+from typing import Any, ClassVar, Final, final
 
 import numpy as np
 
@@ -49,9 +49,6 @@ from howsure_studies.pointwise.splits import (
     published_splits,
 )
 from howsure_studies.pointwise.study import PointwiseStudy
-
-if TYPE_CHECKING:
-    from howsure.report.document import Document
 
 _PUBLISHED_SHARE: Final = 0.1
 """Share of test rows in the published splits."""
@@ -128,6 +125,7 @@ class SplitsStudy(Study):
         *("picf_mean", "picf_brier_corrected", "picf_points_off"),
     )
     kinds: ClassVar[tuple[type, ...]] = (SplitsBesideTruth,)
+    report: ClassVar[str] = "howsure_studies.pointwise.splits_page:splits_report"
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Every table, method and seed: all splits in one trial, then the simulations."""
@@ -229,14 +227,6 @@ class SplitsStudy(Study):
         if result.simulated is not None:
             summary = PointwiseStudy().shortened(result.simulated)
         return replace(result, simulated=None, summary=summary, published={})
-
-    def page(
-        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
-    ) -> Document:
-        """See `howsure_studies.pointwise.splits_report`."""
-        from howsure_studies.pointwise.splits_page import splits_report
-
-        return splits_report(combined.results, facts=facts, command=command)
 
 
 def _published(files: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, FloatArray]:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, final
+from typing import Any, ClassVar, Final, Literal, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -47,9 +47,6 @@ from howsure_studies.pointwise.simulation import (
     pointwise,
 )
 from howsure_studies.tasks.worlds import Truth, World
-
-if TYPE_CHECKING:
-    from howsure.report.document import Document
 
 _FACTS: Final = (
     *("world", "method", "seed", "covariates", "n_train", "confidence"),
@@ -121,6 +118,7 @@ class PointwiseStudy(Study):
         *("log_likelihood", "failed_trials"),
     )
     kinds: ClassVar[tuple[type, ...]] = (PointwiseSummary,)
+    report: ClassVar[str] = "howsure_studies.pointwise.page:pointwise_report"
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Blocks of every world, method and seed."""
@@ -191,14 +189,6 @@ class PointwiseStudy(Study):
     def shortened(self, result: PointwiseResult) -> PointwiseSummary:
         """What the page tells, at the coverage that it speaks of."""
         return PointwiseSummary.of(result, coverage_of(result.coverages, None)).shortened()
-
-    def page(
-        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
-    ) -> Document:
-        """See `howsure_studies.pointwise.page`."""
-        from howsure_studies.pointwise.page import pointwise_report
-
-        return pointwise_report(combined.results, facts=facts, command=command)
 
 
 def block_size(method: Method) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
+from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -82,9 +82,6 @@ from howsure_studies.tasks.images import (
     settled_source,
     settled_task,
 )
-
-if TYPE_CHECKING:
-    from howsure.report.document import Document
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -171,6 +168,7 @@ class ShiftStudy(Study):
         *("val_mae", "val_width", "val_empirical_coverage", "relative_mae_change"),
     )
     kinds: ClassVar[tuple[type, ...]] = (ShiftResult,)
+    report: ClassVar[str] = "howsure_studies.shift.page:shift_report"
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Networks of all worlds, then densities of their features, then methods."""
@@ -214,14 +212,6 @@ class ShiftStudy(Study):
     def shortened(self, result: ShiftResult) -> ShiftResult:
         """Its values alone."""
         return result.without_runs()
-
-    def page(
-        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
-    ) -> Document:
-        """See `howsure_studies.shift.shift_report`."""
-        from howsure_studies.shift.page import shift_report
-
-        return shift_report(combined.results, facts=facts, command=command)
 
 
 # The tasks of a plan
