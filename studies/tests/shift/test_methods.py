@@ -475,7 +475,6 @@ def pictures() -> Task:
 
     return Task(
         name="lights",
-        title="Lights",
         target="light",
         units="lx",
         tests=("full",),

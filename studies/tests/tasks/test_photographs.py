@@ -132,7 +132,7 @@ def truth(name: str, number: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", list(FOLDERS))
 def test_every_image_lies_in_one_part_beside_its_own_target(name: str, tmp_path: Path) -> None:
     task = image_task(name, folder=FOLDERS[name](tmp_path / "set"), **TINY)
-    assert task.family == "congruence"
+    assert name in image_names("congruence")
     assert task.tests == ("test",)
     parts = [task.train, task.val, task.test]
     assert [len(part) for part in parts] == [21, 3, 6]
