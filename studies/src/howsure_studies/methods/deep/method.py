@@ -52,13 +52,13 @@ class DataSet:
 class NetworkMethod(Method, Checked):
     """A method made of small networks, with options of `BatchTraining`. Subclasses are final."""
 
-    layers: Layers = (40, 30, 20)
-    epochs: Count = 80
-    batch_size: Count = 32
-    learning_rate: Positive = 1e-3
-    penalty: NonNegative = 0.0
-    chunk: Count = 128
-    device: Device = field(default="cpu", metadata={"later": True})
+    layers: Layers = _TOY.layers
+    epochs: Count = _TOY.epochs
+    batch_size: Count = _TOY.batch_size
+    learning_rate: Positive = _TOY.learning_rate
+    penalty: NonNegative = _TOY.penalty
+    chunk: Count = _TOY.chunk
+    device: Device = field(default=_TOY.device, metadata={"later": True})
 
     @property
     def training(self) -> BatchTraining:
