@@ -107,7 +107,6 @@ class RecalibratedMethod(Method):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return f"{self.inner.name}, recalibrated {METHODS[self.method].label}"
 
     @property

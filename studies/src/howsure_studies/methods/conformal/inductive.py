@@ -142,12 +142,10 @@ class InductiveConformal(Method):
 
     @property
     def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its intervals."""
         return self.coverages
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         parts = ("PAC" if self.rank == "pac" else "", self.adapt.label)
         return ", ".join([self._base_name(), *filter(None, parts)])
 

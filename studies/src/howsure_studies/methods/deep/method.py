@@ -17,7 +17,7 @@ from howsure.core.tensors import Device
 from howsure.inputs.models import located
 from howsure.predictions import Distribution, Prediction, Quantiles, mixture
 from howsure_studies.methods.deep.batch import Member, Network, outputs, train
-from howsure_studies.methods.deep.heads import Head, PairHead, QuantileHead
+from howsure_studies.methods.deep.heads import Gaussian, Head, PairHead, QuantileHead
 from howsure_studies.methods.deep.mlp import Dropout
 from howsure_studies.methods.deep.training import BatchTraining, Layers, check_sound
 from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows, held_out
@@ -72,9 +72,9 @@ class NetworkMethod(Method, Checked):
         return 1
 
     @property
-    @abstractmethod
     def head(self) -> Head:
-        """What outputs mean."""
+        """What outputs mean: a mean and a log variance, unless a method has others."""
+        return Gaussian()
 
     @property
     def dropout(self) -> Dropout | None:
