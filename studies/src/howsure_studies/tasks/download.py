@@ -278,12 +278,7 @@ def _recorded(home: Path) -> list[FileCheck]:
 
 def _move(source: Path, target: Path) -> None:
     """Put a folder in its place; in one that is there, its files replace those of their names."""
-    if not target.exists():
+    if target.exists():
+        shutil.copytree(source, target, copy_function=shutil.move, dirs_exist_ok=True)
+    else:
         source.rename(target)
-        return
-    for path in sorted(source.rglob("*")):
-        inner = target / path.relative_to(source)
-        if path.is_dir():
-            inner.mkdir(exist_ok=True)
-        else:
-            shutil.move(path, inner)
