@@ -68,7 +68,7 @@ class NetworkMethod(Method, Checked):
 
     @property
     def networks(self) -> int:
-        """How many networks a data set takes."""
+        """How many networks a data set takes: the members, where there are several."""
         return 1
 
     @property

@@ -118,7 +118,6 @@ class DeepEnsemble(NetworkMethod):
 
     @property
     def networks(self) -> int:
-        """As many as members."""
         return self.members
 
     def _members(self, task: DataSet) -> list[Member]:
@@ -232,7 +231,6 @@ class HeadNetwork(NetworkMethod):
 
     @property
     def networks(self) -> int:
-        """As many as members."""
         return self.members
 
     @property
@@ -323,7 +321,6 @@ class NetworkBootstrap(NetworkMethod):
 
     @property
     def networks(self) -> int:
-        """As many as members."""
         return self.members
 
     @property

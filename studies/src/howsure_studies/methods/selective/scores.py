@@ -210,7 +210,6 @@ class FittedGMM(FittedScore):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader of a result must know of the fit."""
         return self.warned
 
 
