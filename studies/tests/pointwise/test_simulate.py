@@ -200,7 +200,7 @@ def test_rows_with_missing_cells_are_refused_or_left_out(tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"1 in 'y', 1 in 'x', 1 in 'z'; --missing drop"):
         read_learning_table(path, "y", flag="--")
     found = read_learning_table(path, "y", missing="drop")
-    assert found.y.tolist() == [1, 5, 6]
+    assert (found.y.tolist(), found.ids.tolist()) == ([1, 5, 6], ["0", "4", "5"])
     assert "3 rows with missing cells are left out" in found.notes[0]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import pickle
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -29,13 +28,6 @@ def table(n: int = 100) -> dict[str, list[object]]:
         "region": ["north"] * (n // 2) + ["south"] * (n // 4) + ["west"] * (n - n // 2 - n // 4),
         "year": [2000 + row // 10 for row in range(n)],
     }
-
-
-def test_a_task_can_be_sent_to_another_process() -> None:
-    task = table_task(table(), "y", split_by="region", features=["size", "kind"])
-    sent = pickle.loads(pickle.dumps(task))
-    np.testing.assert_array_equal(sent.test.x, task.test.x)
-    assert sent.columns == task.columns
 
 
 def test_home_rows_are_cut_in_three_and_others_tested_apart() -> None:
