@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.linear_model import (
-    ARDRegression,
-    BayesianRidge,
-    LinearRegression,
-    QuantileRegressor,
-)
+from sklearn.linear_model import ARDRegression, BayesianRidge, LinearRegression, QuantileRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor

@@ -211,20 +211,8 @@ def test_sizes_of_image_and_mask_must_agree(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "make", "gone", "part", "told"),
     [
-        (
-            "brain-tumour-pixels",
-            brains,
-            "labelsTr/BRATS_002.nii.gz",
-            "train",
-            "1 alone: BRATS_002",
-        ),
-        (
-            "histology-nuclei-pixels",
-            tissue,
-            "tnbc/Images/5784/01_1.png",
-            "test",
-            "1 alone: 01_1",
-        ),
+        ("brain-tumour-pixels", brains, "labelsTr/BRATS_002.nii.gz", "train", "1 alone: BRATS_002"),
+        ("histology-nuclei-pixels", tissue, "tnbc/Images/5784/01_1.png", "test", "1 alone: 01_1"),
         (
             "aerial-building-pixels",
             city_folder,

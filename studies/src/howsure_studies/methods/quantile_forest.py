@@ -145,8 +145,7 @@ class FittedForest(Fitted):
         leaves = (self.forest.apply(x) + self.starts).ravel()
         ends = np.arange(0, len(leaves) + 1, trees)
         paths = sparse.csr_array(
-            (np.full(len(leaves), 1.0 / trees), leaves, ends),
-            shape=(len(x), self.members.shape[0]),
+            (np.full(len(leaves), 1.0 / trees), leaves, ends), shape=(len(x), self.members.shape[0])
         )
         return paths @ self.members
 

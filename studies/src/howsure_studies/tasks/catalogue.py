@@ -371,10 +371,7 @@ _IMAGES: Final = (
         source="https://github.com/lightning-uq-box/lightning-uq-box",
         how="howsure data get downloads both files",
         folder=DIGITS,
-        holds=(
-            _holding("t10k-images-idx3-ubyte.gz"),
-            _holding("t10k-labels-idx1-ubyte.gz"),
-        ),
+        holds=(_holding("t10k-images-idx3-ubyte.gz"), _holding("t10k-labels-idx1-ubyte.gz")),
         remotes=_MNIST_FILES,
         known=_as_fetched(_MNIST_FILES),
     ),

@@ -175,9 +175,7 @@ def test_the_bootstrap_is_algorithm_1(convention: Any) -> None:
     assert beliefs.mean is not None
     for belief, sd in ((beliefs.mean, spread**0.5), (beliefs.outcome, (spread + noise) ** 0.5)):
         np.testing.assert_allclose(
-            np.stack(belief.interval(0.9)),
-            outside.mean(axis=0) + np.outer([-t, t], sd),
-            rtol=1e-5,
+            np.stack(belief.interval(0.9)), outside.mean(axis=0) + np.outer([-t, t], sd), rtol=1e-5
         )
 
 

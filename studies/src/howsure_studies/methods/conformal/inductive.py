@@ -10,13 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal.adapting import (
-    Adaptation,
-    Calibration,
-    Marginal,
-    RankChoice,
-    Thresholds,
-)
+from howsure.conformal.adapting import Adaptation, Calibration, Marginal, RankChoice, Thresholds
 from howsure.conformal.ranks import DELTA, RankRule
 from howsure.conformal.regions import Range, check_clip, check_within, region_ends
 from howsure.conformal.scores import Band, Offset, Score

@@ -26,13 +26,7 @@ from howsure_studies.tasks.images.drawn import (
     read_drawn,
 )
 from howsure_studies.tasks.images.medical import Frames
-from howsure_studies.tasks.images.photographs import (
-    PHOTOGRAPH_SIDE,
-    Crowds,
-    Grey,
-    Persons,
-    sizes,
-)
+from howsure_studies.tasks.images.photographs import PHOTOGRAPH_SIDE, Crowds, Grey, Persons, sizes
 from howsure_studies.tasks.images.reading import Reading, check_choice
 from howsure_studies.tasks.task import Part, Source, Task
 
