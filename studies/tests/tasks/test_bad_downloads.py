@@ -18,12 +18,12 @@ from howsure.core.errors import HowsureWarning, InputError
 from howsure_studies.tasks.files import UnreadableError
 from howsure_studies.tasks.images import image_task
 from howsure_studies.tasks.images.medical import read_frame
+from tasks.refusing import refused
 from tasks.test_raw_images import (
     TINY,
     brain_folder,
     city_folder,
     heart_folder,
-    refused,
     skin_folder,
     tissue_folder,
     wealth_folder,

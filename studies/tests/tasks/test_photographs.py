@@ -19,7 +19,7 @@ from howsure_studies.tasks.catalogue import entries
 from howsure_studies.tasks.download import check
 from howsure_studies.tasks.images import image_names, image_task, network_input
 from howsure_studies.tasks.images.photographs import cuts, sizes, split, split_groups, squared
-from tasks.test_raw_images import refused
+from tasks.refusing import refused
 
 Image = needs("PIL.Image")
 

@@ -15,6 +15,7 @@ from howsure_studies.tasks.images import image_task
 from howsure_studies.tasks.images.medical import to_bytes, traced_area
 from howsure_studies.tasks.images.reading import bilinear, nearest
 from howsure_studies.tasks.images.satellite import CITIES, TEST_CITIES
+from tasks.refusing import refused
 
 Image = needs("PIL.Image")
 
@@ -23,12 +24,6 @@ nibabel = needs("nibabel")
 tifffile = needs("tifffile")
 
 TINY: dict[str, Any] = {"complete": False}
-
-
-def refused(words: str, name: str, folder: Path, part: str = "train", **options: Any) -> None:
-    """A part of an image task is not read, and the message says why."""
-    with pytest.raises(InputError, match=words):
-        image_task(name, folder=folder, **{**TINY, **options}).part(part)
 
 
 def rng() -> np.random.Generator:
