@@ -27,7 +27,6 @@ from howsure_studies.congruence import (
     TRUTH,
     CongruenceMeasure,
     CongruenceResult,
-    CongruenceTask,
     answer,
     compare,
     fit_methods,
@@ -38,6 +37,7 @@ from howsure_studies.congruence import (
 )
 from howsure_studies.methods.deep import head_named
 from howsure_studies.methods.interface import Fitted
+from howsure_studies.tasks import Task
 
 FloatArray = npt.NDArray[np.float64]
 WIDEST = 150.0
@@ -87,7 +87,7 @@ class Result:
     name : str
     drawn, exact : CongruenceResult
         By draws and by exact embeddings.
-    tasks : list of CongruenceTask
+    tasks : list of Task
     fits : list of dict of str to Fitted
         One for each set of data.
     seconds : float
@@ -97,7 +97,7 @@ class Result:
     name: str
     drawn: CongruenceResult
     exact: CongruenceResult
-    tasks: Sequence[CongruenceTask]
+    tasks: Sequence[Task]
     fits: Sequence[Mapping[str, Fitted]]
     seconds: float
 
@@ -174,7 +174,7 @@ def draw(folder: Path, result: Result) -> None:
         column[0].plot(grid[:, 0], law.point(), color="C0")
         column[0].plot(task.test.x[:, 0], task.test.y, ".", color="0.3", markersize=3)
         column[0].set_title(TITLES[name], fontsize=9)
-        held = answer(fitted, task.test, task.embed, model=name)
+        held = answer(fitted, task.test, task.space.embed, model=name)
         if wide(held.beliefs[0]):
             continue
         reference = reference_of(held, exactly, np.random.default_rng(0))

@@ -33,6 +33,7 @@ from howsure_studies.congruence.result import Monotonicity, MonotonicityResult, 
 from howsure_studies.congruence.worlds import array_task, wave_law
 from howsure_studies.methods.interface import Beliefs, Fitted
 from howsure_studies.methods.linear import LinearT
+from howsure_studies.tasks import Space
 
 
 def test_blur_is_the_truncated_kernel_by_direct_sums() -> None:
@@ -315,7 +316,7 @@ def test_own_features_are_an_embedding() -> None:
     images = np.random.default_rng(0).random((150, 3, 3, 1))
     task = array_task("sums", images, images.sum(axis=(1, 2, 3)))
     models = fit_methods({"line": OnFeatures(method=LinearT(), components=2)}, [task])[0]
-    features = replace(task, embed=own_features(models["line"]))
+    features = replace(task, space=Space(own_features(models["line"])))
     own = rejection(features, models, measure=QUICK, replicates=9)["line"]
     plain = rejection(task, models, measure=QUICK, replicates=9)["line"]
     assert (own.scores != plain.scores).any()
@@ -375,7 +376,7 @@ def test_rows_as_they_are_keep_the_plain_value() -> None:
 
 def test_outliers_of_counts_are_counts() -> None:
     task = wave_task(rows=200)
-    held = answer(Stated(wrong=False), task.test, task.embed, model="truth")
+    held = answer(Stated(wrong=False), task.test, task.space.embed, model="truth")
     found = robustness(held, outliers=(1,), counts=True)
     assert found.settings == ("as they are", "outliers at 10 sd")
 

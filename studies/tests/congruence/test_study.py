@@ -46,7 +46,7 @@ from howsure_studies.engine import (
 from howsure_studies.methods.deep import HeadNetwork
 from howsure_studies.methods.deep.modules import ModuleTraining, train_module
 from howsure_studies.methods.linear import BayesianRidge
-from howsure_studies.tasks import DataNotFoundError
+from howsure_studies.tasks import DataNotFoundError, Space
 
 needs("torch")
 needs("PIL")
@@ -165,7 +165,7 @@ def test_results_are_those_of_the_protocol_by_hand(
     known = diagnosis(task, fits[0], measure=replace(measure, draws=None), seed=seed)
     spoilt = {
         label: robustness(
-            answer(fit, task.test, task.embed, model=label),
+            answer(fit, task.test, task.space.embed, model=label),
             counts=True,
             measure=measure.of_task(task),
             seed=seed,
@@ -295,12 +295,10 @@ def test_an_encoder_by_name_says_where_inputs_are_alike(tmp_path: Path) -> None:
         single: Any = HeadNetwork(head="gaussian", epochs=2, layers=(8,))
         method = OnFeatures(method=single, components=5) if task.images else single
         kind = "image" if task.images else None
-        space = replace(
-            task,
-            embed=lambda x, kind=kind: np.asarray(encode(x, brightness, kind=kind), np.float64),
-            kernel="auto",
-            bandwidth=None,
+        lights = Space(
+            lambda x, kind=kind: np.asarray(encode(x, brightness, kind=kind), np.float64)
         )
+        space = replace(task, space=lights)
         measure = CongruenceMeasure(**MEASURE, grid="fixed")
         (run_,) = compare({"g": method}, [space], measure=measure, seeds=[4]).runs
         same(found[label].result.runs[0], replace(run_, task=label))

@@ -15,7 +15,7 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.metrics.congruence import Draws, Mixtures, Normals, Support
 from howsure.predictions import Distribution
-from howsure_studies.congruence import CongruenceTask, wave_task
+from howsure_studies.congruence import wave_task
 from howsure_studies.congruence.worlds import (
     FallingCounts,
     PixelPCA,
@@ -26,10 +26,9 @@ from howsure_studies.congruence.worlds import (
     draw_wave,
     image_parts_task,
     law_distance,
-    plain_rows,
     wave_law,
 )
-from howsure_studies.tasks import Part
+from howsure_studies.tasks import Part, Task
 
 
 def table_at(x: float) -> np.ndarray:
@@ -123,7 +122,7 @@ def test_wave_parts_are_disjoint_and_of_the_published_sizes() -> None:
     ids = [set(task.part(which).ids.tolist()) for which in ("train", "val", "test")]
     assert [len(part) for part in ids] == [800, 100, 100]
     assert len(set.union(*ids)) == 1000
-    assert task.bandwidth == 0.5
+    assert task.space.bandwidth == 0.5
     assert not task.images
     assert task.truth is not None
     again, other = wave_task(1), wave_task(2)
@@ -157,7 +156,7 @@ def test_components_never_exceed_rows_or_columns() -> None:
 def test_tables_are_embedded_by_columns_of_unit_spread() -> None:
     x = np.random.default_rng(0).normal(size=(200, 2)) * [1.0, 50.0]
     task = array_task("table", x, x[:, 0], seed=3)
-    np.testing.assert_allclose(task.embed(task.train.x).std(axis=0, ddof=1), 1.0)
+    np.testing.assert_allclose(task.space.embed(task.train.x).std(axis=0, ddof=1), 1.0)
     assert len(task.train) == 140
     images = array_task(
         "images",
@@ -166,20 +165,20 @@ def test_tables_are_embedded_by_columns_of_unit_spread() -> None:
         counts=True,
     )
     assert images.images
-    assert images.embed(images.val.x).shape[0] == 5
+    assert images.space.embed(images.val.x).shape[0] == 5
 
 
 def test_drawn_cells() -> None:
     task = cells_task(0, train=40, val=10, test=10, components=5)
     assert task.counts
-    assert task.embed(task.test.x).shape == (10, 5)
+    assert task.space.embed(task.test.x).shape == (10, 5)
     assert task.images
 
 
 def test_what_is_refused() -> None:
     part = Part(x=np.zeros((3, 1)), y=[0.5, 1.0, 2.0], ids=["a", "b", "c"])
     with pytest.raises(InputError, match="y of train must hold counts"):
-        CongruenceTask(name="", train=part, val=part, test=part, embed=plain_rows, counts=True)
+        Task.of(dict.fromkeys(("train", "val", "test"), part), name="", counts=True)
     with pytest.raises(InputError, match="part must be one of"):
         wave_task(rows=30).part("tests")
     with pytest.raises(InputError, match="rows must be a whole number of at least 30"):
@@ -210,9 +209,9 @@ def test_large_photographs_are_seen_in_squares() -> None:
             part = images[:, 3 * i : 3 * i + 3, 3 * j : 3 * j + 3]
             squares[:, i, j] = part.reshape(30, 9, 3).sum(axis=1) / 9.0
     wanted = PixelPCA.of(squares[:20], 4)(squares[25:])
-    np.testing.assert_allclose(task.embed(images[25:]), wanted, atol=1e-8)
+    np.testing.assert_allclose(task.space.embed(images[25:]), wanted, atol=1e-8)
     whole = image_parts_task("", parts, counts=False, units="", components=4, most=11)
-    np.testing.assert_array_equal(whole.embed(images), PixelPCA.of(images[:20], 4)(images))
+    np.testing.assert_array_equal(whole.space.embed(images), PixelPCA.of(images[:20], 4)(images))
 
 
 def test_blood_task_of_made_pictures(tmp_path: Path) -> None:
@@ -226,7 +225,7 @@ def test_blood_task_of_made_pictures(tmp_path: Path) -> None:
     (tmp_path / "counts.csv").write_text("\n".join(lines))
     task = congruence_task("blood", folder=str(tmp_path), shrink=40, components=2)
     assert task.test.y.tolist() == [2.0, 5.0, 8.0]
-    assert task.embed(task.test.x).shape == (3, 2)
+    assert task.space.embed(task.test.x).shape == (3, 2)
     assert task.counts
 
 

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.linear_model import (
-    ARDRegression,
-    BayesianRidge,
-    LinearRegression,
-    QuantileRegressor,
-)
+from sklearn.linear_model import ARDRegression, BayesianRidge, LinearRegression, QuantileRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
@@ -112,6 +107,38 @@ def rows(n: int = 60, d: int = 2) -> tuple[np.ndarray, np.ndarray]:
     return x, 2 * x[:, 0] + 0.3 * rng.normal(size=n)
 
 
+def check_answers(
+    beliefs: Beliefs, coverages: tuple[float, ...] | None, *, nested: bool = True
+) -> None:
+    """Intervals of seven rows: wider where they cover more, those of the mean within the others."""
+    previous = np.zeros(7)
+    for coverage in coverages or (0.3, 0.5, 0.9):
+        lower, upper = beliefs.outcome.interval(coverage)
+        assert lower.shape == upper.shape == (7,)
+        if nested:
+            assert (upper - lower >= previous).all()
+        previous = upper - lower
+        if beliefs.mean is not None:
+            low, high = beliefs.mean.interval(coverage)
+            assert ((low >= lower) & (high <= upper)).all()
+    assert (previous > 0).all()
+
+
+def check_refusals(method: Method, x: np.ndarray, y: np.ndarray, least: str = "at least") -> None:
+    """Rows of two columns that no method takes."""
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="y must hold finite"):
+        method.fit(x, np.where(y > 1, np.nan, y), rng)
+    with pytest.raises(InputError, match="x must hold finite"):
+        method.fit(np.where(x > 0.9, np.inf, x), y, rng)
+    with pytest.raises(InputError, match=f"y must have {len(x)} rows"):
+        method.fit(x, y[:-1], rng)
+    with pytest.raises(InputError, match=least):
+        method.fit(x[:1], y[:1], rng)
+    with pytest.raises(InputError, match="x must hold finite"):
+        method.fit(x, y, rng).predict([[np.nan, 1.0]])
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_answer_at_every_coverage(name: str) -> None:
     method = METHODS[name]()
@@ -119,17 +146,8 @@ def test_methods_answer_at_every_coverage(name: str) -> None:
     beliefs = method.fit(x, y, np.random.default_rng(0)).predict(x[:7])
     assert method.name
     assert (beliefs.mean is not None) == (name in WITH_MEAN)
-    previous = np.zeros(7)
-    for coverage in method.fixed_coverages or (0.3, 0.5, 0.9):
-        lower, upper = beliefs.outcome.interval(coverage)
-        assert lower.shape == upper.shape == (7,)
-        if "conformal" not in name and "jackknife" not in name:
-            assert (upper - lower >= previous).all()
-        previous = upper - lower
-        if beliefs.mean is not None:
-            low, high = beliefs.mean.interval(coverage)
-            assert ((low >= lower) & (high <= upper)).all()
-    assert (previous > 0).all()
+    nested = "conformal" not in name and "jackknife" not in name
+    check_answers(beliefs, method.fixed_coverages, nested=nested)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -152,17 +170,7 @@ def test_the_generator_is_the_only_source_of_randomness(name: str) -> None:
 def test_methods_refuse_bad_rows(name: str) -> None:
     method = METHODS[name]()
     x, y = rows()
-    rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="y must hold finite"):
-        method.fit(x, np.where(y > 1, np.nan, y), rng)
-    with pytest.raises(InputError, match="x must hold finite"):
-        method.fit(np.where(x > 0.9, np.inf, x), y, rng)
-    with pytest.raises(InputError, match="y must have 60 rows"):
-        method.fit(x, y[:-1], rng)
-    with pytest.raises(InputError, match="at least"):
-        method.fit(x[:1], y[:1], rng)
-    with pytest.raises(InputError, match="x must hold finite"):
-        method.fit(x, y, rng).predict([[np.nan, 1.0]])
+    check_refusals(method, x, y)
 
 
 @pytest.mark.slow

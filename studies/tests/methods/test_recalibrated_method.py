@@ -202,16 +202,8 @@ def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
     [
         ("normal", "conformal", r"must suit what oracle gives, distributions \(scale, shift, "),
         ("quantiles", "isotonic", r"quantiles \(conformal, scale, shift, .*\), got 'isotonic'"),
-        (
-            "intervals",
-            "isotonic",
-            r"intervals \(cqr, asymmetric, scale, shift, .*\)",
-        ),
-        (
-            "poisson",
-            "scale",
-            "must be continuous, got poisson; use 'shape'",
-        ),
+        ("intervals", "isotonic", r"intervals \(cqr, asymmetric, scale, shift, .*\)"),
+        ("poisson", "scale", "must be continuous, got poisson; use 'shape'"),
     ],
 )
 def test_beliefs_that_a_way_does_not_suit_are_named(kind: str, by: str, words: str) -> None:

@@ -69,10 +69,7 @@ def test_the_bootstrap_is_algorithm_1(convention: Any) -> None:
     noise = np.mean([max(value, 0.0) for value in left])
     t = stats.t.ppf(0.9, freedom)
     assert beliefs.mean is not None
-    for belief, sd in (
-        (beliefs.mean, np.sqrt(spread)),
-        (beliefs.outcome, np.sqrt(spread + noise)),
-    ):
+    for belief, sd in ((beliefs.mean, np.sqrt(spread)), (beliefs.outcome, np.sqrt(spread + noise))):
         lower, upper = belief.interval(0.8)
         np.testing.assert_allclose(lower, center - t * sd, rtol=1e-10)
         np.testing.assert_allclose(upper, center + t * sd, rtol=1e-10)

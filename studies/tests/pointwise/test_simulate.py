@@ -172,8 +172,8 @@ def test_the_table_is_encoded_and_what_says_nothing_named(table: Path) -> None:
     found = read_learning_table(table, "price")
     plain = columns()
     rarer = min(("north", "south"), key=lambda site: (plain["site"] == site).sum())
-    assert found.names == ("size", f"site={rarer}", "old=true")
-    held = dict(zip(found.names, found.x.T, strict=True))
+    assert found.columns == ("size", f"site={rarer}", "old=true")
+    held = dict(zip(found.columns, found.x.T, strict=True))
     np.testing.assert_allclose(held["size"], plain["size"])
     np.testing.assert_array_equal(held[f"site={rarer}"], plain["site"] == rarer)
     np.testing.assert_array_equal(held["old=true"], plain["old"])
@@ -181,7 +181,7 @@ def test_the_table_is_encoded_and_what_says_nothing_named(table: Path) -> None:
     (note,) = found.notes
     assert "'unit', 'name'" in note
     chosen = read_learning_table(table, "price", features=["old", "size"])
-    assert chosen.names == ("old=true", "size")
+    assert chosen.columns == ("old=true", "size")
 
 
 def test_rare_labels_share_a_column(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_rare_labels_share_a_column(tmp_path: Path) -> None:
     labels = ["a"] * 60 + ["b"] * 58 + ["c", "d"]
     csv.write_csv(pa.table({"kind": labels, "y": np.arange(120.0)}), path)
     found = read_learning_table(path, "y")
-    assert found.names == ("kind=b", "kind=(other)")
+    assert found.columns == ("kind=b", "kind=(other)")
     np.testing.assert_array_equal(found.x[:, 0], np.array(labels) == "b")
     assert np.flatnonzero(found.x[:, 1]).tolist() == [118, 119]
 
@@ -200,7 +200,7 @@ def test_rows_with_missing_cells_are_refused_or_left_out(tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"1 in 'y', 1 in 'x', 1 in 'z'; --missing drop"):
         read_learning_table(path, "y", flag="--")
     found = read_learning_table(path, "y", missing="drop")
-    assert found.y.tolist() == [1, 5, 6]
+    assert (found.y.tolist(), found.ids.tolist()) == ([1, 5, 6], ["0", "4", "5"])
     assert "3 rows with missing cells are left out" in found.notes[0]
 
 

@@ -476,7 +476,6 @@ def pictures() -> Task:
 
     return Task(
         name="lights",
-        title="Lights",
         target="light",
         units="lx",
         tests=("full",),

@@ -18,6 +18,7 @@ from howsure.core.errors import HowsureWarning, InputError
 from howsure_studies.tasks.files import UnreadableError
 from howsure_studies.tasks.images import image_task
 from howsure_studies.tasks.images.medical import read_frame
+from tasks.refusing import refused
 from tasks.test_raw_images import (
     TINY,
     brain_folder,
@@ -182,8 +183,7 @@ def test_many_broken_files_are_counted_and_the_first_named(tmp_path: Path) -> No
     folder = skin_folder(tmp_path / "set")
     for path in folder.glob("part_1/*.jpg"):
         path.write_bytes(path.read_bytes()[:-300])
-    with pytest.raises(InputError, match=r"17 of 17 images cannot be read: ISIC_.* and 12 more$"):
-        _ = image_task("skin-lesion-pixels", folder=folder, **TINY).train
+    refused(r"17 of 17 images cannot be read: ISIC_.* and 12 more$", "skin-lesion-pixels", folder)
 
 
 def test_sizes_of_image_and_mask_must_agree(tmp_path: Path) -> None:
@@ -211,20 +211,8 @@ def test_sizes_of_image_and_mask_must_agree(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "make", "gone", "part", "told"),
     [
-        (
-            "brain-tumour-pixels",
-            brains,
-            "labelsTr/BRATS_002.nii.gz",
-            "train",
-            "1 alone: BRATS_002",
-        ),
-        (
-            "histology-nuclei-pixels",
-            tissue,
-            "tnbc/Images/5784/01_1.png",
-            "test",
-            "1 alone: 01_1",
-        ),
+        ("brain-tumour-pixels", brains, "labelsTr/BRATS_002.nii.gz", "train", "1 alone: BRATS_002"),
+        ("histology-nuclei-pixels", tissue, "tnbc/Images/5784/01_1.png", "test", "1 alone: 01_1"),
         (
             "aerial-building-pixels",
             city_folder,
@@ -288,8 +276,7 @@ def test_one_patch_cannot_be_split(tmp_path: Path) -> None:
         savemat(path, {"inst_map": lone})
     lone[3, 3] = 1
     savemat(folder / "kumar/test_same/Labels/T-1.mat", {"inst_map": lone})
-    with pytest.raises(InputError, match="must hold at least two patches, got 1"):
-        _ = image_task("histology-nuclei-pixels", folder=folder, **TINY).train
+    refused("must hold at least two patches, got 1", "histology-nuclei-pixels", folder)
 
 
 # Lists that are missing or cut short
@@ -318,8 +305,7 @@ def test_lists_are_checked(
         (20 * (PAGE + b"\n"), f"must have the column '{column}'"),
     ):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=f"{name}.*{told}"):
-            _ = image_task(task, folder=folder, **TINY).test
+        refused(f"{name}.*{told}", task, folder, "test")
     path.unlink()
     with pytest.raises(InputError, match=name):
         _ = image_task(task, folder=folder, **TINY).test
@@ -330,8 +316,7 @@ def test_a_list_cut_within_a_row_is_refused(tmp_path: Path) -> None:
     path = folder / "VolumeTracings.csv"
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: text.rindex(",")], encoding="utf-8")
-    with pytest.raises(InputError, match=r"VolumeTracings\.csv cannot be read: .*columns"):
-        _ = image_task("ventricular-volume", folder=folder, **TINY).test
+    refused(r"VolumeTracings\.csv cannot be read: .*columns", "ventricular-volume", folder, "test")
     path.write_text(text[: text.rindex(",") + 1], encoding="utf-8")
     with pytest.raises(InputError, match="column 'Frame' must have no missing value, got 1"):
         _ = image_task("ventricular-volume", folder=folder, **TINY).test
@@ -359,16 +344,13 @@ def test_a_volume_is_held_to_its_check_sum(tmp_path: Path) -> None:
     other[5000] ^= 1
     stale = gzip.compress(bytes(other))[:-8] + gzip.compress(plain)[-8:]
     path.write_bytes(stale)
-    with pytest.raises(InputError, match=r"1 of 2 volumes .* BRATS_001 .*CRC"):
-        _ = image_task("brain-tumour-pixels", folder=folder, **TINY).train
+    refused(r"1 of 2 volumes .* BRATS_001 .*CRC", "brain-tumour-pixels", folder)
     other[352:356] = np.float32("nan").tobytes()
     path.write_bytes(gzip.compress(bytes(other)))
-    with pytest.raises(InputError, match=r"BRATS_001 .*must hold finite numbers"):
-        _ = image_task("brain-tumour-pixels", folder=folder, **TINY).train
+    refused(r"BRATS_001 .*must hold finite numbers", "brain-tumour-pixels", folder)
     other[108:112] = np.float32(-9).tobytes()
     path.write_bytes(gzip.compress(bytes(other)))
-    with pytest.raises(InputError, match="1 of 2 volumes cannot be read: BRATS_001"):
-        _ = image_task("brain-tumour-pixels", folder=folder, **TINY).train
+    refused("1 of 2 volumes cannot be read: BRATS_001", "brain-tumour-pixels", folder)
 
 
 def holed(whole: bytes) -> bytes:

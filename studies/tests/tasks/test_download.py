@@ -131,7 +131,7 @@ def test_an_archive_is_unpacked_and_removed(server: Served) -> None:
     images(server.folder / "set.zip")
     wanted = packed(server.address)
     assert things(get(wanted)) == [
-        *("images", "images/0.png", "images/1.png", "images/2.png", "list.csv"),
+        *("images", "images/0.png", "images/1.png", "images/2.png", "list.csv")
     ]
     assert all(finding.good for finding in check(wanted))
     assert things(cache_folder())[0] == "some_set"

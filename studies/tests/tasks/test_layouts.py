@@ -57,11 +57,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 
 
 def local(
-    name: str,
-    server: Served,
-    *,
-    counts: int | None = 1,
-    remotes: tuple[Remote, ...] | None = None,
+    name: str, server: Served, *, counts: int | None = 1, remotes: tuple[Remote, ...] | None = None
 ) -> Entry:
     """An entry of the catalogue, or some of its files, as the server has it."""
     entry = entries()[name]
@@ -297,7 +293,7 @@ def test_wine_comes_as_uci_serves_it(server: Served) -> None:
     zipped(server.folder / "wine+quality.zip", made)
     place = got(local("wine", server))
     assert sorted(path.name for path in place.iterdir()) == [
-        *("winequality-red.csv", "winequality-white.csv"),
+        *("winequality-red.csv", "winequality-white.csv")
     ]
     assert len(shift_task("wine").part("shift")) == 4898
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from howsure_studies.congruence.result import all_runs as all_runs
     from howsure_studies.congruence.study import CongruenceStudy as CongruenceStudy
     from howsure_studies.congruence.study import CongruenceStudyOptions as CongruenceStudyOptions
-    from howsure_studies.congruence.worlds import CongruenceTask as CongruenceTask
     from howsure_studies.congruence.worlds import wave_task as wave_task
 
 _HOMES = {
@@ -34,7 +33,7 @@ _HOMES = {
     "published": "Published published_numbers published_reliability",
     "result": "CongruenceResult CongruenceRun CongruenceStudies all_runs",
     "study": "CongruenceStudy CongruenceStudyOptions",
-    "worlds": "CongruenceTask wave_task",
+    "worlds": "wave_task",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -44,9 +44,9 @@ from howsure_studies.congruence.result import (
     Rejection,
     Robustness,
 )
-from howsure_studies.congruence.worlds import CongruenceTask, law_distance
+from howsure_studies.congruence.worlds import law_distance
 from howsure_studies.methods.interface import Fitted
-from howsure_studies.tasks import Part
+from howsure_studies.tasks import Part, Task
 
 Kind = Literal["blur", "label_shift", "label_noise", "mixup"]
 SEVERITIES: Final[Mapping[Kind, tuple[float, ...]]] = {
@@ -105,7 +105,7 @@ def mixup(
 
 
 def perturbed(
-    task: CongruenceTask, part: Part, kind: Kind, severity: float, rng: np.random.Generator
+    task: Task, part: Part, kind: Kind, severity: float, rng: np.random.Generator
 ) -> Part:
     """A part of a task under a perturbation; severity 0 leaves it as it is."""
     checked(kind, Kind, "kind")
@@ -124,7 +124,7 @@ def perturbed(
 
 
 def monotonicity(
-    task: CongruenceTask,
+    task: Task,
     models: Mapping[str, Fitted],
     *,
     kinds: Sequence[Kind] | None = None,
@@ -166,7 +166,7 @@ def monotonicity(
             noise = child(seed, "congruence perturbation", kind, level, trial)
             part = perturbed(task, task.test, kind, level, noise)
             if said is None or embedded is None or kind == "mixup":
-                said, embedded = model.predict(part.x).outcome, task.embed(part.x)
+                said, embedded = model.predict(part.x).outcome, task.space.embed(part.x)
             evaluation = stated(said, part.y, embedded, model=label)
             if resample:
                 rows = child(seed, "congruence perturbation rows", trial)
@@ -239,10 +239,12 @@ def order_p_value(
 
 
 def _unlabelled(
-    task: CongruenceTask, label: str, model: Fitted, how: CongruenceMeasure, seed: int, name: str
+    task: Task, label: str, model: Fitted, how: CongruenceMeasure, seed: int, name: str
 ) -> tuple[EvalSet, FloatArray]:
     """The test part, and CCE there by the validation part's labels: mean over sets of draws."""
-    val, test = (answer(model, part, task.embed, model=label) for part in (task.val, task.test))
+    val, test = (
+        answer(model, part, task.space.embed, model=label) for part in (task.val, task.test)
+    )
     sets = [
         congruence_at(val, test.embedding, how, child(seed, name, label, number))
         for number in range(how.sets)
@@ -251,7 +253,7 @@ def _unlabelled(
 
 
 def rejection(
-    task: CongruenceTask,
+    task: Task,
     models: Mapping[str, Fitted],
     *,
     measure: CongruenceMeasure | None = None,
@@ -289,7 +291,7 @@ def rejection(
 
 
 def diagnosis(
-    task: CongruenceTask,
+    task: Task,
     models: Mapping[str, Fitted],
     *,
     measure: CongruenceMeasure | None = None,
@@ -297,7 +299,7 @@ def diagnosis(
 ) -> dict[str, Diagnosis]:
     """Compare CCE at unlabelled test inputs with the true error of each model."""
     how = (measure or CongruenceMeasure(draws=None)).of_task(task)
-    right = answer(TrueDistribution(task), task.test, task.embed)
+    right = answer(TrueDistribution(task), task.test, task.space.embed)
     results = {}
     for label, model in models.items():
         test, cce = _unlabelled(task, label, model, how, seed, "congruence diagnosis")

@@ -33,10 +33,10 @@ from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, 
 from howsure.predictions.counts import DoublePoisson
 from howsure_studies.congruence.networks import fit_methods
 from howsure_studies.congruence.result import CongruenceResult, CongruenceRun
-from howsure_studies.congruence.worlds import CongruenceTask, Embedding
 from howsure_studies.engine import numbers_hash
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
-from howsure_studies.tasks import Part
+from howsure_studies.tasks import Part, Task
+from howsure_studies.tasks.task import Embedding
 
 TRUTH: Final = "the truth"
 """What the true conditional distribution is called among models."""
@@ -48,7 +48,7 @@ _KEPT: Final = 8
 class TrueDistribution(Fitted):
     """The distribution that a task's data come from, as if it were a model."""
 
-    task: CongruenceTask
+    task: Task
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """What is true at inputs."""
@@ -122,11 +122,11 @@ class CongruenceMeasure(Checked):
         options = CongruenceOptions(kernel=self.kernel, bandwidth=self.bandwidth)
         return options.kernel_for(width)
 
-    def of_task(self, task: CongruenceTask) -> CongruenceMeasure:
+    def of_task(self, task: Task) -> CongruenceMeasure:
         """The same with the task's kernel and bandwidth, where none is chosen."""
         if self.kernel != "auto" or self.bandwidth is not None:
             return self
-        return replace(self, kernel=task.kernel, bandwidth=task.bandwidth)
+        return replace(self, kernel=task.space.kernel, bandwidth=task.space.bandwidth)
 
     def options(self) -> dict[str, str | float]:
         """The choices as plain values."""
@@ -164,7 +164,7 @@ def answer(
     --------
     >>> from howsure_studies.congruence import wave_task
     >>> task = wave_task(rows=60)
-    >>> answer(TrueDistribution(task), task.test, task.embed).n
+    >>> answer(TrueDistribution(task), task.test, task.space.embed).n
     6
     """
     space = embed or own_features(fitted)
@@ -244,7 +244,7 @@ def reference_of(
     --------
     >>> from howsure_studies.congruence import wave_task
     >>> task = wave_task(rows=60)
-    >>> evaluation = answer(TrueDistribution(task), task.test, task.embed)
+    >>> evaluation = answer(TrueDistribution(task), task.test, task.space.embed)
     >>> reference_of(evaluation, CongruenceMeasure(), np.random.default_rng(0)).score().n
     6
     """
@@ -407,7 +407,7 @@ def _null(
 
 def compare(
     methods: Mapping[str, Method],
-    tasks: Sequence[CongruenceTask],
+    tasks: Sequence[Task],
     *,
     measure: CongruenceMeasure | None = None,
     seeds: Sequence[int] | None = None,
@@ -421,7 +421,7 @@ def compare(
     ----------
     methods : mapping of str to Method
         What is compared.
-    tasks : sequence of CongruenceTask
+    tasks : sequence of Task
         On what: different tasks, or one task of several seeds.
     measure : CongruenceMeasure, optional
         How.
@@ -466,7 +466,7 @@ def compare(
 
 
 def _run(
-    task: CongruenceTask,
+    task: Task,
     label: str,
     model: Fitted,
     how: CongruenceMeasure,
@@ -474,8 +474,10 @@ def _run(
     seed: int,
 ) -> CongruenceRun:
     try:
-        evaluation = answer(model, task.test, task.embed, model=label)
-        other = answer(model, task.val, task.embed, model=label) if reference == "val" else None
+        evaluation = answer(model, task.test, task.space.embed, model=label)
+        other = (
+            answer(model, task.val, task.space.embed, model=label) if reference == "val" else None
+        )
         return evaluate(evaluation, measure=how, reference=other, task=task.name, seed=seed)
     except UnanswerableError as error:
         return CongruenceRun(

@@ -13,8 +13,10 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
-from howsure_studies.congruence.worlds import COMPONENTS, CongruenceTask, Embedding, PixelPCA
+from howsure_studies.congruence.worlds import COMPONENTS, PixelPCA
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.tasks import Task
+from howsure_studies.tasks.task import Embedding
 
 if TYPE_CHECKING:
     from howsure_studies.methods.deep import HeadNetwork
@@ -94,7 +96,7 @@ def head_methods(
 
 def fit_methods(
     methods: Mapping[str, Method],
-    tasks: Sequence[CongruenceTask],
+    tasks: Sequence[Task],
     *,
     seeds: Sequence[int] | None = None,
 ) -> list[dict[str, Fitted]]:
@@ -108,7 +110,7 @@ def fit_methods(
     ----------
     methods : mapping of str to Method
         What is fitted.
-    tasks : sequence of CongruenceTask
+    tasks : sequence of Task
         What to.
     seeds : sequence of int, optional
         One a task; 0, 1, … by default. A method's draws depend on its own seed and name alone.
@@ -164,7 +166,7 @@ def _network(method: Method) -> HeadNetwork | None:
 def _batched(
     methods: Mapping[str, Method],
     networks: Mapping[str, HeadNetwork],
-    tasks: Sequence[CongruenceTask],
+    tasks: Sequence[Task],
     seeds: Sequence[int],
 ) -> dict[tuple[str, int], Fitted]:
     """Networks of one recipe, trained as one whatever their heads and data."""

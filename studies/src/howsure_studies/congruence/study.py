@@ -55,7 +55,6 @@ from howsure_studies.congruence.result import (
 )
 from howsure_studies.congruence.worlds import (
     COMPONENTS,
-    CongruenceTask,
     is_counted,
     is_pictured,
     is_simulated,
@@ -81,7 +80,7 @@ from howsure_studies.methods.deep.heads import HEADS, CountHead
 from howsure_studies.methods.deep.modules.method import ImageFit, ImageNetwork
 from howsure_studies.methods.deep.modules.training import train_module
 from howsure_studies.methods.interface import Fitted, Method
-from howsure_studies.tasks import DataNotFoundError
+from howsure_studies.tasks import DataNotFoundError, Space, Task
 
 if TYPE_CHECKING:
     from howsure.report.document import Document
@@ -260,14 +259,14 @@ def run_studies(trial: Trial) -> TrialOutput:
     return TrialOutput(arrays=arrays, keys={**trial.labels, "seed": seed}, facts=facts)
 
 
-def _on(task: CongruenceTask, method: Method, world: Mapping[str, Any]) -> Method:
+def _on(task: Task, method: Method, world: Mapping[str, Any]) -> Method:
     """Methods for tables see principal components of images."""
     if not task.images or isinstance(method, ImageNetwork):
         return method
     return OnFeatures(method=method, components=world["components"])
 
 
-def fit_all(methods: Mapping[str, Method], task: CongruenceTask, seed: int) -> dict[str, Fitted]:
+def fit_all(methods: Mapping[str, Method], task: Task, seed: int) -> dict[str, Fitted]:
     """Fit every method to the training part.
 
     Heads train as one batch. Networks for images and for heads choose their epoch by the
@@ -281,7 +280,7 @@ def fit_all(methods: Mapping[str, Method], task: CongruenceTask, seed: int) -> d
     return {label: fits[label] for label in methods}
 
 
-def image_fit(method: ImageNetwork, task: CongruenceTask, label: str, seed: int) -> ImageFit:
+def image_fit(method: ImageNetwork, task: Task, label: str, seed: int) -> ImageFit:
     """Train networks for images, with the validation part as rows set aside."""
     own = int(child(seed, "congruence fit", label).integers(2**63 - 1))
     networks = tuple(
@@ -301,15 +300,14 @@ def image_fit(method: ImageNetwork, task: CongruenceTask, label: str, seed: int)
 
 
 def model_studies(
-    task: CongruenceTask, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int
+    task: Task, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int
 ) -> CongruenceStudies:
     """All experiments with one fitted model; what has no answer is left out, with a note."""
     notes: list[str] = []
     if options.embedding == "features":
-        task = replace(task, embed=own_features(fit), kernel="auto", bandwidth=None)
+        task = replace(task, space=Space(own_features(fit)))
     elif options.embedding != "task":
-        space = encoded(options.embedding, images=task.images)
-        task = replace(task, embed=space, kernel="auto", bandwidth=None)
+        task = replace(task, space=Space(encoded(options.embedding, images=task.images)))
         notes.append(f"Inputs are compared by the vectors of {options.embedding}.")
     models, how = {label: fit}, options.measure
     kinds = options.kinds
@@ -326,7 +324,7 @@ def model_studies(
             return None
 
     def spoilt() -> Robustness:
-        judged = answer(fit, task.test, task.embed, model=label)
+        judged = answer(fit, task.test, task.space.embed, model=label)
         return robustness(
             judged,
             outliers=tuple(number for number in options.outliers if number <= judged.n),
@@ -389,9 +387,7 @@ def model_studies(
     )
 
 
-def _predicted(
-    label: str, fit: Fitted, task: CongruenceTask, seed: int
-) -> tuple[ModelBeliefs, ...]:
+def _predicted(label: str, fit: Fitted, task: Task, seed: int) -> tuple[ModelBeliefs, ...]:
     """Predictions of the test part; none if the model has failed, or gives no distribution."""
     try:
         law = fit.predict(task.test.x).outcome

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
@@ -34,7 +34,7 @@ from howsure_studies.engine import (
     numbers_hash,
 )
 from howsure_studies.methods.options import made
-from howsure_studies.tasks import Part, Source, find_folder
+from howsure_studies.tasks import Part, Source, Space, Task, find_folder
 from howsure_studies.tasks.images import (
     BLOOD,
     DIGITS,
@@ -45,8 +45,8 @@ from howsure_studies.tasks.images import (
     settled,
     settled_source,
 )
+from howsure_studies.tasks.task import Embedding, plain_rows
 
-Embedding = Callable[[npt.NDArray[Any]], FloatArray]
 TAU: Final = 2.0 * np.pi
 PARTS: Final = ("train", "val", "test")
 COMPONENTS: Final = 64
@@ -183,72 +183,6 @@ def _atoms(belief: Belief) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CongruenceTask:
-    """What is predicted from what, in three parts, and in which space inputs are alike.
-
-    Attributes
-    ----------
-    name : str
-        What reports call it.
-    train, val, test : Part
-        Rows to fit, to choose an epoch or a reference by, and to judge by.
-    embed : callable
-        Inputs of shape (n, …) to embeddings of shape (n, e).
-    counts : bool
-        Whether y counts something.
-    units : str
-        Of y.
-    kernel : str
-        Of embeddings, as in `howsure.metrics.congruence.cce`; ``auto`` is ``polynomial`` for more
-        than 16 columns and ``rbf`` otherwise.
-    bandwidth : str or float, optional
-        Of that kernel; a number is γ.
-    truth : callable, optional
-        The law of y at inputs, where the world is simulated.
-
-    Raises
-    ------
-    InputError
-        If y of a task of counts holds anything else.
-
-    Examples
-    --------
-    >>> task = wave_task(rows=50)
-    >>> len(task.train), len(task.val), len(task.test), task.counts
-    (40, 5, 5, True)
-    """
-
-    name: str
-    train: Part
-    val: Part
-    test: Part
-    embed: Embedding
-    counts: bool = False
-    units: str = "y"
-    kernel: str = "auto"
-    bandwidth: str | float | None = None
-    truth: Callable[[npt.NDArray[Any]], Distribution] | None = None
-
-    def __post_init__(self) -> None:
-        for which in PARTS:
-            y = self.part(which).y
-            if self.counts and ((y < 0) | (y != np.floor(y))).any():
-                raise InputError(f"y of {which} must hold counts (0, 1, 2, …), got others")
-
-    def part(self, which: str) -> Part:
-        """A part by name."""
-        check_known(which, PARTS, "part")
-        part: Part = getattr(self, which)
-        return part
-
-    @property
-    def images(self) -> bool:
-        """Whether inputs are images."""
-        return bool(self.train.x.ndim == 4)
-
-
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class PixelPCA:
     """Principal components of images (or rows), fitted once."""
@@ -279,13 +213,7 @@ class PixelPCA:
         return scores
 
 
-def plain_rows(x: npt.NDArray[Any]) -> FloatArray:
-    """Inputs as they are, one row each: the embedding of tables."""
-    array = np.asarray(x)
-    return np.asarray(array.reshape(len(array), -1), dtype=np.float64)
-
-
-def wave_task(seed: int = 0, *, rows: int = 1000) -> CongruenceTask:
+def wave_task(seed: int = 0, *, rows: int = 1000) -> Task:
     """The discrete wave: 80 per cent to train on, 10 to choose the epoch by, 10 to judge by.
 
     Parameters
@@ -307,22 +235,21 @@ def wave_task(seed: int = 0, *, rows: int = 1000) -> CongruenceTask:
 
     Examples
     --------
-    >>> wave_task(rows=100).bandwidth
+    >>> wave_task(rows=100).space.bandwidth
     0.5
     """
     check_whole(rows, "rows", 30)
     x, y, rng = draw_wave(seed, rows)
     order = rng.permutation(rows)
     parts = _cut(x[:, None], y, order, (int(0.8 * rows), int(0.9 * rows)))
-    return CongruenceTask(
+    return Task.of(
+        parts,
         name="discrete wave",
-        **parts,
-        embed=plain_rows,
-        counts=True,
         units="counts",
-        kernel="rbf",
-        bandwidth=0.5,
+        counts=True,
+        space=Space(kernel="rbf", bandwidth=0.5),
         truth=wave_law,
+        source="drawn",
     )
 
 
@@ -336,7 +263,7 @@ def array_task(
     seed: int = 0,
     embed: Embedding | None = None,
     shares: tuple[float, float] = (0.7, 0.1),
-) -> CongruenceTask:
+) -> Task:
     """A task of rows or images of one's own, split at random."""
     inputs, rows = np.asarray(x), len(x)
     cuts = (round(shares[0] * rows), round((shares[0] + shares[1]) * rows))
@@ -346,8 +273,15 @@ def array_task(
     if target.shape != (rows,):
         raise InputError(f"y must have shape ({rows},), got {target.shape}")
     parts = _cut(inputs, target, child(seed, "congruence split").permutation(rows), cuts)
-    chosen = embed or _embedding(parts["train"].x)
-    return CongruenceTask(name=name, **parts, embed=chosen, counts=counts, units=units)
+    space = Space(embed or _embedding(parts["train"].x))
+    return Task.of(
+        parts,
+        name=name,
+        units=units,
+        counts=counts,
+        space=space,
+        images=inputs.ndim == 4,
+    )
 
 
 def image_parts_task(
@@ -358,17 +292,14 @@ def image_parts_task(
     units: str,
     components: int = COMPONENTS,
     most: int | None = None,
-) -> CongruenceTask:
+) -> Task:
     """A task of images already split, embedded by principal components of the training part.
 
     Where images have a side of more than `most` pixels, these are of the means over the smallest
     squares of pixels that leave no more.
     """
-    missing = [which for which in PARTS if which not in parts]
-    if missing:
-        raise InputError(f"parts must hold train, val and test, got none called {missing[0]!r}")
-    embed = _components(parts["train"].x, components, most)
-    return CongruenceTask(name=name, **parts, embed=embed, counts=counts, units=units)
+    task = Task.of(parts, name=name, units=units, counts=counts, images=True)
+    return replace(task, space=Space(_components(task.train.x, components, most)))
 
 
 _SIMULATED: Final[Mapping[str, Any]] = {"recipe": "direct"}
@@ -385,7 +316,7 @@ def cells_task(
     source: Source | None = None,
     shortcut: bool = True,
     components: int = COMPONENTS,
-) -> CongruenceTask:
+) -> Task:
     """Fluorescent cells, to be counted; see `howsure_studies.tasks.images.image_task`."""
     sizes = {"train": train, "val": val, "test": test}
     own: dict[str, Any] = {"folder": folder, "source": source, "shortcut": shortcut}
@@ -397,7 +328,7 @@ def cells_task(
 
 def photographs_task(
     name: str, *, counts: bool, components: int, units: str | None = None, **options: Any
-) -> CongruenceTask:
+) -> Task:
     """Images of `howsure_studies.tasks.images.image_task`, its tests one after the other."""
     images = image_task(name, **options)
     parts = {which: images.part(which) for which in ("train", "val")} | {"test": images.test}
@@ -407,9 +338,7 @@ def photographs_task(
     )
 
 
-def blood_task(
-    folder: str | None = None, *, shrink: int = 5, components: int = COMPONENTS
-) -> CongruenceTask:
+def blood_task(folder: str | None = None, *, shrink: int = 5, components: int = COMPONENTS) -> Task:
     """Pictures of blood with red cells to be counted; see `read_blood`."""
     parts = read_blood(folder, shrink=shrink)
     return image_parts_task("blood", parts, counts=True, units="red cells", components=components)
@@ -422,13 +351,13 @@ def digits_task(
     rows: int | None = None,
     most: float = 60.0,
     components: int = COMPONENTS,
-) -> CongruenceTask:
+) -> Task:
     """Rotated digits, whose angle is to be predicted; see `rotated_digits`."""
     parts = rotated_digits(folder, rows=rows, most=most, seed=seed)
     return image_parts_task("digits", parts, counts=False, units="degrees", components=components)
 
 
-TASKS: Final[Mapping[str, Callable[..., CongruenceTask]]] = {
+TASKS: Final[Mapping[str, Callable[..., Task]]] = {
     "discrete-wave": wave_task,
     "cells": cells_task,
     "digits": digits_task,
@@ -437,11 +366,11 @@ TASKS: Final[Mapping[str, Callable[..., CongruenceTask]]] = {
 """Makers of tasks by name; all but ``blood`` take a seed."""
 
 
-def congruence_task(name: str, *, seed: int = 0, **options: Any) -> CongruenceTask:
+def congruence_task(name: str, *, seed: int = 0, **options: Any) -> Task:
     """A task by name, with the options of its maker."""
     check_known(name, TASKS, "task")
     given = options if name == "blood" else {"seed": seed, **options}
-    task: CongruenceTask = made(TASKS[name], given, f"task {name!r}")
+    task: Task = made(TASKS[name], given, f"task {name!r}")
     return task
 
 
@@ -527,7 +456,7 @@ def task_identity(
     return identity, files
 
 
-def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> CongruenceTask:
+def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
     """The task of an identity; the last is remembered, for drawing and components take time."""
     return _made(canonical(identity), canonical(files))
 
@@ -557,7 +486,7 @@ def is_pictured(identity: Mapping[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _made(identity_text: str, files_text: str) -> CongruenceTask:
+def _made(identity_text: str, files_text: str) -> Task:
     identity, files = json.loads(identity_text), json.loads(files_text)
     if "task" not in identity:
         return _table_task(identity, Path(files["table"]))
@@ -586,7 +515,7 @@ def _table_identity(
     return {**given, "seed": seed, "data": data}, {"table": str(path)}
 
 
-def _table_task(identity: Mapping[str, Any], path: Path) -> CongruenceTask:
+def _table_task(identity: Mapping[str, Any], path: Path) -> Task:
     x, y = _columns(path, identity)
     if numbers_hash(x, y) != identity["data"]:
         raise InputError(f"table {str(path)!r} has changed since the plan was read: run it again")

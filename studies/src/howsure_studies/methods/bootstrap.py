@@ -88,7 +88,6 @@ class NaiveBootstrap(Method):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return f"naive bootstrap ({type(self.regressor).__name__})"
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Ensemble:

@@ -63,7 +63,7 @@ _BY_EASE = {
     "adapt": {
         "name": "mondrian",
         "groups": {"name": "howsure.conformal.labels.easing:EaseBins", "bins": 5},
-    },
+    }
 }
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "naive_bootstrap": {"regressor": {"name": "tree", "min_samples_leaf": 5}},
@@ -76,10 +76,7 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "sscp": _SSCP,
     "o_cpa": {**_CPA, **_BY_EASE},
     "o_pac": {**_PAC, **_BY_EASE},
-    "mondrian_conformal": {
-        **_FOREST,
-        "adapt": {"name": "mondrian", "groups": "uniform_bins"},
-    },
+    "mondrian_conformal": {**_FOREST, "adapt": {"name": "mondrian", "groups": "uniform_bins"}},
     "local_conformal": {**_FOREST, "adapt": "localized"},
     "conformalized": {"method": "quantile_forest"},
     "recalibrated": {"inner": "bayesian_ridge"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,6 @@ class LinearT(Method):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return "linear t" if self.intercept else "linear t, no intercept"
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Line:
@@ -123,12 +122,8 @@ class BayesianRidge(Method):
     array([1.])
     """
 
+    name: ClassVar[str] = "Bayesian ridge"
     iterations: int = 300
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "Bayesian ridge"
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Ridge:
         """Maximise the evidence; draws nothing from the generator."""

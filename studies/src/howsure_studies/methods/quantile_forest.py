@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, final
+from typing import Annotated, Any, ClassVar, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,7 @@ class QuantileForest(Method, Checked):
     array([0.1, 0.5, 0.9])
     """
 
+    name: ClassVar[str] = "quantile forest"
     trees: Count = 100
     min_leaf: Count = 5
     max_features: Annotated[float, Bound(0.0, 1.0, "(]")] = 1.0
@@ -78,13 +79,7 @@ class QuantileForest(Method, Checked):
     coverages: Coverages = COVERAGES
 
     @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "quantile forest"
-
-    @property
     def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its central intervals."""
         return self.coverages
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> FittedForest:
@@ -150,8 +145,7 @@ class FittedForest(Fitted):
         leaves = (self.forest.apply(x) + self.starts).ravel()
         ends = np.arange(0, len(leaves) + 1, trees)
         paths = sparse.csr_array(
-            (np.full(len(leaves), 1.0 / trees), leaves, ends),
-            shape=(len(x), self.members.shape[0]),
+            (np.full(len(leaves), 1.0 / trees), leaves, ends), shape=(len(x), self.members.shape[0])
         )
         return paths @ self.members
 

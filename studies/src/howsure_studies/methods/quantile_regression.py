@@ -77,12 +77,10 @@ class QuantileRegression(Method):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return f"quantile regression ({type(self.regressor).__name__})"
 
     @property
     def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its central intervals."""
         return self.coverages
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Levels:
@@ -126,12 +124,10 @@ class PredictedQuantiles(Method):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return type(self.regressor).__name__
 
     @property
     def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its central intervals."""
         return self.coverages
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Table:

@@ -107,12 +107,10 @@ class RecalibratedMethod(Method):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return f"{self.inner.name}, recalibrated {METHODS[self.method].label}"
 
     @property
     def fixed_coverages(self) -> tuple[float, ...] | None:
-        """The only coverages that it can answer; None where it answers any."""
         if METHODS[self.method].gives == "same":
             return cast("tuple[float, ...] | None", self.inner.fixed_coverages)
         return self.coverages

@@ -6,7 +6,7 @@ import copy
 import inspect
 import typing
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -61,13 +61,9 @@ class GaussianProcess(Method):
     True
     """
 
+    name: ClassVar[str] = "Gaussian process"
     separate_lengths: bool = False
     restarts: int = 0
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "Gaussian process"
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Process:
         """Maximise the likelihood of the kernel's parameters."""
@@ -127,7 +123,6 @@ class PredictedSd(Method):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return type(self.regressor).__name__
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _FittedSd:

@@ -379,7 +379,7 @@ def world_entry(
     }
     if table.notes:
         facts["Reading"] = "; ".join(table.notes)
-    return path.name.partition(".")[0] or path.name, entry, table.names, facts
+    return path.name.partition(".")[0] or path.name, entry, table.columns, facts
 
 
 def _use_of_table(way: Way, noise: str | None, residuals: str) -> dict[str, str]:

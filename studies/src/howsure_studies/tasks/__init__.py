@@ -1,21 +1,23 @@
-"""Where the data of experiments come from: tasks in parts, published tables, simulated worlds.
+"""Where the data of experiments come from: tasks, and worlds.
 
-Tables whose rows shift (`shift_task`, `table_task`) and images (`howsure_studies.tasks.images`)
-are one `Task`; `uci` gives tables with published splits, `howsure_studies.tasks.worlds`
-simulators that know their truth. `howsure data` lists them all (`catalogue`, `download`).
+A `Task` gives data in parts: tables whose rows shift (`shift_task`, `table_task`), images
+(`howsure_studies.tasks.images`), what the congruence study takes. A world
+(`howsure_studies.tasks.worlds`) draws them anew, and mostly knows their truth. `uci` gives tables
+with published splits, `read_learning_table` the rows of one's own. `howsure data` lists all sets
+(`catalogue`, `download`).
 """
 
 from howsure_studies.tasks.files import DataNotFoundError, cache_folder, find_folder
-from howsure_studies.tasks.learning import LearningTable, read_learning_table
+from howsure_studies.tasks.learning import read_learning_table
 from howsure_studies.tasks.shift import shift_names, shift_task, table_task
 from howsure_studies.tasks.tables import UciTable, uci, uci_names
-from howsure_studies.tasks.task import Part, Source, Task
+from howsure_studies.tasks.task import Part, Source, Space, Task
 
 __all__ = [
     "DataNotFoundError",
-    "LearningTable",
     "Part",
     "Source",
+    "Space",
     "Task",
     "UciTable",
     "cache_folder",

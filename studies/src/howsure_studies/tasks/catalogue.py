@@ -41,9 +41,24 @@ def _images(name: str, *, folder: str = "", **facts: Any) -> Entry:
     return Entry(name=name, kind="images", folder=folder or REAL[name].folder, **facts)
 
 
+def _as_fetched(remotes: tuple[Remote, ...]) -> tuple[Known, ...]:
+    """Files that are kept as they come."""
+    return tuple(Known(name=remote.name, hashes=(remote.hash,)) for remote in remotes)
+
+
 _MNIST: Final = (
     f"{_GITHUB}/lightning-uq-box/lightning-uq-box/bb7f5757d8a82b4dd45347280551f01996c50da7"
     "/docs/tutorials/classification/data/MNIST/raw"
+)
+_MNIST_FILES: Final = (
+    _remote(
+        f"{_MNIST}/t10k-images-idx3-ubyte.gz",
+        "sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    ),
+    _remote(
+        f"{_MNIST}/t10k-labels-idx1-ubyte.gz",
+        "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    ),
 )
 _CCGAN: Final = "https://github.com/UBCDingXin/improved_CcGAN"
 
@@ -356,38 +371,26 @@ _IMAGES: Final = (
         source="https://github.com/lightning-uq-box/lightning-uq-box",
         how="howsure data get downloads both files",
         folder=DIGITS,
-        holds=(
-            _holding("t10k-images-idx3-ubyte.gz"),
-            _holding("t10k-labels-idx1-ubyte.gz"),
-        ),
-        remotes=(
-            _remote(
-                f"{_MNIST}/t10k-images-idx3-ubyte.gz",
-                "sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-            ),
-            _remote(
-                f"{_MNIST}/t10k-labels-idx1-ubyte.gz",
-                "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-            ),
-        ),
-        known=(
-            Known(
-                name="t10k-images-idx3-ubyte.gz",
-                hashes=("sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",),
-            ),
-            Known(
-                name="t10k-labels-idx1-ubyte.gz",
-                hashes=("sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",),
-            ),
-        ),
+        holds=(_holding("t10k-images-idx3-ubyte.gz"), _holding("t10k-labels-idx1-ubyte.gz")),
+        remotes=_MNIST_FILES,
+        known=_as_fetched(_MNIST_FILES),
     ),
 )
 
 
 def _table(
-    name: str, what: str, licence: str, source: str, *remotes: Remote, contents: tuple[str, ...]
+    name: str,
+    what: str,
+    licence: str,
+    source: str,
+    *remotes: Remote,
+    contents: tuple[str, ...] = (),
 ) -> Entry:
-    """A table that shifts, whose folder and files its reader knows, with hashes by file."""
+    """A table that shifts, whose folder and files its reader knows, with hashes by file.
+
+    What files hold is what is downloaded, unless it is said.
+    """
+    contents = contents or tuple(remote.hash for remote in remotes)
     facts = TABLES[name]
     files = " and ".join(names[-1] for names in facts.files)
     known = tuple(
@@ -432,7 +435,6 @@ _TABLES: Final = (
             "/datasets/housing/housing.csv",
             "sha256:8a3727f4cf54ac1a327f69b1d5b4db54c5834ea81c6e4efc0d163300022a685e",
         ),
-        contents=("sha256:8a3727f4cf54ac1a327f69b1d5b4db54c5834ea81c6e4efc0d163300022a685e",),
     ),
     _table(
         "bike-hours",
@@ -477,7 +479,6 @@ _TABLES: Final = (
             "/data/predictions/dhs_ooc_preds_ooc.csv",
             "sha256:de6fdb67ccfc0348f0c5f2aa67d609b0dcba5efeae45a70f999aad31266a841e",
         ),
-        contents=("sha256:de6fdb67ccfc0348f0c5f2aa67d609b0dcba5efeae45a70f999aad31266a841e",),
     ),
     _table(
         "wine",

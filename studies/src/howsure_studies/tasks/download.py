@@ -7,8 +7,6 @@ it is whole.
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import os
 import shutil
 import zlib
@@ -26,8 +24,6 @@ from howsure_studies.tasks.transfer import MOST, DownloadError, check_room, dige
 
 MANIFEST: Final = "howsure-sha256.txt"
 """Where `record` notes the hashes of a set's files, in the form of ``sha256sum``."""
-
-_BLOCK: Final = 1 << 20
 
 Kind = Literal["drawn images", "images", "table"]
 
@@ -257,22 +253,12 @@ def _hashed(file: Path, known: Known) -> FileCheck:
     """Compare the content of a file, packed or not, to what its publishers gave."""
     kinds = {text.partition(":")[0] for text in known.hashes}
     try:
-        hashes = {f"{kind}:{_unpacked_digest(file, kind, known.packed)}" for kind in kinds}
+        hashes = {f"{kind}:{digest(file, kind, packed=known.packed)}" for kind in kinds}
     except (OSError, EOFError, zlib.error) as error:
         return FileCheck(False, f"{file.name}: cannot be read: {error}")
     same = bool(hashes & set(known.hashes))
     said = "is the source's" if same else "has changed, or is not the source's"
     return FileCheck(same, f"{file.name}: {' or '.join(sorted(kinds))} {said}")
-
-
-def _unpacked_digest(file: Path, kind: str, packed: bool) -> str:
-    if not packed:
-        return digest(file, kind)
-    hasher = hashlib.new(kind, usedforsecurity=False)
-    with gzip.open(file, "rb") as handle:
-        while block := handle.read(_BLOCK):
-            hasher.update(block)
-    return hasher.hexdigest()
 
 
 def _recorded(home: Path) -> list[FileCheck]:
@@ -292,12 +278,7 @@ def _recorded(home: Path) -> list[FileCheck]:
 
 def _move(source: Path, target: Path) -> None:
     """Put a folder in its place; in one that is there, its files replace those of their names."""
-    if not target.exists():
+    if target.exists():
+        shutil.copytree(source, target, copy_function=shutil.move, dirs_exist_ok=True)
+    else:
         source.rename(target)
-        return
-    for path in sorted(source.rglob("*")):
-        inner = target / path.relative_to(source)
-        if path.is_dir():
-            inner.mkdir(exist_ok=True)
-        else:
-            shutil.move(path, inner)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
+from howsure_studies.tasks.task import Part
 
 if TYPE_CHECKING:
     from howsure.inputs.source import Source
@@ -21,29 +21,6 @@ if TYPE_CHECKING:
 RARE: Final = "(other)"
 """What stands for labels that are too rare for a column of their own."""
 Missing = Literal["error", "drop"]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LearningTable:
-    """Rows to learn from.
-
-    Attributes
-    ----------
-    x : ndarray of float, shape (n, d)
-        Inputs.
-    y : ndarray of float, shape (n,)
-        The target.
-    names : tuple of str
-        Names of the columns of x; that of a label is ``column=label``.
-    notes : tuple of str
-        What was left out, and why.
-    """
-
-    x: FloatArray
-    y: FloatArray
-    names: tuple[str, ...]
-    notes: tuple[str, ...]
 
 
 def read_learning_table(
@@ -55,7 +32,7 @@ def read_learning_table(
     encoding: str | None = None,
     decimal: str = ".",
     flag: str = "",
-) -> LearningTable:
+) -> Part:
     """Read a table whose rows a model shall learn from.
 
     Parameters
@@ -75,7 +52,8 @@ def read_learning_table(
 
     Returns
     -------
-    LearningTable
+    Part
+        Its ids are numbers of rows, its notes what was left out, and why.
 
     Raises
     ------
@@ -125,10 +103,11 @@ def read_learning_table(
         notes.append(f"columns without variation are left out: {listed(silent)}")
     if not parts:
         raise InputError(f"{source.title} must have a column that varies, got {listed(silent)}")
-    return LearningTable(
+    return Part(
         x=np.column_stack(list(parts.values())),
         y=np.asarray(y[kept], dtype=np.float64),
-        names=tuple(parts),
+        ids=np.flatnonzero(kept).astype(np.str_),
+        columns=tuple(parts),
         notes=tuple(notes),
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, final
@@ -101,25 +100,14 @@ def table_task(
     x = np.column_stack([block for block, _ in encoded])
     tests = {"shift": np.flatnonzero(~at_home), "home": rows["home"], **_groups(kind, at_home)}
     ids = kept.astype(np.str_)
+    columns = tuple(title for _, titles in encoded for title in titles)
     lost = len(whole) - len(kept)
     notes = (f"{lost} rows with missing values left out",) if lost else ()
     parts = {
-        key: Part(x=x[at], y=y[at], ids=ids[at], in_range=at_home[at], notes=notes)
-        for key, at in (rows | tests).items()
+        key: Part(x=x[at], y=y[at], ids=ids[at], in_range=at_home[at], columns=columns, notes=notes)
+        for key, at in (tests | rows).items()
     }
-    return Task(
-        name=name,
-        target=target,
-        units=units,
-        tests=tuple(tests),
-        read=partial(_all, parts),
-        columns=tuple(title for _, titles in encoded for title in titles),
-    )
-
-
-def _all(parts: Mapping[str, Part], _: str) -> Mapping[str, Part]:
-    """Parts that are all there, whichever is asked for."""
-    return parts
+    return Task.of(parts, name=name, target=target, units=units)
 
 
 def _arrow(table: Any) -> pa.Table:

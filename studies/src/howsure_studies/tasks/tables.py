@@ -116,10 +116,7 @@ _FACTS: Final[Mapping[str, _TableFacts]] = MappingProxyType(
             "kWh/m²",
         ),
         "kin8nm": _facts(
-            8192,
-            "theta1 theta2 theta3 theta4 theta5 theta6 theta7 theta8 y",
-            "y",
-            "1",
+            8192, "theta1 theta2 theta3 theta4 theta5 theta6 theta7 theta8 y", "y", "1"
         ),
         "naval": _facts(
             11934,
@@ -128,19 +125,8 @@ _FACTS: Final[Mapping[str, _TableFacts]] = MappingProxyType(
             "1",
             left_out=("kMt",),
         ),
-        "power": _facts(
-            9568,
-            "AT V AP RH PE",
-            "PE",
-            "MW",
-        ),
-        "protein": _facts(
-            45730,
-            "F1 F2 F3 F4 F5 F6 F7 F8 F9 RMSD",
-            "RMSD",
-            "Å",
-            splits=5,
-        ),
+        "power": _facts(9568, "AT V AP RH PE", "PE", "MW"),
+        "protein": _facts(45730, "F1 F2 F3 F4 F5 F6 F7 F8 F9 RMSD", "RMSD", "Å", splits=5),
         "wine_red": _facts(
             1599,
             "fixed_acidity volatile_acidity citric_acid residual_sugar chlorides "
@@ -148,12 +134,7 @@ _FACTS: Final[Mapping[str, _TableFacts]] = MappingProxyType(
             "quality",
             "points",
         ),
-        "yacht": _facts(
-            308,
-            "LC PC LD BDr LB Fr resistance",
-            "resistance",
-            "1",
-        ),
+        "yacht": _facts(308, "LC PC LD BDr LB Fr resistance", "resistance", "1"),
     }
 )
 

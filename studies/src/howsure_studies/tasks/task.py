@@ -1,10 +1,14 @@
-"""A task: what is predicted from what, in parts for training, validation and tests."""
+"""A task: what is predicted from what, in parts for training, validation and tests.
+
+Whose data are drawn anew, with their truth known, is a `World` instead.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +19,12 @@ from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 
 if TYPE_CHECKING:
+    from howsure.predictions import Distribution
     from howsure_studies.methods.deep.modules.inputs import Scaling
 
-Family = Literal["shift", "congruence"]
 Source = Literal["drawn", "original"]
-
-FAMILIES: Final[tuple[Family, ...]] = ("shift", "congruence")
+Embedding = Callable[[npt.NDArray[Any]], FloatArray]
+"""Inputs of shape (n, …) to vectors of shape (n, e)."""
 
 
 @final
@@ -38,6 +42,8 @@ class Part:
         Where each row comes from.
     in_range : ndarray of bool, shape (n,), optional
         Whether a test row lies where training rows do; None where that is not known.
+    columns : tuple of str
+        Names of the columns of x, where it is of a table; that of a label is ``column=label``.
     notes : tuple of str
         What was left out, and what else the reader of a result must know.
 
@@ -57,6 +63,7 @@ class Part:
     y: FloatArray
     ids: npt.NDArray[np.str_]
     in_range: BoolArray | None = None
+    columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     __repr__ = brief_repr
@@ -82,6 +89,38 @@ class Part:
         )
 
 
+def plain_rows(x: npt.NDArray[Any]) -> FloatArray:
+    """Inputs as they are, one row each."""
+    array = np.asarray(x)
+    return np.asarray(array.reshape(len(array), -1), dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """In which space inputs are alike.
+
+    Attributes
+    ----------
+    embed : callable
+        Inputs of shape (n, …) to embeddings of shape (n, e); as they are by default.
+    kernel : str
+        Of embeddings, as in `howsure.metrics.congruence.cce`; ``auto`` is ``polynomial`` for more
+        than 16 columns and ``rbf`` otherwise.
+    bandwidth : str or float, optional
+        Of that kernel; a number is γ.
+
+    Examples
+    --------
+    >>> Space().embed(np.zeros((5, 4, 4, 3))).shape
+    (5, 48)
+    """
+
+    embed: Embedding = plain_rows
+    kernel: str = "auto"
+    bandwidth: str | float | None = None
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Task:
@@ -97,21 +136,20 @@ class Task:
         Names of the test parts; the first is the main one.
     read : callable
         Gives a part by name, with those that come along with it.
-    title : str
-        The name that its paper gives it; that of the task if empty.
+    counts : bool
+        Whether y counts something, so that a part with any other y is refused.
+    space : Space
+        In which space inputs are alike.
+    truth : callable, optional
+        The law of y at inputs, where it is known.
     images : bool
         Whether x are images, of shape (n, height, width, channels), and not rows of a table.
     scaling : {"imagenet", "none"}
         What networks do to images; see `howsure_studies.tasks.images.network_input`.
-    family : {"shift", "congruence"}
-        Whose task it is: the shift benchmark's of Gustafsson, Danelljan and Schön (2023), or the
-        conditional congruence's of Young et al. (2025).
     source : {"original", "drawn"}
         Whether rows are read from published files or one's own, or drawn here.
     published : mapping of str to int
         Rows of the parts in the paper, or by its rule from the published number of images.
-    columns : tuple of str
-        Names of a table's inputs.
 
     Examples
     --------
@@ -122,20 +160,44 @@ class Task:
     """
 
     name: str
-    target: str
-    units: str
+    target: str = "y"
+    units: str = "1"
     tests: tuple[str, ...]
     read: Callable[[str], Mapping[str, Part]]
-    title: str = ""
+    counts: bool = False
+    space: Space = field(default_factory=Space)
+    truth: Callable[[npt.NDArray[Any]], Distribution] | None = None
     images: bool = False
     scaling: Scaling = "none"
-    family: Family = "shift"
     source: Source = "original"
     published: Mapping[str, int] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
     _parts: dict[str, Part] = field(default_factory=dict, init=False, repr=False)
 
     __repr__ = brief_repr
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Part], **options: Any) -> Self:
+        """A task of parts that are all there: ``train``, ``val``, and its tests by other names.
+
+        Raises
+        ------
+        InputError
+            If there is no part ``train`` or ``val``, or no test, or y should hold counts and
+            does not.
+
+        Examples
+        --------
+        >>> part = Part(x=np.eye(3), y=[1, 2, 3], ids=["a", "b", "c"])
+        >>> parts = {"train": part, "val": part, "test": part}
+        >>> Task.of(parts, name="three", target="apples", units="1", counts=True).tests
+        ('test',)
+        """
+        tests = tuple(name for name in parts if name not in ("train", "val"))
+        if len(parts) != len(tests) + 2 or not tests:
+            raise InputError(f"parts must hold train, val and a test, got {', '.join(parts)}")
+        task = cls(tests=tests, read=partial(_given, parts), **options)
+        task.part("train")  # so that parts that break a rule are refused here
+        return task
 
     def part(self, name: str) -> Part:
         """A part by name: ``train``, ``val``, or one of `tests`.
@@ -147,7 +209,11 @@ class Task:
         """
         check_known(name, ("train", "val", *self.tests), "part")
         if name not in self._parts:
-            self._parts.update(self.read(name))
+            parts = self.read(name)
+            for title, part in parts.items():
+                if self.counts and ((part.y < 0) | (part.y != np.floor(part.y))).any():
+                    raise InputError(f"y of {title} must hold counts (0, 1, 2, …), got others")
+            self._parts.update(parts)
         return self._parts[name]
 
     @property
@@ -166,6 +232,16 @@ class Task:
         return self.part(self.tests[0])
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of a table's inputs."""
+        return self.train.columns
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was left out of the parts that were read so far, each said once."""
         return tuple(dict.fromkeys(note for part in self._parts.values() for note in part.notes))
+
+
+def _given(parts: Mapping[str, Part], _: str) -> Mapping[str, Part]:
+    """All parts, whichever is asked for; a function of its own, so that tasks can be pickled."""
+    return parts

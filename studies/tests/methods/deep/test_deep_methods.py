@@ -34,6 +34,7 @@ from howsure_studies.methods.deep.batch import (  # noqa: E402
     outputs,
 )
 from howsure_studies.methods.deep.method import NetworkFit, NetworkMethod  # noqa: E402
+from methods.test_interface import check_answers, check_refusals  # noqa: E402
 
 QUICK: dict[str, Any] = {"layers": (8, 6), "epochs": 15}
 METHODS: dict[str, NetworkMethod] = {
@@ -66,15 +67,7 @@ def test_methods_answer_at_every_coverage(name: str) -> None:
     x, _ = rows(7, seed=1)
     beliefs = fitted(method).predict(x)
     assert (beliefs.mean is None) == (name in WITHOUT_MEAN)
-    previous = np.zeros(7)
-    for coverage in method.fixed_coverages or (0.3, 0.5, 0.9):
-        lower, upper = beliefs.outcome.interval(coverage)
-        assert (upper - lower >= previous).all()
-        previous = upper - lower
-        if beliefs.mean is not None:
-            low, high = beliefs.mean.interval(coverage)
-            assert ((low >= lower) & (high <= upper)).all()
-    assert (previous > 0).all()
+    check_answers(beliefs, method.fixed_coverages)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -130,24 +123,13 @@ def test_scale_and_location_carry_over(name: str) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_refuse_bad_rows(name: str) -> None:
-    method = METHODS[name]
+    method = replace(METHODS[name], epochs=1)
     x, y = rows()
-    rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="y must hold finite"):
-        method.fit(x, np.where(y > 1, np.nan, y), rng)
-    with pytest.raises(InputError, match="x must hold finite"):
-        method.fit(np.where(x > 0.9, np.inf, x), y, rng)
-    with pytest.raises(InputError, match="y must have 80 rows"):
-        method.fit(x, y[:-1], rng)
-    with pytest.raises(InputError, match="at least 4 rows"):
-        method.fit(x[:1], y[:1], rng)
+    check_refusals(method, x, y, "at least 4 rows")
     with pytest.raises(InputError, match="rngs must hold 1"):
         method.fit_many([(x, y)], [])
-    fit = replace(method, epochs=1).fit(x, y, rng)
-    with pytest.raises(InputError, match="x must hold finite"):
-        fit.predict([[np.nan, 1.0]])
     with pytest.raises(InputError, match="x must have 2 columns"):
-        fit.predict([[1.0, 1.0, 1.0]])
+        fitted(method).predict([[1.0, 1.0, 1.0]])
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -193,9 +175,7 @@ def test_the_bootstrap_is_algorithm_1(convention: Any) -> None:
     assert beliefs.mean is not None
     for belief, sd in ((beliefs.mean, spread**0.5), (beliefs.outcome, (spread + noise) ** 0.5)):
         np.testing.assert_allclose(
-            np.stack(belief.interval(0.9)),
-            outside.mean(axis=0) + np.outer([-t, t], sd),
-            rtol=1e-5,
+            np.stack(belief.interval(0.9)), outside.mean(axis=0) + np.outer([-t, t], sd), rtol=1e-5
         )
 
 

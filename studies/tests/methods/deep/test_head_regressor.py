@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,12 +27,12 @@ from howsure.core.errors import (  # noqa: E402
     UnanswerableError,
 )
 from howsure.core.rng import child  # noqa: E402
-from howsure.predictions import Distribution, MixtureLaw, Prediction, Quantiles  # noqa: E402
+from howsure.predictions import Distribution, MixtureLaw, Quantiles  # noqa: E402
 from howsure_studies.methods.catalogue import method_named, method_spec, methods  # noqa: E402
 from howsure_studies.methods.deep import HEADS, HeadNetwork, HeadRegressor, together  # noqa: E402
-from howsure_studies.methods.deep.heads import Head, SquaredError  # noqa: E402
 from howsure_studies.methods.deep.training import BatchTraining  # noqa: E402
 from howsure_studies.methods.regressors import as_method  # noqa: E402
+from methods.deep.test_head_training import Fragile  # noqa: E402
 
 QUICK: dict[str, Any] = {"layers": (8, 6), "epochs": 8, "learning_rate": 0.01}
 
@@ -202,24 +202,6 @@ def test_rows_of_ones_own_choice_are_held_out() -> None:
 
     stated = -law.log_density(held[1]) - gammaln(held[1] + 1)
     assert stated.mean() == pytest.approx(network.losses[:, 1].min(), rel=1e-4)
-
-
-class Fragile(Head):
-    """Squared error that breaks once a forecast passes a bound."""
-
-    title: ClassVar[str] = "fragile"
-    standardises: ClassVar[bool] = False
-
-    @property
-    def outputs(self) -> int:
-        return 1
-
-    def loss(self, outputs: Any, y: Any) -> Any:
-        mean = outputs[..., 0, :]
-        return (y - mean).square() / (mean < 2.0)
-
-    def belief(self, outputs: np.ndarray, center: float, unit: float) -> Prediction:
-        return SquaredError(1.0).belief(outputs, center, unit)
 
 
 def test_a_diverged_network_warns_and_is_as_it_last_was() -> None:

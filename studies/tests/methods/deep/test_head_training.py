@@ -211,7 +211,7 @@ class Fragile(Head):
         return (y - mean).square() / (mean < 2.0)
 
     def belief(self, outputs: np.ndarray, center: float, unit: float) -> Prediction:
-        return SquaredError().belief(outputs, center, unit)
+        return SquaredError(1.0).belief(outputs, center, unit)
 
 
 def test_a_diverging_network_stops_says_where_and_keeps_its_last_good_state() -> None:

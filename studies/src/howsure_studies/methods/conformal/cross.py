@@ -69,7 +69,6 @@ class CrossConformal(Method):
 
     @property
     def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its intervals."""
         return self.coverages
 
     @abstractmethod
@@ -225,7 +224,6 @@ class CVPlus(CrossConformal):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         kind = "CV+" if self.combine == "plus" else "CV-minmax"
         return f"{kind} ({model_name(self.regressor)})"
 
@@ -272,7 +270,6 @@ class JackknifePlus(CrossConformal):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         kind = "jackknife+" if self.combine == "plus" else "jackknife-minmax"
         return f"{kind} ({model_name(self.regressor)})"
 
@@ -320,7 +317,6 @@ class JackknifeAfterBootstrap(CrossConformal):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         kind = "jackknife+" if self.combine == "plus" else "jackknife-minmax"
         return f"{kind} after bootstrap ({model_name(self.regressor)})"
 

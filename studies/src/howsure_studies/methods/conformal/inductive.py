@@ -10,13 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal.adapting import (
-    Adaptation,
-    Calibration,
-    Marginal,
-    RankChoice,
-    Thresholds,
-)
+from howsure.conformal.adapting import Adaptation, Calibration, Marginal, RankChoice, Thresholds
 from howsure.conformal.ranks import DELTA, RankRule
 from howsure.conformal.regions import Range, check_clip, check_within, region_ends
 from howsure.conformal.scores import Band, Offset, Score
@@ -142,12 +136,10 @@ class InductiveConformal(Method):
 
     @property
     def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its intervals."""
         return self.coverages
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         parts = ("PAC" if self.rank == "pac" else "", self.adapt.label)
         return ", ".join([self._base_name(), *filter(None, parts)])
 

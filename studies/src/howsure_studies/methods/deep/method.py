@@ -17,7 +17,7 @@ from howsure.core.tensors import Device
 from howsure.inputs.models import located
 from howsure.predictions import Distribution, Prediction, Quantiles, mixture
 from howsure_studies.methods.deep.batch import Member, Network, outputs, train
-from howsure_studies.methods.deep.heads import Head, PairHead, QuantileHead
+from howsure_studies.methods.deep.heads import Gaussian, Head, PairHead, QuantileHead
 from howsure_studies.methods.deep.mlp import Dropout
 from howsure_studies.methods.deep.training import BatchTraining, Layers, check_sound
 from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows, held_out
@@ -52,13 +52,13 @@ class DataSet:
 class NetworkMethod(Method, Checked):
     """A method made of small networks, with options of `BatchTraining`. Subclasses are final."""
 
-    layers: Layers = (40, 30, 20)
-    epochs: Count = 80
-    batch_size: Count = 32
-    learning_rate: Positive = 1e-3
-    penalty: NonNegative = 0.0
-    chunk: Count = 128
-    device: Device = field(default="cpu", metadata={"later": True})
+    layers: Layers = _TOY.layers
+    epochs: Count = _TOY.epochs
+    batch_size: Count = _TOY.batch_size
+    learning_rate: Positive = _TOY.learning_rate
+    penalty: NonNegative = _TOY.penalty
+    chunk: Count = _TOY.chunk
+    device: Device = field(default=_TOY.device, metadata={"later": True})
 
     @property
     def training(self) -> BatchTraining:
@@ -68,13 +68,13 @@ class NetworkMethod(Method, Checked):
 
     @property
     def networks(self) -> int:
-        """How many networks a data set takes."""
+        """How many networks a data set takes: the members, where there are several."""
         return 1
 
     @property
-    @abstractmethod
     def head(self) -> Head:
-        """What outputs mean."""
+        """What outputs mean: a mean and a log variance, unless a method has others."""
+        return Gaussian()
 
     @property
     def dropout(self) -> Dropout | None:

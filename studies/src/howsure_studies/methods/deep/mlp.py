@@ -72,11 +72,7 @@ class Dropout(ABC):
         """What units are multiplied by in each pass of a trained network, (passes, units)."""
 
     def passes(
-        self,
-        rng: np.random.Generator,
-        passes: int,
-        kernels: Sequence[Weights],
-        rates: FloatArray,
+        self, rng: np.random.Generator, passes: int, kernels: Sequence[Weights], rates: FloatArray
     ) -> list[Weights]:
         """Kernels of each pass, a plain network each, (passes, out, in); kernels are (out, in)."""
         sizes = [*(kernel.shape[1] for kernel in kernels), kernels[-1].shape[0]]

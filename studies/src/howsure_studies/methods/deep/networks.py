@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final, Literal, final
+from typing import Annotated, Any, ClassVar, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -70,15 +70,7 @@ class MeanVarianceNetwork(NetworkMethod):
     400
     """
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "mean–variance network"
-
-    @property
-    def head(self) -> Gaussian:
-        """A mean and a log variance."""
-        return Gaussian()
+    name: ClassVar[str] = "mean–variance network"
 
 
 @final
@@ -122,18 +114,11 @@ class DeepEnsemble(NetworkMethod):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return "bootstrapped deep ensemble" if self.resampled else "deep ensemble"
 
     @property
     def networks(self) -> int:
-        """As many as members."""
         return self.members
-
-    @property
-    def head(self) -> Gaussian:
-        """A mean and a log variance."""
-        return Gaussian()
 
     def _members(self, task: DataSet) -> list[Member]:
         return task.members(self.members, resampled=self.resampled)
@@ -165,16 +150,11 @@ class QuantileNetwork(NetworkMethod):
     (0.1, 0.25, 0.75, 0.9)
     """
 
+    name: ClassVar[str] = "quantile network"
     coverages: Coverages = COVERAGES
 
     @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "quantile network"
-
-    @property
     def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its central intervals."""
         return self.coverages
 
     @property
@@ -246,13 +226,11 @@ class HeadNetwork(NetworkMethod):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         kind = "network" if self.members == 1 else "deep ensemble"
         return f"{'bootstrapped ' * self.resampled}{self.head.title} {kind}"
 
     @property
     def networks(self) -> int:
-        """As many as members."""
         return self.members
 
     @property
@@ -331,6 +309,7 @@ class NetworkBootstrap(NetworkMethod):
     25
     """
 
+    name: ClassVar[str] = "network bootstrap"
     members: int = 50
     validation: float = 0.13
     convention: Convention = "paper"
@@ -341,13 +320,7 @@ class NetworkBootstrap(NetworkMethod):
         check_members(self.members, self.spread)
 
     @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "network bootstrap"
-
-    @property
     def networks(self) -> int:
-        """As many as members."""
         return self.members
 
     @property
@@ -428,16 +401,12 @@ class MCDropout(NetworkMethod):
     Bernoulli(rate=0.1, drop_input=True)
     """
 
+    name: ClassVar[str] = "MC dropout"
     rate: Fraction = 0.05
     drop_input: bool = False
     passes: Annotated[int, Bound(2)] = 100
     noise: NoiseKind = "predicted"
     validation: float = 0.13
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "MC dropout"
 
     @property
     def head(self) -> Gaussian | SquaredError:
@@ -504,6 +473,7 @@ class ConcreteDropout(NetworkMethod):
     (240, True)
     """
 
+    name: ClassVar[str] = "concrete dropout"
     epochs: Count = 240
     drop_input: bool = False
     passes: Annotated[int, Bound(2)] = 100
@@ -512,22 +482,12 @@ class ConcreteDropout(NetworkMethod):
     start: Fraction = 0.1
 
     @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "concrete dropout"
-
-    @property
-    def head(self) -> Gaussian:
-        """A mean and a log variance."""
-        return Gaussian()
-
-    @property
     def dropout(self) -> Concrete:
         """At learnt rates."""
         return Concrete(self.length, self.temperature, self.start, self.drop_input)
 
     def _fitted(self, task: DataSet, networks: tuple[Network, ...]) -> NetworkFit:
-        return _Passes(networks, self.dropout, self.passes, task.seed, self.head)
+        return _Passes(networks, self.dropout, self.passes, task.seed, Gaussian())
 
 
 @final

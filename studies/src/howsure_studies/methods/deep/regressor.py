@@ -32,26 +32,12 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ``poisson``, ``negative_binomial``, ``double_poisson``, ``gaussian``, ``beta_gaussian``,
         ``natural_gaussian``, ``faithful_gaussian``, ``quantile``, ``student_t`` or ``mixture``; a
         mapping of ``name`` and options, as ``{"name": "mixture", "components": 5}``; or a head.
-    members : int
-        Networks; several make a mixture of their laws, a deep ensemble.
-    resampled : bool
-        Whether each is trained on its own resample of the rows.
-    layers : tuple of int
-        Units of the hidden layers, all with ReLU.
-    epochs, batch_size : int
-        Passes over the data, rows of a step.
-    learning_rate, weight_decay : float
-        Of AdamW.
-    schedule : {"constant", "cosine"}
-        Whether the learning rate falls to 0 along half a wave.
-    keep : {"last", "best"}
-        The last epoch, or that of least loss on rows held out.
-    validation : int, float or None
-        Rows, or the share of rows, held out at random, where `fit` is given none.
-    combine : {"mixture", "moments"}
-        How members predict together: see `combined`.
-    penalty, initial, warm, standardise, chunk, device
-        See `BatchTraining`, of whose preset `TABLES` the defaults are.
+    members, resampled, validation, combine
+        See `HeadNetwork`; rows are held out at random where `fit` is given none.
+    layers, epochs, batch_size, learning_rate, weight_decay, schedule, keep, penalty, initial
+        See `BatchTraining`, as the next; defaults are its preset `TABLES`.
+    warm, standardise, chunk, device
+        ``warm`` is its ``warm_start``.
     random_state : int or None
         Fixes all that is random; fresh numbers each time if None.
 
@@ -67,9 +53,7 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Settings of Young et al. 2025 for tables: layers 128-128-128-64, AdamW with a rate of 1e-3
-    and a decay of 1e-5, cosine to 0 over 200 epochs, batches of 32, the state of least validation
-    loss. Needs the extra ``deep``. `predict` gives the mean (of quantiles, their point forecast);
+    Needs the extra ``deep``. `predict` gives the mean (of quantiles, their point forecast);
     `predict_distribution` all that is believed.
 
     Examples

@@ -99,7 +99,6 @@ class Selective(Method):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return f"{self.method.name}, selective ({self.score.name})"
 
     @property

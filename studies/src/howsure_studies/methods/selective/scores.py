@@ -6,7 +6,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Final, Literal, final, get_args
+from typing import Any, ClassVar, Final, Literal, final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -136,7 +136,6 @@ class GMMScore(FeatureScore, Checked):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         cut = "" if self.dimensions is None else f", {self.dimensions} principal components"
         return f"GMM k={self.components}{cut}"
 
@@ -211,7 +210,6 @@ class FittedGMM(FittedScore):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader of a result must know of the fit."""
         return self.warned
 
 
@@ -254,7 +252,6 @@ class KNNScore(FeatureScore):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return f"kNN k={self.neighbours}, {self.metric}"
 
     def fit(self, features: npt.ArrayLike, rng: np.random.Generator) -> FittedKNN:
@@ -321,10 +318,7 @@ class VarianceScore(BeliefScore):
     array([1., 2.])
     """
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "predicted variance"
+    name: ClassVar[str] = "predicted variance"
 
     def of(self, beliefs: Beliefs) -> FloatArray:
         """The sd of the belief of a new y, shape (n,)."""
@@ -344,10 +338,7 @@ class EnsembleVarianceScore(BeliefScore):
     array([0.5])
     """
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "ensemble variance"
+    name: ClassVar[str] = "ensemble variance"
 
     def of(self, beliefs: Beliefs) -> FloatArray:
         """The sd of the belief of the mean, shape (n,).

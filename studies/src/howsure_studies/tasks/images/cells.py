@@ -12,12 +12,7 @@ from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure_studies.tasks.images.micrographs import draw_micrographs
-from howsure_studies.tasks.images.simcep import (
-    CANVAS,
-    REFERENCE_COUNT,
-    draw_direct,
-    draw_faithful,
-)
+from howsure_studies.tasks.images.simcep import CANVAS, REFERENCE_COUNT, draw_direct, draw_faithful
 
 Recipe = Literal["direct", "faithful", "micrograph"]
 RECIPE: Final = "micrograph"

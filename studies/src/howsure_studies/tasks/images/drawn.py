@@ -218,7 +218,6 @@ class _Packed:
 class Variant:
     """A task: labels of training and validation, those of each test, and rows of the parts."""
 
-    title: str
     inside: Ranges
     published: Mapping[str, int]
     tests: Mapping[str, Ranges] = field(default_factory=lambda: {FULL: _WHOLE})
@@ -235,9 +234,8 @@ _SHIFTED_SIZES: Final = {"train": 11_760, "val": 2_940, FULL: 11_225}
 
 CELLS: Final[Mapping[str, Variant]] = MappingProxyType(
     {
-        "cells": Variant(title="Cells", inside=((1, 200),), published=CELLS_SIZES),
+        "cells": Variant(inside=((1, 200),), published=CELLS_SIZES),
         "cells-tails": Variant(
-            title="Cells-Tails",
             inside=((51, 150),),
             published=CELLS_SIZES,
             tests={
@@ -247,20 +245,15 @@ CELLS: Final[Mapping[str, Variant]] = MappingProxyType(
                 "step-3": ((12.5, 188.5),),
             },
         ),
-        "cells-gap": Variant(
-            title="Cells-Gap", inside=((1, 49), (151, 200)), published=CELLS_SIZES
-        ),
+        "cells-gap": Variant(inside=((1, 49), (151, 200)), published=CELLS_SIZES),
     }
 )
 
 CHAIRS: Final[Mapping[str, Variant]] = MappingProxyType(
     {
-        "chair-angle": Variant(title="ChairAngle", inside=(_open(0, 90),), published=_CHAIRS_SIZES),
-        "chair-angle-tails": Variant(
-            title="ChairAngle-Tails", inside=(_open(15, 75),), published=_SHIFTED_SIZES
-        ),
+        "chair-angle": Variant(inside=(_open(0, 90),), published=_CHAIRS_SIZES),
+        "chair-angle-tails": Variant(inside=(_open(15, 75),), published=_SHIFTED_SIZES),
         "chair-angle-gap": Variant(
-            title="ChairAngle-Gap",
             inside=(_open(0, 30), _open(60, 90)),
             published=_SHIFTED_SIZES,
             tests={

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal, final, get_args
 
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known
@@ -26,16 +26,11 @@ from howsure_studies.tasks.images.drawn import (
     read_drawn,
 )
 from howsure_studies.tasks.images.medical import Frames
-from howsure_studies.tasks.images.photographs import (
-    PHOTOGRAPH_SIDE,
-    Crowds,
-    Grey,
-    Persons,
-    sizes,
-)
+from howsure_studies.tasks.images.photographs import PHOTOGRAPH_SIDE, Crowds, Grey, Persons, sizes
 from howsure_studies.tasks.images.reading import Reading, check_choice
-from howsure_studies.tasks.task import FAMILIES, Family, Part, Source, Task
+from howsure_studies.tasks.task import Part, Source, Task
 
+Family = Literal["shift", "congruence"]
 _UNSAID: Final = "direct"
 """The recipe of an identity that names none, and of cells whose shortcut is switched off."""
 
@@ -164,7 +159,8 @@ def image_names(family: Family | None = None) -> tuple[str, ...]:
     Parameters
     ----------
     family : {"shift", "congruence"}, optional
-        Those of one paper alone; see `howsure_studies.tasks.Task`.
+        Those of one paper alone: the shift benchmark of Gustafsson, Danelljan and Schön (2023),
+        or the conditional congruence of Young et al. (2025).
 
     Raises
     ------
@@ -181,7 +177,7 @@ def image_names(family: Family | None = None) -> tuple[str, ...]:
     families: dict[str, Family] = dict.fromkeys((*CELLS, *CHAIRS), "shift")
     families |= {name: facts.family for name, facts in REAL.items()}
     if family is not None:
-        check_known(family, FAMILIES, "family")
+        check_known(family, get_args(Family), "family")
     return tuple(name for name, own in families.items() if family in (None, own))
 
 
@@ -292,7 +288,6 @@ def image_task(
             check_recipe(recipe, shortcut)
         return Task(
             name=name,
-            title=variant.title,
             target="nuclei" if cells else "angle of the chair",
             units="nuclei" if cells else "degrees",
             tests=tuple(variant.tests),
@@ -310,14 +305,12 @@ def image_task(
         real = replace(real, published={})
     return Task(
         name=name,
-        title=real.title,
         target=real.target,
         units=real.units,
         tests=real.tests,
         read=partial(_read_real, real, taken, reading),
         images=True,
         scaling=real.scaling,
-        family=real.family,
         published=real.published,
     )
 

@@ -33,13 +33,7 @@ from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
 from howsure_studies.tasks.files import UnreadableError, column, numbers, read_list
-from howsure_studies.tasks.images.reading import (
-    Bytes,
-    Reading,
-    check_choice,
-    opened,
-    read_picture,
-)
+from howsure_studies.tasks.images.reading import Bytes, Reading, check_choice, opened, read_picture
 from howsure_studies.tasks.task import Part
 
 Grey = Literal["drop", "keep"]
@@ -273,14 +267,7 @@ def read_eva(reading: Reading, name: str, *, side: int = PHOTOGRAPH_SIDE) -> Map
     paths = [reading.folder / EVA_FOLDER / f"{image}.jpg" for image in images.tolist()]
     note = f"mean of {votes.min()} to {votes.max()} votes an image"
     return read_listed(
-        reading,
-        name,
-        "eva",
-        paths=paths,
-        y=means,
-        expected=EVA_IMAGES,
-        side=side,
-        notes=(note,),
+        reading, name, "eva", paths=paths, y=means, expected=EVA_IMAGES, side=side, notes=(note,)
     )
 
 

@@ -214,7 +214,6 @@ class KnownWorld(World):
         """The same world with another noise law; its random numbers stay the same."""
 
     def truth(self, x: FloatArray) -> Truth:
-        """The true law of y at each row of x."""
         return Truth(self.mean(x), self.scale(x), self.noise)
 
 
@@ -446,7 +445,6 @@ class FunctionWorld(KnownWorld):
         covariates: Covariates = "random",
         n_test: int | None = None,
     ) -> Draw:
-        """The training set of one trial; see `World.training_set`."""
         check_covariates(covariates)
         number = check_whole(trial, "trial", 0)
         wanted = rows_wanted(n, self.rows, "n_train")

@@ -70,11 +70,7 @@ class PoissonHead(CountHead):
     """
 
     title: ClassVar[str] = "Poisson"
-
-    @property
-    def outputs(self) -> int:
-        """One: the log mean."""
-        return 1
+    outputs: ClassVar[int] = 1  # the log mean
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """eᵒ − y o, shape (..., b)."""
@@ -109,11 +105,7 @@ class NegativeBinomialHead(CountHead):
     """
 
     title: ClassVar[str] = "negative binomial"
-
-    @property
-    def outputs(self) -> int:
-        """Two: what the mean and the dispersion are made of."""
-        return 2
+    outputs: ClassVar[int] = 2  # what the mean and the dispersion are made of
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """−[log Γ(y+r) − log Γ(r) + r log(r/(r+μ)) + y log(μ/(r+μ))], shape (..., b)."""
@@ -166,11 +158,7 @@ class DoublePoissonHead(CountHead):
     """
 
     title: ClassVar[str] = "double Poisson"
-
-    @property
-    def outputs(self) -> int:
-        """Two: log μ and log φ."""
-        return 2
+    outputs: ClassVar[int] = 2  # log μ and log φ
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """−½ log φ + φμ − φ y (1 + log μ − log y), shape (..., b)."""

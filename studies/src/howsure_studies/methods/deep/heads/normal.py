@@ -39,11 +39,7 @@ class MeanAndLogVariance(Head):
     """A mean and a log variance, whatever the loss. Subclasses are final."""
 
     settles: ClassVar[bool] = True
-
-    @property
-    def outputs(self) -> int:
-        """Two: the mean and the log variance."""
-        return 2
+    outputs: ClassVar[int] = 2  # the mean and the log variance
 
     def warm_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """(y − μ)², shape (..., b): the log variance stays as it is."""
@@ -160,11 +156,7 @@ class NaturalGaussian(Head):
     """
 
     title: ClassVar[str] = "natural Gaussian"
-
-    @property
-    def outputs(self) -> int:
-        """Two: η₁, and what η₂ is made of."""
-        return 2
+    outputs: ClassVar[int] = 2  # η₁, and what η₂ is made of
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """−[η₁y + η₂y² + η₁²/(4η₂) + ½ log(−2η₂)], shape (..., b)."""
@@ -203,11 +195,7 @@ class SquaredError(Head, Checked):
 
     sd: NonNegative = 0.0
     title: ClassVar[str] = "squared error"
-
-    @property
-    def outputs(self) -> int:
-        """One: the mean."""
-        return 1
+    outputs: ClassVar[int] = 1  # the mean
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """(y − μ)², shape (..., b)."""
@@ -236,11 +224,7 @@ class StudentTHead(Head):
     """
 
     title: ClassVar[str] = "Student t"
-
-    @property
-    def outputs(self) -> int:
-        """Three: location, log squared scale, and what the degrees of freedom are made of."""
-        return 3
+    outputs: ClassVar[int] = 3  # location, log squared scale, what df are made of
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Negative log density, shape (..., b)."""

@@ -109,17 +109,13 @@ class PairHead(Head, Checked):
 
     coverage: Fraction = 0.9
     title: ClassVar[str] = "pair of quantiles"
+    outputs: ClassVar[int] = 2  # the low and the high quantile
 
     @property
     def levels(self) -> tuple[float, float]:
         """The levels of the low and the high quantile."""
         low, high = tail_levels(self.coverage)
         return low, high
-
-    @property
-    def outputs(self) -> int:
-        """Two: the low and the high quantile."""
-        return 2
 
     @property
     def fixed_coverages(self) -> tuple[float]:

@@ -385,12 +385,7 @@ def _norm_type() -> Any:
         norm = (self.image * self.through(self.source, weight)).sum()
         return weight / ((norm / self.bound).clamp(min=1.0) + _STABLE)
 
-    members = {
-        "__init__": construct,
-        "through": through,
-        "iterate": iterate,
-        "forward": forward,
-    }
+    members = {"__init__": construct, "through": through, "iterate": iterate, "forward": forward}
     return type("SoftSpectralNorm", (torch.nn.Module,), members)
 
 

@@ -77,7 +77,6 @@ class ImageNetwork(Method):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         kind = "network" if self.members == 1 else "deep ensemble"
         return f"{self.head.title} {kind}, {backbone_named(self.backbone).name}"
 

@@ -143,9 +143,7 @@ def train_module(
     chosen.check_held(judged)
     seed = int(rng.integers(2**63 - 1))
     scale = Standardization.of(
-        np.empty((len(targets), 0)),
-        targets,
-        targets=chosen.standardise and law.standardises,
+        np.empty((len(targets), 0)), targets, targets=chosen.standardise and law.standardises
     )
     if not scale.sound:
         raise InputError("y must be small enough for a finite mean and sd, got larger numbers")
