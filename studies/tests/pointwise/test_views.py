@@ -39,6 +39,7 @@ AT_COVERAGE = (
     "cicf_variance",
     "cicf_points_off",
     "confidence_width",
+    "cicf_simultaneous",
 )
 
 
@@ -87,7 +88,7 @@ def test_records_are_complete_at_every_coverage() -> None:
     for record in listed:
         assert record.model == "step"
         assert record.options["world"] == "toy_homoscedastic"
-        assert record.direction is not Direction.NONE
+        assert (record.direction is Direction.NONE) == (record.metric == "cicf_simultaneous")
         assert math.isfinite(record.value)
         assert record.n == 20
         pointwise_notion = record.metric.split("_", 1)[-1] in (
@@ -123,6 +124,23 @@ def test_records_hold_the_numbers_of_the_result() -> None:
     assert at["confidence_width"].units == "y"
     assert at["cicp"].value == 0.0
     assert at["log_likelihood"].value == pytest.approx(result.log_likelihood.mean())
+
+
+def test_a_line_through_zero_is_right_at_all_points_or_at_none() -> None:
+    """So that the share of trials right at all x at once is that of a single x, and below else."""
+    through, line = (
+        pointwise("linear", LinearT(intercept=free), coverages=(0.8,), trials=200, n_test=30)
+        for free in (False, True)
+    )
+    for result in (through, line):
+        record = found(result)["cicf_simultaneous"]
+        low, high = (ends[:, :, 0] for ends in result.mean_ends)
+        inside = ((low <= result.truth.mean) & (result.truth.mean <= high)).all(axis=1)
+        assert record.value == inside.mean()
+        assert record.lower < record.value < record.upper
+        assert record.n == 200
+    assert found(through)["cicf_simultaneous"].value == found(through)["cicp"].value
+    assert found(line)["cicf_simultaneous"].upper < found(line)["cicp"].value
 
 
 def test_what_cannot_be_known_has_its_reason() -> None:

@@ -47,7 +47,8 @@ def records(result: PointwiseResult) -> tuple[Record, ...]:
         the `null` that Monte-Carlo error alone gives), `picf_brier_corrected` and its parts
         `picf_bias_squared` and `picf_variance`, `picf_points_off` (share of the points whose
         simultaneous band excludes the nominal coverage), `prediction_width`; the same of the
-        CICF, with `cicp` (mean CICP) and `confidence_width`. Then `log_likelihood` and
+        CICF, with `cicp` (mean CICP), `confidence_width`, and `cicf_simultaneous` (share of the
+        trials whose intervals contain the mean at every test point). Then `log_likelihood` and
         `failed_trials`. Test points are held fixed in every error; n counts trials. What cannot
         be known is NaN with its reason.
 
@@ -104,6 +105,24 @@ def _at_coverage(result: PointwiseResult, coverage: float) -> Iterator[Record]:
     yield mean("cicp", no_mean, **share)
     yield from _of(result, "cicf", coverage)
     yield mean("confidence_width", width_unknown, **width)
+    yield _simultaneous(result, coverage, no_mean)
+
+
+def _simultaneous(result: PointwiseResult, coverage: float, why: str) -> Record:
+    """Share of the trials whose confidence intervals contain the mean at all points at once."""
+    make = partial(_record, result, metric="cicf_simultaneous", coverage=coverage)
+    if why or not result.trials:
+        return make(value=math.nan, reason=why)
+    hits = float((result.by_trial("cicf", coverage) > 0.5).all(axis=1).sum())
+    low, high = clopper_pearson(hits, result.trials, _CONFIDENCE)
+    return make(
+        value=hits / result.trials,
+        lower=float(low),
+        upper=float(high),
+        confidence=_CONFIDENCE,
+        n=float(result.trials),
+        notion=Notion.POINTWISE,
+    )
 
 
 def _of(result: PointwiseResult, which: Which, coverage: float) -> Iterator[Record]:
