@@ -26,6 +26,7 @@ from howsure_studies.congruence.figures import (
     severity_figure,
     variation_figure,
 )
+from howsure_studies.congruence.reliability import Reliability
 from howsure_studies.congruence.result import ModelBeliefs
 from howsure_studies.methods.linear import LinearT
 
@@ -88,16 +89,13 @@ def scatter(model: str, rows: int) -> Table:
     return Table(name="d", columns={"error": grid, "cce": grid**2}, model=model)
 
 
-def variations() -> Table:
-    return Table(
-        name="congruence_reliability",
-        columns={
-            "task": np.array(["AAF", "EVA", "EVA"], dtype=object),
-            "model": np.array(["gaussian", "gaussian", HOSTILE], dtype=object),
-            "cce_cv": np.array([0.1, 0.2, np.nan]),
-            "cce_draws_cv": np.array([0.05, 0.06, 0.07]),
-            "ece_cv": np.array([0.3, 0.1, 0.2]),
-        },
+def variations() -> Reliability:
+    return Reliability(
+        task=("AAF", "EVA", "EVA", "EVA", "none"),
+        model=("gaussian", "gaussian", HOSTILE, "poisson", "poisson"),
+        cce=np.array([0.1, 0.2, np.nan, 0.4, np.nan]),
+        ece=np.array([0.3, 0.1, 0.2, 0.5, np.nan]),
+        cce_draws=np.array([0.05, 0.06, 0.07, 0.08, np.nan]),
     )
 
 
@@ -184,10 +182,12 @@ def test_scatter_and_dots_hold_what_was_given() -> None:
     assert len(many.x) == 250
     np.testing.assert_allclose(many.y, many.x**2)
     assert cloud.notes == ("b: Shown: 250 of 1,000 rows.",)
-    cce, ece = pairs.layers
-    assert pairs.y.categories == ("AAF, gaussian", "EVA, gaussian")
-    assert (cce.x.tolist(), ece.x.tolist()) == ([0.1, 0.2], [0.3, 0.1])
-    assert cce.hover["Over draws alone"].tolist() == [0.05, 0.06]
+    equal, aaf, eva = pairs.layers
+    assert (equal.x.tolist(), equal.y.tolist()) == ([0.0, 0.5], [0.0, 0.5])
+    assert (aaf.series, eva.series) == ("AAF", "EVA")
+    assert (eva.x.tolist(), eva.y.tolist()) == ([0.2, 0.4], [0.1, 0.5])
+    assert eva.labels == ("gaussian", "poisson")
+    assert eva.hover["CCE over draws alone"].tolist() == [0.06, 0.08]
     line, here, correct = models.layers
     assert line.mark is Mark.INTERVALS
     np.testing.assert_allclose([line.lower[0], line.upper[0]], [0.0, 0.3])
@@ -209,7 +209,7 @@ def test_scatter_and_dots_hold_what_was_given() -> None:
         (lambda: rejection_figure(replace(rejected(), x=np.ones(40))), "a share of at most"),
         (lambda: diagnosis_figure([]), "error and cce"),
         (lambda: diagnosis_figure([Table(name="d", columns={})]), "no column"),
-        (lambda: variation_figure(scatter("a", 3)), "cce_cv and ece_cv"),
+        (lambda: variation_figure(replace(variations(), ece=np.full(5, np.nan))), "a pair with"),
         (lambda: models_figure([Dots(series="a", values={"b": np.nan})]), "hold a value"),
         (lambda: models_figure([Dots(series="a", values={"b": 1.0})], "mae"), "measure must be"),
     ],

@@ -20,6 +20,7 @@ from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.text import distinct, headed, one_line
 from howsure.report.document import Choice
 from howsure_studies.congruence.measure import TRUTH
+from howsure_studies.congruence.reliability import Reliability
 from howsure_studies.congruence.result import (
     CongruenceRun,
     CongruenceStudies,
@@ -329,42 +330,41 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
     )
 
 
-def variation_figure(table: Table) -> Figure:
-    """Coefficients of variation of CCE and ECE by task and model.
+def variation_figure(varied: Reliability) -> Figure:
+    """Coefficients of variation of ECE against those of CCE, a point a pair, a colour a task.
 
     Table 2 of Young et al. 2025.
     """
-    cce, ece = _two(table, "cce_cv", "ece_cv")
-    tasks, models = texts(table, "task"), texts(table, "model")
-    rows = np.flatnonzero(np.isfinite(cce) & np.isfinite(ece))
-    if not len(rows):
-        raise InputError("table must hold a row with cce_cv and ece_cv, got none")
-    several = len(set(tasks)) > 1
-    named = [f"{tasks[row]}, {models[row]}" if several else models[row] for row in rows]
-    names = distinct(named)
-    height = np.arange(len(rows), dtype=np.float64)
-    draws = number(table, "cce_draws_cv")
-    hover = {} if draws is None else {"Over draws alone": draws[rows]}
+    known = varied.known
+    if not known.any():
+        raise InputError("varied must hold a pair with both coefficients, got none")
+    names = np.array(varied.model, dtype=object)
+    end = float(max(varied.cce[known].max(), varied.ece[known].max()))
+    line = np.array([0.0, end])
+    layers = [Layer(mark=Mark.LINE, x=line, y=line, series="equal", colour=REFERENCE)]
+    for colour, task in enumerate(dict.fromkeys(varied.task)):
+        rows = np.flatnonzero(known & np.array([name == task for name in varied.task]))
+        if len(rows):
+            layers.append(
+                Layer(
+                    mark=Mark.POINTS,
+                    x=varied.cce[rows],
+                    y=varied.ece[rows],
+                    series=task,
+                    colour=colour % SERIES_LIMIT,
+                    labels=tuple(names[rows]),
+                    hover={"CCE over draws alone": varied.cce_draws[rows]},
+                )
+            )
     return Figure(
         name="congruence_variation",
         question="Does CCE vary more from sample to sample than ECE?",
         title="Coefficients of variation over bootstrap samples",
-        reading="Standard deviation divided by mean; lower is steadier.",
-        x=Axis(title="Coefficient of variation", kind="percent", zero=True),
-        y=Axis(kind="category", categories=names),
-        layers=(
-            Layer(
-                mark=Mark.POINTS,
-                x=cce[rows],
-                y=height,
-                series="CCE",
-                colour=0,
-                labels=names,
-                hover=hover,
-            ),
-            Layer(mark=Mark.POINTS, x=ece[rows], y=height, series="ECE", colour=1, labels=names),
-        ),
-        naming="Task and model",
+        reading="Standard deviation divided by mean. Above the line, ECE varies more than CCE.",
+        x=Axis(title="Of CCE", kind="percent", zero=True),
+        y=Axis(title="Of ECE", kind="percent", zero=True),
+        layers=tuple(layers),
+        naming="Model",
     )
 
 
@@ -582,10 +582,13 @@ def cce_over(run: CongruenceRun, x: FloatArray) -> Curve:
 
 
 def severity_choices(
-    result: MonotonicityResult, table: Table, places: Mapping[str, int]
+    result: MonotonicityResult | None, places: Mapping[str, int]
 ) -> tuple[Choice, ...]:
     """Measures against severity, one option a perturbation."""
+    if result is None:
+        return ()
     made: list[Choice] = []
+    table = result.table()
     for measure in ("cce", "ece"):
         kinds = dict.fromkeys(
             curve.kind
@@ -614,15 +617,15 @@ def rejection_choices(
 
 
 def diagnosis_choices(
-    scatters: Sequence[tuple[Diagnosis, Table]], places: Mapping[str, int], note: str = ""
+    diagnoses: Sequence[Diagnosis], places: Mapping[str, int], note: str = ""
 ) -> tuple[Choice, ...]:
     """CCE without labels against the true error, all models and each; the first set of data."""
-    first = {diagnosis.model: (diagnosis, table) for diagnosis, table in reversed(scatters)}
-    tables = {}
-    for model in dict.fromkeys(diagnosis.model for diagnosis, _ in scatters):
-        diagnosis, table = first[model]
-        if (np.isfinite(diagnosis.cce) & np.isfinite(diagnosis.error)).any():
-            tables[model] = table
+    first = {diagnosis.model: diagnosis for diagnosis in reversed(diagnoses)}
+    tables = {
+        model: first[model].table()
+        for model in dict.fromkeys(diagnosis.model for diagnosis in diagnoses)
+        if (np.isfinite(first[model].cce) & np.isfinite(first[model].error)).any()
+    }
     options = [(ALL, list(tables.values()))] if len(tables) > 1 else []
     options += [(model, [table]) for model, table in tables.items()]
     drawn = [(label, diagnosis_figure(chosen, places)) for label, chosen in options]

@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Final, Literal, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from howsure.core import convert
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
-from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.registry import check_known, unknown
-from howsure.metrics.congruence import RejectionCurve, rejection_at, rejection_curve
+from howsure.metrics.congruence import RejectionCurve, rejection_curve
+from howsure_studies.engine import columns_of
 
 TITLES: Final[Mapping[str, str]] = {
     "cce": "CCE",
@@ -34,30 +33,29 @@ TITLES: Final[Mapping[str, str]] = {
 """Measures of a run, with their titles; lower is better in all."""
 MEASURES: Final = ("cce", "ece", "nll")
 """Those that experiments take."""
-THRESHOLDS: Final = np.linspace(0.02, 0.06, 100)
-"""Thresholds of CCE of the published rejection."""
 _UNITS: Final[Mapping[str, str]] = {"nll": "nats", "nll_unnormalised": "nats", "mae": "y"}
 _LOSSES: Final = {"mae": "mean absolute error", "nll": "mean negative log likelihood"}
+_TOPS: Final = ("nll", "cce")
 _NONE: Final = np.empty(0)
+_KEPT: Final = np.linspace(0.0, 1.0, 21)
+"""Quantiles of CCE over rows that ship."""
 
 
-def table_of(name: str, rows: Sequence[Mapping[str, Any]], **words: Any) -> Table:
-    """A table of rows that have the same columns."""
-    return Table(
-        name=name,
-        columns={
-            key: np.array([row[key] for row in rows], dtype=object if isinstance(v, str) else None)
-            for key, v in (rows[0].items() if rows else ())
-        },
-        **words,
-    )
+def mean_known(values: npt.ArrayLike) -> float:
+    """Mean of the finite values; NaN where there is none."""
+    known = _known(values)
+    return float(known.mean()) if known.size else math.nan
 
 
 def sample_sd(values: npt.ArrayLike) -> float:
     """Standard deviation of the finite values, divisor one less; NaN for fewer than two."""
-    given = np.asarray(values, dtype=np.float64)
-    known = given[np.isfinite(given)]
+    known = _known(values)
     return float(known.std(ddof=1)) if known.size > 1 else math.nan
+
+
+def _known(values: npt.ArrayLike) -> FloatArray:
+    given = np.asarray(values, dtype=np.float64)
+    return given[np.isfinite(given)]
 
 
 @final
@@ -217,9 +215,9 @@ class CongruenceResult:
             }
             for run in self.runs
         ]
-        return table_of(
-            "congruence_models",
-            rows,
+        return Table(
+            name="congruence_models",
+            columns=columns_of(rows),
             labels={
                 **TITLES,
                 "cce_draws_sd": "sd of CCE over draws",
@@ -247,17 +245,12 @@ class Monotonicity:
     values: Mapping[str, FloatArray]  # (trials, s): ``cce``, ``ece`` and ``nll``
 
     @cached_property
-    def _known(self) -> dict[str, tuple[float, float]]:
-        return {}
-
-    def page(self, measure: str = "cce") -> tuple[float, float]:
-        """Page's L and its p-value: trials are blocks, and the measure rises with severity.
+    def pages(self) -> dict[str, tuple[float, float]]:
+        """By measure Page's L and its p-value: trials are blocks, the measure rises with severity.
 
         NaN where there are fewer than two trials or three severities, or a value is missing.
         """
-        if measure not in self._known:
-            self._known[measure] = _page(self.values[measure])
-        return self._known[measure]
+        return {measure: _page(table) for measure, table in self.values.items()}
 
     def steps_up(self, measure: str = "cce") -> float:
         """Share of steps from one severity to the next at which the mean rises."""
@@ -295,7 +288,7 @@ class MonotonicityResult:
                 group=f"task={curve.task}, perturbation={curve.kind}",
                 options={
                     **self.options,
-                    **dict(zip(("page_l", "page_p_value"), curve.page(), strict=True)),
+                    **dict(zip(("page_l", "page_p_value"), curve.pages["cce"], strict=True)),
                 },
             )
             for curve in self.curves
@@ -316,16 +309,16 @@ class MonotonicityResult:
                     for end, number in (
                         ("", curve.values[measure][:, step].mean()),
                         ("_sd", _sd(curve.values[measure][:, step])),
-                        ("_page_p", curve.page(measure)[1]),
+                        ("_page_p", curve.pages[measure][1]),
                     )
                 },
             }
             for curve in self.curves
             for step, severity in enumerate(curve.severities)
         ]
-        return table_of(
-            "congruence_monotonicity",
-            rows,
+        return Table(
+            name="congruence_monotonicity",
+            columns=columns_of(rows),
             labels={"cce_page_p": "p of Page's trend test over all severities"},
             notes="Trials are bootstrap samples of one test part, so p does not apply to "
             "other models and data.",
@@ -351,14 +344,6 @@ class Rejection:
     def curves(self) -> Mapping[str, RejectionCurve]:
         """One a loss."""
         return {name: rejection_curve(self.scores, loss) for name, loss in self.losses.items()}
-
-    def at(
-        self, loss: str = "mae", thresholds: FloatArray = THRESHOLDS
-    ) -> tuple[FloatArray, FloatArray]:
-        """Share withheld and loss of the rows kept, at thresholds of CCE (published by default)."""
-        if loss not in self.losses:
-            raise InputError(f"loss must be one of {', '.join(self.losses)}, got {loss!r}")
-        return rejection_at(self.scores, self.losses[loss], thresholds)
 
     @cached_property
     def drawn(self) -> tuple[Curve, ...]:
@@ -417,7 +402,7 @@ def random_band(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
     At shares withheld of 0, 1/n, … The mean of m of n rows, drawn without replacement, has
     variance s²/m (1 − m/n), s² with divisor n − 1; the band takes the normal limit.
     """
-    n = len(loss)
+    n, loss = len(loss), loss.astype(np.float64)
     kept = np.arange(n, 0, -1)
     s = float(loss.std(ddof=1)) if n > 1 else 0.0
     half = 1.959963984540054 * s * np.sqrt((1.0 - kept / n) / kept)
@@ -446,10 +431,6 @@ class Diagnosis:
             score: (_pearson(rankdata(values), rankdata(self.error)), _pearson(values, self.error))
             for score, values in (("cce", self.cce), ("nll", self.nll))
         }
-
-    def correlation(self, score: str = "cce") -> tuple[float, float]:
-        """Spearman's and Pearson's correlation of one score, ``cce`` or ``nll``."""
-        return self.correlations[checked(score, Literal["cce", "nll"], "score")]
 
     def records(self) -> tuple[Record, ...]:
         """The correlations of CCE, without labels, and of NLL, with labels."""
@@ -503,16 +484,13 @@ class Robustness:
     values: dict[str, FloatArray]
     n: int
 
-    def relative_change(self, measure: str) -> FloatArray:
-        """Change against the data as they are, by their absolute value; shape (s,)."""
-        check_known(measure, MEASURES, "measure")
-        values = self.values[measure]
-        return np.asarray((values - values[0]) / abs(values[0]))
-
     @cached_property
     def changes(self) -> dict[str, FloatArray]:
-        """The relative changes of NLL, ECE and CCE."""
-        return {measure: self.relative_change(measure) for measure in ("nll", "ece", "cce")}
+        """Change of NLL, ECE and CCE against the data as they are, by its size; shape (s,)."""
+        return {
+            measure: (values - values[0]) / abs(values[0])
+            for measure, values in ((name, self.values[name]) for name in ("nll", "ece", "cce"))
+        }
 
     def records(self) -> tuple[Record, ...]:
         """The relative change of each measure in each setting."""
@@ -540,133 +518,10 @@ class Robustness:
                 "setting": np.array(self.settings, dtype=object),
                 "rows_changed": self.spoilt,
                 **self.values,
-                **{f"{measure}_change": change for measure, change in self.changes.items()},
             },
-            labels={
-                "nll_top": "largest NLL of a row, by the median",
-                "cce_top": "largest CCE at a row, by the median",
-                **{f"{m}_change": f"relative change of {m.upper()}" for m in MEASURES},
-            },
+            labels={f"{m}_top": f"largest {m.upper()} of a row, by the median" for m in _TOPS},
             model=self.model,
         )
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WelchTest:
-    """Two means compared without the assumption of equal variances; `greater` is one-sided."""
-
-    statistic: float
-    degrees: float
-    two_sided: float
-    greater: float
-    means: tuple[float, float]
-
-
-def welch(first: npt.ArrayLike, second: npt.ArrayLike) -> WelchTest:
-    """Welch's t-test of two samples, with Welch's and Satterthwaite's degrees of freedom."""
-    samples = [as_vector(first, "first"), as_vector(second, "second")]
-    if min(len(sample) for sample in samples) < 2:
-        raise InputError("samples must hold at least two numbers each, got fewer")
-    means = [float(sample.mean()) for sample in samples]
-    errors = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
-    if sum(errors) == 0.0:
-        raise InputError("samples must vary, got two constants")
-    statistic = (means[0] - means[1]) / math.sqrt(sum(errors))
-    degrees = sum(errors) ** 2 / sum(
-        error**2 / (len(sample) - 1) for error, sample in zip(errors, samples, strict=True)
-    )
-    return WelchTest(
-        statistic=statistic,
-        degrees=degrees,
-        two_sided=float(2.0 * special.stdtr(degrees, -abs(statistic))),
-        greater=float(special.stdtr(degrees, -statistic)),
-        means=(means[0], means[1]),
-    )
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reliability:
-    """Does CCE vary more from sample to sample than ECE? Coefficients of variation of both.
-
-    Source: Young et al. 2025, section 4.5 and table 2.
-    """
-
-    task: tuple[str, ...]
-    model: tuple[str, ...]
-    # (pairs,): coefficients of variation, sd by mean, over bootstrap samples and draws
-    cce: FloatArray
-    ece: FloatArray
-    # (pairs,): coefficient of variation of CCE over sets of draws alone, the data as they are
-    cce_draws: FloatArray
-
-    @property
-    def known(self) -> npt.NDArray[np.bool_]:
-        """Which pairs have an answer, shape (pairs,)."""
-        return np.isfinite(self.cce) & np.isfinite(self.ece)
-
-    @cached_property
-    def test(self) -> WelchTest:
-        """Welch's test of CCE against ECE; ``greater`` is against CCE that varies more."""
-        known = self.known
-        if known.sum() < 2:
-            raise InputError(f"at least two pairs must have an answer, got {int(known.sum())}")
-        return welch(self.cce[known], self.ece[known])
-
-    def records(self) -> tuple[Record, ...]:
-        """Mean coefficients of variation, with the p-values of the test."""
-        try:
-            test, reason = self.test, ""
-            options = {
-                "welch_t": test.statistic,
-                "welch_two_sided": test.two_sided,
-                "welch_cce_varies_more": test.greater,
-            }
-        except InputError as error:
-            reason, options = str(error), {}
-        return tuple(
-            Record(
-                metric=f"{name}_variation",
-                value=float(values.mean()),
-                n=float(len(values)),
-                reason=reason,
-                options=options,
-            )
-            for name, values in (("cce", self.cce), ("ece", self.ece))
-        )
-
-    def table(self) -> Table:
-        """One row a pair."""
-        return Table(
-            name="congruence_reliability",
-            columns={
-                "task": np.array(self.task, dtype=object),
-                "model": np.array(self.model, dtype=object),
-                "cce_cv": self.cce,
-                "cce_draws_cv": self.cce_draws,
-                "ece_cv": self.ece,
-            },
-            labels={
-                "cce_cv": "coefficient of variation of CCE",
-                "cce_draws_cv": "the same over draws alone",
-                "ece_cv": "coefficient of variation of ECE",
-            },
-        )
-
-
-def reliability(result: CongruenceResult) -> Reliability:
-    """Coefficients of variation of every run of a comparison with bootstrap samples."""
-    runs = result.runs
-    if not any(run.bootstraps.get("ece", _NONE).size > 1 for run in runs):
-        raise InputError("result must have two or more bootstrap samples, got fewer")
-    return Reliability(
-        task=tuple(run.task for run in runs),
-        model=tuple(run.model for run in runs),
-        cce=np.array([run.variation("cce") for run in runs]),
-        ece=np.array([run.variation("ece") for run in runs]),
-        cce_draws=np.array([run.monte_carlo_sd / run.value("cce") for run in runs]),
-    )
 
 
 @final
@@ -820,11 +675,11 @@ def packed(studies: CongruenceStudies) -> tuple[convert.Arrays, dict[str, Any]]:
     """
     arrays, facts = convert.packed(studies)
     facts |= facts.pop("result")
-    for fields in facts["rejections"]:
-        del fields["p_values"]
-    for number, fields in enumerate(facts["beliefs"]):
+    for own in facts["rejections"]:
+        del own["p_values"]
+    for number, own in enumerate(facts["beliefs"]):
         whole = f"beliefs/{number}/"
-        fields["names"] = [k.removeprefix(whole) for k in arrays if k.startswith(whole)]
+        own["names"] = [k.removeprefix(whole) for k in arrays if k.startswith(whole)]
     return {
         re.sub("^result/|(?<=^monotonicity/)curves/", "", k): v for k, v in arrays.items()
     }, facts
@@ -842,3 +697,55 @@ def unpacked(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -
     moved = {re.sub("^(?=runs/)", "result/", k): v for k, v in arrays.items()}
     moved = {re.sub("^monotonicity/", "monotonicity/curves/", k): v for k, v in moved.items()}
     return convert.unpacked(CongruenceStudies, moved, kept)
+
+
+def shortened(studies: CongruenceStudies) -> CongruenceStudies:
+    """What the page draws of studies: rows in single precision, those of rejection as ranks.
+
+    Where the inputs of a model are not one number, its predictions are left out, and of its CCE at
+    the rows quantiles are kept. Bootstrap samples, and so all spreads and verdicts, stay as they
+    are.
+    """
+    single = {beliefs.model for beliefs in studies.beliefs if beliefs.x is not None}
+
+    def rows_of(run: CongruenceRun) -> dict[str, FloatArray]:
+        if run.model in single or run.n <= len(_KEPT):
+            return {name: run.rows[name] for name in ("cce", "cce_sd") if name in run.rows}
+        return {"cce": np.quantile(run.rows["cce"], _KEPT)} if run.rows else {}
+
+    trend = studies.monotonicity
+    return replace(
+        studies,
+        result=replace(
+            studies.result,
+            runs=tuple(replace(run, rows=_single(rows_of(run))) for run in studies.result.runs),
+        ),
+        rejections=tuple(map(_ranked, studies.rejections)),
+        monotonicity=None
+        if trend is None
+        else replace(
+            trend, curves=tuple(replace(c, values=_single(c.values)) for c in trend.curves)
+        ),
+        diagnoses=tuple(_each_single(diagnosis) for diagnosis in studies.diagnoses),
+        beliefs=tuple(_each_single(b) for b in studies.beliefs if b.x is not None),
+    )
+
+
+def _single(arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
+
+
+def _ranked(rejection: Rejection) -> Rejection:
+    """The same with rows in the order of CCE, which is known by its ranks alone."""
+    order = np.argsort(rejection.scores, kind="stable")
+    ranks = np.unique(rejection.scores[order], return_inverse=True)[1]
+    losses = {name: loss[order] for name, loss in rejection.losses.items()}
+    return replace(rejection, scores=ranks.astype(np.int32), losses=_single(losses))
+
+
+def _each_single(result: Any) -> Any:
+    """A dataclass with the arrays among its fields in single precision."""
+    arrays = {item.name: getattr(result, item.name) for item in fields(result)}
+    return replace(
+        result, **_single({k: a for k, a in arrays.items() if isinstance(a, np.ndarray)})
+    )

@@ -51,6 +51,7 @@ from howsure_studies.congruence.result import (
     Robustness,
     joined,
     packed,
+    shortened,
     unpacked,
 )
 from howsure_studies.congruence.worlds import (
@@ -462,6 +463,10 @@ class CongruenceStudy(Study):
     def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[CongruenceStudies]:
         """What each trial gave: studies of the models that it fitted together, or of the truth."""
         return [unpacked(store.arrays(t.address), store.entry(t.address).facts) for t in trials]
+
+    def shortened(self, result: CongruenceStudies) -> CongruenceStudies:
+        """See `howsure_studies.congruence.result.shortened`."""
+        return shortened(result)
 
     def combine(self, plan: Plan, results: Mapping[Group, Sequence[CongruenceStudies]]) -> Combined:
         """One `CongruenceStudies` of each world and seed, named as the plan does."""
