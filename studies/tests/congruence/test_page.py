@@ -338,8 +338,8 @@ def test_reliability_stands_beside_the_papers(page: Document) -> None:
     assert float(rows[0][6].key) == pytest.approx(test.greater)
     assert [cell.text for cell in rows[1][3:]] == ["25", "−0.897", "0.3766", "0.8117"]
     assert line(page, "Published", part=1).text == (
-        "No difference is shown: CCE by 8.9 % on average, ECE by 10.6 % (25 pairs of task and "
-        "model; Welch's test, p = 0.38)."
+        "No difference is shown: CCE varies by 8.9 % on average, ECE by 10.6 % (25 pairs of task "
+        "and model; Welch's test, p = 0.38)."
     )
 
 

@@ -112,10 +112,10 @@ def models_grid(world: TaskExperiments) -> Grid | None:
 
     units = "" if first.units in ("", "1", "y") else f" ({first.units})"
     cells = ("ECE, cells",) if first.counts else ()
-    titles = (f"MAE{units}", "CCE", "CCE, sd over draws", "CCE if correct", "Ratio", "ECE", *cells)
+    titles = (f"MAE{units}", "CCE", "sd, draws", "CCE if correct", "Ratio", "ECE", *cells)
     notes = [
-        "± is the sd over bootstrap samples of the rows. CCE if correct: what these predictive "
-        "distributions would have if they were correct."
+        "± is the sd over bootstrap samples of the rows; sd, draws: that of CCE over sets of "
+        "draws. CCE if correct: what these distributions would have if they were correct."
     ]
     if first.counts:
         notes[0] += " ECE is by P(Y ≤ y); in cells, spread over the cell of each count."
@@ -160,8 +160,8 @@ def trends_grid(result: MonotonicityResult | None) -> Grid | None:
         parts.setdefault(title, []).append(
             (
                 Cell(text=curve.model),
-                number_cell(float(means[0])),
-                number_cell(float(means[-1])),
+                estimate_cell(float(means[0]), sample_sd(curve.values["cce"][:, 0])),
+                estimate_cell(float(means[-1]), sample_sd(curve.values["cce"][:, -1])),
                 Cell(text=f"{round(up * steps)} of {steps}", key=repr(up)),
                 *(p_cell(curve.pages[measure][1]) for measure in MEASURES),
             )
@@ -170,7 +170,7 @@ def trends_grid(result: MonotonicityResult | None) -> Grid | None:
     each = result.options.get("gamma_of_y") == "each"
     gamma = "is set anew for each" if each else "stays that of the unperturbed rows"
     note = (
-        f"Mean CCE of the unperturbed data and at the highest severity, over "
+        f"Mean CCE of the unperturbed data and at the highest severity, ± its sd over "
         f"{' or '.join(map(str, trials))} trials; steps between severities at which it rises; p of "
         f"Page's test of a rising trend, of each measure. γ of y {gamma}. Trials are bootstrap "
         "samples of one test part, so p does not apply to other models and data."
@@ -189,19 +189,21 @@ def rejected_grid(rejections: Sequence[Rejection]) -> Grid | None:
         for model in models:
             own = [r for r in rejections if r.model == model and loss in r.curves]
             curves = [rejection.curves[loss] for rejection in own]
-            kept = (
-                mean_known([float(curve.error[int(share * len(curve.error))]) for curve in curves])
-                for share in (0.0, 0.2, 0.5)
-            )
-            gains = [curve.gain for curve in curves]
-            gain = estimate_cell(mean_known(gains), sample_sd(gains))
+            numbers = [
+                *(
+                    [c.error[int(share * len(c.error))] for c in curves]
+                    for share in (0.0, 0.2, 0.5)
+                ),
+                [curve.gain for curve in curves],
+            ]
+            cells = (estimate_cell(mean_known(each), sample_sd(each)) for each in numbers)
             p = p_cell(max((r.p_values[loss] for r in own), default=math.nan))
-            rows += [(Cell(text=model), *map(number_cell, kept), gain, p)] if own else []
+            rows += [(Cell(text=model), *cells, p)] if own else []
         parts += [GridRows(title=title, rows=tuple(rows))] if rows else []
     note = (
         "Mean loss of the rows kept as those of highest CCE are rejected; CCE uses labels of "
         "validation rows only. Gain: 1 for the best order, 0 for a random one. p: share of "
-        "random orders that do as well; of several sets of data, ± the sd of the gain, and the "
+        "random orders that do as well. Of several sets of data, ± the sd over them, and the "
         "largest p. CCE finds wrong distributions, not large errors: a far too wide one may have "
         "small errors."
     )

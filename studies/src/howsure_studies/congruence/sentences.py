@@ -476,7 +476,7 @@ def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
             lines.append(VerdictLine(text=f"Not known: {reason}.", question=question))
             continue
         cce, ece = map(formats.share, test.means)
-        means = f"CCE by {cce} on average, ECE by {ece}"
+        means = f"by {cce} on average, ECE by {ece}"
         pairs = f"{int(given.known.sum())} pairs of task and model; Welch's test"
         either, more = (formats.p_words(p) for p in (test.two_sided, test.greater))
         lines.append(
@@ -484,7 +484,11 @@ def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
                 question,
                 (test.greater <= LEVEL, "bad", f"CCE varies more: {means} ({pairs}, {more})."),
                 (test.two_sided <= LEVEL, "good", f"CCE varies less: {means} ({pairs}, {either})."),
-                (True, "undecided", f"No difference is shown: {means} ({pairs}, {either})."),
+                (
+                    True,
+                    "undecided",
+                    f"No difference is shown: CCE varies {means} ({pairs}, {either}).",
+                ),
             )
         )
     return tuple(lines)
