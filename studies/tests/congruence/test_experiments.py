@@ -174,14 +174,17 @@ def test_rows_as_they_are_are_the_same_under_all_perturbations(result: Monotonic
         np.testing.assert_array_equal(curve.values["cce"][:, 0], first)
 
 
-def test_tables_and_records(result: MonotonicityResult) -> None:
-    table = result.table()
-    assert len(table) == 24
-    assert set(table.columns["perturbation"]) == {"blur", "label_shift", "label_noise", "mixup"}
+def test_curves_and_records(result: MonotonicityResult) -> None:
+    kinds = {curve.kind for curve in result.curves}
+    assert kinds == {"blur", "label_shift", "label_noise", "mixup"}
     shift = result.curves[1]
-    row = 6 + 2
-    assert table.columns["severity"][row] == 2.0
-    assert table.columns["cce"][row] == pytest.approx(shift.values["cce"][:, 2].mean())
+    curve = shift.drawn("ece")
+    assert curve.name == "congruence_ece_by_severity"
+    assert curve.x[2] == 2.0
+    assert curve.y[2] == pytest.approx(shift.values["ece"][:, 2].mean())
+    assert curve.upper is not None
+    sd = shift.values["ece"][:, 2].std(ddof=1)
+    assert curve.upper[2] - curve.y[2] == pytest.approx(sd)
     records = result.records()
     assert [record.options["page_p_value"] for record in records][1] == shift.pages["cce"][1]
 

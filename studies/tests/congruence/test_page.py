@@ -253,7 +253,7 @@ def test_sentences_say_what_is_wrong_and_where(page: Document) -> None:
         in line(page, "Perturbed data").text
     )
     assert "lowers the MAE in 1 of 2 and the NLL" in line(page, "Rejection").text
-    assert "true error: 1.00" in line(page, "Diagnosis").text
+    assert "true error with a Spearman correlation of 1.00." in line(page, "Diagnosis").text
     assert "NLL" not in line(page, "Diagnosis").text
     assert line(page, "Outliers").text == (
         "2 outlying rows change NLL by +50 %, ECE by +0 % and CCE by +10 %."
@@ -452,11 +452,12 @@ def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
     assert {"mean_cce", "ece_exact", "cce_steps_up", "rejection_gain_nll"} <= metrics
     assert {"cce_error_spearman", "nll_relative_change", "cce_variation"} <= metrics
     assert {table["name"] for table in held["tables"]} == {
-        *("congruence_models", "congruence_monotonicity", "congruence_robustness"),
-        *("congruence_diagnosis", "beside_published"),
+        *("congruence_models", "congruence_robustness", "congruence_diagnosis"),
+        "beside_published",
     }
     assert {curve["name"] for curve in held["curves"]} == {
-        *("congruence_cce", "rejection_mae", "rejection_nll")
+        *("congruence_cce", "rejection_mae", "rejection_nll"),
+        *(f"congruence_{name}_by_severity" for name in ("cce", "ece", "nll")),
     }
     assert len(list(csv.reader(page.to_csv().splitlines()))) == len(page.records) + 1
     text = page.to_markdown()

@@ -14,7 +14,7 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.core.registry import check_known
-from howsure.figures.columns import number, texts
+from howsure.figures.columns import number
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.text import distinct, headed, one_line
@@ -26,6 +26,7 @@ from howsure_studies.congruence.result import (
     CongruenceStudies,
     Diagnosis,
     ModelBeliefs,
+    Monotonicity,
     MonotonicityResult,
     Rejection,
 )
@@ -192,34 +193,27 @@ class Dots:
 
 
 def severity_figure(
-    table: Table, kind: str, measure: str = "cce", places: Mapping[str, int] | None = None
+    curves: Sequence[Monotonicity], measure: str = "cce", places: Mapping[str, int] | None = None
 ) -> Figure:
     """A measure against the severity of one perturbation, one line a model.
 
     Section 4.4 of Young et al. 2025.
     """
     check_known(measure, _TITLES, "measure")
-    severity, values = _two(table, "severity", measure)
-    spread = number(table, f"{measure}_sd")
-    kinds, models = texts(table, "perturbation"), texts(table, "model")
-    wanted = np.isfinite(values) & np.array([name == one_line(kind, 60) for name in kinds])
-    if not wanted.any():
-        raise InputError(f"table must hold a row of {kind} with {measure}, got none")
     layers = []
-    for index, model in enumerate(dict.fromkeys(models)):
-        rows = np.flatnonzero(wanted & np.array([name == model for name in models]))
-        if not len(rows):
-            continue
-        rows = rows[np.argsort(severity[rows], kind="stable")]
-        colour = (places or {}).get(model, index)
-        layers += _spread_line(
-            severity[rows],
-            values[rows],
-            None if spread is None else spread[rows],
-            series=model or "(empty)",
-            colour=colour,
-        )
-    title = _TITLES[measure]
+    for index, curve in enumerate(item.drawn(measure) for item in curves):
+        known = np.isfinite(curve.y)
+        if known.any():
+            layers += _spread_line(
+                curve.x[known],
+                curve.y[known],
+                None if curve.upper is None else (curve.upper - curve.y)[known],
+                series=one_line(curve.model, 60) or "(empty)",
+                colour=(places or {}).get(curve.model, index),
+            )
+    if not layers:
+        raise InputError(f"curves must hold a known {measure}, got none")
+    title, kind = _TITLES[measure], curves[0].kind
     words = one_line(kind.replace("_", " "), 60)
     return Figure(
         name=f"congruence_{measure}_by_severity",
@@ -294,7 +288,9 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
     names = distinct([table.model or "model" for table in tables])
     layers, notes = [], []
     for index, (name, table) in enumerate(zip(names, tables, strict=True)):
-        error, cce = _two(table, "error", "cce")
+        error, cce = number(table, "error"), number(table, "cce")
+        if error is None or cce is None:
+            raise InputError(f"tables must hold error and cce, got {', '.join(table.columns)}")
         known = np.flatnonzero(np.isfinite(error) & np.isfinite(cce))
         step = max(1, -(-len(known) // MOST_POINTS))
         rows = known[::step]
@@ -460,14 +456,6 @@ def _spread_line(
     ]
 
 
-def _two(table: Table, first: str, second: str) -> tuple[FloatArray, FloatArray]:
-    left, right = number(table, first), number(table, second)
-    if left is None or right is None:
-        columns = ", ".join(table.columns) or "no column"
-        raise InputError(f"table must hold columns {first} and {second}, got {columns}")
-    return left, right
-
-
 def colours_of(models: Sequence[str]) -> dict[str, int]:
     """One colour a model, the last of all for the true distribution."""
     colours = {name: colour for colour, name in enumerate(m for m in models if m != TRUTH)}
@@ -585,19 +573,15 @@ def severity_choices(
     result: MonotonicityResult | None, places: Mapping[str, int]
 ) -> tuple[Choice, ...]:
     """Measures against severity, one option a perturbation."""
-    if result is None:
-        return ()
     made: list[Choice] = []
-    table = result.table()
     for measure in ("cce", "ece"):
-        kinds = dict.fromkeys(
-            curve.kind
-            for curve in result.curves
-            if np.isfinite(curve.values[measure].mean(axis=0)).any()
-        )
+        curves_of: dict[str, list[Monotonicity]] = {}
+        for curve in () if result is None else result.curves:
+            if np.isfinite(curve.drawn(measure).y).any():
+                curves_of.setdefault(curve.kind, []).append(curve)
         options = [
-            (kind.replace("_", " "), severity_figure(table, kind, measure, places))
-            for kind in kinds
+            (kind.replace("_", " "), severity_figure(curves, measure, places))
+            for kind, curves in curves_of.items()
         ]
         made += choice_of("Perturbation", options)
     return tuple(made)

@@ -153,25 +153,26 @@ def trends_grid(result: MonotonicityResult | None) -> Grid | None:
         return None
     parts: dict[str, list[tuple[Cell, ...]]] = {}
     for curve in result.curves:
-        means, up = curve.values["cce"].mean(axis=0), curve.steps_up()
-        steps = len(means) - 1
+        trials, up, steps = curve.values["cce"], curve.steps_up(), len(curve.severities) - 1
         levels = ", ".join(formats.number(float(level), 3) for level in curve.severities[1:])
         title = f"{curve.kind.replace('_', ' ').capitalize()}: {levels}"
         parts.setdefault(title, []).append(
             (
                 Cell(text=curve.model),
-                estimate_cell(float(means[0]), sample_sd(curve.values["cce"][:, 0])),
-                estimate_cell(float(means[-1]), sample_sd(curve.values["cce"][:, -1])),
+                *(
+                    estimate_cell(mean_known(v), sample_sd(v))
+                    for v in (trials[:, 0], trials[:, -1])
+                ),
                 Cell(text=f"{round(up * steps)} of {steps}", key=repr(up)),
                 *(p_cell(curve.pages[measure][1]) for measure in MEASURES),
             )
         )
-    trials = sorted({len(curve.values["cce"]) for curve in result.curves})
+    counts = sorted({len(curve.values["cce"]) for curve in result.curves})
     each = result.options.get("gamma_of_y") == "each"
     gamma = "is set anew for each" if each else "stays that of the unperturbed rows"
     note = (
         f"Mean CCE of the unperturbed data and at the highest severity, ± its sd over "
-        f"{' or '.join(map(str, trials))} trials; steps between severities at which it rises; p of "
+        f"{' or '.join(map(str, counts))} trials; steps between severities at which it rises; p of "
         f"Page's test of a rising trend, of each measure. γ of y {gamma}. Trials are bootstrap "
         "samples of one test part, so p does not apply to other models and data."
     )
@@ -515,8 +516,9 @@ def congruence_report(
 
 
 def _curves(world: TaskExperiments) -> list[Curve]:
-    """What the page draws as lines, named by task and set of data."""
-    curves = []
+    """What the page draws as lines, named by task and, where it is of one, by set of data."""
+    trend = world.whole.monotonicity
+    curves = [curve.drawn(m) for curve in (trend.curves if trend else ()) for m in MEASURES]
     for study in world.studies:
         group = f"task={world.name}, seed={study.seed}"
         own = [

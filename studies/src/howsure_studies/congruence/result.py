@@ -252,6 +252,24 @@ class Monotonicity:
         """
         return {measure: _page(table) for measure, table in self.values.items()}
 
+    def drawn(self, measure: str = "cce") -> Curve:
+        """The mean over trials by severity, with a band of their standard deviation."""
+        table = self.values[measure]
+        mean, several = table.mean(axis=0), len(table) > 1
+        spread = table.std(axis=0, ddof=1) if several else np.zeros(len(mean))
+        return Curve(
+            name=f"congruence_{measure}_by_severity",
+            x=self.severities,
+            y=mean,
+            lower=mean - spread if several else None,
+            upper=mean + spread if several else None,
+            band=f"one standard deviation over {len(table)} trials" if several else "",
+            x_label="severity",
+            y_label=f"mean {measure.upper()}",
+            model=self.model,
+            group=f"task={self.task}, perturbation={self.kind}",
+        )
+
     def steps_up(self, measure: str = "cce") -> float:
         """Share of steps from one severity to the next at which the mean rises."""
         return float((np.diff(self.values[measure].mean(axis=0)) > 0).mean())
@@ -292,36 +310,6 @@ class MonotonicityResult:
                 },
             )
             for curve in self.curves
-        )
-
-    def table(self) -> Table:
-        """One row a model, perturbation and severity: means and spreads over trials."""
-        rows = [
-            {
-                "task": curve.task,
-                "model": curve.model,
-                "perturbation": curve.kind,
-                "severity": severity,
-                "trials": float(len(curve.values["cce"])),
-                **{
-                    f"{measure}{end}": number
-                    for measure in MEASURES
-                    for end, number in (
-                        ("", curve.values[measure][:, step].mean()),
-                        ("_sd", _sd(curve.values[measure][:, step])),
-                        ("_page_p", curve.pages[measure][1]),
-                    )
-                },
-            }
-            for curve in self.curves
-            for step, severity in enumerate(curve.severities)
-        ]
-        return Table(
-            name="congruence_monotonicity",
-            columns=columns_of(rows),
-            labels={"cce_page_p": "p of Page's trend test over all severities"},
-            notes="Trials are bootstrap samples of one test part, so p does not apply to "
-            "other models and data.",
         )
 
 

@@ -198,7 +198,6 @@ class TaskExperiments:
         """The tables of the experiments."""
         whole = self.whole
         tables = [whole.result.table()] if whole.result.runs else []
-        tables += [] if whole.monotonicity is None else [whole.monotonicity.table()]
         for study in self.studies:
             own = [result.table() for result in study.robustness]
             own += [result.table() for result in study.diagnoses]
@@ -442,8 +441,8 @@ def diagnosis_line(diagnoses: Sequence[Diagnosis]) -> VerdictLine | None:
         known = [v for d in diagnoses if math.isfinite(v := d.correlations[score][0])]
         spans.append(_span(known, lambda value: formats.fixed(value, 2)) if known else "")
     cce, nll = spans
-    text = f"Spearman correlation of CCE without labels with the true error: {cce}"
-    text += f". NLL, which needs labels: {nll}." if nll else "."
+    text = f"CCE without labels follows the true error with a Spearman correlation of {cce}"
+    text += f"; NLL, which needs labels, with {nll}." if nll else "."
     return VerdictLine(text=text, question="Diagnosis") if cce else None
 
 
