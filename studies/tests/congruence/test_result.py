@@ -31,9 +31,8 @@ from howsure_studies.congruence.result import (
     Monotonicity,
     MonotonicityResult,
     Robustness,
-    packed,
-    unpacked,
 )
+from howsure_studies.congruence.stored import packed, unpacked
 from howsure_studies.engine import Published, published
 from howsure_studies.methods.linear import LinearT
 

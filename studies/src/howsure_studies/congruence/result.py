@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core import convert
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
@@ -37,8 +35,6 @@ _UNITS: Final[Mapping[str, str]] = {"nll": "nats", "nll_unnormalised": "nats", "
 _LOSSES: Final = {"mae": "mean absolute error", "nll": "mean negative log likelihood"}
 _TOPS: Final = ("nll", "cce")
 _NONE: Final = np.empty(0)
-_KEPT: Final = np.linspace(0.0, 1.0, 21)
-"""Quantiles of CCE over rows that ship."""
 
 
 def mean_known(values: npt.ArrayLike) -> float:
@@ -652,88 +648,4 @@ def joined(
         diagnoses=every(lambda study: study.diagnoses),
         robustness=every(lambda study: study.robustness),
         beliefs=every(lambda study: study.beliefs),
-    )
-
-
-def packed(studies: CongruenceStudies) -> tuple[convert.Arrays, dict[str, Any]]:
-    """Studies as arrays by name and values that JSON knows.
-
-    Stores keep a result's parts and the curves of perturbations without a folder around them, and
-    name the fields of beliefs, but not the losses of p-values.
-    """
-    arrays, facts = convert.packed(studies)
-    facts |= facts.pop("result")
-    for own in facts["rejections"]:
-        del own["p_values"]
-    for number, own in enumerate(facts["beliefs"]):
-        whole = f"beliefs/{number}/"
-        own["names"] = [k.removeprefix(whole) for k in arrays if k.startswith(whole)]
-    return {
-        re.sub("^result/|(?<=^monotonicity/)curves/", "", k): v for k, v in arrays.items()
-    }, facts
-
-
-def unpacked(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> CongruenceStudies:
-    """The studies that `packed` was given."""
-    kept = {
-        **facts,
-        "result": {name: facts[name] for name in ("options", "runs")},
-        "rejections": [
-            {**rejection, "p_values": rejection["losses"]} for rejection in facts["rejections"]
-        ],
-    }
-    moved = {re.sub("^(?=runs/)", "result/", k): v for k, v in arrays.items()}
-    moved = {re.sub("^monotonicity/", "monotonicity/curves/", k): v for k, v in moved.items()}
-    return convert.unpacked(CongruenceStudies, moved, kept)
-
-
-def shortened(studies: CongruenceStudies) -> CongruenceStudies:
-    """What the page draws of studies: rows in single precision, those of rejection as ranks.
-
-    Where the inputs of a model are not one number, its predictions are left out, and of its CCE at
-    the rows quantiles are kept. Bootstrap samples, and so all spreads and verdicts, stay as they
-    are.
-    """
-    single = {beliefs.model for beliefs in studies.beliefs if beliefs.x is not None}
-
-    def rows_of(run: CongruenceRun) -> dict[str, FloatArray]:
-        if run.model in single or run.n <= len(_KEPT):
-            return {name: run.rows[name] for name in ("cce", "cce_sd") if name in run.rows}
-        return {"cce": np.quantile(run.rows["cce"], _KEPT)} if run.rows else {}
-
-    trend = studies.monotonicity
-    return replace(
-        studies,
-        result=replace(
-            studies.result,
-            runs=tuple(replace(run, rows=_single(rows_of(run))) for run in studies.result.runs),
-        ),
-        rejections=tuple(map(_ranked, studies.rejections)),
-        monotonicity=None
-        if trend is None
-        else replace(
-            trend, curves=tuple(replace(c, values=_single(c.values)) for c in trend.curves)
-        ),
-        diagnoses=tuple(_each_single(diagnosis) for diagnosis in studies.diagnoses),
-        beliefs=tuple(_each_single(b) for b in studies.beliefs if b.x is not None),
-    )
-
-
-def _single(arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
-    return {name: array.astype(np.float32) for name, array in arrays.items()}
-
-
-def _ranked(rejection: Rejection) -> Rejection:
-    """The same with rows in the order of CCE, which is known by its ranks alone."""
-    order = np.argsort(rejection.scores, kind="stable")
-    ranks = np.unique(rejection.scores[order], return_inverse=True)[1]
-    losses = {name: loss[order] for name, loss in rejection.losses.items()}
-    return replace(rejection, scores=ranks.astype(np.int32), losses=_single(losses))
-
-
-def _each_single(result: Any) -> Any:
-    """A dataclass with the arrays among its fields in single precision."""
-    arrays = {item.name: getattr(result, item.name) for item in fields(result)}
-    return replace(
-        result, **_single({k: a for k, a in arrays.items() if isinstance(a, np.ndarray)})
     )

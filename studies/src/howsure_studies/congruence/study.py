@@ -50,10 +50,8 @@ from howsure_studies.congruence.result import (
     ModelBeliefs,
     Robustness,
     joined,
-    packed,
-    shortened,
-    unpacked,
 )
+from howsure_studies.congruence.stored import packed, shortened, unpacked
 from howsure_studies.congruence.worlds import (
     COMPONENTS,
     CongruenceTask,
@@ -465,7 +463,7 @@ class CongruenceStudy(Study):
         return [unpacked(store.arrays(t.address), store.entry(t.address).facts) for t in trials]
 
     def shortened(self, result: CongruenceStudies) -> CongruenceStudies:
-        """See `howsure_studies.congruence.result.shortened`."""
+        """See `howsure_studies.congruence.stored.shortened`."""
         return shortened(result)
 
     def combine(self, plan: Plan, results: Mapping[Group, Sequence[CongruenceStudies]]) -> Combined:
