@@ -20,7 +20,7 @@ PROCESSORS := $(addprefix OPENBLAS_CORETYPE=,Haswell SkylakeX Zen) \
 QUICK = -m "not slow and not rate"
 
 .PHONY: demo test test-judge test-studies test-quick test-fast test-bare rates processors lint docs \
-	benchmark mutate clean
+	benchmark papers mutate clean
 
 demo: .venv/.report
 	$(BIN)/python examples/demo.py
@@ -65,6 +65,10 @@ lint: .venv/.dev
 
 benchmark: .venv/.dev
 	$(BIN)/python benchmarks/assess.py
+
+# Results that ship with studies, and the case studies made of them: make papers PAPERS="pointwise"
+papers: .venv/.dev
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.papers $(PAPERS)
 
 # How many of a sample of planted faults the tests catch: make mutate SAMPLE=300
 SAMPLE ?= 200

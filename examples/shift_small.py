@@ -1,7 +1,6 @@
 """Figures and numbers of the shift benchmark's small profile, as they stand in the docs.
 
-howsure bench run shift --store STORE --jobs 2
-python examples/shift_small.py STORE docs/case-studies
+python examples/shift_small.py docs/case-studies
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pyarrow import csv
 
 from howsure.core.optional import require
 from howsure.figures import Figure, plot
-from howsure_studies.engine import Store, combined, load_plan, survey
+from howsure_studies.engine import load_plan, study_shipped
 from howsure_studies.shift import (
     INTERVAL_METHODS,
     SHIFT_METHODS,
@@ -24,11 +23,9 @@ from howsure_studies.shift import (
     degree_curves,
     degree_figure,
     measure_figure,
-    published,
 )
 
 TITLES = {method.title: key for key, method in SHIFT_METHODS.items()}
-KEYS = {"Gaussian + Selective kNN, L2, k=10": "gaussian_knn_l2"}
 STEPS = ("step-1", "step-2", "step-3", "full")
 COLUMNS = ["world", "method", "metric", "value", "lower", "upper", "n", "units"]
 DEGREES = {"cells-tails": "cells", "chair-angle-gap": "chair-angle"}
@@ -79,32 +76,13 @@ def save(figures: Mapping[str, Figure], columns: int, path: Path, *, shared: boo
     pyplot.close(sheet)
 
 
-def markdown(results: Mapping[str, Sequence[ShiftResult]], metric: str, quantity: str) -> str:
-    """A number of every method and set, in percent, its interval, and what was published."""
-    names = list(dict.fromkeys(one.method for own in results.values() for one in own))
-    lines = [f"| | {' | '.join(results)} |", "|---" * (1 + len(results)) + "|"]
-    for name in names:
-        cells = []
-        for task, own in results.items():
-            (result,) = [one for one in own if one.method == name]
-            value = result.value(metric)
-            cells.append(f"{value.mean:.1%} ({value.low:.0%}–{value.high:.0%})".replace("%", ""))
-            if (key := TITLES.get(name, KEYS.get(name))) is not None:
-                told = {one.quantity: one.mean for one in published(task, coverage=0.9, method=key)}
-                cells[-1] += f" · {100 * told[quantity]:.1f}" if quantity in told else ""
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
-    """Write two pictures, a table of every measure on the main tests, and two in Markdown."""
+    """Write two pictures, and a table of every measure on the main tests, of what ships."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("store", type=Path)
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
-    plan, store = load_plan("shift"), Store(given.store)
-    found = combined(plan, survey(plan, store), store)
-    results: Mapping[str, Sequence[ShiftResult]] = found.results
+    found, sets = study_shipped("shift"), load_plan("shift").worlds
+    results: Mapping[str, Sequence[ShiftResult]] = {task: found.results[task] for task in sets}
     save(
         {task: coverage_figure(own) for task, own in results.items()},
         3,
@@ -118,8 +96,6 @@ def main() -> None:
     main_tests = pc.is_in(found.table["world"], value_set=pa.array(list(results)))
     table = found.table.filter(main_tests).select(COLUMNS)
     csv.write_csv(table, given.folder / "shift-small.csv")
-    print(markdown(results, "test_empirical_coverage", "test_empirical_coverage"))
-    print(markdown(results, "prediction_rate", "prediction_rate"))
 
 
 if __name__ == "__main__":

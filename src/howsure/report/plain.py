@@ -81,9 +81,9 @@ def to_markdown(document: Document) -> str:
     if document.facts:
         facts = document.facts.items()
         blocks.append("\n".join(f"- {escape(name)}: {escape(fact)}" for name, fact in facts))
-    blocks.append("\n".join(map(_told, document.opening.lines)))
+    blocks.append("\n".join(map(sentence, document.opening.lines)))
     for grid in document.opening.grids:
-        blocks += [f"## {escape(grid.title)}" if grid.title else "", *_grid(grid)]
+        blocks += [f"## {escape(grid.title)}" if grid.title else "", *grid_blocks(grid)]
     for section in document.sections:
         if section.lines or section.grids:
             blocks += _section(section)
@@ -97,10 +97,10 @@ def to_markdown(document: Document) -> str:
 def _section(section: Section) -> Iterator[str]:
     yield f"## {escape(section.title)}"
     yield "; ".join(escape(f"{name}: {fact}") for name, fact in section.facts.items())
-    yield "\n".join(_told(line, section.title) for line in section.lines)
+    yield "\n".join(sentence(line, section.title) for line in section.lines)
     for grid in section.grids:
         yield f"### {escape(grid.title)}" if grid.title else ""
-        yield from _grid(grid)
+        yield from grid_blocks(grid)
 
 
 def escape(text: object, *, inside: bool = False) -> str:
@@ -114,7 +114,7 @@ def escape(text: object, *, inside: bool = False) -> str:
     return line if inside else re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", line)
 
 
-def _told(line: VerdictLine, section: str = "") -> str:
+def sentence(line: VerdictLine, section: str = "") -> str:
     """A sentence; within a section after its question, where that is another than the title."""
     asked = ""
     if section and line.question not in ("", section):
@@ -123,7 +123,7 @@ def _told(line: VerdictLine, section: str = "") -> str:
     return f"- {TONES[line.tone][0]} {asked}{escape(line.text, inside=True)}{command}"
 
 
-def _grid(grid: Grid) -> Iterator[str]:
+def grid_blocks(grid: Grid) -> Iterator[str]:
     """The notes of a grid, and a Markdown table of each of its parts."""
     yield from map(escape, grid.notes)
     for part in grid.parts:

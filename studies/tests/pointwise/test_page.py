@@ -89,7 +89,7 @@ def test_the_main_message_counts_what_fails_and_what_hides(
     assert report.facts["Nominal coverage shown"] == "90 %"
     assert report.headline is not None
     assert report.headline.tone == "bad"
-    assert report.headline.text.startswith("In 4 of 5 tests in 3 worlds")
+    assert report.headline.text.startswith("No. In 4 of 5 tests on 3 worlds")
     every = [found for held in results.values() for found in held]
     judged = [
         (one.band("picf", 0.9).verdict(0.9) != 0, one.band("picf", 0.9).value) for one in every
@@ -235,7 +235,9 @@ def test_no_failure_is_told_where_there_is_none() -> None:
     message = pointwise_report({"linear": held}).headline
     assert message is not None
     assert message.tone == "good"
-    assert message.text.startswith("None of 2 methods tested in world linear covers significantly")
+    assert message.text.startswith(
+        "Yes, as far as trials can tell. None of 2 methods tested on linear covers significantly"
+    )
 
 
 def test_a_world_without_truth_is_reported_as_far_as_it_goes() -> None:
@@ -268,7 +270,7 @@ def test_seeds_are_shown_apart_and_equal_names_numbered() -> None:
     report = pointwise_report({"linear": given})
     assert [part.title for part in report.sections] == ["linear, seed 0", "linear, seed 1"]
     assert report.headline is not None
-    assert "of 3 tests in world linear" in report.headline.text
+    assert "of 3 tests on linear" in report.headline.text
     assert [row[0].text for row in report.opening.grids[0].parts[0].rows] == [
         *("linear t", "linear t (2)")
     ]

@@ -14,11 +14,21 @@ from typer.testing import CliRunner
 
 from extras import needs
 from howsure.cli.main import app
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
 from howsure.inputs.models import located
 from howsure.report.document import Document
-from howsure_studies.engine import Combined, Plan, Store, load_plan, run, study_of, trials_of
+from howsure_studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    gathered,
+    load_plan,
+    published,
+    run,
+    study_of,
+    trials_of,
+)
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.pointwise import (
@@ -68,7 +78,7 @@ def found(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Combined:
 
 def done(made: Plan, store: Store) -> Combined:
     run(made, store)
-    return study_of("splits").combine(made, trials_of(made), store)
+    return gathered(made, trials_of(made), store)
 
 
 def page(found: Combined) -> Document:
@@ -140,11 +150,10 @@ def test_a_part_that_is_done_serves(table: Path, tmp_path: Path) -> None:
     run(made, store)
     trials = trials_of(made)
     splits = [trial for trial in trials if trial.study == "splits"]
-    some = study_of("splits").combine(made, splits[:1], store)
+    some = gathered(made, splits[:1], store)
     assert len(some.results["own"]) == 1
     assert some.results["own"][0].simulated is None
-    with pytest.raises(UnanswerableError, match="no splits of plan 'mine' are done yet"):
-        study_of("splits").combine(made, trials[len(splits) :], store)
+    assert gathered(made, trials[len(splits) :], store).results == {}
 
 
 def test_a_method_that_fails_everywhere_is_told(table: Path, tmp_path: Path) -> None:
@@ -280,9 +289,11 @@ def test_a_table_of_the_repository_is_known_by_name(
     assert "Over 2 splits" in told
     text = written.read_text()
     assert "UCI table yacht, 308 rows" in text
-    assert "Beside published MC dropout on the same splits" in text
-    reference = uci("yacht").reference["test_MC_rmse"][:2].mean()
-    assert f"{reference:.3g}" in text
+    assert "yacht: RMSE, beside MC dropout on the same splits" in text
+    (printed,) = published("splits", task="yacht", measure="rmse")
+    reference = uci("yacht").reference["test_MC_rmse"]
+    assert printed.value == pytest.approx(reference.mean(), rel=1e-3)
+    assert f"{printed.value:.3f}" in text
     assert "PICF" in inside("yacht", "--trials", 3, "--test-rows", 20)
     assert "--target is for a table" in refused("yacht", "--target", "y")
 

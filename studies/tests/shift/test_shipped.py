@@ -14,6 +14,7 @@ from howsure_studies.engine import (
     Plan,
     Store,
     combined,
+    grouped,
     load_plan,
     run,
     study_of,
@@ -132,16 +133,16 @@ def test_what_ships_is_the_whole_of_its_plan(
     """A change of what a trial's identity holds must not leave the plan without its results."""
     data_dir("shift_california_housing")
     plan = load_plan(name)
-    wanted = files.grouped(trials_of(plan))
+    wanted = grouped(trials_of(plan))
     held = files.shipped(plan, wanted)
     assert held is not None
-    assert set(held.parts) == set(wanted)
+    assert set(held.results) == set(wanted)
     # What needs no network is the same when it is run here.
     world = list(plan.worlds)[-1]
     label = "Baseline: constant"
     small = replace(plan, worlds={world: plan.worlds[world]}, methods={label: plan.methods[label]})
     run(small, Store(tmp_path))
     (here,) = combined(small, survey(small, Store(tmp_path)), Store(tmp_path)).results[world]
-    (there,) = held.parts[world, label, 0].results[world]
+    (there,) = held.results[world, label, 0]
     assert here.value("test_empirical_coverage").mean == there.value("test_empirical_coverage").mean
     assert here.value("val_mae").mean == pytest.approx(there.value("val_mae").mean, rel=1e-9)

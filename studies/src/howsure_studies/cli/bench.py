@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -23,12 +24,21 @@ if TYPE_CHECKING:
 app = typer.Typer(name="bench", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
 Name = Annotated[str, typer.Argument(metavar="PLAN", help="Plan by name, or a TOML file.")]
-StoreFolder = Annotated[
+Shown = Annotated[
     str,
-    typer.Option(
-        "--store", metavar="PLACE", help="Folder of results, or a URL such as s3://bucket/x."
+    typer.Argument(
+        metavar="PLAN",
+        help="Plan by name, or a TOML file; a study's name shows the results that ship with it.",
     ),
 ]
+_PLACE: Final = typer.Option(
+    "--store",
+    metavar="PLACE",
+    help="Folder of results, or a URL such as s3://bucket/x.",
+    show_default="howsure-results",
+)
+StoreFolder = Annotated[str, _PLACE]
+OwnStore = Annotated[str | None, _PLACE]
 Changes = Annotated[
     list[str],
     typer.Option(
@@ -125,8 +135,8 @@ def status(
 
 @app.command(epilog="Example: howsure bench show smoke --metric all")
 def show(
-    plan: Name,
-    store: StoreFolder = _STORE,
+    plan: Shown,
+    store: OwnStore = None,
     set_: Changes = [],  # noqa: B006
     profile: Profile = None,
     metric: Annotated[
@@ -150,9 +160,9 @@ def show(
     form = _form(format_, output)
     if output is not None:
         check_outputs([output], [Path(plan)])
-    chosen, kept = _opened(plan, store, set_, profile)
-    table = _results(chosen, kept).table
-    wanted = _wanted(table, metric, study_of(chosen.study).headline)
+    study, results = _results(plan, store, set_, profile)
+    table = results.table
+    wanted = _wanted(table, metric, study_of(study).headline)
     if form == "table":
         print_results(Console(), table, wanted)
         return
@@ -166,14 +176,14 @@ def show(
 
 @app.command(epilog="Example: howsure bench report smoke -o smoke.html")
 def report(
-    plan: Name,
+    plan: Shown,
     output: Annotated[
         Path,
         typer.Option(
             "-o", "--output", metavar="FILE", help="File to write: .html, .md, .json or .csv."
         ),
     ],
-    store: StoreFolder = _STORE,
+    store: OwnStore = None,
     set_: Changes = [],  # noqa: B006
     profile: Profile = None,
 ) -> None:
@@ -183,11 +193,9 @@ def report(
 
     form_of(output)
     check_outputs([output], [Path(plan)])
-    chosen, kept = _opened(plan, store, set_, profile)
+    study, results = _results(plan, store, set_, profile)
     command = shlex.join(["howsure", *sys.argv[1:]])
-    results = _results(chosen, kept)
-    facts = {"Plan": chosen.name, **results.facts}
-    page = study_of(chosen.study).page(results, facts=facts, command=command)
+    page = study_of(study).page(results, facts=results.facts, command=command)
     page.save(output)
     say(f"written: {output}")
 
@@ -197,13 +205,15 @@ app.command(epilog="Example: howsure bench submit mypkg:MyMethod")(submit)
 
 @app.command(epilog="Example: howsure bench plans")
 def plans() -> None:
-    """List the plans that come with howsure."""
-    from howsure_studies.engine import load_plan, plan_names
+    """List the plans that come with howsure, and the studies whose results do."""
+    from howsure_studies.engine import load_plan, plan_names, shipped_studies
 
     console = Console()
     for name in plan_names():
         text = f"[cyan]{escape(name)}[/cyan]  {escape(load_plan(name).description)}"
         console.print(text, highlight=False, soft_wrap=True)
+    names = ", ".join(shipped_studies())
+    console.print(f"Results ship with studies {names}: howsure bench report NAME", highlight=False)
 
 
 def _opened(name: str, folder: str, changes: list[str], profile: str | None) -> tuple[Plan, Store]:
@@ -212,20 +222,32 @@ def _opened(name: str, folder: str, changes: list[str], profile: str | None) -> 
     return load_plan(name, changes, profile=profile), Store(folder)
 
 
-def _results(plan: Plan, store: Store) -> Combined:
-    """Results so far; a word on stderr where some trials are not done here."""
-    from howsure_studies.engine import combined, survey
+def _results(
+    name: str, folder: str | None, changes: list[str], profile: str | None
+) -> tuple[str, Combined]:
+    """The study of a plan and its results so far, or of a study those that ship with it."""
+    from howsure_studies.engine import combined, studies, study_shipped, survey
 
-    state = survey(plan, store)
-    _say_as_run(state)
-    results = combined(plan, state, store)
-    total = sum(state.counts.values())
-    undone = total - state.counts["done"]
-    if undone:
-        say(f"note: {undone} of {total} trials are not done: see bench status", error=True)
-    for name, fact in results.facts.items():
-        say(f"{name}: {fact}", error=True)
-    return results
+    if name in studies.names() and folder is None and not changes and profile is None:
+        results = study_shipped(name)
+        say(f"note: a run of your own is shown with --store {_STORE}", error=True)
+    else:
+        plan, store = _opened(name, folder or _STORE, changes, profile)
+        state = survey(plan, store)
+        _say_as_run(state)
+        results = combined(plan, state, store)
+        if results.missing:
+            total = sum(state.counts.values())
+            say(
+                f"note: {results.missing} of {total} trials are not done: see bench status",
+                error=True,
+            )
+        results = replace(results, facts={"Plan": plan.name, **results.facts})
+        name = plan.study
+    for title, fact in results.facts.items():
+        if title != "Plan":
+            say(f"{title}: {fact}", error=True)
+    return name, results
 
 
 def _say_as_run(state: Survey) -> None:

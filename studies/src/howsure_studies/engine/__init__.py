@@ -6,8 +6,9 @@ from howsure.core.convert import packed, unpacked
 from howsure.core.lazy import exporting
 from howsure_studies.engine.executor import RunListener
 from howsure_studies.engine.papers import OwnNumber, Published, published
-from howsure_studies.engine.plan import Plan, load_plan, plan_names, studies, toml_value
+from howsure_studies.engine.plan import Plan, load_plan, plan_file, plan_names, studies, toml_value
 from howsure_studies.engine.running import RunSummary, Survey, combined, run, survey
+from howsure_studies.engine.shipped import shipped_studies, singles, study_shipped
 from howsure_studies.engine.store import (
     FORMAT,
     DamagedError,
@@ -25,6 +26,7 @@ from howsure_studies.engine.study import (
     Group,
     Study,
     Trial,
+    gathered,
     grouped,
     study_of,
     trials_of,
@@ -48,7 +50,9 @@ if TYPE_CHECKING:
     from howsure_studies.engine.entries import numbers_hash as numbers_hash
     from howsure_studies.engine.entries import table_data as table_data
     from howsure_studies.engine.entries import world_identity as world_identity
+    from howsure_studies.engine.grids import MISSING as MISSING
     from howsure_studies.engine.grids import Show as Show
+    from howsure_studies.engine.grids import Shown as Shown
     from howsure_studies.engine.grids import beside_section as beside_section
     from howsure_studies.engine.grids import estimate_cell as estimate_cell
     from howsure_studies.engine.grids import interval_cell as interval_cell
@@ -66,6 +70,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT",
+    "MISSING",
     "SIDE_BY_SIDE_NOTE",
     "Combined",
     "Comparison",
@@ -80,6 +85,7 @@ __all__ = [
     "RunSummary",
     "RunVariance",
     "Show",
+    "Shown",
     "Status",
     "Store",
     "Study",
@@ -100,6 +106,7 @@ __all__ = [
     "coverage_of",
     "crossed_spread",
     "estimate_cell",
+    "gathered",
     "grouped",
     "interval_cell",
     "load_plan",
@@ -114,6 +121,7 @@ __all__ = [
     "packed",
     "parquet_bytes",
     "pivot",
+    "plan_file",
     "plan_names",
     "provenance",
     "published",
@@ -121,12 +129,15 @@ __all__ = [
     "records_table",
     "run",
     "share_of",
+    "shipped_studies",
     "side_by_side",
     "side_by_side_grids",
+    "singles",
     "stacked",
     "studies",
     "study_document",
     "study_of",
+    "study_shipped",
     "survey",
     "table_data",
     "to_arrow",
@@ -146,7 +157,8 @@ _LATE = {
         "SIDE_BY_SIDE_NOTE choice_of coverage_of named overview side_by_side_grids study_document"
     ),
     "grids": (
-        "Show beside_section estimate_cell interval_cell number_grid pivot record_cell share_of"
+        "MISSING Show Shown beside_section estimate_cell interval_cell number_grid pivot "
+        "record_cell share_of"
     ),
 }
 """What loads when it is asked for: it brings methods and reports, which take time."""

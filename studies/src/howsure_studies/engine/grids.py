@@ -203,6 +203,7 @@ def beside_section(
         return None
     parts: dict[str, list[tuple[Cell, ...]]] = {}
     rows, parted = [], 0
+    reasons: dict[str, int] = {}  # each stands once, below the table
     for numbers, printed in known:
         value, error = _mean_of([number.record for number in numbers])
         spread = 0.0 if math.isnan(printed.sd) else printed.sd
@@ -220,8 +221,10 @@ def beside_section(
                 Cell(text=method),
                 estimate_cell(unit * value, unit * error),
                 estimate_cell(unit * printed.value, unit * printed.sd),
-                estimate_cell(unit * away),
-                Cell(text=reason),
+                Cell(
+                    text=formats.estimate(unit * away, unit * reach)[0], key=sort_key(unit * away)
+                ),
+                Cell(text=f"({reasons.setdefault(reason, len(reasons) + 1)})" if reason else ""),
             )
         )
         rows.append(
@@ -241,7 +244,7 @@ def beside_section(
     papers = {printed.paper: dict[str, None]() for _, printed in known}
     for _, printed in known:
         papers[printed.paper][printed.table] = None
-    sources = "; ".join(f"{paper}, {', '.join(tables)}" for paper, tables in papers.items())
+    sources = "; ".join(f"{paper}, {_listed(tables)}" for paper, tables in papers.items())
     left = len(wanted) - len({id(printed) for _, printed in known})
     grid = number_grid(
         "Published numbers",
@@ -251,18 +254,31 @@ def beside_section(
             f"Published: {sources}. Here ± is the standard error, published ± the printed "
             "standard deviation. A reason stands where the difference is above 1.96 times both "
             "together, or no error is known.",
+            *(f"({number}) {reason}." for reason, number in reasons.items()),
             f"{left:,} published numbers have no number here: tasks or methods that were not run."
             if left
             else "",
         ),
     )
-    grid = replace(grid, columns=(*grid.columns, Column(title="Why they part")))
+    grid = replace(grid, columns=(*grid.columns, Column(title="Why")))
     line = VerdictLine(
         text=f"{parted:,} of {formats.counted(len(known), 'number')} part from the published.",
         question="Beside the published",
     )
     section = Section(title="Beside the published", lines=(line,), grids=(grid,))
     return section, Table(name="beside_published", columns=columns_of(rows))
+
+
+def _listed(tables: Iterable[str]) -> str:
+    """Tables and figures of a paper, those of one kind together."""
+    kinds: dict[str, list[str]] = {}
+    for table in tables:
+        kind, _, number = table.partition(" ")
+        kinds.setdefault(kind, []).append(number)
+    return ", ".join(
+        f"{kind}{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+        for kind, numbers in kinds.items()
+    )
 
 
 def _mean_of(records: Sequence[Record]) -> tuple[float, float]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -30,7 +31,12 @@ from howsure.report.document import (
 )
 from howsure.report.grids import number_cell
 from howsure_studies.engine.comparison import Comparison, side_by_side
+from howsure_studies.engine.grids import MISSING, beside_section, estimate_cell, number_grid
+from howsure_studies.engine.papers import OwnNumber, published
 from howsure_studies.engine.tables import records_of
+
+if TYPE_CHECKING:
+    from howsure_studies.engine.study import Study
 
 FIRST_CHOICE: Final = 0.9
 """The nominal coverage that sentences speak of, where no other is asked for."""
@@ -142,30 +148,65 @@ def _apart(sections: Iterable[Section]) -> tuple[Section, ...]:
 
 
 def side_by_side_page(
-    table: pa.Table,
-    metrics: Sequence[str],
-    *,
-    title: str,
-    facts: Mapping[str, str],
-    command: str = "",
+    study: Study, table: pa.Table, *, facts: Mapping[str, str], command: str = ""
 ) -> Document:
-    """The numbers of a plan, methods side by side: a section a world."""
+    """The page of records alone: the leading measure on all worlds, then a section a world."""
     worlds, methods = (table[name].unique().to_pylist() for name in ("world", "method"))
-    grids = side_by_side_grids(table, tuple(metrics))
+    comparisons = side_by_side(table, study.headline)
     columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+    records = records_of(table)
+    metrics = dict.fromkeys(record.metric for record in records)
     return study_document(
-        title=f"{title}: {named(methods, 'method')} on {named(worlds, 'world')}",
-        headline=VerdictLine(text="This study gives numbers, and no verdict on them."),
-        opening=Section(title=""),
+        title=f"{study.name}: {named(methods, 'method')} on {named(worlds, 'world')}",
+        headline=_leading_line(comparisons),
+        opening=_leading(comparisons),
         sections=[
             Section(title=grid.title, grids=(replace(grid, title="Methods side by side"),))
-            for grid in grids
+            for grid in side_by_side_grids(table, study.headline)
         ],
-        records=records_of(table),
+        beside=beside_section(
+            (
+                OwnNumber(task=r.group.removeprefix("world="), method=r.model, record=r)
+                for r in records
+            ),
+            published(study),
+            {metric: metric.replace("_", " ") for metric in metrics},
+            "",
+        ),
+        records=records,
         tables=(Table(name="results", columns=columns, notes=SIDE_BY_SIDE_NOTE),),
         facts={"Worlds": ", ".join(worlds), "Methods": ", ".join(methods), **facts},
         command=command,
     )
+
+
+def _leading_line(comparisons: Sequence[Comparison]) -> VerdictLine:
+    """Which method is best by the leading measure, and on how many worlds it is shown to be."""
+    rows = [row for row in comparisons if row.metric == comparisons[0].metric and row.best]
+    several = [row for row in rows if len(row.cells) > 1]
+    if not several:
+        return VerdictLine(text="This study gives numbers, and no verdict on them.")
+    wins = Counter(name for row in several for name in row.best)
+    alone = Counter(row.best[0] for row in several if len(row.best) == 1)
+    (first, count), *_ = wins.most_common()
+    of = formats.counted(len(several), "comparison")
+    text = (
+        f"By {rows[0].metric.replace('_', ' ')}, {first} is best, or not shown to be worse than "
+        f"the best, in {count} of {of}; alone in {alone[first]}."
+    )
+    return VerdictLine(text=text)
+
+
+def _leading(comparisons: Sequence[Comparison]) -> Section:
+    """The leading measure of every method on every world."""
+    rows = [row for row in comparisons if row.metric == comparisons[0].metric]
+    if len({row.world for row in rows}) < 2:  # the world's own section says the same
+        return Section(title="")
+    methods = dict.fromkeys(name for row in rows for name in row.cells)
+    at = [f"{row.world} {_at(row)}".strip() for row in rows]
+    cells = [(Cell(text=name), *(_cell(row, name) for row in rows)) for name in methods]
+    title = rows[0].metric.replace("_", " ").capitalize()
+    return Section(title="", grids=(number_grid(title, at, cells, (SIDE_BY_SIDE_NOTE,)),))
 
 
 def side_by_side_grids(table: pa.Table, metrics: Sequence[str]) -> list[Grid]:
@@ -183,30 +224,27 @@ def side_by_side_grids(table: pa.Table, metrics: Sequence[str]) -> list[Grid]:
 def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
     """A row a measure; what is perfect stands there where it is known of one."""
     known = any(not math.isnan(row.target) for row in rows)
-    shown = tuple(
+    cells = [
         (
             Cell(text=row.metric, small=_at(row)),
             *(_cell(row, name) for name in methods),
             *((number_cell(row.target),) if known else ()),
         )
         for row in rows
-    )
-    titles = (*methods, *(("perfect",) if known else ()))
-    columns = (Column(title="Measure"), *(Column(title=title, numeric=True) for title in titles))
-    return Grid(title="", columns=columns, parts=(GridRows(rows=shown),))
+    ]
+    return number_grid("", (*methods, *(("perfect",) if known else ())), cells, words=("Measure",))
 
 
 def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
     """A row a method."""
     several = len({row.coverage for row in rows}) > 1
-    columns = [Column(title="Method")]
-    for row in rows:
-        title = f"{row.metric.replace('_', ' ')} {_at(row) if several else ''}"
-        columns.append(Column(title=title.strip(), numeric=True))
-    shown = [(Cell(text=name), *(_cell(row, name) for row in rows)) for name in methods]
+    titles = [
+        f"{row.metric.replace('_', ' ')} {_at(row) if several else ''}".strip() for row in rows
+    ]
+    cells = [(Cell(text=name), *(_cell(row, name) for row in rows)) for name in methods]
     if any(not math.isnan(row.target) for row in rows):
-        shown.append((Cell(text="perfect"), *(number_cell(row.target) for row in rows)))
-    return Grid(title="", columns=tuple(columns), parts=(GridRows(rows=tuple(shown)),))
+        cells.append((Cell(text="perfect"), *(number_cell(row.target) for row in rows)))
+    return number_grid("", titles, cells)
 
 
 def _at(row: Comparison) -> str:
@@ -215,10 +253,8 @@ def _at(row: Comparison) -> str:
 
 def _cell(row: Comparison, name: str) -> Cell:
     """A number with its error; marked where it is among the best."""
-    if name not in row.cells or math.isnan(row.cells[name].value):
-        return Cell(text=formats.MISSING)
-    entry = row.cells[name]
-    value, error = formats.estimate(entry.value, entry.standard_error)
+    if name not in row.cells:
+        return MISSING
+    cell = estimate_cell(row.cells[name].value, row.cells[name].standard_error)
     best = name in row.best and len(row.cells) > 1
-    small = (f"± {error}" if error else "", "*" if best else "")
-    return Cell(text=value, small=" ".join(filter(None, small)))
+    return replace(cell, small=" ".join(filter(None, (cell.small, "*" if best else ""))))

@@ -18,7 +18,7 @@ from typing import Any, final
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.core.registry import check_known
-from howsure_studies.engine.study import study_of
+from howsure_studies.engine.study import Study, study_of
 
 _COLUMNS = ("paper", "table", "task", "method", "measure", "value", "sd", "note")
 
@@ -66,7 +66,7 @@ class OwnNumber:
 
 
 def published(
-    study: str,
+    study: str | Study,
     *,
     table: str | None = None,
     task: str | None = None,
@@ -78,8 +78,8 @@ def published(
 
     Parameters
     ----------
-    study : str
-        Its name; none are known of a study without a file ``published.csv`` in its folder.
+    study : str or Study
+        It, or its name; none are known of a study without a file ``published.csv`` in its folder.
     table, task, method, measure : str, optional
         As in `Published`.
     coverage : float, optional
@@ -108,7 +108,8 @@ def published(
     ...
     howsure.core.errors.InputError: task must be one of cells, ..., got 'cell'; near: ...
     """
-    every = _read(type(study_of(study)).__module__.rpartition(".")[0])
+    found = study_of(study) if isinstance(study, str) else study
+    every = _read(type(found).__module__.rpartition(".")[0])
     wanted = {"table": table, "task": task, "method": method, "measure": measure}
     for name, value in wanted.items():
         if value is not None:
@@ -124,8 +125,8 @@ def published(
 @cache
 def _read(package: str) -> tuple[Published, ...]:
     """Every number of a package's file; none where it has no such file."""
-    file = files(package).joinpath("published.csv")
-    if not file.is_file():
+    file = files(package).joinpath("published.csv") if package else None
+    if file is None or not file.is_file():
         return ()
     rows = csv.DictReader(file.read_text("utf-8").splitlines())
     if tuple(rows.fieldnames or ()) != _COLUMNS:

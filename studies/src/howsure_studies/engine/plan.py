@@ -108,6 +108,11 @@ def plan_names() -> tuple[str, ...]:
     return tuple(sorted(_plans()))
 
 
+def plan_file(name: str) -> Path:
+    """The file of a plan that lies beside a study."""
+    return _plans()[name]
+
+
 def load_plan(name: str, changes: Sequence[str] = (), *, profile: str | None = None) -> Plan:
     """A plan by its name or its file.
 

@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from graphlib import CycleError, TopologicalSorter
@@ -387,6 +387,20 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
         )
     sources = sources_of(trial for trial, _ in survey.entries)
     facts = {"Data": sources} if sources else {}
+    # trials that others only need are not missed where all results ship
+    short = {a for key, own in left.items() if key not in lent for a in _asked(own, survey)}
     return replace(
-        study.combine(plan, results), facts={**facts, **({} if there is None else there.facts)}
+        study.combine(plan, results),
+        facts={**facts, **({} if there is None else there.facts)},
+        missing=len(short & undone),
     )
+
+
+def _asked(trials: Iterable[Trial], survey: Survey) -> Iterator[str]:
+    """Addresses of trials, and of all that they need."""
+    every = {trial.address: trial for trial, _ in survey.entries}
+    waiting = [trial.address for trial in trials]
+    while waiting:
+        address = waiting.pop()
+        yield address
+        waiting += every[address].needs

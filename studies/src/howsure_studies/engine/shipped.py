@@ -10,20 +10,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from pathlib import Path
+from typing import Any, Final, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute
+from pyarrow import compute, parquet
 
 from howsure.core import formats
 from howsure.core.convert import Arrays, packed, plain, unpacked
 from howsure.core.errors import UnanswerableError
-from howsure_studies.engine.plan import Plan, plan_folders
+from howsure_studies.engine.plan import Plan, plan_folders, studies
 from howsure_studies.engine.store import Store, address_of
 from howsure_studies.engine.study import Combined, Group, Study, Trial, grouped, study_of, trials_of
 from howsure_studies.engine.tables import parquet_bytes, parquet_table
 
+T = TypeVar("T")
 _KEY: Final = b"howsure"
 """Where a file's metadata says what made it."""
 _PLAN: Final = ("name", "study", "worlds", "methods", "seeds", "options")
@@ -123,6 +125,16 @@ def _result(study: Study, row: Mapping[str, Any]) -> Any:
     return unpacked(kind, arrays, json.loads(row["facts"]))
 
 
+def singles(value: T) -> T:
+    """A dataclass whose arrays of floats have seven digits, and half the size."""
+    arrays, facts = packed(value)
+    short = {
+        name: array.astype(np.float32) if array.dtype == np.float64 else array
+        for name, array in arrays.items()
+    }
+    return unpacked(type(value), short, facts)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shipped:
@@ -181,13 +193,25 @@ def study_shipped(name: str) -> Combined:
     return Combined.of(parts, _told(_origin(made) for _, made, _ in every))
 
 
+def shipped_studies() -> tuple[str, ...]:
+    """Names of the studies with results that ship."""
+    there = {made["plan"]["study"] for _, made in _made()}
+    return tuple(name for name in studies.names() if name in there)
+
+
+def _made() -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Each file of results, and what made it."""
+    for file in sorted(file for folder in plan_folders() for file in folder.glob("*.parquet")):
+        made = json.loads((parquet.read_schema(file).metadata or {}).get(_KEY, b"{}"))
+        if "plan" in made:
+            yield file, made
+
+
 def _files(study: str) -> Iterator[tuple[dict[str, Any], pa.Table]]:
     """What made each file of a study's results, and its rows."""
-    for file in sorted(file for folder in plan_folders() for file in folder.glob("*.parquet")):
-        table = parquet_table(file.read_bytes(), str(file))
-        made = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
-        if made.get("plan", {}).get("study") == study:
-            yield made, table
+    for file, made in _made():
+        if made["plan"]["study"] == study:
+            yield made, parquet_table(file.read_bytes(), str(file))
 
 
 def _told(origins: Iterable[str]) -> dict[str, str]:
@@ -197,8 +221,8 @@ def _told(origins: Iterable[str]) -> dict[str, str]:
 def _origin(made: Mapping[str, Any]) -> str:
     hours = formats.number(made["cpu_seconds"] / 3600.0, 2)
     return (
-        f"plan {made['plan']['name']} ({made['hash'][:8]}), howsure {made['howsure']}, "
-        f"{made['finished']}, {hours} hours of processor time"
+        f"plan {made['plan']['name']}, howsure {made['howsure']}, {made['finished']}, "
+        f"{hours} hours of processor time"
     )
 
 

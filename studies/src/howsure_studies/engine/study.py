@@ -85,11 +85,14 @@ class Combined:
     facts : mapping of str to str
         Which worlds were drawn and which were read from originals, where trials tell; and where
         results come from that were not run here.
+    missing : int
+        Trials that are not done and whose results do not ship.
     """
 
     table: pa.Table
     results: Mapping[str, Sequence[Any]]
     facts: Mapping[str, str] = field(default_factory=dict)
+    missing: int = 0
 
     @classmethod
     def of(cls, parts: Sequence[Combined], facts: Mapping[str, str]) -> Combined:
@@ -214,9 +217,7 @@ class Study(ABC):
         """
         from howsure_studies.engine.page import side_by_side_page
 
-        return side_by_side_page(
-            combined.table, self.headline, title=self.name, facts=facts or {}, command=command
-        )
+        return side_by_side_page(self, combined.table, facts=facts or {}, command=command)
 
     def trial(
         self,
@@ -258,6 +259,23 @@ def study_of(name: str) -> Study:
     if not isinstance(study, Study):
         raise InputError(f"study {name!r} must be a Study, got {type(study).__name__}")
     return study
+
+
+def gathered(plan: Plan, trials: Iterable[Trial], store: Store) -> Combined:
+    """What these trials of a plan gave, put together; those that failed may say so.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the trials.
+    trials : iterable of Trial
+        Whole in the store.
+    store : Store
+        Where they are.
+    """
+    study = study_of(plan.study)
+    read = {key: study.read(plan, own, store) for key, own in grouped(trials).items()}
+    return study.combine(plan, {key: results for key, results in read.items() if results})
 
 
 def sources_of(trials: Iterable[Trial]) -> str:

@@ -126,7 +126,8 @@ def records_of(table: pa.Table) -> tuple[Record, ...]:
         given["direction"] = Direction(given.get("direction", Direction.NONE))
         given["notion"] = Notion(given.get("notion", Notion.MARGINAL))
         group = f"world={row['world']}" + (f", seed={row['seed']}" if seeds else "")
-        records.append(Record(**given, model=row["method"], group=group))
+        named = {"model": row["method"], "group": group, "options": {"world": row["world"]}}
+        records.append(Record(**given, **named))
     return tuple(records)
 
 

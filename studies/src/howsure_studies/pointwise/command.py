@@ -521,7 +521,7 @@ def combined_splits(
 
 def _ran(plan: Plan, store: Store, jobs: int, report: Callable[[str, int, int], None]) -> Combined:
     """Results of a plan, which is run; input that a trial refuses is refused here."""
-    from howsure_studies.engine import Outcome, RunListener, grouped, run, study_of, trials_of
+    from howsure_studies.engine import Outcome, RunListener, gathered, run, trials_of
 
     def size(trial: Trial) -> int:
         count: int = trial.identity.get("trials") or trial.identity["options"]["splits"]
@@ -550,10 +550,7 @@ def _ran(plan: Plan, store: Store, jobs: int, report: Callable[[str, int, int], 
     for entry in store.entries([trial.address for trial in trials]).values():
         if entry.failure is not None and entry.failure.error == InputError.__name__:
             raise InputError(entry.failure.message)
-    study = study_of(plan.study)
-    # trials that failed have results, too: each simulation of theirs failed
-    results = {key: study.read(plan, own, store) for key, own in grouped(trials).items()}
-    return study.combine(plan, {key: own for key, own in results.items() if own})
+    return gathered(plan, trials, store)
 
 
 def _print_report(console: Console, document: Document, results: Sequence[PointwiseResult]) -> None:

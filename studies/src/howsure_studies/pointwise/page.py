@@ -11,7 +11,7 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record
 from howsure.figures import Figure
 from howsure.figures.text import distinct
@@ -28,28 +28,36 @@ from howsure.report.document import (
     VerdictLine,
 )
 from howsure.report.grids import number_cell, share_cell
-from howsure_studies.engine import choice_of, coverage_of, named, overview, study_document
+from howsure_studies.engine import (
+    OwnNumber,
+    Shown,
+    beside_section,
+    choice_of,
+    coverage_of,
+    named,
+    number_grid,
+    overview,
+    pivot,
+    published,
+    record_cell,
+    study_document,
+)
 from howsure_studies.pointwise.figures import (
     FigureWords,
     coverage_profile,
     intervals_along_x,
     intervals_over_truth,
-    one_run,
     share_histogram,
     spread_figure,
 )
-from howsure_studies.pointwise.finding import NEAR, PointwiseFinding, percent
-from howsure_studies.pointwise.measures import (
-    bins_for,
-    curves,
-    default_names,
-    local_curve,
-    points_table,
-    principal_component,
-    records,
-    spread_along,
-    trials_table,
+from howsure_studies.pointwise.finding import (
+    COMPONENT,
+    NEAR,
+    PointwiseFinding,
+    PointwiseSummary,
+    percent,
 )
+from howsure_studies.pointwise.measures import default_names
 from howsure_studies.pointwise.simulation import PointwiseResult, Which
 
 _APART: Final = 2.0
@@ -61,11 +69,21 @@ _SUBJECT: Final[Mapping[Which, str]] = {
     "picf": "prediction intervals",
     "cicf": "confidence intervals",
 }
+_PUBLISHED: Final[Mapping[str, str]] = {
+    "picf_brier": "Brier score of the PICF",
+    "cicf_brier": "Brier score of the CICF",
+    "empirical_coverage": "mean PICP",
+    "prediction_width": "width of prediction intervals",
+    "confidence_width": "width of confidence intervals",
+    "log_likelihood": "log-likelihood",
+}
+_WHY: Final = "the paper states neither the optimiser nor what is regularised"
+"""Why ours differ."""
 _STATES: Final[Mapping[Tone, str]] = {"good": "Right", "bad": "Off", "undecided": "Undecided"}
 
 
 def pointwise_report(
-    results: Mapping[str, Sequence[PointwiseResult]],
+    results: Mapping[str, Sequence[PointwiseResult | PointwiseSummary]],
     *,
     title: str = "",
     coverage: float | None = None,
@@ -77,8 +95,8 @@ def pointwise_report(
 
     Parameters
     ----------
-    results : mapping of str to sequence of PointwiseResult
-        By world: one result a method, or several of several seeds.
+    results : mapping of str to sequence of PointwiseResult or PointwiseSummary
+        By world: one result a method, or several of several seeds; summaries of one coverage.
     title : str
         What was studied; worlds and methods are named if omitted.
     coverage : float, optional
@@ -108,132 +126,134 @@ def pointwise_report(
     >>> pointwise_report({"linear": [result]}).headline.tone
     'good'
     """
-    test_sets = _by_test_set(results)
-    whole = [result for _, shared in test_sets.values() for result in shared]
-    wanted = coverage_of(_shared_coverages(whole), coverage)
+    if not results or not all(results.values()):
+        raise InputError("results must hold at least one result for each world, got none")
+    wanted = coverage_of(_shared_coverages(results), coverage)
     worlds = [
-        _WorldFindings.of(label, shared, wanted, (names or {}).get(name))
-        for label, (name, shared) in test_sets.items()
+        each
+        for name, every in results.items()
+        for each in _worlds(str(name), every, wanted, (names or {}).get(name))
     ]
-    stated = {
-        "Worlds": ", ".join(test_sets),
-        "Methods": ", ".join(dict.fromkeys(result.method for result in whole)),
-        "Nominal coverage shown": formats.level(wanted),
-    }
-    judged = [finding for world in worlds for finding in world.findings["picf"]]
+    summaries = [summary for world in worlds for summary in world.summaries]
+    methods = list(dict.fromkeys(summary.method for summary in summaries))
+    on = f"{named(methods, 'method')} on {named(list(map(str, results)), 'world')}"
     return study_document(
-        title=title or _title(results),
-        headline=_headline(judged, len(results)),
+        title=title or f"Are prediction intervals right at every x? {on}",
+        headline=_headline([f for world in worlds for f in world.findings("picf")], list(results)),
         opening=_opening(worlds, wanted),
         sections=[world.section() for world in worlds],
-        records=tuple(record for result in whole for record in records(result)),
-        tables=tuple(
-            make(result, wanted) for result in whole for make in (points_table, trials_table)
-        ),
-        curves=tuple(curve for result in whole for curve in curves(result)),
+        beside=beside_section(_own_numbers(summaries), published("pointwise"), _PUBLISHED, _WHY),
+        records=tuple(record for summary in summaries for record in summary.records),
+        tables=tuple(table for summary in summaries for table in summary.tables),
+        curves=tuple(curve for summary in summaries for curve in _curves(summary)),
         glossary=GLOSSARY,
-        facts={**stated, **(facts or {})},
+        facts={
+            "Worlds": ", ".join(world.name for world in worlds),
+            "Methods": ", ".join(methods),
+            "Nominal coverage shown": formats.level(wanted),
+            **(facts or {}),
+        },
         command=command,
     )
 
 
-def _by_test_set(
-    results: Mapping[str, Sequence[PointwiseResult]],
-) -> dict[str, tuple[str, tuple[PointwiseResult, ...]]]:
-    """Results that share a test set, by what to call them, with the world's name."""
-    if not results or not all(results.values()):
-        raise InputError("results must hold at least one result for each world, got none")
-    test_sets: dict[str, tuple[str, tuple[PointwiseResult, ...]]] = {}
-    for name, every in results.items():
-        seeds: dict[int, list[PointwiseResult]] = {}
-        for result in every:
-            seeds.setdefault(result.seed, []).append(result)
-        for seed, shared in seeds.items():
-            first = shared[0]
-            for other in shared[1:]:
-                if not np.array_equal(other.y, first.y):
-                    raise InputError(
-                        f"methods of world {name!r} must share its test set where their seed is "
-                        f"one, but {first.method} and {other.method} do not"
-                    )
-            labels = distinct([result.method for result in shared])
-            title = f"{name}, seed {seed}" if len(seeds) > 1 else str(name)
-            test_sets[title] = (
-                str(name),
-                tuple(
-                    result if result.method == label else replace(result, method=label)
-                    for result, label in zip(shared, labels, strict=True)
-                ),
-            )
-    return test_sets
+def _curves(summary: PointwiseSummary) -> Iterator[Curve]:
+    """Those that a result has, or of what ships those of its findings."""
+    yield from summary.curves or (c for finding in summary.findings for c in finding.along)
 
 
-def _shared_coverages(results: Sequence[PointwiseResult]) -> list[float]:
+def _shared_coverages(
+    results: Mapping[str, Sequence[PointwiseResult | PointwiseSummary]],
+) -> list[float]:
+    """Nominal coverages that all results have."""
+    levels = [
+        (each.coverage,) if isinstance(each, PointwiseSummary) else each.coverages
+        for every in results.values()
+        for each in every
+    ]
     shared = [
-        c
-        for c in results[0].coverages
-        if all(min(abs(c - other) for other in result.coverages) < 1e-9 for result in results)
+        c for c in levels[0] if all(min(abs(c - other) for other in own) < 1e-9 for own in levels)
     ]
     if not shared:
         raise InputError("results must share a nominal coverage, got none that all answered")
     return shared
 
 
+def _own_numbers(summaries: Iterable[PointwiseSummary]) -> Iterator[OwnNumber]:
+    """What may be published, by the paper's names of worlds and methods."""
+    for summary in summaries:
+        for record in summary.records:
+            if record.metric in _PUBLISHED:
+                yield OwnNumber(
+                    task=str(record.options["world"]),
+                    method=summary.method.removesuffix("_as_stated"),
+                    record=record,
+                )
+
+
+def _worlds(
+    name: str,
+    results: Sequence[PointwiseResult | PointwiseSummary],
+    coverage: float,
+    names: Sequence[str] | None,
+) -> Iterator[_TestSet]:
+    """The results of a world, by the test sets that they share."""
+    seeds: dict[int, list[PointwiseResult | PointwiseSummary]] = {}
+    for result in results:
+        seeds.setdefault(result.seed, []).append(result)
+    for seed, shared in seeds.items():
+        first = shared[0]
+        for other in shared[1:]:
+            if not np.array_equal(other.y, first.y):
+                raise InputError(
+                    f"methods of world {name!r} must share its test set where their seed is "
+                    f"one, but {first.method} and {other.method} do not"
+                )
+        known = names if names is not None and len(names) == first.x.shape[1] else None
+        labels = distinct([result.method for result in shared])
+        yield _TestSet(
+            name=f"{name}, seed {seed}" if len(seeds) > 1 else name,
+            coverage=coverage,
+            summaries=tuple(
+                result.called(label, result.world)
+                if isinstance(result, PointwiseSummary)
+                else PointwiseSummary.of(replace(result, method=label), coverage, known)
+                for result, label in zip(shared, labels, strict=True)
+            ),
+        )
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _WorldFindings:
-    """What was found of the methods of one world, on one test set and at one coverage."""
+class _TestSet:
+    """Methods on one test set of a world, at one coverage."""
 
     name: str
-    results: tuple[PointwiseResult, ...]
     coverage: float
-    names: tuple[str, ...] | None
-    findings: Mapping[Which, Sequence[PointwiseFinding]]
-    missing: Sequence[VerdictLine]  # why the other methods cannot be judged
+    summaries: tuple[PointwiseSummary, ...]
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        results: tuple[PointwiseResult, ...],
-        coverage: float,
-        names: Sequence[str] | None,
-    ) -> _WorldFindings:
-        fits = names is not None and len(names) == results[0].x.shape[1]
-        known = tuple(names) if names is not None and fits else None
-        findings: dict[Which, list[PointwiseFinding]] = {which: [] for which in _BOTH}
-        missing: list[VerdictLine] = []
-        for result in results:
-            for which in _BOTH:
-                try:
-                    findings[which].append(PointwiseFinding.of(result, which, coverage, known))
-                except UnanswerableError as error:
-                    if which == "picf":
-                        missing.append(_missing_line(result, coverage, str(error)))
-        return cls(
-            name=name,
-            results=results,
-            coverage=coverage,
-            names=known,
-            findings=findings,
-            missing=missing,
-        )
+    def findings(self, which: Which) -> list[PointwiseFinding]:
+        """Of the methods that can be judged."""
+        found = (summary.picf if which == "picf" else summary.cicf for summary in self.summaries)
+        return [finding for finding in found if finding is not None]
 
     @property
     def places(self) -> dict[str, int]:
         """The colour of each method."""
-        return {result.method: colour for colour, result in enumerate(self.results)}
+        return {summary.method: colour for colour, summary in enumerate(self.summaries)}
 
     def section(self) -> Section:
         """Everything that a page shows of the world."""
-        best = _comparison_line(self.findings["picf"])
-        lines = map(_method_line, (*self.findings["picf"], *self.findings["cicf"]))
-        first = self.results[0]
-        numbers = [{_key(record): record for record in records(result)} for result in self.results]
+        first = self.summaries[0]
         grids = [
-            *(_comparison(self.results, numbers, which) for which in _BOTH),
-            _trials(self.results, numbers),
-            _regions(self.findings, self.coverage),
+            *(_comparison(self.summaries, which) for which in _BOTH),
+            _trials(self.summaries),
+            _regions(self),
+        ]
+        lines = [
+            _comparison_line(self.findings("picf")),
+            *(_method_line(finding) for which in _BOTH for finding in self.findings(which)),
+            *(_missing_line(summary) for summary in self.summaries if summary.picf is None),
         ]
         return Section(
             title=self.name,
@@ -244,8 +264,8 @@ class _WorldFindings:
                 "Covariates": first.covariates,
                 "Seed": str(first.seed),
             },
-            lines=(*([best] if best else []), *lines, *self.missing),
-            grids=tuple(grid for grid in grids if grid is not None),
+            lines=tuple(filter(None, lines)),
+            grids=tuple(filter(None, grids)),
             choices=(*_profiles(self), *_runs(self), *_histograms(self)),
         )
 
@@ -253,13 +273,7 @@ class _WorldFindings:
 # Sentences
 
 
-def _title(results: Mapping[str, Sequence[PointwiseResult]]) -> str:
-    methods = list(dict.fromkeys(result.method for every in results.values() for result in every))
-    on = f"{named(methods, 'method')} on {named(list(map(str, results)), 'world')}"
-    return f"Are prediction intervals right at every x? {on}"
-
-
-def _headline(findings: Sequence[PointwiseFinding], worlds: int) -> VerdictLine | None:
+def _headline(findings: Sequence[PointwiseFinding], worlds: Sequence[str]) -> VerdictLine | None:
     """The main message over all prediction intervals tested; None where nothing was."""
     if not findings:
         return None
@@ -267,44 +281,46 @@ def _headline(findings: Sequence[PointwiseFinding], worlds: int) -> VerdictLine 
     failed = [finding for finding in findings if finding.off]
     hidden = sum(abs(finding.mean - finding.coverage) <= NEAR for finding in failed)
     nominal = percent(first.coverage)
-    places = f"{worlds} worlds" if worlds > 1 else f"world {first.result.world}"
-    of = f"The {nominal} prediction intervals of {first.result.method}"
+    places = named(list(map(str, worlds)), "world")
+    of = f"The {nominal} prediction intervals of {first.method}"
     near = f"average coverage, within {100 * NEAR:.0f} points of nominal, hides it."
     if not failed:
+        shown = all(finding.near for finding in findings)
         text = (
             f"{of} do not cover significantly below or above nominal at any x."
             if alone
-            else f"None of {len(findings)} methods tested in {places} covers significantly below "
+            else f"None of {len(findings)} methods tested on {places} covers significantly below "
             f"or above {nominal} at any x."
         )
-        return VerdictLine(
-            text, "good" if all(finding.near for finding in findings) else "undecided"
-        )
+        answer = "Yes, as far as trials can tell." if shown else "Cannot be told."
+        return VerdictLine(f"{answer} {text}", "good" if shown else "undecided")
     if alone:
-        text = f"{of} under- or over-cover significantly at {percent(first.off)} of test points."
+        text = (
+            f"No. {of} under- or over-cover significantly at {percent(first.off)} of test points."
+        )
         return VerdictLine(f"{text} {near[:1].upper()}{near[1:]}" if hidden else text, "bad")
     text = (
-        f"In {len(failed)} of {len(findings)} tests in {places}, {nominal} prediction intervals "
-        "under- or over-cover significantly at some x."
+        f"No. In {len(failed)} of {len(findings)} tests on {places}, {nominal} prediction "
+        "intervals under- or over-cover significantly at some x."
     )
     return VerdictLine(f"{text} In {hidden} of them {near}" if hidden else text, "bad")
 
 
 def _method_line(finding: PointwiseFinding) -> VerdictLine:
     """What is to be said of the intervals of one method."""
-    result, subject = finding.result, _SUBJECT[finding.which]
+    subject = _SUBJECT[finding.which]
     what = "a new y" if finding.which == "picf" else "the true mean"
     low, high = (percent(float(end)) for end in np.quantile(finding.value, [0.05, 0.95]))
     average = (
         f"The {percent(finding.coverage)} {subject} contain {what} with probability "
         f"{percent(finding.mean)} on average over x."
     )
-    question = f"{result.method}: {subject}"
+    question = f"{finding.method}: {subject}"
     spread = f"between {low} and {high} at nine in ten test points"
     if not finding.off:
         text = (
             f"{average} Coverage lies {spread}, and differs significantly from nominal at none of "
-            f"{len(finding.value):,} ({result.trials:,} trials)."
+            f"{len(finding.value):,} ({finding.trials:,} trials)."
         )
         if not finding.near:
             text += f" At half of them it may still be off by {percent(finding.reach)}."
@@ -313,25 +329,23 @@ def _method_line(finding: PointwiseFinding) -> VerdictLine:
     shares = {words: float((finding.verdict == sign).mean()) for words, sign in signs.items()}
     off = " and ".join(f"{words} at {percent(share)}" for words, share in shares.items() if share)
     text = f"{average} It lies {spread}: significantly {off} of them."
-    if len(finding.where):
-        where = finding.where.columns
-        there = percent(float(where["coverage"][0]))
-        text += f" It fails most where {where['where'][0]} ({there} there)."
+    for worst in finding.regions[:1]:
+        text += f" It fails most where {worst.where} ({percent(worst.coverage)} there)."
     return VerdictLine(text, finding.tone, question)
 
 
-def _missing_line(result: PointwiseResult, coverage: float, why: str) -> VerdictLine:
+def _missing_line(summary: PointwiseSummary) -> VerdictLine:
     """Why the intervals of one method cannot be judged at single x, and what is known of them."""
-    if result.truth is not None or not result.trials:
-        text = f"{result.method} cannot be judged: {why}."
-        return VerdictLine(text, "info" if result.trials else "bad", result.method)
-    covered = percent(float(result.picp(coverage).mean()))
+    if summary.simulated or not summary.trials:
+        text = f"{summary.method} cannot be judged: {summary.missing}."
+        return VerdictLine(text, "info" if summary.trials else "bad", summary.method)
     text = (
-        f"The {percent(coverage)} prediction intervals contain {covered} of the test set's y, on "
-        f"average over {result.trials:,} training sets. Coverage at single x cannot be judged: "
-        f"{why}."
+        f"The {percent(summary.coverage)} prediction intervals contain "
+        f"{percent(float(summary.picp.mean()))} of the test set's y, on average over "
+        f"{summary.trials:,} training sets. Coverage at single x cannot be judged: "
+        f"{summary.missing}."
     )
-    return VerdictLine(text, "info", result.method)
+    return VerdictLine(text, "info", summary.method)
 
 
 def _comparison_line(findings: Sequence[PointwiseFinding]) -> VerdictLine | None:
@@ -340,16 +354,16 @@ def _comparison_line(findings: Sequence[PointwiseFinding]) -> VerdictLine | None
         return None
     best, *others = sorted(findings, key=lambda finding: finding.score.corrected)
     second = others[0]
-    listed = ", ".join(f"{other.result.method} {other.typical:.1f}" for other in others)
+    listed = ", ".join(f"{other.method} {other.typical:.1f}" for other in others)
     gap = second.score.corrected - best.score.corrected
     error = math.hypot(best.score.standard_error, second.score.standard_error)
     text = (
-        f"{best.result.method} covers closest to nominal {percent(best.coverage)}: at a given "
+        f"{best.method} covers closest to nominal {percent(best.coverage)}: at a given "
         f"x it is typically off by {best.typical:.1f} percentage points ({listed})."
     )
     question = "Which method covers best at every x?"
     if not gap > _APART * error:
-        text += f" Its lead over {second.result.method} is not significant."
+        text += f" Its lead over {second.method} is not significant."
         return VerdictLine(text, "undecided", question)
     return VerdictLine(text, "info", question)
 
@@ -357,21 +371,18 @@ def _comparison_line(findings: Sequence[PointwiseFinding]) -> VerdictLine | None
 # Tables
 
 
-def _opening(worlds: Sequence[_WorldFindings], coverage: float) -> Section:
+def _opening(worlds: Sequence[_TestSet], coverage: float) -> Section:
     """How every method covers, over the points of every world; empty where none can be judged."""
-    every = [(world.name, finding) for world in worlds for finding in world.findings["picf"]]
+    every = [(world.name, f) for world in worlds for f in world.findings("picf")]
     if not every:
         return Section(title="")
     states: dict[str, dict[str, Cell]] = {}
     for name, finding in every:
         cell = replace(share_cell(finding.off), tone=finding.tone)
-        states.setdefault(finding.result.method, {})[name] = cell
+        states.setdefault(finding.method, {})[name] = cell
     note = "Share of test points significantly off nominal coverage."
     title = f"Points that depart from nominal {formats.level(coverage)}"
-    names = [
-        finding.result.method if len(worlds) == 1 else f"{name}: {finding.result.method}"
-        for name, finding in every
-    ]
+    names = [f.method if len(worlds) == 1 else f"{name}: {f.method}" for name, f in every]
     figure = spread_figure(names, [finding.value for _, finding in every], coverage)
     return Section(
         title="",
@@ -380,224 +391,149 @@ def _opening(worlds: Sequence[_WorldFindings], coverage: float) -> Section:
     )
 
 
-_COMPARED: Final[Mapping[Which, tuple[str, Mapping[str, str]]]] = {
-    "picf": (
-        "Prediction intervals",
+def _points_off(record: Record) -> Cell:
+    return share_cell(record.value)
+
+
+def _raw(record: Record) -> Cell:
+    """A raw Brier score with its Monte Carlo part."""
+    noise = formats.number(record.null, 2) if math.isfinite(record.null) else ""
+    return number_cell(record.value, f"MC {noise}" if noise else "")
+
+
+_COMPARED: Final[Mapping[str, tuple[str, Mapping[str, Shown]]]] = {
+    which: (
+        title,
         {
-            "Mean PICP": "empirical_coverage",
-            "Mean PICF": "picf_mean",
-            "Failing points": "picf_points_off",
-            "Mean width": "prediction_width",
-            "Brier, raw": "picf_brier",
-            "Brier, corrected": "picf_brier_corrected",
-            "Bias²": "picf_bias_squared",
-            "Variance": "picf_variance",
+            f"Mean {share}": mean,
+            **({"Mean PICF": "picf_mean"} if which == "picf" else {}),
+            "Failing points": (f"{which}_points_off", _points_off),
+            "Mean width": width,
+            "Brier, raw": (f"{which}_brier", _raw),
+            "Brier, corrected": f"{which}_brier_corrected",
+            "Bias²": f"{which}_bias_squared",
+            "Variance": f"{which}_variance",
         },
-    ),
-    "cicf": (
-        "Confidence intervals for the mean",
-        {
-            "Mean CICP": "cicp",
-            "Failing points": "cicf_points_off",
-            "Mean width": "confidence_width",
-            "Brier, raw": "cicf_brier",
-            "Brier, corrected": "cicf_brier_corrected",
-            "Bias²": "cicf_bias_squared",
-            "Variance": "cicf_variance",
-        },
-    ),
+    )
+    for which, title, share, mean, width in (
+        ("picf", "Prediction intervals", "PICP", "empirical_coverage", "prediction_width"),
+        ("cicf", "Confidence intervals for the mean", "CICP", "cicp", "confidence_width"),
+    )
 }
-_Numbers = Sequence[Mapping[tuple[str, float], Record]]
-"""Of each method: its records by measure and coverage (−1 where there is none)."""
 
 
-def _key(record: Record) -> tuple[str, float]:
-    return record.metric, -1.0 if math.isnan(record.coverage) else record.coverage
-
-
-def _comparison(results: Sequence[PointwiseResult], numbers: _Numbers, which: Which) -> Grid | None:
+def _comparison(summaries: Sequence[PointwiseSummary], which: Which) -> Grid | None:
     """Methods beside each other, one part a coverage; None where nothing is known."""
     title, shown = _COMPARED[which]
-    if all(result.truth is None for result in results):  # of data that are real
-        kept = ("empirical_coverage", "prediction_width") if which == "picf" else ()
-        shown = {name: metric for name, metric in shown.items() if metric in kept}
-    parts = []
-    reasons: dict[str, None] = {}
-    for coverage in sorted({c for result in results for c in result.coverages}):
-        rows = []
-        for result, table in zip(results, numbers, strict=True):
-            if coverage not in result.coverages:
-                continue
-            measured = [table[metric, coverage] for metric in shown.values()]
-            if not measured:
-                continue
-            if all(math.isnan(record.value) for record in measured):
-                why = measured[0].reason.removeprefix(f"{result.method} ")
-                reasons[f"{result.method}: {why}."] = None
-                continue
-            rows.append((Cell(text=result.method), *map(_number, measured)))
-        if rows:
-            parts.append(GridRows(title=f"Nominal {formats.level(coverage)}", rows=tuple(rows)))
-    if not parts:
-        return None
-    notes = (
-        "± is the Monte Carlo standard error over trials; that of a raw Brier score is that of the "
-        "corrected one. MC: the raw score that Monte Carlo error alone would give.",
-        *reasons,
+    if not any(summary.simulated for summary in summaries):  # of data that are real
+        kept = ("Mean PICP", "Mean width") if which == "picf" else ()
+        shown = {name: shown[name] for name in kept}
+    wanted = [column if isinstance(column, str) else column[0] for column in shown.values()]
+    every = [r for summary in summaries for r in summary.records if r.metric in wanted]
+    return pivot(
+        sorted(every, key=lambda record: record.coverage),
+        title,
+        columns=shown,
+        notes=(
+            "± is the Monte Carlo standard error over trials; that of a raw Brier score is that of "
+            "the corrected one. MC: the raw score that Monte Carlo error alone would give.",
+        ),
     )
-    return _grid(title, ["Method"], shown, parts, notes)
 
 
-def _number(record: Record) -> Cell:
-    """A number with its error; a raw Brier score with its Monte Carlo part."""
-    if math.isnan(record.value):
-        return Cell(text=formats.MISSING)
-    if record.metric.endswith("points_off"):
-        return share_cell(record.value)
-    if record.metric.endswith("_brier"):
-        noise = formats.number(record.null, 2) if math.isfinite(record.null) else ""
-        return number_cell(record.value, f"MC {noise}" if noise else "")
-    value, error = formats.estimate(record.value, record.standard_error)
-    return Cell(text=value, small=f"± {error}" if error else "", key=repr(record.value))
-
-
-def _trials(results: Sequence[PointwiseResult], numbers: _Numbers) -> Grid:
+def _trials(summaries: Sequence[PointwiseSummary]) -> Grid:
     """Log-likelihood, failures, and how many trials were needed."""
     rows = []
-    for result, table in zip(results, numbers, strict=True):
-        first = result.failures[0] if result.failures else None
-        failed, warned = len(result.failures), sum(result.warnings.values())
+    for summary in summaries:
+        failures = [f"{f.stage}: {f.error}: {f.message}" for f in summary.failures[:1]]
+        likelihood = next(r for r in summary.records if r.metric == "log_likelihood")
+        counts = (
+            *(summary.trials, summary.trials_planned),
+            *(len(summary.failures), sum(summary.warnings.values())),
+        )
         rows.append(
             (
-                Cell(
-                    text=result.method,
-                    small=f"{first.stage}: {first.error}: {first.message}" if first else "",
-                ),
-                _number(table["log_likelihood", -1.0]),
-                Cell(text=f"{result.trials:,}", key=str(result.trials)),
-                Cell(text=f"{result.trials_planned:,}", key=str(result.trials_planned)),
-                Cell(text=str(failed), key=str(failed)),
-                Cell(text=str(warned), key=str(warned)),
-                Cell(text=result.stop),
+                Cell(text=summary.method, small="".join(failures)),
+                record_cell(likelihood),
+                *(Cell(text=f"{count:,}", key=str(count)) for count in counts),
+                Cell(text=summary.stop),
             )
         )
-    counts = ("Log-likelihood", "Trials", "At most", "Failed", "Warnings")
-    grid = _grid("Trials", ["Method"], counts, [GridRows(rows=tuple(rows))])
+    titles = ("Log-likelihood", "Trials", "At most", "Failed", "Warnings")
+    grid = number_grid("Trials", titles, rows)
     return replace(grid, columns=(*grid.columns, Column(title="Why they ended")))
 
 
-def _regions(findings: Mapping[Which, Sequence[PointwiseFinding]], coverage: float) -> Grid | None:
+def _regions(world: _TestSet) -> Grid | None:
     """Where each method fails; None where none does."""
     parts, notes = [], []
     for which in _BOTH:
         rows = []
-        for finding in findings[which]:
-            where = finding.where.columns
-            if finding.where.notes:
-                notes.append(finding.where.notes)
+        for finding in world.findings(which):
+            notes.append(finding.note)
             rows += [
                 (
-                    Cell(text=str(where["where"][row])),
-                    Cell(text=finding.result.method),
-                    share_cell(where["coverage"][row]),
-                    Cell(text="under-covers" if where["verdict"][row] < 0 else "over-covers"),
-                    Cell(text=f"{where['points'][row]:,}", key=str(int(where["points"][row]))),
+                    Cell(text=region.where),
+                    Cell(text=finding.method),
+                    Cell(text="under-covers" if region.verdict < 0 else "over-covers"),
+                    share_cell(region.coverage),
+                    Cell(text=f"{region.points:,}", key=str(region.points)),
                 )
-                for row in range(min(len(finding.where), _MOST_REGIONS))
+                for region in finding.regions[:_MOST_REGIONS]
             ]
         if rows:
             parts.append(GridRows(title=_COMPARED[which][0], rows=tuple(rows)))
     if not parts:
         return None
-    columns = (
-        Column(title="Where"),
-        Column(title="Method"),
-        Column(title="Mean coverage there", numeric=True),
-        Column(title="Verdict"),
-        Column(title="Test points", numeric=True),
+    at = formats.level(world.coverage)
+    return number_grid(
+        f"Where coverage differs significantly from nominal {at}",
+        ("Mean coverage there", "Test points"),
+        parts,
+        notes,
+        words=("Where", "Method", "Verdict"),
     )
-    title = f"Where coverage differs significantly from nominal {formats.level(coverage)}"
-    return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(dict.fromkeys(notes)))
-
-
-def _grid(
-    title: str,
-    words: Sequence[str],
-    numbers: Iterable[str],
-    parts: Sequence[GridRows],
-    notes: tuple[str, ...] = (),
-) -> Grid:
-    columns = (
-        *(Column(title=name) for name in words),
-        *(Column(title=name, numeric=True) for name in numbers),
-    )
-    return Grid(title=title, columns=columns, parts=tuple(parts), notes=notes)
 
 
 # Figures
 
 
-def _profiles(world: _WorldFindings) -> Iterator[Choice]:
+def _profiles(world: _TestSet) -> Iterator[Choice]:
     """Coverage along x: its only column, or the one chosen, or the first principal component."""
-    if not world.findings["picf"]:
-        return
-    x = world.results[0].x
-    alone = (world.names or default_names(1))[0] if x.shape[1] == 1 else ""
-    ways = [] if alone else _directions(world, x)
-    for which in (which for which in _BOTH if world.findings[which]):
-        findings = world.findings[which]
+    shown = _directions(world.findings("picf"))
+    for which in _BOTH if world.findings("picf") else ():
+        findings = world.findings(which)
         options = []
-        if alone:
-            options.append(("", _profile(world, which, map(_along_x, findings), alone, ())))
-        for title, values, notes in ways:
-            made = (
-                local_curve(
-                    finding.result,
-                    which,
-                    world.coverage,
-                    values,
-                    name=title,
-                    bins=bins_for(len(values)),
-                )
-                for finding in findings
-            )
-            options.append((title, _profile(world, which, made, title, notes)))
+        for title, notes in shown.items():
+            made = [curve for f in findings for curve in f.along if _way(curve) == title]
+            name = title or (world.summaries[0].names or default_names(1))[0]
+            if made:
+                why = (*notes, *dict.fromkeys(curve.notes for curve in made if curve.notes))
+                options.append((title, _profile(world, which, made, name, why)))
         yield from choice_of("Along", options)
 
 
-def _along_x(finding: PointwiseFinding) -> Curve:
-    """The method's coverage at each point, in rising x."""
-    every = curves(finding.result, coverages=(finding.coverage,))
-    return next(curve for curve in every if curve.name == finding.which)
+def _way(curve: Curve) -> str:
+    """What a curve is along; nothing where that is the only column of x."""
+    return curve.group if curve.name.endswith("_local") else ""
 
 
-def _directions(
-    world: _WorldFindings, x: FloatArray
-) -> list[tuple[str, FloatArray, tuple[str, ...]]]:
-    """Columns by how much coverage differs along them, then the first principal component."""
-    titles = world.names or default_names(x.shape[1])
-    live = [column for column in range(x.shape[1]) if np.ptp(x[:, column]) > 0]
-    spread = {
-        column: sum(
-            spread_along(finding.result, finding.which, finding.coverage, x[:, column])
-            for finding in world.findings["picf"]
-        )
-        for column in live
-    }
-    ranked = sorted(live, key=lambda column: -spread[column])[:_MOST_COLUMNS]
+def _directions(findings: Sequence[PointwiseFinding]) -> dict[str, tuple[str, ...]]:
+    """Columns by how much coverage differs along them, then the first component; with notes."""
+    spreads = [finding.spreads for finding in findings if finding.spreads is not None]
+    if not spreads:
+        return {"": ()}
+    whole = np.sum(spreads, axis=0)
+    live = np.flatnonzero(np.isfinite(whole))
+    titles = [_way(curve) for curve in findings[0].along]
+    ranked = sorted(range(len(live)), key=lambda place: -whole[live[place]])[:_MOST_COLUMNS]
     note = f"Shown: {len(ranked)} of {len(live)} columns, those along which coverage differs most."
     notes = (note,) if len(ranked) < len(live) else ()
-    directions = [(titles[column], x[:, column], notes) for column in ranked]
-    values, share, loadings = principal_component(x)
-    heavy = np.argsort(-np.abs(loadings))[:4]
-    made_of = ", ".join(f"{loadings[j]:+.2f} {titles[j]}" for j in heavy)
-    note = f"The component holds {share:.0%} of the variance; heaviest: "
-    note += f"{made_of.replace('-', '−')}."
-    return [*directions, ("first principal component", values, (note,))]
+    return {**{titles[place]: notes for place in ranked}, COMPONENT: ()}
 
 
 def _profile(
-    world: _WorldFindings, which: Which, made: Iterable[Curve], title: str, notes: tuple[str, ...]
+    world: _TestSet, which: Which, made: Sequence[Curve], title: str, notes: tuple[str, ...]
 ) -> Figure:
     whole = "prediction intervals" if which == "picf" else "confidence intervals for the mean"
     words = FigureWords(
@@ -611,20 +547,20 @@ def _profile(
         x=title,
         notes=notes,
     )
-    return coverage_profile(list(made), world.coverage, words, places=world.places)
+    return coverage_profile(made, world.coverage, words, places=world.places)
 
 
-def _runs(world: _WorldFindings) -> tuple[Choice, ...]:
+def _runs(world: _TestSet) -> tuple[Choice, ...]:
     """The intervals of the first trial over the truth, one method at a time."""
     options = []
-    for result in (finding.result for finding in world.findings["picf"]):
-        run = one_run(result, world.coverage)
-        if run is None:
+    for summary in world.summaries:
+        run = summary.run
+        if run is None or summary.picf is None:
             continue
-        alone = result.x.shape[1] == 1
+        alone = summary.x.shape[1] == 1
         words = FigureWords(
             name="one_run",
-            question=f"What do the intervals of one trial look like? ({result.method})",
+            question=f"What do the intervals of one trial look like? ({summary.method})",
             title=f"{formats.level(world.coverage)} intervals from one training set",
             reading=(
                 "Shaded: the intervals. Dashed: the true mean; dotted: the true interval."
@@ -632,10 +568,10 @@ def _runs(world: _WorldFindings) -> tuple[Choice, ...]:
                 else "Each interval belongs to one test point, placed by its true mean. The dashed "
                 "line is that mean."
             ),
-            x=(world.names or default_names(1))[0] if alone else "",
+            x=(summary.names or default_names(1))[0] if alone else "",
         )
         draw = intervals_along_x if alone else intervals_over_truth
-        options.append((result.method, draw(run, words, colour=world.places[result.method])))
+        options.append((summary.method, draw(run, words, colour=world.places[summary.method])))
     return choice_of("Method", options)
 
 
@@ -662,14 +598,13 @@ _SPREADS: Final[Mapping[str, tuple[str, str, str]]] = {
 """By measure: over what it is spread, the question, and how to read it."""
 
 
-def _histograms(world: _WorldFindings) -> tuple[Choice, ...]:
+def _histograms(world: _TestSet) -> tuple[Choice, ...]:
     """Coverage over test points, and over trials, for new y and for the mean."""
-    coverage, means = world.coverage, world.findings["cicf"]
-    shares = {
-        "PICF": {finding.result.method: finding.value for finding in world.findings["picf"]},
-        "CICF": {finding.result.method: finding.value for finding in means},
-        "PICP": {r.method: r.picp(coverage) for r in world.results if r.trials},
-        "CICP": {finding.result.method: finding.result.cicp(coverage) for finding in means},
+    coverage = world.coverage
+    shares: dict[str, dict[str, FloatArray]] = {
+        **{which.upper(): {f.method: f.value for f in world.findings(which)} for which in _BOTH},
+        "PICP": {summary.method: summary.picp for summary in world.summaries if summary.trials},
+        "CICP": {s.method: s.cicp for s in world.summaries if s.cicp is not None},
     }
     options = []
     for name, values in shares.items():

@@ -38,6 +38,7 @@ from howsure_studies.engine import (
     table_data,
     world_identity,
 )
+from howsure_studies.pointwise.finding import PointwiseSummary
 from howsure_studies.pointwise.measures import records
 from howsure_studies.pointwise.simulation import PointwiseResult, answered
 from howsure_studies.pointwise.splits import (
@@ -70,6 +71,8 @@ class SplitsBesideTruth:
     simulated : PointwiseResult, optional
         The same method, with as many rows, where y is simulated and its distribution is known.
         None where no simulation was asked for, or none is done.
+    summary : PointwiseSummary, optional
+        What the page tells of the simulation, where its trials are not at hand.
     published : mapping of str to ndarray of float, shape (splits,)
         MC dropout on these splits as `howsure_studies.tasks.uci` gives it; empty where nothing
         was published.
@@ -77,6 +80,7 @@ class SplitsBesideTruth:
 
     splits: SplitsResult
     simulated: PointwiseResult | None = None
+    summary: PointwiseSummary | None = None
     published: Mapping[str, FloatArray] = field(default_factory=dict)
 
     __repr__ = brief_repr
@@ -207,16 +211,24 @@ class SplitsStudy(Study):
         for (world, method, seed), own in results.items():
             shown = f"{method}, seed {seed}" if len(plan.seeds) > 1 else method
             for result in own:
-                beside = result.simulated
+                beside, summary = result.simulated, result.summary
                 named = replace(
                     result,
                     splits=replace(result.splits, table=world, method=shown),
                     simulated=None if beside is None else replace(beside, method=shown),
+                    summary=None if summary is None else summary.called(shown, world),
                 )
                 keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
                 tables.append(records_table(_records(named), keys))
                 by_world.setdefault(world, []).append(named)
         return Combined(table=stacked(tables), results=by_world)
+
+    def shortened(self, result: SplitsBesideTruth) -> SplitsBesideTruth:
+        """Its numbers, and a summary of the simulation."""
+        summary = None
+        if result.simulated is not None:
+            summary = PointwiseStudy().shortened(result.simulated)
+        return replace(result, simulated=None, summary=summary, published={})
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
@@ -266,5 +278,7 @@ def _all_failed(trial: Trial, error: TrialError) -> SplitsResult:
 def _records(result: SplitsBesideTruth) -> tuple[Record, ...]:
     """Numbers over the splits, and those of the simulations that no split can give."""
     simulated = () if result.simulated is None else records(result.simulated)
+    if result.summary is not None:
+        simulated = result.summary.records
     numbers = result.splits.records()
     return (*numbers, *(record for record in simulated if record.metric.startswith("picf_")))

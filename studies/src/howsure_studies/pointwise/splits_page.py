@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
@@ -15,23 +16,45 @@ from howsure.core.records import Record
 from howsure.report.document import (
     Cell,
     Choice,
-    Column,
     Document,
     GlossaryEntry,
     Grid,
-    GridRows,
     Section,
     Tone,
     VerdictLine,
 )
 from howsure.report.grids import number_cell, share_cell
-from howsure_studies.engine import choice_of, coverage_of, named, overview, study_document
+from howsure_studies.engine import (
+    MISSING,
+    OwnNumber,
+    beside_section,
+    choice_of,
+    coverage_of,
+    estimate_cell,
+    named,
+    number_grid,
+    overview,
+    published,
+    record_cell,
+    study_document,
+)
 from howsure_studies.pointwise.figures import FigureWords, share_histogram, spread_figure
 from howsure_studies.pointwise.finding import NEAR, PointwiseFinding, percent
 from howsure_studies.pointwise.page import GLOSSARY
 from howsure_studies.pointwise.repeated import SplitsBesideTruth
-from howsure_studies.pointwise.splits import against_published, splits_table
+from howsure_studies.pointwise.splits import splits_table
 
+_PUBLISHED: Final = {
+    "rmse": "RMSE, beside MC dropout on the same splits",
+    "log_score": "log score in nats, beside MC dropout on the same splits",
+}
+_WHY: Final = (
+    "the published networks trained for 100 times the usual 40 epochs, and their precision was "
+    "chosen by a search"
+)
+"""Why ours differ."""
+_TENTH: Final = 0.1 / 0.9
+"""Rows tested for each that is trained on, in the published splits."""
 _STATES: Final[Mapping[Tone, str]] = {
     "good": "Right at single x",
     "bad": "Off at some x",
@@ -98,6 +121,7 @@ def splits_report(
         headline=_headline(tables, wanted),
         opening=_opening(tables, wanted),
         sections=[table.section() for table in tables],
+        beside=beside_section(_own_numbers(every), published("splits"), _PUBLISHED, _WHY),
         records=tuple(_records(every)),
         tables=(
             splits_table(splits, metrics=("rmse", "log_score", "empirical_coverage", "mean_width")),
@@ -122,21 +146,28 @@ class _TableFindings:
     results: tuple[SplitsBesideTruth, ...]
     coverage: float
     findings: Mapping[str, PointwiseFinding]  # of methods that were simulated
+    missing: Mapping[str, str]  # why the others have none
 
     @classmethod
     def of(
         cls, name: str, results: tuple[SplitsBesideTruth, ...], coverage: float
     ) -> _TableFindings:
-        findings = {}
+        findings: dict[str, PointwiseFinding] = {}
+        missing: dict[str, str] = {}
         for result in results:
-            if result.simulated is None:
-                continue
-            try:
-                finding = PointwiseFinding.of(result.simulated, "picf", coverage, None)
-            except UnanswerableError:
-                continue
-            findings[result.splits.method] = finding
-        return cls(name=name, results=results, coverage=coverage, findings=findings)
+            method, summary = result.splits.method, result.summary
+            if summary is not None and abs(summary.coverage - coverage) < 1e-9:
+                missing[method] = summary.missing
+                if summary.picf is not None:
+                    findings[method] = summary.picf
+            elif result.simulated is not None:
+                try:
+                    findings[method] = PointwiseFinding.of(result.simulated, "picf", coverage)
+                except UnanswerableError as error:
+                    missing[method] = str(error)
+        return cls(
+            name=name, results=results, coverage=coverage, findings=findings, missing=missing
+        )
 
     @property
     def done(self) -> list[SplitsBesideTruth]:
@@ -152,9 +183,8 @@ class _TableFindings:
         """Everything that a page shows of the table."""
         first = self.results[0].splits
         facts = {"Splits": str(len(first.done) + len(first.failures)), "Seed": str(first.seed)}
-        known = next(
-            (result.simulated for result in self.results if result.simulated is not None), None
-        )
+        simulated = (result.simulated or result.summary for result in self.results)
+        known = next((each for each in simulated if each is not None), None)
         if known is not None:
             facts["Rows of a training set"] = f"{known.n_train:,}"
             facts["Test rows"] = f"{len(known.y):,}"
@@ -168,7 +198,7 @@ class _TableFindings:
                 *map(self._line, self.done),
                 *self._failures(),
             ),
-            grids=tuple(grid for grid in (self._numbers(), self._published()) if grid is not None),
+            grids=tuple(filter(None, [self._numbers()])),
             choices=self._histograms(),
         )
 
@@ -203,7 +233,7 @@ class _TableFindings:
         )
         finding = self.findings.get(result.splits.method)
         if finding is None:
-            why = result.simulated.reasons.get("picf", "") if result.simulated is not None else ""
+            why = self.missing.get(result.splits.method, "")
             text += f" Coverage at single x is not known: {why}." if why else ""
             return VerdictLine(text, "info", result.splits.method)
         low, high = (percent(float(end)) for end in np.quantile(finding.value, [0.05, 0.95]))
@@ -225,75 +255,39 @@ class _TableFindings:
         for result in self.done:
             finding = self.findings.get(result.splits.method)
             score, covered = (self.value(result, m) for m in ("log_score", "empirical_coverage"))
-            unknown = Cell(text=formats.MISSING)
-            simulated = [unknown] * 3
+            simulated = [MISSING] * 3
             if finding is not None:
                 simulated = [
                     share_cell(finding.mean),
                     number_cell(finding.typical),
                     replace(share_cell(finding.off), tone=finding.tone),
                 ]
+            error = f"± {formats.fixed(100 * covered.standard_error, 1)}"
             rows.append(
                 (
                     Cell(text=result.splits.method),
-                    _estimate(self.value(result, "rmse")),
-                    _estimate(score, sign=-1.0),
-                    share_cell(
-                        covered.value, f"± {formats.fixed(100 * covered.standard_error, 1)}"
-                    ),
-                    _estimate(self.value(result, "mean_width")),
+                    record_cell(self.value(result, "rmse")),
+                    estimate_cell(-score.value, score.standard_error),
+                    share_cell(covered.value, error),
+                    record_cell(self.value(result, "mean_width")),
                     *simulated,
                 )
             )
         if not rows:
             return None
-        titles = (
-            *("RMSE", "Log-likelihood", "Covered", "Width"),
-            *("Simulated: covered", "Typical distance at single x", "Points that depart"),
-        )
         at = formats.level(self.coverage)
-        return Grid(
-            title=f"Over the splits, and where the truth is known, at {at}",
-            columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
-            parts=(GridRows(rows=tuple(rows)),),
-            notes=(
+        return number_grid(
+            f"Over the splits, and where the truth is known, at {at}",
+            (
+                *("RMSE", "Log-likelihood", "Covered", "Width"),
+                *("Simulated: covered", "Typical distance at single x", "Points that depart"),
+            ),
+            rows,
+            (
                 "± is the standard error of the mean over splits, corrected for the rows that "
                 "splits share (Nadeau and Bengio 2003).",
                 "Simulated: the table's own x, y drawn from two forests fitted to the table, and "
                 "as many rows as a split has. The distance is in percentage points.",
-            ),
-        )
-
-    def _published(self) -> Grid | None:
-        """Error and likelihood beside published MC dropout on the same splits."""
-        rows = []
-        for result in self.done:
-            if not result.published:
-                continue
-            columns = against_published([result.splits], result.published).columns
-            cells = [Cell(text=result.splits.method)]
-            positions: dict[str, int] = {m: k for k, m in enumerate(columns.get("metric", ()))}
-            for metric, sign in (("rmse", 1.0), ("log_score", -1.0)):
-                if metric not in positions:
-                    cells += [Cell(text=formats.MISSING)] * 2
-                    continue
-                position = positions[metric]
-                gap, error = (
-                    float(columns[key][position]) for key in ("difference", "standard_error")
-                )
-                cells.append(number_cell(sign * float(columns["published"][position])))
-                cells.append(_with_error(sign * gap, error))
-            rows.append(tuple(cells))
-        if not rows:
-            return None
-        titles = ("RMSE, published", "Difference", "Log-likelihood, published", "Difference of it")
-        return Grid(
-            title="Beside published MC dropout on the same splits",
-            columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
-            parts=(GridRows(rows=tuple(rows)),),
-            notes=(
-                "Difference: ours less the published, paired by split. The published networks "
-                "trained for 100 times the usual 40 epochs (Gal and Ghahramani 2016).",
             ),
         )
 
@@ -391,6 +385,15 @@ def _opening(tables: Sequence[_TableFindings], coverage: float) -> Section:
     return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
 
 
+def _own_numbers(results: Sequence[SplitsBesideTruth]) -> Iterator[OwnNumber]:
+    """Every method on the tables and splits whose numbers were published, of MC dropout alone."""
+    for splits in (result.splits for result in results):
+        if splits.done and math.isclose(splits.test_share, _TENTH, rel_tol=0.05):
+            for record in splits.records():
+                named = replace(record, model=splits.method)
+                yield OwnNumber(task=splits.table, method="mc_dropout", record=named)
+
+
 def _records(results: Sequence[SplitsBesideTruth]) -> Iterator[Record]:
     for result in results:
         for record in result.splits.records():
@@ -400,18 +403,6 @@ def _records(results: Sequence[SplitsBesideTruth]) -> Iterator[Record]:
 def _ends(record: Record) -> str:
     low, high = (percent(min(max(end, 0.0), 1.0)) for end in (record.lower, record.upper))
     return f"95\N{NO-BREAK SPACE}% interval {low} to {high}"
-
-
-def _estimate(record: Record, *, sign: float = 1.0) -> Cell:
-    """A mean over splits with its error; a score's sign turned for a likelihood."""
-    return _with_error(sign * record.value, record.standard_error)
-
-
-def _with_error(number: float, error: float) -> Cell:
-    if number != number:
-        return Cell(text=formats.MISSING)
-    value, shown = formats.estimate(number, error)
-    return Cell(text=value, small=f"± {shown}" if shown else "", key=repr(number))
 
 
 _SOURCE: Final = "Sluijterman, Cator and Heskes, arXiv 2106.03395"

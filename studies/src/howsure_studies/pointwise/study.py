@@ -25,6 +25,7 @@ from howsure_studies.engine import (
     Trial,
     TrialError,
     TrialOutput,
+    coverage_of,
     make_method,
     make_world,
     method_identity,
@@ -34,6 +35,7 @@ from howsure_studies.engine import (
     world_identity,
 )
 from howsure_studies.methods.interface import COVERAGES, Fitted, Method
+from howsure_studies.pointwise.finding import PointwiseSummary
 from howsure_studies.pointwise.measures import per_trial, records
 from howsure_studies.pointwise.simulation import (
     Failure,
@@ -118,7 +120,7 @@ class PointwiseStudy(Study):
         *("cicp", "cicf_brier_corrected", "confidence_width"),
         *("log_likelihood", "failed_trials"),
     )
-    kinds: ClassVar[tuple[type, ...]] = (PointwiseResult,)
+    kinds: ClassVar[tuple[type, ...]] = (PointwiseSummary,)
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Blocks of every world, method and seed."""
@@ -167,18 +169,28 @@ class PointwiseStudy(Study):
         whole = joined([_read(trial, store) for trial in trials], planned=options.simulations)
         return [replace(whole, confidence=options.confidence)]
 
-    def combine(self, plan: Plan, results: Mapping[Group, Sequence[PointwiseResult]]) -> Combined:
-        """One `PointwiseResult` of each world, method and seed, named as the plan does."""
-        by_world: dict[str, list[PointwiseResult]] = {}
+    def combine(
+        self, plan: Plan, results: Mapping[Group, Sequence[PointwiseResult | PointwiseSummary]]
+    ) -> Combined:
+        """A result of each world, method and seed, named as the plan does."""
+        by_world: dict[str, list[PointwiseResult | PointwiseSummary]] = {}
         tables = []
+        named: PointwiseResult | PointwiseSummary
         for (world, method, seed), own in results.items():
             shown = f"{method}, seed {seed}" if len(plan.seeds) > 1 else method
             for result in own:
+                if isinstance(result, PointwiseSummary):
+                    named, numbers = result.called(shown, world), result.records
+                else:
+                    named, numbers = replace(result, world=world, method=shown), records(result)
                 keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
-                tables.append(records_table(records(result), keys))
-                named = replace(result, world=world, method=shown)
+                tables.append(records_table(numbers, keys))
                 by_world.setdefault(world, []).append(named)
         return Combined(table=stacked(tables), results=by_world)
+
+    def shortened(self, result: PointwiseResult) -> PointwiseSummary:
+        """What the page tells, at the coverage that it speaks of."""
+        return PointwiseSummary.of(result, coverage_of(result.coverages, None)).shortened()
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""

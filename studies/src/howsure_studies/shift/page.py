@@ -7,7 +7,6 @@ tables of one task show all.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
@@ -280,17 +279,29 @@ def _verdict(result: ShiftResult, test: str | None = None) -> Verdict:
 
 
 def compared(results: Sequence[ShiftResult]) -> list[ShiftResult]:
-    """Results of methods and tasks such that each of the methods has an answer on each task."""
-    tasks_of: dict[str, list[str]] = {}
-    for result in results:
-        if math.isfinite(result.value("test_empirical_coverage").mean):
-            tasks_of.setdefault(result.method, []).append(result.task)
-    count = Counter(task for tasks in tasks_of.values() for task in tasks)
-    if count and max(count.values()) < len(tasks_of):
-        most = max(count, key=count.__getitem__)
-        tasks_of = {method: tasks for method, tasks in tasks_of.items() if most in tasks}
-        count = Counter(task for tasks in tasks_of.values() for task in tasks)
-    return [r for r in results if r.method in tasks_of and count[r.task] == len(tasks_of)]
+    """The largest set of methods and tasks such that each of the methods answers on each task."""
+    pairs = {
+        (result.method, result.task)
+        for result in results
+        if math.isfinite(result.value("test_empirical_coverage").mean)
+    }
+    methods, tasks = (
+        dict.fromkeys(getattr(r, name) for r in results) for name in ("method", "task")
+    )
+    starts = [
+        *([m for m in methods if (m, task) in pairs] for task in tasks),
+        *(
+            [m for m in methods if all((m, t) in pairs for t in tasks if (method, t) in pairs)]
+            for method in methods
+        ),
+    ]
+    whole = [
+        (chosen, [task for task in tasks if all((m, task) in pairs for m in chosen)])
+        for chosen in starts
+        if chosen
+    ]
+    names, shared = max(whole, key=lambda each: len(each[0]) * len(each[1]), default=([], []))
+    return [r for r in results if r.method in names and r.task in shared]
 
 
 def _judged(results: Sequence[ShiftResult]) -> list[ShiftResult]:
@@ -331,41 +342,46 @@ def _mean_of(results: Sequence[ShiftResult], method: str, measure: str) -> float
 
 def _headline(results: Sequence[ShiftResult]) -> VerdictLine | None:
     """Which methods keep their coverage under shift, and what it costs in rows accepted."""
-    inside = _judged(compared(results))
-    if not inside:
+    judged = _judged(results)
+    if all(_verdict(result) == "not known" for result in judged):
         return None
-    tasks = _tasks(inside)
-    kept = {result.method: _kept_count(inside, result.method) for result in inside}
-    full = [method for method, count in kept.items() if count == len(tasks)]
-    where = {1: "on the one dataset", 2: "on both datasets"}.get(
-        len(tasks), f"on all {len(tasks)} datasets"
-    )
-    if len(tasks) < len(_tasks(results)):
-        where += " that they all answer"
-    coverage = inside[0].coverage
-    goal = f"its {formats.level(coverage)} coverage within {_points(TOLERANCE * (1.0 - coverage))}"
-    if len(kept) == 1:
-        text = f"{next(iter(kept))} is{'' if full else ' not'} shown to keep {goal} {where}."
+    shares = {
+        method: (_kept_count(judged, method), len(_of(judged, method)))
+        for method in dict.fromkeys(result.method for result in judged)
+    }
+    full = [method for method, (kept, tried) in shares.items() if kept == tried]
+    first = max(shares, key=lambda method: shares[method][0] / shares[method][1])
+    kept, tried = shares[first]
+    coverage = judged[0].coverage
+    points = _points(TOLERANCE * (1.0 - coverage))
+    goal = f"{formats.level(coverage)} coverage within {points}"
+    if len(shares) == 1:
+        where = f"on {_tried(tried)}" if full else f"on {kept} of {_tried(tried)}"
+        text = f"{first} is shown to keep its {goal} {where}."
+        if not kept:
+            text = f"{first} is not shown to keep its {goal} on {_tried(tried, 'any of ')}."
+    elif full:
+        names = [f"{method} ({_rate_words(judged, method)})" for method in full]
+        text = (
+            f"{len(full)} of {len(shares)} methods {'is' if len(full) == 1 else 'are'} shown to "
+            f"keep {'its' if len(full) == 1 else 'their'} {goal} on every dataset: "
+            f"{listed(names, _NAMED)}."
+        )
     else:
-        count = f"{len(full) or 'None'} of {len(kept)} methods"
-        verb = "are" if len(full) > 1 else "is"
-        their = goal.replace("its", "their", 1) if len(full) > 1 else goal
-        text = f"{count} {verb} shown to keep {their} {where}."
-        best = max(kept.values())
-        if full:
-            names = [f"{full[0]} ({_rate_words(inside, full[0])})"]
-            names += [
-                f"{m} ({formats.share(_mean_of(inside, m, 'prediction_rate'))})" for m in full[1:]
-            ]
-            text = f"{text[:-1]}: {listed(names, _NAMED)}."
-        elif best:
-            first = next(method for method in kept if kept[method] == best)
-            text += f" The most is {best}, by {first} ({_rate_words(inside, first)})."
-    broken = any(_verdict(result) == "under-covers" for result in inside)
-    tone: Tone = "good" if len(full) == len(kept) else "info" if full else "bad"
+        text = f"None of {len(shares)} methods is shown to keep its {goal} on every dataset."
+        if kept:
+            text += f" Most often {first} is, on {kept} of {tried} ({_rate_words(judged, first)})."
+    broken = any(_verdict(result) == "under-covers" for result in judged)
+    tone: Tone = "good" if len(full) == len(shares) else "caution" if full else "bad"
     if tone == "bad" and not broken:
         tone = "undecided"
-    return VerdictLine(text=text, tone=tone)
+    words = {"good": "Yes", "caution": "Partly", "bad": "No", "undecided": "Cannot be told"}
+    return VerdictLine(text=f"{words[tone]}. {text}", tone=tone)
+
+
+def _tried(count: int, among: str = "") -> str:
+    """So many datasets, of one method."""
+    return "the one dataset" if count == 1 else f"{among}{count} datasets"
 
 
 def _cost_lines(results: Sequence[ShiftResult]) -> tuple[VerdictLine, ...]:

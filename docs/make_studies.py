@@ -1,0 +1,150 @@
+"""Bring what the docs say of the studies' results up to date: tables, answers and numbers.
+
+    python docs/make_studies.py
+
+Marks in a page say what stands there, of the results that ship with the study:
+
+    <!-- result: shift | Across datasets | Prediction rate by dataset -->
+    <!-- end of result -->
+
+holds a table of the study's page: the title of its section (``opening`` for the first screen), and
+its own. Further fields, ``parts=`` and ``columns=``, name those that are shown, with semicolons
+between; ``notes=no`` leaves out the notes above it. ``answers`` in place of a table's title gives
+the section's sentences, and ``made`` what made the results. A number in the text is followed by
+where it comes from:
+
+    covers 87.9 %<!--= shift | poverty | Conformal Prediction | test_empirical_coverage@0.9 -->
+
+that is the study, the world, the method and the measure; a share is given in percent where the
+text before the mark is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from howsure.core import formats
+from howsure.core.errors import InputError
+from howsure.core.files import atomic_write
+from howsure.core.registry import check_known
+from howsure.report.document import Cell, Document, Grid, GridRows, Section
+from howsure.report.plain import grid_blocks, sentence
+from howsure_studies.engine import study_of, study_shipped
+
+FOLDER = Path(__file__).parent
+BLOCK = re.compile(r"(<!-- result: (.+?) -->\n)(.*?)(<!-- end of result -->)", re.DOTALL)
+NUMBER = re.compile(r"([−\d.,]*\d)( %)?(<!--= (.+?) -->)")
+
+
+def pages() -> Iterator[Path]:
+    """Pages that hold results."""
+    for page in sorted(FOLDER.rglob("*.md")):
+        if "_build" not in page.parts and re.search(
+            "<!-- result: |<!--= ", page.read_text("utf-8")
+        ):
+            yield page
+
+
+def current(text: str) -> str:
+    """A page's text with what its marks stand for."""
+    text = BLOCK.sub(lambda m: f"{m[1]}\n{_block(*_fields(m[2]))}\n\n{m[4]}", text)
+    return NUMBER.sub(lambda m: f"{_number(m[2] or '', *_fields(m[4]))}{m[3]}", text)
+
+
+def _fields(mark: str) -> list[str]:
+    return [field.strip() for field in mark.split(" | ")]
+
+
+@cache
+def _page(study: str) -> Document:
+    return study_of(study).page(study_shipped(study))
+
+
+def _block(study: str, section: str, what: str, *chosen: str) -> str:
+    """Sentences of a section, one of its tables, or what made the results."""
+    if what == "made":
+        return "; ".join(study_shipped(study).facts.values()) + "."
+    shown = _section(study, section)
+    if what == "answers":
+        asked = "" if section == "opening" else section
+        return "\n".join(sentence(line, asked) for line in shown.lines)
+    for grid in shown.grids:
+        if grid.title == what:
+            blocks = grid_blocks(_part(grid, **dict(each.split("=", 1) for each in chosen)))
+            return "\n\n".join(filter(None, blocks))
+    raise InputError(f"section {section!r} of {study} has tables {[g.title for g in shown.grids]}")
+
+
+def _part(grid: Grid, parts: str = "", columns: str = "", notes: str = "yes") -> Grid:
+    """The parts and columns of a table that are named, in its order, or all."""
+    titles = [column.title for column in grid.columns]
+    wanted = columns.split(";") if columns else titles
+    for name in wanted:
+        check_known(name, titles, "column")
+    kept = [0, *(k for k, title in enumerate(titles) if k and title in wanted)]
+    rows = [
+        GridRows(title=part.title, rows=tuple(tuple(row[k] for k in kept) for row in part.rows))
+        for part in grid.parts
+        if not parts or part.title in parts.split(";")
+    ]
+    blank = Cell(text=formats.MISSING)
+    some = [
+        replace(part, rows=tuple(row for row in part.rows if set(row[1:]) != {blank}))
+        for part in rows
+    ]
+    return replace(
+        grid,
+        columns=tuple(grid.columns[k] for k in kept),
+        parts=tuple(some),
+        notes=grid.notes if notes == "yes" else (),
+    )
+
+
+def _section(study: str, title: str) -> Section:
+    page = _page(study)
+    if title == "opening":
+        return page.opening
+    for section in page.sections:
+        if section.title == title:
+            return section
+    raise InputError(f"{study} has sections {[s.title for s in page.sections]}, not {title!r}")
+
+
+@cache
+def _numbers(study: str) -> dict[tuple[str, str, str, float], list[float]]:
+    """Numbers by world, method, measure and coverage, one a seed."""
+    numbers: dict[tuple[str, str, str, float], list[float]] = {}
+    for row in study_shipped(study).table.to_pylist():
+        at = -1.0 if math.isnan(row["coverage"]) else round(row["coverage"], 6)
+        key = row["world"], row["method"], row["metric"], at
+        numbers.setdefault(key, []).append(row["value"])
+    return numbers
+
+
+def _number(percent: str, study: str, world: str, method: str, measure: str) -> str:
+    """A number, or the mean of it over seeds, as the text has it: in percent or as it is."""
+    name, _, coverage = measure.partition("@")
+    key = world, method, name, float(coverage or -1.0)
+    if key not in _numbers(study):
+        raise InputError(f"results of {study} hold no {measure} of {method} on {world}")
+    values = _numbers(study)[key]
+    mean = sum(values) / len(values)
+    return formats.percent(mean) if percent else formats.number(mean, 3)
+
+
+def main() -> None:
+    """Write every page that holds results anew, and say which have changed."""
+    for page in pages():
+        text = page.read_text("utf-8")
+        if (made := current(text)) != text:
+            atomic_write(page, made)
+            print(f"written: {page}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

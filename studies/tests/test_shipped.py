@@ -1,0 +1,76 @@
+"""Results that ship are those of a run: one cell of each paper is computed again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from howsure.core.records import Record
+from howsure_studies.engine import Plan, Store, combined, grouped, load_plan, run, survey, trials_of
+from howsure_studies.engine import shipped as files
+from howsure_studies.engine.shipped import shipped, shipped_bytes
+from howsure_studies.engine.study import study_of
+from howsure_studies.engine.tables import records_of
+
+CELLS = {
+    "shift_tables": ("poverty", "Baseline: constant"),
+    "boston": ("boston", "dropout"),
+    "splits": ("yacht", "mc_dropout"),
+}
+"""By plan: the world and the method that are run again."""
+
+
+def alone(plan: Plan, world: str, method: str) -> Plan:
+    """The plan of one cell."""
+    worlds, methods = {world: plan.worlds[world]}, {method: plan.methods[method]}
+    return replace(plan, worlds=worlds, methods=methods)
+
+
+def numbers(records: tuple[Record, ...]) -> list[tuple[object, ...]]:
+    """What is compared of records: their names, and numbers that a run's machine may round."""
+    return [
+        (r.metric, r.group, r.n, pytest.approx(r.value, rel=1e-6, nan_ok=True)) for r in records
+    ]
+
+
+def test_a_page_of_what_ships_is_that_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, store = load_plan("smoke"), Store(tmp_path / "store")
+    run(plan, store)
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "smoke.parquet").write_bytes(shipped_bytes(plan, store))
+    monkeypatch.setattr(files, "plan_folders", lambda: (tmp_path / "plans",))
+    study = study_of(plan.study)
+    own = combined(plan, survey(plan, store), store)
+    there = combined(plan, survey(plan, Store(tmp_path / "none")), Store(tmp_path / "none"))
+    assert own.missing == there.missing == 0
+    assert study.page(own).to_csv() == study.page(there).to_csv()
+    assert study.page(own).to_markdown() == study.page(there).to_markdown()
+    without_data = files.study_shipped("pointwise")
+    assert study.page(without_data).to_csv() == study.page(own).to_csv()
+
+
+@pytest.mark.rate
+@pytest.mark.parametrize("name", CELLS)
+def test_one_cell_of_what_ships_is_computed_again(name: str, tmp_path: Path) -> None:
+    plan = alone(load_plan(name), *CELLS[name])
+    given = shipped(plan, grouped(trials_of(plan)))
+    assert given is not None
+    run(plan, store := Store(tmp_path))
+    study = study_of(plan.study)
+    here = records_of(
+        study.combine(
+            plan,
+            {
+                key: [study.shortened(each) for each in study.read(plan, own, store)]
+                for key, own in grouped(trials_of(plan)).items()
+            },
+        ).table
+    )
+    there = records_of(study.combine(plan, given.results).table)
+    assert any(math.isfinite(record.value) for record in there)
+    assert numbers(here) == numbers(there)
