@@ -293,15 +293,15 @@ def behind_line(findings: Sequence[ModelFinding]) -> VerdictLine | None:
     if not compared:
         return None
     cells, plain = (str(count or "none") for count in seen.values())
-    models = f"{counted(compared, 'misspecified model')} behind every accepted one of the same task"
+    ranks = f"Of {counted(compared, 'misspecified model')} beside an accepted one, ECE ranks"
     return first_said(
         "ECE beside CCE",
-        (min(seen.values()) == compared, "good", f"ECE, too, puts {cells} of {models}."),
-        (cells == plain, "bad", f"ECE puts {plain} of {models}."),
+        (min(seen.values()) == compared, "good", f"{ranks} {cells} behind it, as CCE does."),
+        (cells == plain, "bad", f"{ranks} {plain} behind it."),
         (
             True,
             "caution",
-            f"ECE by P(Y ≤ y) puts {plain} of {models}, spread over the cells of counts {cells}.",
+            f"{ranks} {plain} behind it by P(Y ≤ y), {cells} if spread over the cells of counts.",
         ),
     )
 
