@@ -105,10 +105,9 @@ def models_grid(world: TaskExperiments) -> Grid | None:
         null, words = finding.yardstick
         cells = [number_cell(finding.mean("ece_exact"))] if first.counts else []
         correct = replace(number_cell(null), small=words.replace(CORRECT, ""))
-        ratio = replace(ratio_cell(finding), small="")
         draws = number_cell(finding.draws_sd)
-        own = [shown("mae"), shown("cce"), draws, correct, ratio, shown("ece"), *cells]
-        return [Cell(text=finding.model), *own, shown("nll")]
+        known = [shown("mae"), shown("cce"), draws, correct, ratio_cell(finding), shown("ece")]
+        return [Cell(text=finding.model), *known, *cells, shown("nll")]
 
     units = "" if first.units in ("", "1", "y") else f" ({first.units})"
     cells = ("ECE, cells",) if first.counts else ()
