@@ -31,10 +31,10 @@ from howsure_studies.congruence import (
     compare,
     fit_methods,
     head_methods,
-    published_numbers,
     reference_of,
     wave_task,
 )
+from howsure_studies.engine import published
 from howsure_studies.methods.deep import head_named
 from howsure_studies.methods.interface import Fitted
 from howsure_studies.tasks import Task
@@ -57,7 +57,7 @@ TITLES = {**{name: head_named(name).title for name in HEADS}, TRUTH: TRUTH}
 PUBLISHED = {
     TITLES[name]: {
         PRINTED[row.measure]: row.value
-        for row in published_numbers("figure 2", model=name)
+        for row in published("congruence", table="figure 2", method=name)
         if row.measure in PRINTED
     }
     for name in HEADS

@@ -17,7 +17,7 @@ from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
 from howsure.metrics.calibration import calibration_error
 from howsure.predictions import Distribution
-from howsure_studies.congruence import published_numbers
+from howsure_studies.engine import published
 
 FOLDER = Path(__file__).parents[2] / "examples"
 with pytest.MonkeyPatch.context() as patch:
@@ -71,7 +71,7 @@ def test_errors_are_near_their_limit_and_as_published() -> None:
     found = example.discrete_errors(seeds=3, weighting="uniform", replicates=0)
     assert found.laws == tuple(example.LAWS)
     for place, law in enumerate(found.laws):
-        rows = published_numbers("figure 14", model=HEADS[law])
+        rows = published("congruence", table="figure 14", method=HEADS[law])
         printed = {row.measure: row.value for row in rows}
         ours = {name: found.values[name][place].mean() for name in found.values}
         floor = ours["ece_null"] if law == "Gaussian" else 0.0

@@ -108,14 +108,14 @@ def test_page_test_by_hand() -> None:
     curve = Monotonicity(
         task="t", model="m", kind="mixup", severities=np.arange(5.0), values={"cce": table}
     )
-    statistic, p = curve.page()
+    statistic, p = curve.pages["cce"]
     assert statistic == 4 * sum(j * j for j in range(1, 6))
     assert p == pytest.approx((1.0 / math.factorial(5)) ** 4)
     assert curve.steps_up() == 1.0
     back = Monotonicity(
         task="t", model="m", kind="mixup", severities=np.arange(5.0), values={"cce": -table}
     )
-    assert back.page()[1] > 0.99
+    assert back.pages["cce"][1] > 0.99
     assert back.steps_up() == 0.0
 
 
@@ -126,7 +126,7 @@ def test_page_test_of_the_textbook() -> None:
     curve = Monotonicity(
         task="t", model="m", kind="mixup", severities=np.arange(3.0), values={"cce": table}
     )
-    assert curve.page() == (133.5, pytest.approx(0.0018191161948127822))
+    assert curve.pages["cce"] == (133.5, pytest.approx(0.0018191161948127822))
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (4, 2)])
@@ -138,7 +138,7 @@ def test_too_few_trials_have_no_trend(shape: tuple[int, int]) -> None:
         severities=np.arange(float(shape[1])),
         values={"cce": np.zeros(shape)},
     )
-    assert math.isnan(curve.page()[1])
+    assert math.isnan(curve.pages["cce"][1])
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +163,9 @@ def test_cce_rises_with_shifted_and_noisy_labels(result: MonotonicityResult) -> 
         assert curve.severities.tolist() == [0.0, *SEVERITIES[curve.kind]]  # type: ignore[index]
         assert curve.values["cce"].shape == (4, 6)
         if curve.kind.startswith("label"):
-            assert curve.page()[1] < 1e-4
+            assert curve.pages["cce"][1] < 1e-4
             np.testing.assert_allclose(
-                curve.page()[1], stats.page_trend_test(curve.values["cce"]).pvalue
+                curve.pages["cce"][1], stats.page_trend_test(curve.values["cce"]).pvalue
             )
 
 
@@ -175,16 +175,19 @@ def test_rows_as_they_are_are_the_same_under_all_perturbations(result: Monotonic
         np.testing.assert_array_equal(curve.values["cce"][:, 0], first)
 
 
-def test_tables_and_records(result: MonotonicityResult) -> None:
-    table = result.table()
-    assert len(table) == 24
-    assert set(table.columns["perturbation"]) == {"blur", "label_shift", "label_noise", "mixup"}
+def test_curves_and_records(result: MonotonicityResult) -> None:
+    kinds = {curve.kind for curve in result.curves}
+    assert kinds == {"blur", "label_shift", "label_noise", "mixup"}
     shift = result.curves[1]
-    row = 6 + 2
-    assert table.columns["severity"][row] == 2.0
-    assert table.columns["cce"][row] == pytest.approx(shift.values["cce"][:, 2].mean())
+    curve = shift.drawn("ece")
+    assert curve.name == "congruence_ece_by_severity"
+    assert curve.x[2] == 2.0
+    assert curve.y[2] == pytest.approx(shift.values["ece"][:, 2].mean())
+    assert curve.upper is not None
+    sd = shift.values["ece"][:, 2].std(ddof=1)
+    assert curve.upper[2] - curve.y[2] == pytest.approx(sd)
     records = result.records()
-    assert [record.options["page_p_value"] for record in records][1] == shift.page()[1]
+    assert [record.options["page_p_value"] for record in records][1] == shift.pages["cce"][1]
 
 
 def test_gamma_of_y_may_be_set_for_each_part() -> None:
@@ -258,11 +261,6 @@ def test_curves_are_means_of_the_rows_kept() -> None:
         assert found.curves["mae"].oracle[share] == pytest.approx(
             np.sort(error)[: 30 - share].mean()
         )
-    rejected, loss = found.at("mae", np.array([np.median(found.scores)]))
-    assert rejected[0] == pytest.approx(0.5)
-    assert loss[0] == pytest.approx(error[found.scores <= np.median(found.scores)].mean())
-    with pytest.raises(InputError, match="loss must be one of"):
-        found.at("crps")
 
 
 def test_flagged_rows_hold_the_errors_of_a_wrong_model_alone() -> None:
@@ -356,10 +354,10 @@ def test_an_outlier_moves_nll_by_its_formula_and_cce_within_its_bound() -> None:
     change = found.values["nll"][3] - found.values["nll"][0]
     expected = (0.5 * z[middle] ** 2 * (1e6 - 1.0) + math.log(1e-3)) / 100
     assert change == pytest.approx(expected)
-    assert found.relative_change("cce")[3] == pytest.approx(
+    assert found.changes["cce"][3] == pytest.approx(
         found.values["cce"][3] / found.values["cce"][0] - 1.0
     )
-    assert abs(found.relative_change("nll")[3]) > 100 * abs(found.relative_change("cce")[3])
+    assert abs(found.changes["nll"][3]) > 100 * abs(found.changes["cce"][3])
 
 
 def test_rows_as_they_are_keep_the_plain_value() -> None:
@@ -393,7 +391,7 @@ def test_cce_without_labels_follows_the_true_error() -> None:
     task = wave_task(0, rows=3000)
     models = {"wrong": Stated(wrong=True), "right": Stated(wrong=False)}
     found = diagnosis(task, models)
-    spearman, pearson = found["wrong"].correlation()
+    spearman, pearson = found["wrong"].correlations["cce"]
     assert spearman > 0.7  # the true error of most rows is 0, whose ranks are tied
     assert pearson > 0.8
     np.testing.assert_allclose(found["right"].error, 0.0, atol=1e-6)
@@ -401,10 +399,8 @@ def test_cce_without_labels_follows_the_true_error() -> None:
     np.testing.assert_allclose(found["wrong"].error[at <= 4.0], 0.0, atol=1e-6)
     assert found["wrong"].error[at > 4.5].min() > 0.05
     values = {record.metric: record.value for record in found["wrong"].records()}
-    assert values["cce_error_spearman"] == found["wrong"].correlation()[0]
+    assert values["cce_error_spearman"] == found["wrong"].correlations["cce"][0]
     assert len(found["wrong"].table()) == 300
-    with pytest.raises(InputError, match="score must be"):
-        found["wrong"].correlation("mae")
 
 
 def test_diagnosis_needs_a_known_truth() -> None:

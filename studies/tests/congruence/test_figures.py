@@ -26,7 +26,8 @@ from howsure_studies.congruence.figures import (
     severity_figure,
     variation_figure,
 )
-from howsure_studies.congruence.result import ModelBeliefs
+from howsure_studies.congruence.reliability import Reliability
+from howsure_studies.congruence.result import ModelBeliefs, Monotonicity
 from howsure_studies.methods.linear import LinearT
 
 needs("matplotlib")
@@ -70,17 +71,15 @@ def rejected(rows: int = 40) -> Curve:
     )
 
 
-def severities() -> Table:
-    return Table(
-        name="congruence_monotonicity",
-        columns={
-            "model": np.array(["a", "a", "b", "b", "a"], dtype=object),
-            "perturbation": np.array(["mixup"] * 4 + ["blur"], dtype=object),
-            "severity": np.array([0.5, 0.0, 0.0, 0.5, 1.0]),
-            "cce": np.array([0.4, 0.1, np.nan, 0.3, 9.0]),
-            "cce_sd": np.array([0.01, np.nan, 0.02, 0.02, 0.1]),
-        },
-    )
+def severities(kind: str = "mixup") -> list[Monotonicity]:
+    levels = np.array([0.0, 0.5])
+    values = {"a": [[0.09, 0.39], [0.11, 0.41]], "b": [[np.nan, 0.29], [np.nan, 0.31]]}
+    return [
+        Monotonicity(
+            task="t", model=model, kind=kind, severities=levels, values={"cce": np.array(table)}
+        )
+        for model, table in values.items()
+    ]
 
 
 def scatter(model: str, rows: int) -> Table:
@@ -88,16 +87,13 @@ def scatter(model: str, rows: int) -> Table:
     return Table(name="d", columns={"error": grid, "cce": grid**2}, model=model)
 
 
-def variations() -> Table:
-    return Table(
-        name="congruence_reliability",
-        columns={
-            "task": np.array(["AAF", "EVA", "EVA"], dtype=object),
-            "model": np.array(["gaussian", "gaussian", HOSTILE], dtype=object),
-            "cce_cv": np.array([0.1, 0.2, np.nan]),
-            "cce_draws_cv": np.array([0.05, 0.06, 0.07]),
-            "ece_cv": np.array([0.3, 0.1, 0.2]),
-        },
+def variations() -> Reliability:
+    return Reliability(
+        task=("AAF", "EVA", "EVA", "EVA", "none"),
+        model=("gaussian", "gaussian", HOSTILE, "poisson", "poisson"),
+        cce=np.array([0.1, 0.2, np.nan, 0.4, np.nan]),
+        ece=np.array([0.3, 0.1, 0.2, 0.5, np.nan]),
+        cce_draws=np.array([0.05, 0.06, 0.07, 0.08, np.nan]),
     )
 
 
@@ -106,7 +102,7 @@ def figures() -> list[Figure]:
         law_figure(law(), units="counts", colour=2),
         calibration_figure([replace(over("a"), name="calibration", lower=None, upper=None)]),
         input_figure([over("a"), over(HOSTILE, band=False)], {"a": 3}, null=0.2),
-        severity_figure(severities(), "mixup", places={"b": 5}),
+        severity_figure(severities(), places={"b": 5}),
         rejection_figure(rejected(), colour=1, note="of the first"),
         diagnosis_figure([scatter("a", 10), scatter("b", 1000)]),
         variation_figure(variations()),
@@ -151,15 +147,18 @@ def test_lines_over_x_rise_and_keep_their_bands() -> None:
     assert long.notes[0].endswith("of 1,000 rows.")
 
 
-def test_severities_are_sorted_and_what_is_missing_is_left_out() -> None:
+def test_severities_have_their_spread_and_what_is_missing_is_left_out() -> None:
     found = figures()[3]
     spread, line, _ = [layer for layer in found.layers if layer.series == "a"]
     assert (line.x.tolist(), line.y.tolist()) == ([0.0, 0.5], [0.1, 0.4])
-    assert spread.x.tolist() == [0.5]
-    np.testing.assert_allclose([spread.lower, spread.upper], [[0.39], [0.41]])
+    sd = 0.01 * np.sqrt(2.0)
+    np.testing.assert_allclose(spread.lower, [0.1 - sd, 0.4 - sd])
+    np.testing.assert_allclose(spread.upper, [0.1 + sd, 0.4 + sd])
     _, line, _ = [layer for layer in found.layers if layer.series == "b"]
     assert (line.x.tolist(), line.colour) == ([0.5], 5)
     assert found.x.title == "Share of another row"
+    single = [replace(c, values={"cce": c.values["cce"][:1]}) for c in severities("noise")]
+    assert Mark.INTERVALS not in {layer.mark for layer in severity_figure(single).layers}
 
 
 def test_rejection_stops_short_of_the_last_rows() -> None:
@@ -184,10 +183,12 @@ def test_scatter_and_dots_hold_what_was_given() -> None:
     assert len(many.x) == 250
     np.testing.assert_allclose(many.y, many.x**2)
     assert cloud.notes == ("b: Shown: 250 of 1,000 rows.",)
-    cce, ece = pairs.layers
-    assert pairs.y.categories == ("AAF, gaussian", "EVA, gaussian")
-    assert (cce.x.tolist(), ece.x.tolist()) == ([0.1, 0.2], [0.3, 0.1])
-    assert cce.hover["Over draws alone"].tolist() == [0.05, 0.06]
+    equal, aaf, eva = pairs.layers
+    assert (equal.x.tolist(), equal.y.tolist()) == ([0.0, 0.5], [0.0, 0.5])
+    assert (aaf.series, eva.series) == ("AAF", "EVA")
+    assert (eva.x.tolist(), eva.y.tolist()) == ([0.2, 0.4], [0.1, 0.5])
+    assert eva.labels == ("gaussian", "poisson")
+    assert eva.hover["CCE over draws alone"].tolist() == [0.06, 0.08]
     line, here, correct = models.layers
     assert line.mark is Mark.INTERVALS
     np.testing.assert_allclose([line.lower[0], line.upper[0]], [0.0, 0.3])
@@ -203,13 +204,12 @@ def test_scatter_and_dots_hold_what_was_given() -> None:
         (lambda: law_figure(replace(law(), y=np.ones(2))), "one length"),
         (lambda: calibration_figure([]), "at least one"),
         (lambda: input_figure([]), "at least one"),
-        (lambda: severity_figure(severities(), "mixup", "mae"), "measure must be"),
-        (lambda: severity_figure(severities(), "noise"), "a row of noise"),
-        (lambda: severity_figure(severities(), "mixup", "ece"), "severity and ece"),
+        (lambda: severity_figure(severities(), "mae"), "measure must be"),
+        (lambda: severity_figure(severities()[:0]), "a known cce"),
         (lambda: rejection_figure(replace(rejected(), x=np.ones(40))), "a share of at most"),
         (lambda: diagnosis_figure([]), "error and cce"),
-        (lambda: diagnosis_figure([Table(name="d", columns={})]), "no column"),
-        (lambda: variation_figure(scatter("a", 3)), "cce_cv and ece_cv"),
+        (lambda: diagnosis_figure([Table(name="d", columns={})]), "error and cce"),
+        (lambda: variation_figure(replace(variations(), ece=np.full(5, np.nan))), "a pair with"),
         (lambda: models_figure([Dots(series="a", values={"b": np.nan})]), "hold a value"),
         (lambda: models_figure([Dots(series="a", values={"b": 1.0})], "mae"), "measure must be"),
     ],

@@ -20,8 +20,8 @@ from howsure_studies.congruence import (
     CongruenceRun,
     CongruenceStudies,
     congruence_report,
-    published_numbers,
 )
+from howsure_studies.congruence.reliability import welch
 from howsure_studies.congruence.result import (
     Diagnosis,
     ModelBeliefs,
@@ -29,9 +29,9 @@ from howsure_studies.congruence.result import (
     MonotonicityResult,
     Rejection,
     Robustness,
-    welch,
 )
 from howsure_studies.congruence.sentences import blind_spots, findings, worst_stretch
+from howsure_studies.engine import published
 from report.words import check_words, figures
 
 HOSTILE = "</script><script>window.pwned=1</script>"
@@ -175,21 +175,47 @@ def grid(page: Document, title: str, part: int = 0) -> Any:
 def test_the_headline_says_who_is_wrong_and_what_ece_sees(page: Document) -> None:
     assert page.headline is not None
     assert page.headline.text == (
-        "CCE finds 1 of 2 models on wave significantly misspecified at some x. The worst is "
-        "poisson: its CCE is 2 times that of a correctly specified model. ECE ranks it behind "
-        "every accepted model only if spread over the cells of counts."
+        "Not all: CCE finds 1 of 2 models on wave misspecified at some x, by more than 2 standard "
+        "errors. The worst, poisson, has 2 times the CCE of a correctly specified model."
     )
-    assert page.headline.tone == "info"
+    assert page.headline.tone == "caution"
+    assert page.opening.lines[1].text == (
+        "Of 1 misspecified model beside an accepted one, ECE ranks none behind it by P(Y ≤ y), 1 "
+        "if spread over the cells of counts."
+    )
     two = congruence_report({"wave": [studies()], "again": [studies()]})
     assert two.title == "Are predictive distributions correct at every x? 2 models on 2 tasks"
     assert two.headline is not None
     assert two.headline.text == (
-        "CCE finds 2 of 4 tests of a model on 2 tasks significantly misspecified at some x. The "
-        "worst is poisson on wave: its CCE is 2 times that of a correctly specified model. ECE "
-        "ranks 2 of these 2 behind every accepted model if spread over the cells of counts, none "
-        "by P(Y ≤ y) alone."
+        "Not all: CCE finds a model misspecified at some x in 2 of 4 tests on 2 tasks, by more "
+        "than 2 standard errors. The worst, poisson on wave, has 2 times the CCE of a correctly "
+        "specified model."
     )
+    assert two.opening.lines[1].text.startswith("Of 2 misspecified models beside an accepted one")
     check_words(two)
+
+
+@pytest.mark.parametrize(
+    ("change", "tone", "words"),
+    [
+        ({"cce_null": 0.12}, "undecided", "No fault is shown: CCE finds none of 2 models on wave"),
+        ({"cce_null": 0.01}, "bad", "No: CCE finds 2 of 2 models on wave misspecified at some x."),
+        ({"cce_null": math.nan}, "info", "Cannot be told: the CCE of a correctly specified"),
+    ],
+)
+def test_the_headline_has_an_answer_in_every_state(
+    change: dict[str, float], tone: str, words: str
+) -> None:
+    runs = (run("poisson", **change), run("double_poisson", cce=0.12, **change))
+    bare = studies(rejections=(), monotonicity=None, diagnoses=(), robustness=(), beliefs=())
+    page = congruence_report({"wave": [replace(bare, result=CongruenceResult(runs=runs))]})
+    assert page.headline is not None
+    assert page.headline.tone == tone
+    assert page.headline.text.startswith(words)
+    check_words(page)
+    agreed = run("poisson", ece=0.9), run("double_poisson", ece=0.1, ece_exact=0.1)
+    same = congruence_report({"wave": [replace(bare, result=CongruenceResult(runs=agreed))]})
+    assert same.opening.lines[1].text.endswith("ECE ranks 1 behind it, as CCE does.")
 
 
 def test_the_first_screen_judges_every_model_on_every_task(page: Document) -> None:
@@ -209,11 +235,13 @@ def test_sentences_say_what_is_wrong_and_where(page: Document) -> None:
     assert wrong.tone == "bad"
     # The last fifth of 40 rows by x, 1.5 times the mean.
     assert wrong.text == (
-        "CCE is 0.120, significantly more: 2 times that of a correctly specified model (0.060). "
+        "Misspecified: its CCE of 0.120 is 2 times that of a correctly specified model (0.060). "
         "It is largest for x from 20 to 24 (0.180)."
     )
     assert line(page, "double_poisson").tone == "undecided"
-    assert line(page, "double_poisson").text.endswith("The difference is not significant.")
+    assert line(page, "double_poisson").text == (
+        "CCE is 0.030, that of a correctly specified model 0.025: no significant difference."
+    )
     assert "ECE of 0.210 (0.030 spread over cells)" in line(page, TRUTH).text
     assert line(page, "ECE, cells").tone == "good"
     plain = line(page, "Plain ECE")
@@ -225,7 +253,7 @@ def test_sentences_say_what_is_wrong_and_where(page: Document) -> None:
         in line(page, "Perturbed data").text
     )
     assert "lowers the MAE in 1 of 2 and the NLL" in line(page, "Rejection").text
-    assert "true error: 1.00" in line(page, "Diagnosis").text
+    assert "true error with a Spearman correlation of 1.00." in line(page, "Diagnosis").text
     assert "NLL" not in line(page, "Diagnosis").text
     assert line(page, "Outliers").text == (
         "2 outlying rows change NLL by +50 %, ECE by +0 % and CCE by +10 %."
@@ -235,18 +263,18 @@ def test_sentences_say_what_is_wrong_and_where(page: Document) -> None:
 def test_tables_hold_the_numbers(page: Document) -> None:
     first = grid(page, "Models").parts[0].rows[0]
     assert [cell.text for cell in first] == [
-        *("poisson", "1.000", "0.120", "0.060", "2.00", "0.130", "0.140", "2.460")
+        *("poisson", "1.000", "0.120", "0.003", "0.06", "2.00", "0.130", "0.14", "2.4600")
     ]
-    assert first[2].small == "± 0.003 / 0.010"
-    assert float(first[4].key) == 2.0
+    assert first[2].small == "± 0.010"
+    assert (float(first[5].key), first[5].tone) == (2.0, "bad")
     trends = grid(page, "Perturbed data").parts[0]
     assert trends.title == "Mixup: 1, 2, 3, 4, 5"
     assert [row[3].text for row in trends.rows] == ["5 of 5", "0 of 5"]
     gains = grid(page, "Rejection").parts[0].rows
     assert (gains[0][4].text, gains[0][5].text) == ("1", "0.0010")
     # Means of 0..39, of 0..31 and of 0..19.
-    assert [cell.text for cell in gains[0][1:4]] == ["19.500", "15.500", "9.500"]
-    assert gains[1][2].text == "23.500"
+    assert [cell.text for cell in gains[0][1:4]] == ["19.5", "15.5", "9.5"]
+    assert gains[1][2].text == "23.5"
     assert [c.text for c in grid(page, "Diagnosis without labels").parts[0].rows[0]][1] == "1"
     outliers = grid(page, "Outliers").parts
     assert [part.title for part in outliers] == [
@@ -254,27 +282,61 @@ def test_tables_hold_the_numbers(page: Document) -> None:
     ]
     assert [cell.text for cell in outliers[0].rows[0]] == [
         "poisson",
-        "+50.0 %",
-        "+0.0 %",
-        "+10.0 %",
+        "+50 %",
+        "+0 %",
+        "+10 %",
     ]
+
+
+def beside(page: Document) -> dict[str, list[list[str]]]:
+    """Texts of the table of published numbers, by task and measure."""
+    table = grid(page, "Published numbers", part=-1)
+    return {part.title: [[cell.text for cell in row] for row in part.rows] for part in table.parts}
+
+
+def reasons(page: Document) -> dict[tuple[str, ...], str]:
+    """Why numbers part from the published, by task, method and measure."""
+    (table,) = (table for table in page.tables if table.name == "beside_published")
+    names = ("task", "method", "measure")
+    keys = zip(*(table.columns[name].tolist() for name in names), strict=True)
+    return dict(zip(keys, table.columns["reason"].tolist(), strict=True))
 
 
 def test_the_published_stand_beside_ours(page: Document) -> None:
-    (first, second) = grid(page, "Beside the published").parts[0].rows
-    assert [cell.text for cell in first] == [
-        *("poisson", "0.124", "0.120", "0.130", "0.135", "2.410", "2.461")
-    ]
-    assert second[0].small == "NLL: without its constant"
+    parts = beside(page)
+    first, second = parts["discrete wave: CCE"]
+    # The mean over bootstrap samples, and NLL without the constant.
+    assert first[:3] == ["poisson", "0.124", "0.12"]
+    assert second[:3] == ["double_poisson", "0.034", "0.029"]
+    first, second = parts["discrete wave: NLL"]
+    assert first[1:3] == ["2.4100", "2.461"]
+    why = reasons(page)
+    assert why["discrete wave", "poisson", "nll"].startswith("one set of data")
+    assert why["discrete wave", "double_poisson", "nll"] == ""  # 1.450 and 1.448 ± 0.098
+    assert why["discrete wave", "double_poisson", "cce"] == ""  # 0.034 ± 0.01
+    (test,) = parts["all: p of Welch's test, any difference"]
+    assert (test[0], test[2]) == ("all pairs", "0.378")
     held = congruence_report({"fg_net": [studies(task="faces")], "other": [studies(task="cells")]})
-    shown = grid(held, "Beside the published").parts[0].rows[0]
-    for place, measure in ((2, "mae"), (4, "cce"), (6, "ece"), (8, "nll")):
-        (known,) = published_numbers("table 2", task="FG-Net", model="poisson", measure=measure)
-        assert float(shown[place].key) == known.value
-    titles = [one.title for one in held.sections[1].grids]
-    assert "Beside the published" not in titles
-    (table,) = (table for table in held.tables if table.name == "congruence_published")
-    assert set(table.columns["task"].tolist()) == {"fg_net"}
+    parts = beside(held)
+    shown = {"mae": "MAE", "cce": "CCE", "ece": "ECE", "nll": "NLL"}
+    for measure, title in shown.items():
+        (known,) = published(
+            "congruence", table="table 2", task="FG-Net", method="poisson", measure=measure
+        )
+        assert float(parts[f"FG-Net: {title}"][0][2]) == pytest.approx(known.value, abs=0.01)
+    (table,) = (table for table in held.tables if table.name == "beside_published")
+    assert set(table.columns["task"].tolist()) == {"FG-Net", "all"}
+    assert {"cce_cv", "ece_cv", "cce_draws_sd"} < set(table.columns["measure"].tolist())
+
+
+def test_titles_of_heads_are_known_too() -> None:
+    runs = (run("Double Poisson"), run("β-Gaussian", task="AAF"))
+    bare = studies(rejections=(), monotonicity=None, diagnoses=(), robustness=(), beliefs=())
+    page = congruence_report({"a": [replace(bare, result=CongruenceResult(runs=runs))]})
+    parts = beside(page)
+    name, _, printed, *_ = parts["discrete wave: ECE"][0]
+    assert (name, printed) == ("Double Poisson", "0.119")
+    assert reasons(page)["AAF", "β-Gaussian", "mae"] == "5.43 in the authors' stored run"
 
 
 def test_reliability_stands_beside_the_papers(page: Document) -> None:
@@ -285,7 +347,10 @@ def test_reliability_stands_beside_the_papers(page: Document) -> None:
     assert float(rows[0][5].key) == pytest.approx(test.two_sided)
     assert float(rows[0][6].key) == pytest.approx(test.greater)
     assert [cell.text for cell in rows[1][3:]] == ["25", "−0.897", "0.3766", "0.8117"]
-    assert "0.377 and 0.812" in line(page, "Published", part=1).text
+    assert line(page, "Published", part=1).text == (
+        "No difference is shown: CCE varies by 8.9 % on average, ECE by 10.6 % (25 pairs of task "
+        "and model; Welch's test, p = 0.38)."
+    )
 
 
 def test_figures_show_every_study(page: Document) -> None:
@@ -316,12 +381,13 @@ def test_seeds_are_put_together() -> None:
     first = grid(page, "Models").parts[0].rows[0]
     assert first[2].text == "0.160"
     assert "over 6 trials" in grid(page, "Perturbed data").notes[0]
-    beside = grid(page, "Beside the published").parts[0].rows[0]
-    assert beside[1].small == f"± {0.08 / math.sqrt(2.0):.3f}"
+    table = grid(page, "Published numbers", part=-1)
+    cces = next(part for part in table.parts if part.title == "discrete wave: CCE")
+    assert cces.rows[0][1].small == "± 0.040"  # of the mean of two sets
     seeds = [r.options["seed"] for r in page.records if r.metric == "rejection_gain_mae"]
     assert seeds == [0.0, 0.0, 1.0, 1.0]
-    tasks = page.sections[1].choices[0].options[0].figures[0].y.categories
-    assert tasks[0] == "wave, seed 0, poisson"
+    layers = page.sections[1].choices[0].options[0].figures[0].layers
+    assert [layer.series for layer in layers] == ["equal", "wave"]
     figure = next(f for f in figures(page) if f.name == "rejection_mae")
     assert figure.notes == ("Of 2 sets of data, the first that has it.",)
 
@@ -339,21 +405,20 @@ def test_a_right_model_may_be_unknown() -> None:
     alone = replace(run("poisson", cce_null=nan), reasons={"cce_null": "none were asked for"})
     other = shown(alone)
     assert line(other, "poisson").text == (
-        "CCE is 0.120. That of a correctly specified model is not known, so no model can be "
-        "judged by it."
+        "CCE is 0.120, that of a correctly specified model is not known, so it cannot be judged."
     )
     told = "poisson, no CCE of a correctly specified model: none were asked for."
     assert told in grid(other, "Models").notes
     assert line(other, "poisson").tone == "info"
     assert other.headline is not None
-    assert "No model can be judged" in other.headline.text
+    assert other.headline.text.startswith("Cannot be told")
     two = shown(run("poisson", cce_null=nan), run("gaussian", cce_null=nan, cce=0.1))
-    assert "CCE is 0.100 (gaussian) to 0.120 (poisson)." in line(two, "Models").text
+    assert line(two, "gaussian").text.startswith("CCE is 0.100, that of")
     assert line(two, "ECE beside CCE").text.startswith("CCE is least for gaussian")
     still = shown(replace(run("poisson"), bootstraps={}, repeats=np.array([0.12])))
-    assert line(still, "poisson").text.endswith("Its variation is not known.")
-    assert len(still.sections) == 1  # no reliability
-    assert len(other.sections) == 2
+    assert line(still, "poisson").text.endswith("how far it varies is not known.")
+    assert "Reliability" not in [part.title for part in still.sections]
+    assert [part.title for part in other.sections] == ["t", "Reliability", "Beside the published"]
     assert "at least two pairs" in line(other, "Here", part=1).text
 
 
@@ -375,7 +440,7 @@ def test_models_without_an_answer_say_why() -> None:
     assert HOSTILE not in page.to_html()
     nothing = replace(bare, result=CongruenceResult(runs=()))
     assert "Nothing could be judged" in congruence_report({"t": [nothing]}).to_html()
-    beside = replace(
+    joint = replace(
         studies(more=(failed("lost", "it diverged"),)),
         rejections=(),
         monotonicity=None,
@@ -383,10 +448,10 @@ def test_models_without_an_answer_say_why() -> None:
         robustness=(),
         beliefs=(),
     )
-    held = congruence_report({"wave": [beside]})
-    assert [one.title for one in held.sections[0].grids] == ["Models", "Beside the published"]
+    held = congruence_report({"wave": [joint]})
+    assert [one.title for one in held.sections[0].grids] == ["Models"]
     assert held.headline is not None
-    assert held.headline.text.startswith("CCE finds 1 of 2 models on wave")
+    assert held.headline.text.startswith("Not all: CCE finds 1 of 2 models on wave")
     assert "For four rows in five it lies between 0.060 and 0.180" in line(held, "poisson").text
 
 
@@ -397,16 +462,17 @@ def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
     assert {"mean_cce", "ece_exact", "cce_steps_up", "rejection_gain_nll"} <= metrics
     assert {"cce_error_spearman", "nll_relative_change", "cce_variation"} <= metrics
     assert {table["name"] for table in held["tables"]} == {
-        *("congruence_models", "congruence_monotonicity", "congruence_robustness"),
-        *("congruence_diagnosis", "congruence_reliability", "congruence_published"),
+        *("congruence_models", "congruence_robustness", "congruence_diagnosis"),
+        "beside_published",
     }
     assert {curve["name"] for curve in held["curves"]} == {
-        *("congruence_cce", "rejection_mae", "rejection_nll")
+        *("congruence_cce", "rejection_mae", "rejection_nll"),
+        *(f"congruence_{name}_by_severity" for name in ("cce", "ece", "nll")),
     }
     assert len(list(csv.reader(page.to_csv().splitlines()))) == len(page.records) + 1
     text = page.to_markdown()
     assert "## wave" in text
-    assert "| poisson | 1.000 | 0.120 " in text
+    assert "| poisson | 1.000 ± 0.010 | 0.120 ± 0.010 " in text
     for ending in ("html", "md", "json", "csv"):
         page.save(tmp_path / f"report.{ending}")
 

@@ -29,7 +29,7 @@ from howsure_studies.congruence import (
 from howsure_studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
 from howsure_studies.congruence.measure import encoded
 from howsure_studies.congruence.networks import OnFeatures
-from howsure_studies.congruence.result import packed, unpacked
+from howsure_studies.congruence.stored import packed, unpacked
 from howsure_studies.congruence.study import NAMES, STUDIES
 from howsure_studies.congruence.worlds import is_counted, make_task
 from howsure_studies.engine import (

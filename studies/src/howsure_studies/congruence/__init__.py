@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from howsure_studies.congruence.networks import fit_methods as fit_methods
     from howsure_studies.congruence.networks import head_methods as head_methods
     from howsure_studies.congruence.page import congruence_report as congruence_report
-    from howsure_studies.congruence.published import Published as Published
-    from howsure_studies.congruence.published import published_numbers as published_numbers
-    from howsure_studies.congruence.published import published_reliability as published_reliability
+    from howsure_studies.congruence.reliability import (
+        published_reliability as published_reliability,
+    )
     from howsure_studies.congruence.result import CongruenceResult as CongruenceResult
     from howsure_studies.congruence.result import CongruenceRun as CongruenceRun
     from howsure_studies.congruence.result import CongruenceStudies as CongruenceStudies
@@ -30,10 +30,15 @@ _HOMES = {
     "measure": "TRUTH CongruenceMeasure answer compare reference_of",
     "networks": "fit_methods head_methods",
     "page": "congruence_report",
-    "published": "Published published_numbers published_reliability",
+    "reliability": "published_reliability",
     "result": "CongruenceResult CongruenceRun CongruenceStudies all_runs",
     "study": "CongruenceStudy CongruenceStudyOptions",
     "worlds": "wave_task",
 }
 
-__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)
+_RENAMED = {
+    "Published": "howsure_studies.engine.Published",
+    "published_numbers": "howsure_studies.engine.published",
+}
+
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, renamed=_RENAMED)

@@ -14,17 +14,19 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.core.registry import check_known
-from howsure.figures.columns import number, texts
+from howsure.figures.columns import number
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.text import distinct, headed, one_line
 from howsure.report.document import Choice
 from howsure_studies.congruence.measure import TRUTH
+from howsure_studies.congruence.reliability import Reliability
 from howsure_studies.congruence.result import (
     CongruenceRun,
     CongruenceStudies,
     Diagnosis,
     ModelBeliefs,
+    Monotonicity,
     MonotonicityResult,
     Rejection,
 )
@@ -191,34 +193,27 @@ class Dots:
 
 
 def severity_figure(
-    table: Table, kind: str, measure: str = "cce", places: Mapping[str, int] | None = None
+    curves: Sequence[Monotonicity], measure: str = "cce", places: Mapping[str, int] | None = None
 ) -> Figure:
     """A measure against the severity of one perturbation, one line a model.
 
     Section 4.4 of Young et al. 2025.
     """
     check_known(measure, _TITLES, "measure")
-    severity, values = _two(table, "severity", measure)
-    spread = number(table, f"{measure}_sd")
-    kinds, models = texts(table, "perturbation"), texts(table, "model")
-    wanted = np.isfinite(values) & np.array([name == one_line(kind, 60) for name in kinds])
-    if not wanted.any():
-        raise InputError(f"table must hold a row of {kind} with {measure}, got none")
     layers = []
-    for index, model in enumerate(dict.fromkeys(models)):
-        rows = np.flatnonzero(wanted & np.array([name == model for name in models]))
-        if not len(rows):
-            continue
-        rows = rows[np.argsort(severity[rows], kind="stable")]
-        colour = (places or {}).get(model, index)
-        layers += _spread_line(
-            severity[rows],
-            values[rows],
-            None if spread is None else spread[rows],
-            series=model or "(empty)",
-            colour=colour,
-        )
-    title = _TITLES[measure]
+    for index, curve in enumerate(item.drawn(measure) for item in curves):
+        known = np.isfinite(curve.y)
+        if known.any():
+            layers += _spread_line(
+                curve.x[known],
+                curve.y[known],
+                None if curve.upper is None else (curve.upper - curve.y)[known],
+                series=one_line(curve.model, 60) or "(empty)",
+                colour=(places or {}).get(curve.model, index),
+            )
+    if not layers:
+        raise InputError(f"curves must hold a known {measure}, got none")
+    title, kind = _TITLES[measure], curves[0].kind
     words = one_line(kind.replace("_", " "), 60)
     return Figure(
         name=f"congruence_{measure}_by_severity",
@@ -293,7 +288,9 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
     names = distinct([table.model or "model" for table in tables])
     layers, notes = [], []
     for index, (name, table) in enumerate(zip(names, tables, strict=True)):
-        error, cce = _two(table, "error", "cce")
+        error, cce = number(table, "error"), number(table, "cce")
+        if error is None or cce is None:
+            raise InputError(f"tables must hold error and cce, got {', '.join(table.columns)}")
         known = np.flatnonzero(np.isfinite(error) & np.isfinite(cce))
         step = max(1, -(-len(known) // MOST_POINTS))
         rows = known[::step]
@@ -329,42 +326,41 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
     )
 
 
-def variation_figure(table: Table) -> Figure:
-    """Coefficients of variation of CCE and ECE by task and model.
+def variation_figure(varied: Reliability) -> Figure:
+    """Coefficients of variation of ECE against those of CCE, a point a pair, a colour a task.
 
     Table 2 of Young et al. 2025.
     """
-    cce, ece = _two(table, "cce_cv", "ece_cv")
-    tasks, models = texts(table, "task"), texts(table, "model")
-    rows = np.flatnonzero(np.isfinite(cce) & np.isfinite(ece))
-    if not len(rows):
-        raise InputError("table must hold a row with cce_cv and ece_cv, got none")
-    several = len(set(tasks)) > 1
-    named = [f"{tasks[row]}, {models[row]}" if several else models[row] for row in rows]
-    names = distinct(named)
-    height = np.arange(len(rows), dtype=np.float64)
-    draws = number(table, "cce_draws_cv")
-    hover = {} if draws is None else {"Over draws alone": draws[rows]}
+    known = varied.known
+    if not known.any():
+        raise InputError("varied must hold a pair with both coefficients, got none")
+    names = np.array(varied.model, dtype=object)
+    end = float(max(varied.cce[known].max(), varied.ece[known].max()))
+    line = np.array([0.0, end])
+    layers = [Layer(mark=Mark.LINE, x=line, y=line, series="equal", colour=REFERENCE)]
+    for colour, task in enumerate(dict.fromkeys(varied.task)):
+        rows = np.flatnonzero(known & np.array([name == task for name in varied.task]))
+        if len(rows):
+            layers.append(
+                Layer(
+                    mark=Mark.POINTS,
+                    x=varied.cce[rows],
+                    y=varied.ece[rows],
+                    series=task,
+                    colour=colour % SERIES_LIMIT,
+                    labels=tuple(names[rows]),
+                    hover={"CCE over draws alone": varied.cce_draws[rows]},
+                )
+            )
     return Figure(
         name="congruence_variation",
         question="Does CCE vary more from sample to sample than ECE?",
         title="Coefficients of variation over bootstrap samples",
-        reading="Standard deviation divided by mean; lower is steadier.",
-        x=Axis(title="Coefficient of variation", kind="percent", zero=True),
-        y=Axis(kind="category", categories=names),
-        layers=(
-            Layer(
-                mark=Mark.POINTS,
-                x=cce[rows],
-                y=height,
-                series="CCE",
-                colour=0,
-                labels=names,
-                hover=hover,
-            ),
-            Layer(mark=Mark.POINTS, x=ece[rows], y=height, series="ECE", colour=1, labels=names),
-        ),
-        naming="Task and model",
+        reading="Standard deviation divided by mean. Above the line, ECE varies more than CCE.",
+        x=Axis(title="Of CCE", kind="percent", zero=True),
+        y=Axis(title="Of ECE", kind="percent", zero=True),
+        layers=tuple(layers),
+        naming="Model",
     )
 
 
@@ -458,14 +454,6 @@ def _spread_line(
         Layer(mark=Mark.LINE, x=x, y=y, **words),
         Layer(mark=Mark.POINTS, x=x, y=y, **words),
     ]
-
-
-def _two(table: Table, first: str, second: str) -> tuple[FloatArray, FloatArray]:
-    left, right = number(table, first), number(table, second)
-    if left is None or right is None:
-        columns = ", ".join(table.columns) or "no column"
-        raise InputError(f"table must hold columns {first} and {second}, got {columns}")
-    return left, right
 
 
 def colours_of(models: Sequence[str]) -> dict[str, int]:
@@ -582,19 +570,18 @@ def cce_over(run: CongruenceRun, x: FloatArray) -> Curve:
 
 
 def severity_choices(
-    result: MonotonicityResult, table: Table, places: Mapping[str, int]
+    result: MonotonicityResult | None, places: Mapping[str, int]
 ) -> tuple[Choice, ...]:
     """Measures against severity, one option a perturbation."""
     made: list[Choice] = []
     for measure in ("cce", "ece"):
-        kinds = dict.fromkeys(
-            curve.kind
-            for curve in result.curves
-            if np.isfinite(curve.values[measure].mean(axis=0)).any()
-        )
+        curves_of: dict[str, list[Monotonicity]] = {}
+        for curve in () if result is None else result.curves:
+            if np.isfinite(curve.drawn(measure).y).any():
+                curves_of.setdefault(curve.kind, []).append(curve)
         options = [
-            (kind.replace("_", " "), severity_figure(table, kind, measure, places))
-            for kind in kinds
+            (kind.replace("_", " "), severity_figure(curves, measure, places))
+            for kind, curves in curves_of.items()
         ]
         made += choice_of("Perturbation", options)
     return tuple(made)
@@ -614,15 +601,15 @@ def rejection_choices(
 
 
 def diagnosis_choices(
-    scatters: Sequence[tuple[Diagnosis, Table]], places: Mapping[str, int], note: str = ""
+    diagnoses: Sequence[Diagnosis], places: Mapping[str, int], note: str = ""
 ) -> tuple[Choice, ...]:
     """CCE without labels against the true error, all models and each; the first set of data."""
-    first = {diagnosis.model: (diagnosis, table) for diagnosis, table in reversed(scatters)}
-    tables = {}
-    for model in dict.fromkeys(diagnosis.model for diagnosis, _ in scatters):
-        diagnosis, table = first[model]
-        if (np.isfinite(diagnosis.cce) & np.isfinite(diagnosis.error)).any():
-            tables[model] = table
+    first = {diagnosis.model: diagnosis for diagnosis in reversed(diagnoses)}
+    tables = {
+        model: first[model].table()
+        for model in dict.fromkeys(diagnosis.model for diagnosis in diagnoses)
+        if (np.isfinite(first[model].cce) & np.isfinite(first[model].error)).any()
+    }
     options = [(ALL, list(tables.values()))] if len(tables) > 1 else []
     options += [(model, [table]) for model, table in tables.items()]
     drawn = [(label, diagnosis_figure(chosen, places)) for label, chosen in options]

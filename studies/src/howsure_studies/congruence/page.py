@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
-
-import numpy as np
+from typing import Final
 
 from howsure.core import formats
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Table
-from howsure.report.document import Cell, Column, Document, Grid, GridRows, Section, Tone
+from howsure.core.records import Curve, Record
+from howsure.report.document import Cell, Document, Grid, GridRows, Section, Tone
 from howsure.report.grids import number_cell, share_cell, sort_key
 from howsure_studies.congruence.figures import (
     cce_figure,
@@ -26,31 +24,33 @@ from howsure_studies.congruence.figures import (
     variation_figure,
 )
 from howsure_studies.congruence.measure import TRUTH
-from howsure_studies.congruence.published import published_reliability
+from howsure_studies.congruence.reliability import (
+    Reliability,
+    published_reliability,
+    reliability,
+)
 from howsure_studies.congruence.result import (
     MEASURES,
     TITLES,
     CongruenceResult,
     CongruenceStudies,
-    Diagnosis,
     MonotonicityResult,
     Rejection,
-    Reliability,
-    Robustness,
-    reliability,
+    mean_known,
     sample_sd,
-    table_of,
 )
 from howsure_studies.congruence.sentences import (
     CORRECT,
     GLOSSARY,
+    LOSSES,
     ModelFinding,
     TaskExperiments,
     Verdict,
+    behind_line,
+    change_words,
     diagnosis_line,
     ece_lines,
     headline,
-    mean_known,
     model_lines,
     monotonicity_line,
     rejection_line,
@@ -58,74 +58,78 @@ from howsure_studies.congruence.sentences import (
     robustness_line,
     title_of,
 )
-from howsure_studies.engine import choice_of, overview, study_document
+from howsure_studies.engine import (
+    OwnNumber,
+    beside_section,
+    choice_of,
+    estimate_cell,
+    number_grid,
+    overview,
+    pivot,
+    published,
+    study_document,
+)
 
-T = TypeVar("T", Rejection, Diagnosis, Robustness)
-MISSING: Final = Cell(text=formats.MISSING)
-_PRINTED: Final[Mapping[str, str]] = {"mae": "MAE", "cce": "CCE", "ece": "ECE", "nll": "NLL"}
-_CHANGES: Final = ("NLL", "ECE", "CCE")
 _STATES: Final[Mapping[Verdict, tuple[Tone, str]]] = {
     "wrong": ("bad", "Misspecified"),
     "accepted": ("undecided", "Accepted"),
     "not known": ("info", "Not known"),
 }
+_PRINTED: Final[Mapping[str, str]] = {
+    "mae": "MAE",
+    "cce": "CCE",
+    "cce_draws_sd": "sd of CCE over sets of draws",
+    "cce_cv": "coefficient of variation of CCE",
+    "ece": "ECE",
+    "ece_cv": "coefficient of variation of ECE",
+    "nll": "NLL",
+    "welch_two_sided": "p of Welch's test, any difference",
+    "welch_cce_varies_more": "p of Welch's test, CCE varies more",
+    "seconds": "seconds",
+}
+"""What is published."""
+_WHY: Final = "other rows and networks; images are compared by components in place of CLIP"
+"""Why ours differ."""
 
 
-def grid_of(
-    title: str, titles: Sequence[str], parts: Iterable[GridRows], notes: Sequence[str]
-) -> Grid:
-    """A table of numbers whose first column is of words."""
-    columns = (Column(title=titles[0]), *(Column(title=t, numeric=True) for t in titles[1:]))
-    return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(notes))
-
-
-def part_of(rows: Iterable[Sequence[Cell]], title: str = "") -> GridRows:
-    """Rows under a title."""
-    return GridRows(title=title, rows=tuple(map(tuple, rows)))
-
-
-def by_model(items: Sequence[T]) -> dict[str, list[T]]:
-    """Items of each model, in order of first appearance."""
-    items_of: dict[str, list[T]] = {}
-    for item in items:
-        items_of.setdefault(item.model, []).append(item)
-    return items_of
-
-
-def models_grid(world: TaskExperiments, findings: Sequence[ModelFinding]) -> Grid | None:
+def models_grid(world: TaskExperiments) -> Grid | None:
     """Measures of every model."""
+    findings, first = world.findings, world.studies[0]
     if not findings:
         return None
-    rows = []
-    for finding in findings:
-        cce, (null, words) = finding.mean("cce"), finding.yardstick
-        spreads = (finding.draws_sd, finding.data_sd("cce"))
-        known = math.isfinite(cce) and any(map(math.isfinite, spreads))
-        small = f"± {' / '.join(map(_decimals, spreads))}" if known else ""
-        rows.append(
-            (
-                Cell(text=finding.model),
-                _three(finding.mean("mae")),
-                replace(_three(cce), small=small),
-                replace(_three(null), small=words.replace(CORRECT, "")),
-                ratio_cell(finding.ratio),
-                _three(finding.mean("ece"), finding.data_sd("ece")),
-                _three(finding.mean("ece_exact")),
-                _three(finding.mean("nll"), finding.data_sd("nll")),
-            )
-        )
-    units = "" if world.studies[0].units in ("", "1", "y") else f" ({world.studies[0].units})"
-    titles = (f"MAE{units}", "CCE", "CCE if correct", "Ratio", "ECE", "ECE, cells", "NLL (nats)")
+
+    def row(finding: ModelFinding) -> list[Cell]:
+        def shown(measure: str) -> Cell:
+            return estimate_cell(finding.mean(measure), finding.data_sd(measure))
+
+        null, words = finding.yardstick
+        cells = [number_cell(finding.mean("ece_exact"))] if first.counts else []
+        correct = replace(number_cell(null), small=words.replace(CORRECT, ""))
+        draws = number_cell(finding.draws_sd)
+        known = [shown("mae"), shown("cce"), draws, correct, ratio_cell(finding), shown("ece")]
+        return [Cell(text=finding.model), *known, *cells, shown("nll")]
+
+    units = "" if first.units in ("", "1", "y") else f" ({first.units})"
+    cells = ("ECE, cells",) if first.counts else ()
+    titles = (f"MAE{units}", "CCE", "sd, draws", "CCE if correct", "Ratio", "ECE", *cells)
     notes = [
-        "CCE ± its sd over sets of draws / over bootstrap samples of the rows; ECE and NLL ± the "
-        "latter. CCE if correct: what these predictive distributions would have if they were "
-        "correct. ECE is by P(Y ≤ y); in cells, spread over the cell of each count."
+        "± is the sd over bootstrap samples of the rows; sd, draws: that of CCE over sets of "
+        "draws. CCE if correct: what these distributions would have if they were correct."
     ]
+    if first.counts:
+        notes[0] += " ECE is by P(Y ≤ y); in cells, spread over the cell of each count."
     if world.several:
         notes.append(f"Means over {len(world.studies)} sets of data; spreads are those within one.")
-    notes += _missing_reasons(findings)
-    notes += dict.fromkeys(note for study in world.studies for note in study.notes)
-    return grid_of("Models", ("Model", *titles), [part_of(rows)], notes)
+    notes += [*_missing_reasons(findings), *world.whole.notes]
+    rows = map(row, findings)
+    return number_grid("Models", (*titles, "NLL (nats)"), rows, notes, words=("Model",))
+
+
+def ratio_cell(finding: ModelFinding) -> Cell:
+    """CCE by that of a correctly specified model, with the verdict."""
+    ratio, tone = finding.ratio, _STATES[finding.verdict][0]
+    text = formats.MISSING if math.isnan(ratio) else f"{ratio:,.2f}"
+    return Cell(text=text, key=sort_key(ratio), tone=None if finding.is_truth else tone)
 
 
 def _missing_reasons(findings: Sequence[ModelFinding]) -> list[str]:
@@ -142,197 +146,133 @@ def _missing_reasons(findings: Sequence[ModelFinding]) -> list[str]:
     return notes
 
 
-def published_rows(findings: Sequence[ModelFinding]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Numbers of the paper beside ours, by model and measure.
-
-    Ours is the mean over sets of data (of CCE, over bootstrap samples where there are some; of NLL,
-    without the double Poisson constant), its sd over sets of data, else over bootstrap samples.
-    """
-    rows = {}
-    for finding in findings:
-        for row in finding.printed:
-            if row.measure not in _PRINTED:
-                continue
-            name = "nll_unnormalised" if row.measure == "nll" else row.measure
-            spread = finding.seed_sd(name)
-            rows[finding.model, row.measure] = {
-                "task": finding.world,
-                "model": finding.model,
-                "measure": row.measure,
-                "ours": finding.bootstrap_mean("cce") if name == "cce" else finding.mean(name),
-                "sd": finding.data_sd(row.measure) if math.isnan(spread) else spread,
-                "published": row.value,
-                "note": row.note,
-            }
-    return rows
-
-
-def published_table(worlds: Sequence[TaskExperiments]) -> Table | None:
-    """Numbers of the paper beside ours as a table; None where it prints none of these."""
-    rows = [row for world in worlds for row in published_rows(world.findings).values()]
-    return (
-        table_of(
-            "congruence_published",
-            rows,
-            labels={"sd": "sd over sets of data, else over bootstrap samples"},
-            notes="Young et al. 2025, figure 2 and table 2.",
-        )
-        if rows
-        else None
-    )
-
-
-def published_grid(findings: Sequence[ModelFinding]) -> Grid | None:
-    """Numbers of the paper beside ours, one row a model; None where it prints none of these."""
-    rows = published_rows(findings)
-    printed = [finding for finding in findings if any(model == finding.model for model, _ in rows)]
-    if not printed:
-        return None
-    shown = [measure for measure in _PRINTED if any(m == measure for _, m in rows)]
-    cells = []
-    for finding in printed:
-        own = {measure: rows[finding.model, measure] for measure in shown}
-        sds = {row.measure: row.value for row in finding.printed}
-        odd = [f"{_PRINTED[m]}: {row['note']}" for m, row in own.items() if row["note"]]
-        line = [Cell(text=finding.model, small="; ".join(odd))]
-        for measure, row in own.items():
-            line.append(_three(row["ours"], row["sd"]))
-            line.append(_three(row["published"], sds.get(f"{measure}_sd", math.nan)))
-        cells.append(line)
-    source = (printed[0].source or ("", ""))[0]
-    notes = (
-        f"Published: {source} of Young et al. 2025, with ± their standard deviations where they "
-        "are printed. Ours is ± the sd over sets of data or, of one set, over bootstrap samples; "
-        "CCE is the mean over those, NLL is without the double Poisson constant. Rows and networks "
-        "differ: compare patterns, not values.",
-    )
-    titles = [title for m in shown for title in (f"{_PRINTED[m]}, here", "published")]
-    return grid_of("Beside the published", ("Model", *titles), [part_of(cells)], notes)
-
-
-def trends_grid(result: MonotonicityResult) -> Grid:
+def trends_grid(result: MonotonicityResult | None) -> Grid | None:
     """Where CCE begins and ends under each perturbation, and Page's test."""
-    parts = []
-    for kind in dict.fromkeys(curve.kind for curve in result.curves):
-        rows = []
-        own = [curve for curve in result.curves if curve.kind == kind]
-        for curve in own:
-            means, up = curve.values["cce"].mean(axis=0), curve.steps_up()
-            steps = len(means) - 1
-            rows.append(
-                (
-                    Cell(text=curve.model),
-                    _three(float(means[0])),
-                    _three(float(means[-1])),
-                    Cell(text=f"{round(up * steps)} of {steps}", key=repr(up)),
-                    *(p_cell(curve.page(measure)[1]) for measure in MEASURES),
-                )
+    if result is None:
+        return None
+    parts: dict[str, list[tuple[Cell, ...]]] = {}
+    for curve in result.curves:
+        trials, up, steps = curve.values["cce"], curve.steps_up(), len(curve.severities) - 1
+        levels = ", ".join(formats.number(float(level), 3) for level in curve.severities[1:])
+        title = f"{curve.kind.replace('_', ' ').capitalize()}: {levels}"
+        parts.setdefault(title, []).append(
+            (
+                Cell(text=curve.model),
+                *(
+                    estimate_cell(mean_known(v), sample_sd(v))
+                    for v in (trials[:, 0], trials[:, -1])
+                ),
+                Cell(text=f"{round(up * steps)} of {steps}", key=repr(up)),
+                *(p_cell(curve.pages[measure][1]) for measure in MEASURES),
             )
-        levels = ", ".join(formats.number(float(level), 3) for level in own[0].severities[1:])
-        parts.append(part_of(rows, f"{kind.replace('_', ' ').capitalize()}: {levels}"))
-    trials = sorted({len(curve.values["cce"]) for curve in result.curves})
+        )
+    counts = sorted({len(curve.values["cce"]) for curve in result.curves})
     each = result.options.get("gamma_of_y") == "each"
     gamma = "is set anew for each" if each else "stays that of the unperturbed rows"
-    notes = (
-        f"Mean CCE of the unperturbed data and at the highest severity, over "
-        f"{' or '.join(map(str, trials))} trials; steps between severities at which it rises; p of "
+    note = (
+        f"Mean CCE of the unperturbed data and at the highest severity, ± its sd over "
+        f"{' or '.join(map(str, counts))} trials; steps between severities at which it rises; p of "
         f"Page's test of a rising trend, of each measure. γ of y {gamma}. Trials are bootstrap "
-        "samples of one test part, so p does not apply to other models and data.",
+        "samples of one test part, so p does not apply to other models and data."
     )
-    titles = ("Model", "Unperturbed", "Highest", "Steps up", "p, CCE", "p, ECE", "p, NLL")
-    return grid_of("Perturbed data", titles, parts, notes)
+    titles = ("Unperturbed", "Highest", "Steps up", "p, CCE", "p, ECE", "p, NLL")
+    rows = [GridRows(title=title, rows=tuple(own)) for title, own in parts.items()]
+    return number_grid("Perturbed data", titles, rows, [note], words=("Model",))
 
 
-def rejected_grid(world: TaskExperiments) -> Grid | None:
+def rejected_grid(rejections: Sequence[Rejection]) -> Grid | None:
     """Losses of the rows kept, and gains with p."""
-    if not world.rejections:
-        return None
+    models = list(dict.fromkeys(rejection.model for rejection in rejections))
     parts = []
-    for loss, title in (("mae", "MAE"), ("nll", "NLL")):
+    for loss, title in LOSSES.items():
         rows = []
-        known = [rejection for rejection in world.rejections if loss in rejection.curves]
-        for model, own in by_model(known).items():
+        for model in models:
+            own = [r for r in rejections if r.model == model and loss in r.curves]
             curves = [rejection.curves[loss] for rejection in own]
-            kept = [
-                mean_known(float(curve.error[int(share * len(curve.error))]) for curve in curves)
-                for share in (0.0, 0.2, 0.5)
+            numbers = [
+                *(
+                    [c.error[int(share * len(c.error))] for c in curves]
+                    for share in (0.0, 0.2, 0.5)
+                ),
+                [curve.gain for curve in curves],
             ]
-            gain = _mean_cell([curve.gain for curve in curves])
-            p = p_cell(max(rejection.p_values[loss] for rejection in own))
-            rows.append((Cell(text=model), *map(_three, kept), gain, p))
-        parts += [part_of(rows, title)] if rows else []
-    several = "; of several sets of data, ± the sd of the gain, and the largest p"
-    notes = (
+            cells = (estimate_cell(mean_known(each), sample_sd(each)) for each in numbers)
+            p = p_cell(max((r.p_values[loss] for r in own), default=math.nan))
+            rows += [(Cell(text=model), *cells, p)] if own else []
+        parts += [GridRows(title=title, rows=tuple(rows))] if rows else []
+    note = (
         "Mean loss of the rows kept as those of highest CCE are rejected; CCE uses labels of "
         "validation rows only. Gain: 1 for the best order, 0 for a random one. p: share of "
-        f"random orders that do as well{several if world.several else ''}. CCE finds wrong "
-        "distributions, not large errors: a far too wide one may have small errors.",
+        "random orders that do as well. Of several sets of data, ± the sd over them, and the "
+        "largest p. CCE finds wrong distributions, not large errors: a far too wide one may have "
+        "small errors."
     )
-    titles = ("Model", "All rows", "20 % rejected", "50 % rejected", "Gain", "p")
-    return grid_of("Rejection", titles, parts, notes)
+    titles = ("All rows", "20 % rejected", "50 % rejected", "Gain", "p")
+    return number_grid("Rejection", titles, parts, [note], words=("Model",)) if parts else None
+
+
+def over_sets(records: Iterable[Record]) -> list[Record]:
+    """Records of several sets of data as one each: their mean, with its spread over them."""
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        changed = str(record.options.get("rows_changed", ""))
+        groups.setdefault((record.metric, record.model, record.group, changed), []).append(record)
+    return [
+        replace(own[0], value=mean_known(values), standard_error=sample_sd(values))
+        for own in groups.values()
+        for values in ([record.value for record in own],)
+    ]
 
 
 def diagnosed_grid(world: TaskExperiments) -> Grid | None:
     """Correlations of CCE and NLL with the true error."""
-    rows = [
-        [
-            Cell(text=model),
-            *(
-                _mean_cell([diagnosis.correlation(score)[which] for diagnosis in own])
-                for score in ("cce", "nll")
-                for which in (0, 1)
-            ),
-        ]
-        for model, own in by_model(world.diagnoses).items()
-    ]
-    if not rows:
-        return None
-    titles = ("Model", "CCE, Spearman", "CCE, Pearson", "NLL, Spearman", "NLL, Pearson")
-    notes = (
+    columns = {
+        f"{score.upper()}, {name.capitalize()}": f"{score}_error_{name}"
+        for score in ("cce", "nll")
+        for name in ("spearman", "pearson")
+    }
+    note = (
         "Correlations over test inputs with the exact distance from the true distribution. CCE "
-        "uses labels of validation rows only; NLL uses those of the test rows.",
+        "uses labels of validation rows only; NLL uses those of the test rows."
     )
-    return grid_of("Diagnosis without labels", titles, [part_of(rows)], notes)
+    return pivot(
+        over_sets(record for diagnosis in world.whole.diagnoses for record in diagnosis.records()),
+        "Diagnosis without labels",
+        columns=columns,
+        parts=_whole,
+        words="Model",
+        notes=(note, "± is the sd over sets of data." if world.several else ""),
+    )
 
 
 def outliers_grid(world: TaskExperiments) -> Grid | None:
     """Relative changes as rows are perturbed, means over sets of data."""
-    changes_of: dict[tuple[str, int], dict[str, list[list[float]]]] = {}
-    for result in world.robustness:
-        changes = np.transpose(list(result.changes.values())).tolist()
-        for setting, rows, change in zip(
-            result.settings, result.spoilt.tolist(), changes, strict=True
-        ):
-            if rows:
-                changes_of.setdefault((setting, rows), {}).setdefault(result.model, []).append(
-                    change
-                )
-    if not changes_of:
-        return None
-    models = by_model(world.robustness)
-    parts = []
-    for (setting, count), by_name in changes_of.items():
-        means = {model: map(mean_known, zip(*by_name[model], strict=True)) for model in by_name}
-        cells = [(Cell(text=m), *map(_percent, means[m])) for m in models if m in by_name]
-        rows_of = "1 row" if count == 1 else f"{count} rows"
-        parts.append(part_of(cells, f"{setting.capitalize()}, {rows_of}"))
-    notes = (
+
+    def setting(record: Record) -> str:
+        rows = formats.counted(int(record.options["rows_changed"]), "row")
+        return f"{record.group.removeprefix('setting=').capitalize()}, {rows}"
+
+    def change(record: Record) -> Cell:
+        return Cell(text=change_words(record.value), key=sort_key(record.value))
+
+    note = (
         "Relative change of each measure as a few rows are perturbed, with γ of y and draws fixed. "
-        "NLL has no bound, and may be near 0, where a relative change says little.",
+        "NLL has no bound, and may be near 0, where a relative change says little."
     )
-    return grid_of("Outliers", ("Model", *_CHANGES), parts, notes)
+    return pivot(
+        over_sets(record for result in world.whole.robustness for record in result.records()),
+        "Outliers",
+        columns={m.upper(): f"{m}_relative_change" for m in ("nll", "ece", "cce")},
+        parts=setting,
+        show=change,
+        words="Model",
+        notes=(note,),
+    )
 
 
-def ratio_cell(value: float) -> Cell:
-    """A ratio."""
-    return MISSING if math.isnan(value) else Cell(text=f"{value:,.2f}", key=sort_key(value))
-
-
-def _mean_cell(values: Sequence[float]) -> Cell:
-    """The mean over sets of data, and the spread over them."""
-    spread = sample_sd(values)
-    small = "" if math.isnan(spread) else f"± {formats.number(spread, 2)}"
-    return number_cell(mean_known(values), small, digits=2)
+def _whole(record: Record) -> str:
+    """All records are of one part."""
+    return ""
 
 
 def p_cell(value: float) -> Cell:
@@ -340,68 +280,44 @@ def p_cell(value: float) -> Cell:
     return Cell(text=formats.p_value(float(value)), key=sort_key(value))
 
 
-def _percent(value: float) -> Cell:
-    if math.isnan(value):
-        return MISSING
-    text = f"{100 * value:+.1f}" if abs(value) < 1 else f"{100 * value:+,.0f}"
-    return Cell(text=f"{formats.minus(text)} %", key=sort_key(value))
-
-
-def _three(value: float, spread: float = math.nan) -> Cell:
-    """A number with three decimals, as the paper has them."""
-    if math.isnan(value):
-        return MISSING
-    small = "" if math.isnan(spread) else f"± {_decimals(spread)}"
-    return Cell(text=_decimals(value), small=small, key=sort_key(value))
-
-
-def _decimals(value: float) -> str:
-    """Three decimals; three digits where those would say nothing, or too much."""
-    if math.isnan(value) or abs(value) >= 1000 or 0 < abs(value) < 0.0005:
-        return formats.number(value, 3)
-    return f"{value:.3f}".replace("-", "−")
-
-
 def opening(worlds: Sequence[TaskExperiments]) -> Section:
     """CCE of every model on every task, by that of a correctly specified one."""
+    findings = [finding for world in worlds for finding in world.findings]
     states: dict[str, dict[str, Cell]] = {}
-    for finding in (
-        finding for world in worlds for finding in world.findings if not finding.is_truth
-    ):
-        if math.isfinite(finding.ratio):
-            cell = replace(ratio_cell(finding.ratio), tone=_STATES[finding.verdict][0])
-            states.setdefault(finding.model, {})[finding.world] = cell
+    for finding in findings:
+        if math.isfinite(finding.ratio) and not finding.is_truth:
+            states.setdefault(finding.model, {})[finding.world] = ratio_cell(finding)
     if not states:
         return Section(title="")
-    note = "CCE divided by that of a correctly specified model."
-    grid = overview("Relative CCE", states, dict(_STATES.values()), note)
-    options = [(world.name, cce_figure(world.findings)) for world in worlds]
-    return Section(title="", grids=(grid,), choices=choice_of("Task", options))
+    note = (
+        "CCE divided by that of a correctly specified model. Misspecified: more than it by over 2 "
+        "standard errors, from bootstrap samples; accepted: not shown to be wrong."
+    )
+    return Section(
+        title="",
+        lines=tuple(filter(None, [behind_line(findings)])),
+        grids=(overview("Relative CCE", states, dict(_STATES.values()), note),),
+        choices=choice_of("Task", [(world.name, cce_figure(world.findings)) for world in worlds]),
+    )
 
 
 def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
     """Everything of one task."""
-    first, findings = world.studies[0], world.findings
+    first, whole, findings = world.studies[0], world.whole, world.findings
     seeds = _seed_note(world)
-    axes = {
-        (beliefs.model, study.seed): beliefs.x
-        for study in world.studies
-        for beliefs in study.beliefs
-    }
-    trend, table = world.monotonicity, world.trends
+    axes = {(beliefs.model, beliefs.seed): beliefs.x for beliefs in whole.beliefs}
     lines = [
         *model_lines(findings, axes),
         *ece_lines(findings, counts=first.counts),
-        None if trend is None else monotonicity_line(trend),
-        rejection_line(world.rejections),
-        diagnosis_line(world.diagnoses),
-        robustness_line(world.robustness),
+        monotonicity_line(whole.monotonicity),
+        rejection_line(whole.rejections),
+        diagnosis_line(whole.diagnoses),
+        robustness_line(whole.robustness),
     ]
     grids = [
-        models_grid(world, findings),
-        published_grid(findings),
-        None if trend is None else trends_grid(trend),
-        rejected_grid(world),
+        models_grid(world),
+        trends_grid(whole.monotonicity),
+        rejected_grid(whole.rejections),
         diagnosed_grid(world),
         outliers_grid(world),
     ]
@@ -413,9 +329,9 @@ def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
         choices=(
             *input_choices(first, findings, places),
             *choice_of("", [("", ece_figure(findings, counts=first.counts))]),
-            *(() if trend is None or table is None else severity_choices(trend, table, places)),
-            *rejection_choices(world.rejections, places, seeds),
-            *diagnosis_choices(world.scatters, places, seeds),
+            *severity_choices(whole.monotonicity, places),
+            *rejection_choices(whole.rejections, places, seeds),
+            *diagnosis_choices(whole.diagnoses, places, seeds),
         ),
     )
 
@@ -423,9 +339,9 @@ def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
 def reliability_of(worlds: Sequence[TaskExperiments]) -> Reliability | None:
     """Coefficients of variation of all models; None without bootstrap samples."""
     runs = tuple(
-        replace(run, task=f"{world.name}, seed {run.seed}" if world.several else world.name)
+        replace(run, task=world.name)
         for world in worlds
-        for run in world.result.runs
+        for run in world.whole.result.runs
         if run.model != TRUTH
     )
     try:
@@ -434,49 +350,82 @@ def reliability_of(worlds: Sequence[TaskExperiments]) -> Reliability | None:
         return None
 
 
-def reliability_section(reliability: Reliability, worlds: Sequence[TaskExperiments]) -> Section:
+def reliability_section(varied: Reliability) -> Section:
     """How much CCE and ECE vary from sample to sample, over all tasks, beside the published."""
     theirs = published_reliability()
     rows = [
         (Cell(text=words), *_welch(values))
-        for words, values in (("here", reliability), ("published, table 2", theirs))
+        for words, values in (("here", varied), ("published, table 2", theirs))
     ]
-    titles = ("Of", "CCE", "ECE", "Pairs", "Welch t", "p, any difference", "p, CCE varies more")
-    notes = (
+    titles = ("CCE", "ECE", "Pairs", "Welch t", "p, any difference", "p, CCE varies more")
+    note = (
         "Means over pairs of a task and a model (here, also of a set of data) of sd by mean over "
-        "bootstrap samples. Pairs of one task share their rows, so p is too small.",
+        "bootstrap samples. Pairs of one task share their rows, so p is too small."
     )
-    drawn = variation_figure(reliability.table()) if reliability.known.any() else None
+    drawn = variation_figure(varied) if varied.known.any() else None
     return Section(
         title="Reliability",
-        facts={
-            "Pairs": str(len(reliability.task)),
-            "Tasks": ", ".join(world.name for world in worlds),
-        },
-        lines=reliability_lines(reliability),
-        grids=(grid_of("Coefficients of variation", titles, [part_of(rows)], notes),),
+        facts={"Pairs": str(len(varied.task)), "Tasks": ", ".join(dict.fromkeys(varied.task))},
+        lines=reliability_lines(varied),
+        grids=(number_grid("Coefficients of variation", titles, rows, [note], words=("Of",)),),
         choices=choice_of("", [("", drawn)]),
     )
 
 
-def _welch(reliability: Reliability) -> list[Cell]:
-    known = int(reliability.known.sum())
-    if known < 2:
-        return [
-            *map(share_cell, map(mean_known, (reliability.cce, reliability.ece))),
-            *[MISSING] * 4,
-        ]
-    test = reliability.test
-    return [
-        *map(share_cell, test.means),
-        Cell(text=str(known), key=str(known)),
-        number_cell(test.statistic),
-        *map(p_cell, (test.two_sided, test.greater)),
-    ]
+def _welch(varied: Reliability) -> list[Cell]:
+    known = int(varied.known.sum())
+    means = map(share_cell, map(mean_known, (varied.cce[varied.known], varied.ece[varied.known])))
+    test, _ = varied.tested
+    if test is None:
+        return [*means, *[Cell(text=formats.MISSING)] * 4]
+    tested = (number_cell(test.statistic), p_cell(test.two_sided), p_cell(test.greater))
+    return [*means, Cell(text=str(known), key=str(known)), *tested]
+
+
+def own_numbers(
+    worlds: Sequence[TaskExperiments], varied: Reliability | None
+) -> Iterator[OwnNumber]:
+    """What may be published, of tasks and heads that are called as in the paper, or by titles.
+
+    CCE is the mean over bootstrap samples where there are some, NLL without the double Poisson
+    constant; errors are spreads over bootstrap samples.
+    """
+    printed = published("congruence")
+    names = {_letters(name): name for row in printed for name in (row.task, row.method)}
+    names["wave"] = names["discretewave"]
+    for world in worlds:
+        for run in world.whole.result.runs:
+            task = names.get(_letters(run.task), names.get(_letters(world.name), ""))
+            cce = run.bootstrap_mean("cce")
+            cce = run.value("cce") if math.isnan(cce) else cce
+            numbers = {
+                "mae": (run.value("mae"), run.data_sd("mae")),
+                "cce": (cce, run.data_sd("cce")),
+                "cce_draws_sd": (run.monte_carlo_sd, math.nan),
+                "cce_cv": (run.variation("cce"), math.nan),
+                "ece": (run.value("ece"), run.data_sd("ece")),
+                "ece_cv": (run.variation("ece"), math.nan),
+                "nll": (run.value("nll_unnormalised"), run.data_sd("nll")),
+            }
+            for measure, (value, error) in numbers.items():
+                record = Record(metric=measure, value=value, standard_error=error, model=run.model)
+                if task and math.isfinite(value):
+                    method = names.get(_letters(run.model), run.model)
+                    yield OwnNumber(task=task, method=method, record=record)
+    test = None if varied is None else varied.tested[0]
+    for name, p in ({} if test is None else test.p_values).items():
+        yield OwnNumber(
+            task="all", method="", record=Record(metric=name, value=p, model="all pairs")
+        )
+
+
+def _letters(name: str) -> str:
+    """What is left of a name where only letters and digits count."""
+    return "".join(filter(str.isalnum, name.casefold().replace("β", "beta")))
 
 
 def _facts(world: TaskExperiments) -> dict[str, str]:
-    first, result = world.studies[0], world.result
+    first, result = world.studies[0], world.whole.result
     sizes = sorted({run.n for run in result.runs})
     draws, sets = (result.options.get(name) for name in ("draws", "samplings"))
     exact = "none, exact" if result.options else ""
@@ -536,10 +485,9 @@ def congruence_report(
     worlds = [
         TaskExperiments(name=str(name), studies=tuple(studies)) for name, studies in results.items()
     ]
-    models = list(dict.fromkeys(name for world in worlds for name in world.result.models))
+    models = list(dict.fromkeys(name for world in worlds for name in world.whole.result.models))
     places = colours_of(models)
     varied = reliability_of(worlds)
-    beside = published_table(worlds)
     known = [name for name in models if name != TRUTH]
     return study_document(
         title=title or title_of(len(known), [world.name for world in worlds]),
@@ -547,17 +495,14 @@ def congruence_report(
         opening=opening(worlds),
         sections=[
             *(task_section(world, places) for world in worlds),
-            *([] if varied is None else [reliability_section(varied, worlds)]),
+            *([] if varied is None else [reliability_section(varied)]),
         ],
         records=(
             *(record for world in worlds for record in world.records),
             *(() if varied is None else varied.records()),
         ),
-        tables=(
-            *(table for world in worlds for table in world.tables),
-            *([] if varied is None else [varied.table()]),
-            *([] if beside is None else [beside]),
-        ),
+        beside=beside_section(own_numbers(worlds, varied), published("congruence"), _PRINTED, _WHY),
+        tables=tuple(table for world in worlds for table in world.tables),
         curves=tuple(curve for world in worlds for curve in _curves(world)),
         glossary=GLOSSARY,
         facts={
@@ -570,8 +515,9 @@ def congruence_report(
 
 
 def _curves(world: TaskExperiments) -> list[Curve]:
-    """What the page draws as lines, named by task and set of data."""
-    curves = []
+    """What the page draws as lines, named by task and, where it is of one, by set of data."""
+    trend = world.whole.monotonicity
+    curves = [curve.drawn(m) for curve in (trend.curves if trend else ()) for m in MEASURES]
     for study in world.studies:
         group = f"task={world.name}, seed={study.seed}"
         own = [

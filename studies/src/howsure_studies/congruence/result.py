@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from howsure.core import convert
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
-from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.registry import check_known, unknown
-from howsure.metrics.congruence import RejectionCurve, rejection_at, rejection_curve
+from howsure.metrics.congruence import RejectionCurve, rejection_curve
+from howsure_studies.engine import columns_of
 
 TITLES: Final[Mapping[str, str]] = {
     "cce": "CCE",
@@ -34,30 +31,27 @@ TITLES: Final[Mapping[str, str]] = {
 """Measures of a run, with their titles; lower is better in all."""
 MEASURES: Final = ("cce", "ece", "nll")
 """Those that experiments take."""
-THRESHOLDS: Final = np.linspace(0.02, 0.06, 100)
-"""Thresholds of CCE of the published rejection."""
 _UNITS: Final[Mapping[str, str]] = {"nll": "nats", "nll_unnormalised": "nats", "mae": "y"}
 _LOSSES: Final = {"mae": "mean absolute error", "nll": "mean negative log likelihood"}
+_TOPS: Final = ("nll", "cce")
 _NONE: Final = np.empty(0)
 
 
-def table_of(name: str, rows: Sequence[Mapping[str, Any]], **words: Any) -> Table:
-    """A table of rows that have the same columns."""
-    return Table(
-        name=name,
-        columns={
-            key: np.array([row[key] for row in rows], dtype=object if isinstance(v, str) else None)
-            for key, v in (rows[0].items() if rows else ())
-        },
-        **words,
-    )
+def mean_known(values: npt.ArrayLike) -> float:
+    """Mean of the finite values; NaN where there is none."""
+    known = _known(values)
+    return float(known.mean()) if known.size else math.nan
 
 
 def sample_sd(values: npt.ArrayLike) -> float:
     """Standard deviation of the finite values, divisor one less; NaN for fewer than two."""
-    given = np.asarray(values, dtype=np.float64)
-    known = given[np.isfinite(given)]
+    known = _known(values)
     return float(known.std(ddof=1)) if known.size > 1 else math.nan
+
+
+def _known(values: npt.ArrayLike) -> FloatArray:
+    given = np.asarray(values, dtype=np.float64)
+    return given[np.isfinite(given)]
 
 
 @final
@@ -217,9 +211,9 @@ class CongruenceResult:
             }
             for run in self.runs
         ]
-        return table_of(
-            "congruence_models",
-            rows,
+        return Table(
+            name="congruence_models",
+            columns=columns_of(rows),
             labels={
                 **TITLES,
                 "cce_draws_sd": "sd of CCE over draws",
@@ -247,17 +241,30 @@ class Monotonicity:
     values: Mapping[str, FloatArray]  # (trials, s): ``cce``, ``ece`` and ``nll``
 
     @cached_property
-    def _known(self) -> dict[str, tuple[float, float]]:
-        return {}
-
-    def page(self, measure: str = "cce") -> tuple[float, float]:
-        """Page's L and its p-value: trials are blocks, and the measure rises with severity.
+    def pages(self) -> dict[str, tuple[float, float]]:
+        """By measure Page's L and its p-value: trials are blocks, the measure rises with severity.
 
         NaN where there are fewer than two trials or three severities, or a value is missing.
         """
-        if measure not in self._known:
-            self._known[measure] = _page(self.values[measure])
-        return self._known[measure]
+        return {measure: _page(table) for measure, table in self.values.items()}
+
+    def drawn(self, measure: str = "cce") -> Curve:
+        """The mean over trials by severity, with a band of their standard deviation."""
+        table = self.values[measure]
+        mean, several = table.mean(axis=0), len(table) > 1
+        spread = table.std(axis=0, ddof=1) if several else np.zeros(len(mean))
+        return Curve(
+            name=f"congruence_{measure}_by_severity",
+            x=self.severities,
+            y=mean,
+            lower=mean - spread if several else None,
+            upper=mean + spread if several else None,
+            band=f"one standard deviation over {len(table)} trials" if several else "",
+            x_label="severity",
+            y_label=f"mean {measure.upper()}",
+            model=self.model,
+            group=f"task={self.task}, perturbation={self.kind}",
+        )
 
     def steps_up(self, measure: str = "cce") -> float:
         """Share of steps from one severity to the next at which the mean rises."""
@@ -295,40 +302,10 @@ class MonotonicityResult:
                 group=f"task={curve.task}, perturbation={curve.kind}",
                 options={
                     **self.options,
-                    **dict(zip(("page_l", "page_p_value"), curve.page(), strict=True)),
+                    **dict(zip(("page_l", "page_p_value"), curve.pages["cce"], strict=True)),
                 },
             )
             for curve in self.curves
-        )
-
-    def table(self) -> Table:
-        """One row a model, perturbation and severity: means and spreads over trials."""
-        rows = [
-            {
-                "task": curve.task,
-                "model": curve.model,
-                "perturbation": curve.kind,
-                "severity": severity,
-                "trials": float(len(curve.values["cce"])),
-                **{
-                    f"{measure}{end}": number
-                    for measure in MEASURES
-                    for end, number in (
-                        ("", curve.values[measure][:, step].mean()),
-                        ("_sd", _sd(curve.values[measure][:, step])),
-                        ("_page_p", curve.page(measure)[1]),
-                    )
-                },
-            }
-            for curve in self.curves
-            for step, severity in enumerate(curve.severities)
-        ]
-        return table_of(
-            "congruence_monotonicity",
-            rows,
-            labels={"cce_page_p": "p of Page's trend test over all severities"},
-            notes="Trials are bootstrap samples of one test part, so p does not apply to "
-            "other models and data.",
         )
 
 
@@ -351,14 +328,6 @@ class Rejection:
     def curves(self) -> Mapping[str, RejectionCurve]:
         """One a loss."""
         return {name: rejection_curve(self.scores, loss) for name, loss in self.losses.items()}
-
-    def at(
-        self, loss: str = "mae", thresholds: FloatArray = THRESHOLDS
-    ) -> tuple[FloatArray, FloatArray]:
-        """Share withheld and loss of the rows kept, at thresholds of CCE (published by default)."""
-        if loss not in self.losses:
-            raise InputError(f"loss must be one of {', '.join(self.losses)}, got {loss!r}")
-        return rejection_at(self.scores, self.losses[loss], thresholds)
 
     @cached_property
     def drawn(self) -> tuple[Curve, ...]:
@@ -417,7 +386,7 @@ def random_band(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
     At shares withheld of 0, 1/n, … The mean of m of n rows, drawn without replacement, has
     variance s²/m (1 − m/n), s² with divisor n − 1; the band takes the normal limit.
     """
-    n = len(loss)
+    n, loss = len(loss), loss.astype(np.float64)
     kept = np.arange(n, 0, -1)
     s = float(loss.std(ddof=1)) if n > 1 else 0.0
     half = 1.959963984540054 * s * np.sqrt((1.0 - kept / n) / kept)
@@ -446,10 +415,6 @@ class Diagnosis:
             score: (_pearson(rankdata(values), rankdata(self.error)), _pearson(values, self.error))
             for score, values in (("cce", self.cce), ("nll", self.nll))
         }
-
-    def correlation(self, score: str = "cce") -> tuple[float, float]:
-        """Spearman's and Pearson's correlation of one score, ``cce`` or ``nll``."""
-        return self.correlations[checked(score, Literal["cce", "nll"], "score")]
 
     def records(self) -> tuple[Record, ...]:
         """The correlations of CCE, without labels, and of NLL, with labels."""
@@ -503,16 +468,13 @@ class Robustness:
     values: dict[str, FloatArray]
     n: int
 
-    def relative_change(self, measure: str) -> FloatArray:
-        """Change against the data as they are, by their absolute value; shape (s,)."""
-        check_known(measure, MEASURES, "measure")
-        values = self.values[measure]
-        return np.asarray((values - values[0]) / abs(values[0]))
-
     @cached_property
     def changes(self) -> dict[str, FloatArray]:
-        """The relative changes of NLL, ECE and CCE."""
-        return {measure: self.relative_change(measure) for measure in ("nll", "ece", "cce")}
+        """Change of NLL, ECE and CCE against the data as they are, by its size; shape (s,)."""
+        return {
+            measure: (values - values[0]) / abs(values[0])
+            for measure, values in ((name, self.values[name]) for name in ("nll", "ece", "cce"))
+        }
 
     def records(self) -> tuple[Record, ...]:
         """The relative change of each measure in each setting."""
@@ -540,133 +502,10 @@ class Robustness:
                 "setting": np.array(self.settings, dtype=object),
                 "rows_changed": self.spoilt,
                 **self.values,
-                **{f"{measure}_change": change for measure, change in self.changes.items()},
             },
-            labels={
-                "nll_top": "largest NLL of a row, by the median",
-                "cce_top": "largest CCE at a row, by the median",
-                **{f"{m}_change": f"relative change of {m.upper()}" for m in MEASURES},
-            },
+            labels={f"{m}_top": f"largest {m.upper()} of a row, by the median" for m in _TOPS},
             model=self.model,
         )
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WelchTest:
-    """Two means compared without the assumption of equal variances; `greater` is one-sided."""
-
-    statistic: float
-    degrees: float
-    two_sided: float
-    greater: float
-    means: tuple[float, float]
-
-
-def welch(first: npt.ArrayLike, second: npt.ArrayLike) -> WelchTest:
-    """Welch's t-test of two samples, with Welch's and Satterthwaite's degrees of freedom."""
-    samples = [as_vector(first, "first"), as_vector(second, "second")]
-    if min(len(sample) for sample in samples) < 2:
-        raise InputError("samples must hold at least two numbers each, got fewer")
-    means = [float(sample.mean()) for sample in samples]
-    errors = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
-    if sum(errors) == 0.0:
-        raise InputError("samples must vary, got two constants")
-    statistic = (means[0] - means[1]) / math.sqrt(sum(errors))
-    degrees = sum(errors) ** 2 / sum(
-        error**2 / (len(sample) - 1) for error, sample in zip(errors, samples, strict=True)
-    )
-    return WelchTest(
-        statistic=statistic,
-        degrees=degrees,
-        two_sided=float(2.0 * special.stdtr(degrees, -abs(statistic))),
-        greater=float(special.stdtr(degrees, -statistic)),
-        means=(means[0], means[1]),
-    )
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reliability:
-    """Does CCE vary more from sample to sample than ECE? Coefficients of variation of both.
-
-    Source: Young et al. 2025, section 4.5 and table 2.
-    """
-
-    task: tuple[str, ...]
-    model: tuple[str, ...]
-    # (pairs,): coefficients of variation, sd by mean, over bootstrap samples and draws
-    cce: FloatArray
-    ece: FloatArray
-    # (pairs,): coefficient of variation of CCE over sets of draws alone, the data as they are
-    cce_draws: FloatArray
-
-    @property
-    def known(self) -> npt.NDArray[np.bool_]:
-        """Which pairs have an answer, shape (pairs,)."""
-        return np.isfinite(self.cce) & np.isfinite(self.ece)
-
-    @cached_property
-    def test(self) -> WelchTest:
-        """Welch's test of CCE against ECE; ``greater`` is against CCE that varies more."""
-        known = self.known
-        if known.sum() < 2:
-            raise InputError(f"at least two pairs must have an answer, got {int(known.sum())}")
-        return welch(self.cce[known], self.ece[known])
-
-    def records(self) -> tuple[Record, ...]:
-        """Mean coefficients of variation, with the p-values of the test."""
-        try:
-            test, reason = self.test, ""
-            options = {
-                "welch_t": test.statistic,
-                "welch_two_sided": test.two_sided,
-                "welch_cce_varies_more": test.greater,
-            }
-        except InputError as error:
-            reason, options = str(error), {}
-        return tuple(
-            Record(
-                metric=f"{name}_variation",
-                value=float(values.mean()),
-                n=float(len(values)),
-                reason=reason,
-                options=options,
-            )
-            for name, values in (("cce", self.cce), ("ece", self.ece))
-        )
-
-    def table(self) -> Table:
-        """One row a pair."""
-        return Table(
-            name="congruence_reliability",
-            columns={
-                "task": np.array(self.task, dtype=object),
-                "model": np.array(self.model, dtype=object),
-                "cce_cv": self.cce,
-                "cce_draws_cv": self.cce_draws,
-                "ece_cv": self.ece,
-            },
-            labels={
-                "cce_cv": "coefficient of variation of CCE",
-                "cce_draws_cv": "the same over draws alone",
-                "ece_cv": "coefficient of variation of ECE",
-            },
-        )
-
-
-def reliability(result: CongruenceResult) -> Reliability:
-    """Coefficients of variation of every run of a comparison with bootstrap samples."""
-    runs = result.runs
-    if not any(run.bootstraps.get("ece", _NONE).size > 1 for run in runs):
-        raise InputError("result must have two or more bootstrap samples, got fewer")
-    return Reliability(
-        task=tuple(run.task for run in runs),
-        model=tuple(run.model for run in runs),
-        cce=np.array([run.variation("cce") for run in runs]),
-        ece=np.array([run.variation("ece") for run in runs]),
-        cce_draws=np.array([run.monte_carlo_sd / run.value("cce") for run in runs]),
-    )
 
 
 @final
@@ -810,35 +649,3 @@ def joined(
         robustness=every(lambda study: study.robustness),
         beliefs=every(lambda study: study.beliefs),
     )
-
-
-def packed(studies: CongruenceStudies) -> tuple[convert.Arrays, dict[str, Any]]:
-    """Studies as arrays by name and values that JSON knows.
-
-    Stores keep a result's parts and the curves of perturbations without a folder around them, and
-    name the fields of beliefs, but not the losses of p-values.
-    """
-    arrays, facts = convert.packed(studies)
-    facts |= facts.pop("result")
-    for fields in facts["rejections"]:
-        del fields["p_values"]
-    for number, fields in enumerate(facts["beliefs"]):
-        whole = f"beliefs/{number}/"
-        fields["names"] = [k.removeprefix(whole) for k in arrays if k.startswith(whole)]
-    return {
-        re.sub("^result/|(?<=^monotonicity/)curves/", "", k): v for k, v in arrays.items()
-    }, facts
-
-
-def unpacked(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> CongruenceStudies:
-    """The studies that `packed` was given."""
-    kept = {
-        **facts,
-        "result": {name: facts[name] for name in ("options", "runs")},
-        "rejections": [
-            {**rejection, "p_values": rejection["losses"]} for rejection in facts["rejections"]
-        ],
-    }
-    moved = {re.sub("^(?=runs/)", "result/", k): v for k, v in arrays.items()}
-    moved = {re.sub("^monotonicity/", "monotonicity/curves/", k): v for k, v in moved.items()}
-    return convert.unpacked(CongruenceStudies, moved, kept)

@@ -1,7 +1,7 @@
 """What a page on congruence says: which models are wrong, where, and whether ECE detects it.
 
-`ModelFinding` is what was found of one model on one task, `TaskExperiments` all of a task; each
-value is computed once, and sentences, tables and figures read it there.
+`ModelFinding` is what was found of one model on one task, `TaskExperiments` all of a task.
+Of the sentences that may be said of something, the first is said whose condition holds.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
 from howsure.core.formats import counted, listed
 from howsure.core.records import Record, Table
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 from howsure_studies.congruence.measure import TRUTH
-from howsure_studies.congruence.published import Published, published_numbers, published_reliability
+from howsure_studies.congruence.reliability import Reliability, published_reliability
 from howsure_studies.congruence.result import (
-    MEASURES,
-    TITLES,
     CongruenceResult,
     CongruenceRun,
     CongruenceStudies,
@@ -32,9 +29,9 @@ from howsure_studies.congruence.result import (
     Monotonicity,
     MonotonicityResult,
     Rejection,
-    Reliability,
     Robustness,
-    sample_sd,
+    joined,
+    mean_known,
 )
 from howsure_studies.engine import named
 
@@ -45,71 +42,50 @@ SURE: Final = 2.0
 """Standard errors by which CCE must exceed that of a correctly specified model to be wrong."""
 LEVEL: Final = 0.05
 """Up to which p an order or a trend is called beyond chance."""
+LOSSES: Final[Mapping[str, str]] = {"mae": "MAE", "nll": "NLL"}
+"""What rejection may lower."""
 _SOURCE: Final = "Young et al. 2025"
-_LOSSES: Final[Mapping[str, str]] = {"mae": "MAE", "nll": "NLL"}
-_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
-    **dict.fromkeys(("discretewave", "wave"), ("figure 2", "discrete wave")),
-    "aaf": ("table 2", "AAF"),
-    "eva": ("table 2", "EVA"),
-    "fgnet": ("table 2", "FG-Net"),
-    "cocopeople": ("table 2", "COCO-People"),
-}
-"""By the letters of a task's name: where the paper prints its numbers, and under which name."""
+_ECE: Final[Mapping[str, str]] = {"ece_exact": "ECE, cells", "ece": "Plain ECE"}
+Places = Mapping[tuple[str, int], FloatArray | None]
+"""The only input of the test rows, by model and seed; None where there are more."""
+
+
+def first_said(question: str, *sentences: tuple[bool, Tone, str]) -> VerdictLine:
+    """The first of several sentences whose condition holds."""
+    tone, text = next((tone, text) for holds, tone, text in sentences if holds)
+    return VerdictLine(text=text, tone=tone, question=question)
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelFinding:
-    """One model on one task (by the plan's name and its own), over all its sets of data.
+    """One model on one task, as the plan calls it, over all its sets of data.
 
     `truths` are the runs of the true distribution, by seed.
     """
 
     world: str
-    task: str
     model: str
     runs: tuple[CongruenceRun, ...]
-    truths: Mapping[int, CongruenceRun]
+    truths: tuple[CongruenceRun, ...]
 
     @property
     def is_truth(self) -> bool:
         """Whether this is the distribution that the data came from."""
         return self.model == TRUTH
 
-    @cached_property
-    def means(self) -> dict[str, float]:
-        """Mean of each measure over the sets of data with an answer."""
-        return {name: mean_known(run.value(name) for run in self.runs) for name in TITLES}
-
     def mean(self, measure: str) -> float:
         """Mean over the sets of data with an answer."""
-        return self.means[measure]
+        return mean_known([run.value(measure) for run in self.runs])
 
-    def bootstrap_mean(self, measure: str) -> float:
-        """Mean over bootstrap samples and sets of data; as `mean` where there are no samples."""
-        known = mean_known(run.bootstrap_mean(measure) for run in self.runs)
-        return known if math.isfinite(known) else self.mean(measure)
-
-    def seed_sd(self, measure: str) -> float:
-        """Standard deviation over sets of data; NaN for fewer than two."""
-        return sample_sd([run.value(measure) for run in self.runs])
+    def data_sd(self, measure: str) -> float:
+        """Root mean square over sets of data of the standard deviation over bootstrap samples."""
+        return _root_mean_square(run.data_sd(measure) for run in self.runs)
 
     @property
     def draws_sd(self) -> float:
         """Root mean square over sets of data of CCE's standard deviation over sets of draws."""
         return _root_mean_square(run.monte_carlo_sd for run in self.runs)
-
-    @cached_property
-    def data_sds(self) -> dict[str, float]:
-        """Root mean square of the standard deviation of each measure over bootstrap samples."""
-        return {
-            name: _root_mean_square(run.data_sd(name) for run in self.runs)
-            for name in (*MEASURES, "mae")
-        }
-
-    def data_sd(self, measure: str) -> float:
-        """Root mean square of the standard deviation over bootstrap samples."""
-        return self.data_sds[measure]
 
     @cached_property
     def yardstick(self) -> tuple[float, str]:
@@ -121,9 +97,8 @@ class ModelFinding:
         null = self.mean("cce_null")
         if math.isfinite(null):
             return null, CORRECT
-        truth = mean_known(run.value("cce") for run in self.truths.values())
-        known = math.isfinite(truth) and not self.is_truth
-        return (truth, TRUE) if known else (math.nan, "")
+        truth = mean_known([run.value("cce") for run in self.truths])
+        return (truth, TRUE) if math.isfinite(truth) and not self.is_truth else (math.nan, "")
 
     @property
     def ratio(self) -> float:
@@ -140,33 +115,16 @@ class ModelFinding:
         stands for the correctly specified model.
         """
         null, words = self.yardstick
-        error = _error(self.runs)
-        if words == TRUE:
-            error = math.hypot(error, _error(tuple(self.truths.values())))
+        error = math.hypot(_error(self.runs), _error(self.truths) if words == TRUE else 0.0)
         away = self.mean("cce") - null
         if math.isnan(away) or math.isnan(error):
             return "not known"
         return "wrong" if away > SURE * error else "accepted"
 
-    @cached_property
+    @property
     def reasons(self) -> dict[str, str]:
         """Why measures are missing, of the first set of data that lacks each."""
-        reasons: dict[str, str] = {}
-        for run in self.runs:
-            reasons = {**run.reasons, **reasons}
-        return reasons
-
-    @cached_property
-    def source(self) -> tuple[str, str] | None:
-        """Where the paper prints numbers of this task, and under which name; often nowhere."""
-        return printed_source(self.task) or printed_source(self.world)
-
-    @cached_property
-    def printed(self) -> tuple[Published, ...]:
-        """What the paper prints of this head on this task; often nothing."""
-        if self.source is None:
-            return ()
-        return published_numbers(self.source[0], task=self.source[1], model=head_of(self.model))
+        return {name: why for run in reversed(self.runs) for name, why in run.reasons.items()}
 
 
 def _error(runs: Sequence[CongruenceRun]) -> float:
@@ -174,6 +132,10 @@ def _error(runs: Sequence[CongruenceRun]) -> float:
     if not np.isfinite(spreads).any():
         spreads = [run.monte_carlo_sd for run in runs]
     return _root_mean_square(spreads) / math.sqrt(len(runs))
+
+
+def _root_mean_square(values: Iterable[float]) -> float:
+    return math.sqrt(mean_known([value**2 for value in values]))
 
 
 @final
@@ -185,10 +147,26 @@ class TaskExperiments:
     studies: tuple[CongruenceStudies, ...]
 
     @cached_property
-    def result(self) -> CongruenceResult:
-        """The measures of all sets of data."""
-        runs = tuple(run for study in self.studies for run in study.result.runs)
-        return CongruenceResult(runs=runs, options=self.studies[0].result.options)
+    def whole(self) -> CongruenceStudies:
+        """Those of all sets of data as one; trials side by side, where severities agree."""
+        every = joined(self.studies)
+        if every.monotonicity is None:
+            return every
+        groups: dict[tuple[str, str, tuple[float, ...]], list[Monotonicity]] = {}
+        for curve in every.monotonicity.curves:
+            key = (curve.model, curve.kind, tuple(curve.severities.tolist()))
+            groups.setdefault(key, []).append(curve)
+        curves = tuple(
+            replace(
+                own[0],
+                values={
+                    name: np.concatenate([curve.values[name] for curve in own], dtype=np.float64)
+                    for name in own[0].values
+                },
+            )
+            for own in groups.values()
+        )
+        return replace(every, monotonicity=replace(every.monotonicity, curves=curves))
 
     @property
     def several(self) -> bool:
@@ -198,53 +176,7 @@ class TaskExperiments:
     @cached_property
     def findings(self) -> tuple[ModelFinding, ...]:
         """One finding a model."""
-        return findings(self.name, self.result.runs)
-
-    @cached_property
-    def rejections(self) -> tuple[Rejection, ...]:
-        """Those of all sets of data."""
-        return tuple(rejection for study in self.studies for rejection in study.rejections)
-
-    @cached_property
-    def diagnoses(self) -> tuple[Diagnosis, ...]:
-        """Those of all sets of data."""
-        return tuple(diagnosis for study in self.studies for diagnosis in study.diagnoses)
-
-    @cached_property
-    def robustness(self) -> tuple[Robustness, ...]:
-        """Those of all sets of data."""
-        return tuple(result for study in self.studies for result in study.robustness)
-
-    @cached_property
-    def monotonicity(self) -> MonotonicityResult | None:
-        """Trials of all sets of data side by side, where severities agree."""
-        results = [study.monotonicity for study in self.studies if study.monotonicity is not None]
-        groups: dict[tuple[str, str, tuple[float, ...]], list[Monotonicity]] = {}
-        for curve in (curve for result in results for curve in result.curves):
-            key = (curve.model, curve.kind, tuple(curve.severities.tolist()))
-            groups.setdefault(key, []).append(curve)
-        if not groups:
-            return None
-        curves = tuple(
-            parts[0]
-            if len(parts) == 1
-            else replace(
-                parts[0],
-                values={m: np.concatenate([p.values[m] for p in parts]) for m in parts[0].values},
-            )
-            for parts in groups.values()
-        )
-        return MonotonicityResult(curves=curves, options=results[0].options)
-
-    @cached_property
-    def trends(self) -> Table | None:
-        """Measures under perturbations as a table."""
-        return None if self.monotonicity is None else self.monotonicity.table()
-
-    @cached_property
-    def scatters(self) -> tuple[tuple[Diagnosis, Table], ...]:
-        """Diagnoses with their tables."""
-        return tuple((diagnosis, diagnosis.table()) for diagnosis in self.diagnoses)
+        return findings(self.name, self.whole.result.runs)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -254,67 +186,60 @@ class TaskExperiments:
             seed = {"seed": float(study.seed)} if self.several else {}
             own = replace(study, result=CongruenceResult(runs=()), monotonicity=None)
             rest += [replace(r, options={**r.options, **seed}) for r in own.records()]
-        trend = self.monotonicity
-        return (*self.result.records(), *rest, *(trend.records() if trend is not None else ()))
+        trend = self.whole.monotonicity
+        return (
+            *self.whole.result.records(),
+            *rest,
+            *(trend.records() if trend is not None else ()),
+        )
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables of the experiments that the page draws from."""
-        tables = [self.result.table()] if self.result.runs else []
-        tables += [self.trends] if self.trends is not None else []
-        scatters = dict(self.scatters)
+        """The tables of the experiments."""
+        whole = self.whole
+        tables = [whole.result.table()] if whole.result.runs else []
         for study in self.studies:
             own = [result.table() for result in study.robustness]
-            for table in (*own, *(scatters[diagnosis] for diagnosis in study.diagnoses)):
-                notes = f"{self.name}, seed {study.seed}. {table.notes}".strip()
-                tables.append(replace(table, notes=notes))
+            own += [result.table() for result in study.diagnoses]
+            where = f"{self.name}, seed {study.seed}."
+            tables += [replace(table, notes=f"{where} {table.notes}".strip()) for table in own]
         return tuple(tables)
 
 
 def findings(world: str, runs: Sequence[CongruenceRun]) -> tuple[ModelFinding, ...]:
     """One finding a model of one task, in order of first appearance, the true distribution last."""
-    truths = {run.seed: run for run in runs if run.model == TRUTH}
-    groups: dict[str, list[CongruenceRun]] = {}
-    for run in runs:
-        groups.setdefault(run.model, []).append(run)
-    judged = [
+    truths = tuple(run for run in runs if run.model == TRUTH)
+    models = sorted(dict.fromkeys(run.model for run in runs), key=lambda model: model == TRUTH)
+    return tuple(
         ModelFinding(
-            world=world, task=own_runs[0].task, model=model, runs=tuple(own_runs), truths=truths
+            world=world,
+            model=model,
+            runs=tuple(run for run in runs if run.model == model),
+            truths=truths,
         )
-        for model, own_runs in groups.items()
-    ]
-    return tuple(sorted(judged, key=lambda finding: finding.is_truth))
-
-
-def mean_known(values: Iterable[float]) -> float:
-    """Mean of the finite values; NaN where there is none."""
-    known = [value for value in values if math.isfinite(value)]
-    return float(np.mean(known)) if known else math.nan
-
-
-def head_of(model: str) -> str:
-    """The key of a head that a plan calls by its key or its title."""
-    words = model.casefold().replace("β", "beta").replace("-", "_").replace(" ", "_")
-    return words if words in {row.model for row in published_numbers()} else model
-
-
-def printed_source(task: str) -> tuple[str, str] | None:
-    """Where the paper prints numbers of a task of this name; None where it does not."""
-    letters = "".join(char for char in task.casefold() if char.isalnum())
-    return _SOURCES.get(letters)
+        for model in models
+    )
 
 
 def blind_spots(
     findings: Sequence[ModelFinding], measure: str
 ) -> list[tuple[ModelFinding, ModelFinding]]:
     """Pairs that an ECE puts the wrong way round: a misspecified model before an accepted one."""
-    wrong = [finding for finding in findings if finding.verdict == "wrong" and not finding.is_truth]
-    right = [finding for finding in findings if finding.verdict == "accepted" or finding.is_truth]
     pairs = [
-        (bad, good) for bad in wrong for good in right if bad.mean(measure) < good.mean(measure)
+        (bad, good)
+        for bad in _wrong(findings)
+        for good in _right(findings)
+        if bad.mean(measure) < good.mean(measure)
     ]
-    pairs.sort(key=lambda pair: pair[0].mean(measure) - pair[1].mean(measure))
-    return pairs
+    return sorted(pairs, key=lambda pair: pair[0].mean(measure) - pair[1].mean(measure))
+
+
+def _wrong(findings: Iterable[ModelFinding]) -> list[ModelFinding]:
+    return [finding for finding in findings if finding.verdict == "wrong" and not finding.is_truth]
+
+
+def _right(findings: Iterable[ModelFinding]) -> list[ModelFinding]:
+    return [finding for finding in findings if finding.verdict == "accepted" or finding.is_truth]
 
 
 def worst_stretch(x: FloatArray, cce: FloatArray, bins: int = 8) -> tuple[float, float, float]:
@@ -326,10 +251,6 @@ def worst_stretch(x: FloatArray, cce: FloatArray, bins: int = 8) -> tuple[float,
     return float(x[worst].min()), float(x[worst].max()), max(means)
 
 
-def _root_mean_square(values: Iterable[float]) -> float:
-    return math.sqrt(mean_known(value**2 for value in values))
-
-
 def title_of(models: int, tasks: Sequence[str]) -> str:
     """What was studied."""
     on = f"{counted(models, 'model')} on {named(tasks, 'task')}"
@@ -337,155 +258,120 @@ def title_of(models: int, tasks: Sequence[str]) -> str:
 
 
 def headline(findings: Sequence[ModelFinding]) -> VerdictLine | None:
-    """Which models are wrong, and whether ECE detects it; None where no model has an answer."""
-    models = [
-        finding
-        for finding in findings
-        if not finding.is_truth and math.isfinite(finding.mean("cce"))
-    ]
+    """Which models are wrong; None where no model has an answer."""
+    models = [f for f in findings if not f.is_truth and math.isfinite(f.mean("cce"))]
+    if not models:
+        return None
     judged = [finding for finding in models if finding.verdict != "not known"]
-    if not judged:
-        text = f"No model can be judged by CCE: that of {CORRECT} is not known."
-        return VerdictLine(text=text) if models else None
-    wrong = [finding for finding in judged if finding.verdict == "wrong"]
-    tasks = list(dict.fromkeys(finding.world for finding in judged))
-    tests = "models" if len(tasks) == 1 else "tests of a model"
-    where = f"{len(judged)} {tests} on {named(tasks, 'task')}"
-    if not wrong:
-        text = (
-            f"CCE finds none of {where} significantly misspecified: all lie within what "
-            f"{CORRECT} shows by chance."
-        )
-        return VerdictLine(text=text, tone="undecided")
-    first = max(wrong, key=lambda finding: finding.ratio)
-    on = "" if len(tasks) == 1 else f" on {first.world}"
-    text = (
-        f"CCE finds {len(wrong)} of {where} significantly misspecified at some x. "
-        f"The worst is {first.model}{on}: its CCE is {_times(first)}.{_unseen(wrong, findings)}"
+    wrong, tasks = _wrong(judged), list(dict.fromkeys(finding.world for finding in judged))
+    first = max(wrong, key=lambda finding: finding.ratio, default=models[0])
+    on, count = f"on {named(tasks, 'task')}" if tasks else "", len(wrong) or "none"
+    found = f"{count} of {counted(len(judged), 'model')} {on} misspecified at some x"
+    if len(tasks) > 1:
+        found = f"a model misspecified at some x in {count} of {len(judged)} tests {on}"
+    worst = f"{first.model}{f' on {first.world}' if len(tasks) > 1 else ''}"
+    worst = f"The worst, {worst}, has {first.ratio:.2g} times the CCE of {first.yardstick[1]}."
+    sure = f"{SURE:g} standard errors"
+    return first_said(
+        "",
+        (not judged, "info", f"Cannot be told: the CCE of {CORRECT} is not known."),
+        (not wrong, "undecided", f"No fault is shown: CCE finds {found} by more than {sure}."),
+        (len(wrong) == len(judged), "bad", f"No: CCE finds {found}. {worst}"),
+        (True, "caution", f"Not all: CCE finds {found}, by more than {sure}. {worst}"),
     )
-    return VerdictLine(text=text, tone="bad" if len(wrong) == len(judged) else "info")
 
 
-def _unseen(wrong: Sequence[ModelFinding], findings: Sequence[ModelFinding]) -> str:
-    """How many of the misspecified models ECE ranks behind every accepted one."""
-    hidden, compared = {"ece_exact": 0, "ece": 0}, 0
-    for world in dict.fromkeys(finding.world for finding in wrong):
+def behind_line(findings: Sequence[ModelFinding]) -> VerdictLine | None:
+    """How many of the misspecified models ECE puts behind every accepted one, where both are."""
+    seen, compared = {"ece_exact": 0, "ece": 0}, 0
+    for world in dict.fromkeys(finding.world for finding in findings):
         here = [finding for finding in findings if finding.world == world]
-        if not any(finding.verdict == "accepted" or finding.is_truth for finding in here):
-            continue
-        compared += sum(finding.world == world for finding in wrong)
-        for measure in hidden:
-            hidden[measure] += len({bad.model for bad, _ in blind_spots(here, measure)})
+        wrong = _wrong(here) if _right(here) else []
+        compared += len(wrong)
+        for measure in seen:
+            seen[measure] += len(wrong) - len({bad.model for bad, _ in blind_spots(here, measure)})
     if not compared:
-        return ""
-    cells, plain = (compared - hidden[measure] for measure in ("ece_exact", "ece"))
-    if compared == 1:
-        if cells == plain:
-            return f" ECE ranks it {'behind every' if cells else 'before an'} accepted model."
-        how = "spread over the cells of counts" if cells else "by P(Y ≤ y) alone"
-        return f" ECE ranks it behind every accepted model only if {how}."
-    text = f" ECE ranks {cells or 'none'} of these {compared} behind every accepted model"
-    if cells == plain:
-        return f"{text}."
-    return f"{text} if spread over the cells of counts, {plain or 'none'} by P(Y ≤ y) alone."
+        return None
+    cells, plain = (str(count or "none") for count in seen.values())
+    ranks = f"Of {counted(compared, 'misspecified model')} beside an accepted one, ECE ranks"
+    return first_said(
+        "ECE beside CCE",
+        (min(seen.values()) == compared, "good", f"{ranks} {cells} behind it, as CCE does."),
+        (cells == plain, "bad", f"{ranks} {plain} behind it."),
+        (
+            True,
+            "caution",
+            f"{ranks} {plain} behind it by P(Y ≤ y), {cells} if spread over the cells of counts.",
+        ),
+    )
 
 
-def model_lines(
-    findings: Sequence[ModelFinding], places: Mapping[tuple[str, int], FloatArray | None]
-) -> tuple[VerdictLine, ...]:
-    """Of each model: is it correctly specified, and where is it not?"""
-    lines = []
-    adrift = [finding for finding in findings if _adrift(finding)]
-    for finding in findings:
-        cce, (null, words) = finding.mean("cce"), finding.yardstick
-        if finding in adrift:
-            lines += [_adrift_line(adrift)] if finding is adrift[0] else []
-            continue
-        if math.isnan(cce):
-            reason = finding.reasons.get("cce", "no reason was given")
-            lines.append(VerdictLine(text=f"Not known: {reason}.", question=finding.model))
-            continue
-        tone: Tone = "info"
-        text = f"CCE is {_short(cce)}"
-        if finding.is_truth:
-            text = (
-                f"The true distribution has a CCE of {_short(cce)} and an ECE of "
-                f"{_short(finding.mean('ece'))} ({_short(finding.mean('ece_exact'))} spread over "
-                "cells)."
-            )
-        elif finding.verdict == "wrong":
-            tone = "bad"
-            text += f", significantly more: {_times(finding)} ({_short(null)})."
-            text += _where(finding, places)
-        else:
-            tone = "undecided" if finding.verdict == "accepted" else "info"
-            text += f"; that of {words} is {_short(null)}."
-            if finding.verdict == "not known":
-                text += " Its variation is not known."
-            elif cce > null:
-                text += " The difference is not significant."
-        lines.append(VerdictLine(text=text, tone=tone, question=finding.model))
+def model_lines(findings: Sequence[ModelFinding], places: Places) -> tuple[VerdictLine, ...]:
+    """Of each model: is it correctly specified, and where is it not? Accepted ones in one line."""
+    accepted = [f for f in findings if f.verdict == "accepted" and not f.is_truth]
+    alone = [f for f in findings if f not in accepted or len(accepted) == 1]
+    lines = [_model_line(finding, places) for finding in alone]
+    if len(accepted) > 1:
+        names = listed([finding.model for finding in accepted])
+        ratios = _span([finding.ratio for finding in accepted], lambda ratio: f"{ratio:.2f}")
+        times = f"{ratios} times that of {accepted[0].yardstick[1]}"
+        text = f"{names}. Their CCE is {times}: no significant difference."
+        wrong = sum(finding.verdict == "wrong" for finding in alone)
+        lines.insert(wrong, VerdictLine(text=text, tone="undecided", question="Accepted"))
     return tuple(lines)
 
 
-def _times(finding: ModelFinding) -> str:
-    return f"{finding.ratio:.2g} times that of {finding.yardstick[1]}"
+def _model_line(finding: ModelFinding, places: Places) -> VerdictLine:
+    null, of = finding.yardstick
+    verdict = finding.verdict
+    cce, ece, cells = (_short(finding.mean(m)) for m in ("cce", "ece", "ece_exact"))
+    compared = f"CCE is {cce}, that of {of or CORRECT} {_short(null) if of else 'is not known'}"
+    times = f"{finding.ratio:.2g} times that of {of} ({_short(null)})"
+    reason = finding.reasons.get("cce", "no reason was given")
+    right = f"The true distribution has a CCE of {cce} and an ECE of {ece}"
+    wrong = f"Misspecified: its CCE of {cce} is {times}.{_where(finding, places)}"
+    return first_said(
+        finding.model,
+        (math.isnan(finding.mean("cce")), "info", f"Not known: {reason}."),
+        (finding.is_truth, "info", f"{right} ({cells} spread over cells)."),
+        (not of, "info", f"{compared}, so it cannot be judged."),
+        (verdict == "wrong", "bad", wrong),
+        (verdict == "not known", "info", f"{compared}; how far it varies is not known."),
+        (True, "undecided", f"{compared}: no significant difference."),
+    )
 
 
-def _adrift(finding: ModelFinding) -> bool:
-    """Whether there is no correctly specified model to compare with."""
-    known = math.isfinite(finding.mean("cce"))
-    return known and math.isnan(finding.yardstick[0]) and not finding.is_truth
-
-
-def _adrift_line(findings: Sequence[ModelFinding]) -> VerdictLine:
-    order = sorted(findings, key=lambda finding: finding.mean("cce"))
-    low, high = order[0], order[-1]
-    text = f"CCE is {_short(low.mean('cce'))}"
-    if len(order) > 1:
-        text += f" ({low.model}) to {_short(high.mean('cce'))} ({high.model})"
-    text += f". That of {CORRECT} is not known, so no model can be judged by it."
-    question = "Models" if len(order) > 1 else low.model
-    return VerdictLine(text=text, question=question)
-
-
-def _where(finding: ModelFinding, places: Mapping[tuple[str, int], FloatArray | None]) -> str:
+def _where(finding: ModelFinding, places: Places) -> str:
     """Where CCE is largest along x, else how it is spread over the rows."""
     rows = finding.runs[0].rows.get("cce")
     if rows is None or len(rows) < 10:
         return ""
     x = places.get((finding.model, finding.runs[0].seed))
-    if x is not None and len(x) == len(rows):
-        low, high, mean = worst_stretch(x, rows)
-        ends = f"{formats.number(low, 3)} to {formats.number(high, 3)}"
-        return f" It is largest for x from {ends} ({_short(mean)})."
-    low, high = np.quantile(rows, [0.1, 0.9]).tolist()
-    return f" For four rows in five it lies between {_short(low)} and {_short(high)}."
+    if x is None or len(x) != len(rows):
+        low, high = np.quantile(rows, [0.1, 0.9]).tolist()
+        return f" For four rows in five it lies between {_short(low)} and {_short(high)}."
+    low, high, mean = worst_stretch(x, rows)
+    ends = f"{formats.number(low, 3)} to {formats.number(high, 3)}"
+    return f" It is largest for x from {ends} ({_short(mean)})."
 
 
 def ece_lines(findings: Sequence[ModelFinding], *, counts: bool) -> tuple[VerdictLine, ...]:
     """Whether ECE detects what CCE does, on one task."""
     known = [finding for finding in findings if math.isfinite(finding.mean("cce"))]
-    wrong = [finding for finding in known if finding.verdict == "wrong" and not finding.is_truth]
-    right = [finding for finding in known if finding.verdict == "accepted" or finding.is_truth]
-    if not wrong or not right:
+    if not _wrong(known) or not _right(known):
         return _orders([finding for finding in known if not finding.is_truth])
     lines = []
-    kinds = {"ece_exact": "ECE"} if not counts else {"ece_exact": "ECE, cells", "ece": "Plain ECE"}
-    for measure, question in kinds.items():
+    for measure, question in _ECE.items() if counts else [("ece_exact", "ECE")]:
         pairs = blind_spots(known, measure)
-        if not pairs:
-            text = "It agrees with CCE: larger for all misspecified models than for accepted ones."
-            lines.append(VerdictLine(text=text, tone="good", question=question))
-            continue
-        bad, good = pairs[0]
-        names = listed(list(dict.fromkeys(pair[0].model for pair in pairs)), 4)
+        bad, good = pairs[0] if pairs else (known[0], known[0])
+        names = listed(list(dict.fromkeys(bad.model for bad, _ in pairs)) or [""], 4)
         other = TRUE if good.is_truth else f"{good.model}, which CCE accepts"
-        text = (
+        missed = (
             f"It does not detect the misspecification of {names}: {_short(bad.mean(measure))} for "
             f"{bad.model}, {_short(good.mean(measure))} for {other}."
         )
-        lines.append(VerdictLine(text=text, tone="bad", question=question))
+        agrees = "It agrees with CCE: larger for all misspecified models than for accepted ones."
+        lines.append(first_said(question, (not pairs, "good", agrees), (True, "bad", missed)))
     return tuple(lines)
 
 
@@ -501,129 +387,122 @@ def _orders(known: Sequence[ModelFinding]) -> tuple[VerdictLine, ...]:
     return (VerdictLine(text=f"{'. '.join(sentences)}.", question="ECE beside CCE"),)
 
 
-def monotonicity_line(result: MonotonicityResult) -> VerdictLine | None:
+def monotonicity_line(result: MonotonicityResult | None) -> VerdictLine | None:
     """In how many curves CCE rises significantly with severity; None where there is none."""
-    p_values = {m: [c.page(m)[1] for c in result.curves] for m in ("cce", "ece")}
-    known = [p for p in p_values["cce"] if math.isfinite(p)]
+    known = [] if result is None else [c for c in result.curves if math.isfinite(c.pages["cce"][1])]
     if not known:
         return None
-    rises = {m: sum(p <= LEVEL for p in of_measure) for m, of_measure in p_values.items()}
-    curves = f"{len(known)} curves of models and perturbations"
-    text = (
-        f"CCE rises significantly with severity in {rises['cce']} of {curves} (Page's trend test, "
-        f"p ≤ {LEVEL:g}), ECE in {rises['ece']}."
-    )
+    cce, ece = (sum(c.pages[m][1] <= LEVEL for c in known) for m in ("cce", "ece"))
     flat = [
         f"{curve.model} under {curve.kind.replace('_', ' ')}"
-        for curve, p in zip(result.curves, p_values["cce"], strict=True)
-        if p > LEVEL
+        for curve in known
+        if curve.pages["cce"][1] > LEVEL
     ]
-    if flat:
-        text += f" CCE does not for {listed(flat, 4)}."
-    tone: Tone = "good" if not flat else "bad" if rises["cce"] == 0 else "undecided"
-    return VerdictLine(text=text, tone=tone, question="Perturbed data")
+    text = (
+        f"CCE rises significantly with severity in {cce} of {len(known)} curves of models and "
+        f"perturbations (Page's trend test, p ≤ {LEVEL:g}), ECE in {ece}."
+    )
+    return first_said(
+        "Perturbed data",
+        (not flat, "good", text),
+        (
+            True,
+            "undecided" if cce else "bad",
+            f"{text} CCE does not for {listed(flat or [''], 4)}.",
+        ),
+    )
 
 
 def rejection_line(rejections: Sequence[Rejection]) -> VerdictLine | None:
     """Whether rejecting rows by CCE lowers the losses; None where there is no test."""
-    shares, spans, best = [], [], 0.0
-    for loss, words in _LOSSES.items():
+    lowers, gains, best = [], [], 0.0
+    for loss, words in LOSSES.items():
         tested = [rejection for rejection in rejections if loss in rejection.curves]
-        gains = [rejection.curves[loss].gain for rejection in tested]
-        known = [gain for gain in gains if math.isfinite(gain)]
+        known = [g for r in tested if math.isfinite(g := r.curves[loss].gain)]
         if not known:
             continue
         lower = sum(rejection.p_values[loss] <= LEVEL for rejection in tested)
         best = max(best, lower / len(tested))
-        span = _span(known, lambda gain: formats.fixed(gain, 2))
-        shares.append(f"the {words} in {lower} of {len(tested)}")
-        spans.append(f"{span} ({words})")
-    if not shares:
+        lowers.append(f"the {words} in {lower} of {len(tested)}")
+        gains.append(f"{_span(known, lambda gain: formats.fixed(gain, 2))} ({words})")
+    if not lowers:
         return None
     text = (
-        f"Rejecting rows of high CCE, without their labels, lowers {listed(shares)} tests "
-        f"(p ≤ {LEVEL:g}). The gain is {listed(spans)}; 1 is the best order, 0 a random one."
+        f"Rejecting rows of high CCE, without their labels, lowers {listed(lowers)} tests "
+        f"(p ≤ {LEVEL:g}). The gain is {listed(gains)}; 1 is the best order, 0 a random one."
     )
     return VerdictLine(text=text, tone="good" if best == 1.0 else "info", question="Rejection")
 
 
 def diagnosis_line(diagnoses: Sequence[Diagnosis]) -> VerdictLine | None:
     """How CCE without labels follows the true error; None where nothing is known."""
-    spans = {}
+    spans = []
     for score in ("cce", "nll"):
-        known = [
-            v for diagnosis in diagnoses if math.isfinite(v := diagnosis.correlation(score)[0])
-        ]
-        if known:
-            spans[score] = _span(known, lambda value: formats.fixed(value, 2))
-    if "cce" not in spans:
-        return None
-    text = f"Spearman correlation of CCE without labels with the true error: {spans['cce']}"
-    if "nll" in spans:
-        text += f". NLL, which needs labels: {spans['nll']}"
-    return VerdictLine(text=f"{text}.", question="Diagnosis")
+        known = [v for d in diagnoses if math.isfinite(v := d.correlations[score][0])]
+        spans.append(_span(known, lambda value: formats.fixed(value, 2)) if known else "")
+    cce, nll = spans
+    text = f"CCE without labels follows the true error with a Spearman correlation of {cce}"
+    text += f"; NLL, which needs labels, with {nll}." if nll else "."
+    return VerdictLine(text=text, question="Diagnosis") if cce else None
 
 
 def robustness_line(results: Sequence[Robustness]) -> VerdictLine | None:
     """How far the most outliers move NLL, ECE and CCE; None where they were not tried."""
-    changes: dict[str, list[float]] = {"nll": [], "ece": [], "cce": []}
-    most = max((rows for result in results for rows in _outliers(result)), default=0)
-    for result in results:
-        setting = _outliers(result).get(most)
-        if setting is None:
-            continue
-        for measure, values in changes.items():
-            change = float(result.changes[measure][setting])
-            values += [change] if math.isfinite(change) else []
-    effects = [
-        f"{m.upper()} by {_span(values, _change)}" for m, values in changes.items() if values
+    settings = [
+        (int(rows), result.changes, place)
+        for result in results
+        for place, (name, rows) in enumerate(zip(result.settings, result.spoilt, strict=True))
+        if name.startswith("outliers")
     ]
+    most = max((rows for rows, _, _ in settings), default=0)
+    effects = []
+    for measure in ("nll", "ece", "cce"):
+        moved = [float(changes[measure][at]) for rows, changes, at in settings if rows == most]
+        known = [change for change in moved if math.isfinite(change)]
+        effects += [f"{measure.upper()} by {_span(known, change_words)}"] if known else []
     if not effects:
         return None
     rows = "1 outlying row changes" if most == 1 else f"{most} outlying rows change"
-    text = f"{rows} {listed(effects)}."
-    return VerdictLine(text=text, question="Outliers")
-
-
-def _outliers(result: Robustness) -> dict[int, int]:
-    """Places of the settings with outliers, by how many there are."""
-    return {
-        int(rows): number
-        for number, (setting, rows) in enumerate(zip(result.settings, result.spoilt, strict=True))
-        if setting.startswith("outliers")
-    }
+    return VerdictLine(text=f"{rows} {listed(effects)}.", question="Outliers")
 
 
 def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
-    """Welch's test of the coefficients of variation, ours and the paper's."""
+    """Whether CCE varies more from sample to sample than ECE, here and in the paper's table."""
     lines = []
-    try:
-        test = reliability.test
-        known = int((np.isfinite(reliability.cce) & np.isfinite(reliability.ece)).sum())
-        varies = test.greater <= LEVEL
-        text = (
-            f"The mean coefficient of variation over {known} pairs of task and model is "
-            f"{formats.share(test.means[0])} for CCE and {formats.share(test.means[1])} for ECE. "
-            f"Welch's test: p = {test.two_sided:.3f} against any difference, "
-            f"{test.greater:.3f} against a CCE that varies more."
+    for question, given in (("Here", reliability), ("Published", published_reliability())):
+        test, reason = given.tested
+        if test is None:
+            lines.append(VerdictLine(text=f"Not known: {reason}.", question=question))
+            continue
+        cce, ece = map(formats.share, test.means)
+        means = f"by {cce} on average, ECE by {ece}"
+        pairs = f"{int(given.known.sum())} pairs of task and model; Welch's test"
+        either, more = (formats.p_words(p) for p in (test.two_sided, test.greater))
+        lines.append(
+            first_said(
+                question,
+                (test.greater <= LEVEL, "bad", f"CCE varies more: {means} ({pairs}, {more})."),
+                (test.two_sided <= LEVEL, "good", f"CCE varies less: {means} ({pairs}, {either})."),
+                (
+                    True,
+                    "undecided",
+                    f"No difference is shown: CCE varies {means} ({pairs}, {either}).",
+                ),
+            )
         )
-        lines.append(VerdictLine(text=text, tone="bad" if varies else "good", question="Here"))
-    except InputError as error:
-        lines.append(VerdictLine(text=f"Not known: {error}.", question="Here"))
-    theirs = published_reliability().test
-    text = (
-        f"Over 25 pairs of other data (table 2): {formats.share(theirs.means[0])} for CCE and "
-        f"{formats.share(theirs.means[1])} for ECE; p = {theirs.two_sided:.3f} and "
-        f"{theirs.greater:.3f}."
-    )
-    return (*lines, VerdictLine(text=text, question="Published"))
+    return tuple(lines)
 
 
 def _short(value: float) -> str:
     return formats.number(value, 2) if value < 0.01 else f"{value:.3f}"
 
 
-def _change(value: float) -> str:
+def change_words(value: float) -> str:
+    """A relative change in percent, a large one as so many times."""
+    if math.isnan(value):
+        return formats.MISSING
+    if abs(value) >= 10:
+        return f"{formats.fixed(value, 0, plus=True)} times"
     text = f"{100 * value:+.2g}" if abs(value) < 0.995 else f"{100 * value:+,.0f}"
     return f"{formats.minus(text)} %"
 

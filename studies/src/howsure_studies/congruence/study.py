@@ -50,9 +50,8 @@ from howsure_studies.congruence.result import (
     ModelBeliefs,
     Robustness,
     joined,
-    packed,
-    unpacked,
 )
+from howsure_studies.congruence.stored import packed, shortened, unpacked
 from howsure_studies.congruence.worlds import (
     COMPONENTS,
     is_counted,
@@ -458,6 +457,10 @@ class CongruenceStudy(Study):
     def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[CongruenceStudies]:
         """What each trial gave: studies of the models that it fitted together, or of the truth."""
         return [unpacked(store.arrays(t.address), store.entry(t.address).facts) for t in trials]
+
+    def shortened(self, result: CongruenceStudies) -> CongruenceStudies:
+        """See `howsure_studies.congruence.stored.shortened`."""
+        return shortened(result)
 
     def combine(self, plan: Plan, results: Mapping[Group, Sequence[CongruenceStudies]]) -> Combined:
         """One `CongruenceStudies` of each world and seed, named as the plan does."""
