@@ -97,6 +97,7 @@ def test_records_are_complete_at_every_coverage() -> None:
             "bias_squared",
             "variance",
             "points_off",
+            "simultaneous",
         )
         assert (record.notion == Notion.POINTWISE) == pointwise_notion
 

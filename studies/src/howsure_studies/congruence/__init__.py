@@ -37,6 +37,7 @@ _HOMES = {
 }
 
 _RENAMED = {
+    "CongruenceTask": "howsure_studies.tasks.Task",
     "Published": "howsure_studies.engine.Published",
     "published_numbers": "howsure_studies.engine.published",
 }

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar, final, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, final, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -80,9 +80,6 @@ from howsure_studies.methods.deep.modules.method import ImageFit, ImageNetwork
 from howsure_studies.methods.deep.modules.training import train_module
 from howsure_studies.methods.interface import Fitted, Method
 from howsure_studies.tasks import DataNotFoundError, Space, Task
-
-if TYPE_CHECKING:
-    from howsure.report.document import Document
 
 T = TypeVar("T")
 Experiment = Literal["correctness", "rejection", "monotonicity", "diagnosis", "robustness"]
@@ -434,6 +431,7 @@ class CongruenceStudy(Study):
         *("rejection_gain_mae", "cce_error_spearman", "cce_steps_up"),
     )
     kinds: ClassVar[tuple[type, ...]] = (CongruenceStudies,)
+    report: ClassVar[str] = "howsure_studies.congruence.page:congruence_report"
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """World by world and seed by seed: the truth, heads together, and other methods."""
@@ -476,14 +474,6 @@ class CongruenceStudy(Study):
                 keys: Mapping[str, str | int] = {"world": setting, "method": method, "seed": seed}
                 tables.append(records_table(records, keys))
         return Combined(table=stacked(tables), results=by_world)
-
-    def page(
-        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
-    ) -> Document:
-        """See `howsure_studies.congruence.congruence_report`."""
-        from howsure_studies.congruence.page import congruence_report
-
-        return congruence_report(combined.results, facts=facts, command=command)
 
     def _of_world(self, plan: Plan, label: str, seed: int) -> Iterator[Trial]:
         options, world = CongruenceStudyOptions.of(plan, label), _world(plan, label, seed)

@@ -5,6 +5,7 @@
 Gustafsson, Danelljan and Schön (TMLR 2023).
 """
 
+from howsure.core.lazy import exporting
 from howsure_studies.shift.evaluate import (
     Answers,
     ShiftRun,
@@ -86,3 +87,10 @@ __all__ = [
     "task_identity",
     "trade_figure",
 ]
+
+_READER = dict.fromkeys(
+    ("published", "PUBLISHED_COVERAGES", "PUBLISHED_DATASETS", "PUBLISHED_METHODS"),
+    "howsure_studies.engine.published",
+)
+_RENAMED = {**_READER, "PublishedValue": "howsure_studies.engine.Published"}
+__getattr__ = exporting(__name__, {}, renamed=_RENAMED)[0]

@@ -7,6 +7,7 @@ with published splits, `read_learning_table` the rows of one's own. `howsure dat
 (`catalogue`, `download`).
 """
 
+from howsure.core.lazy import exporting
 from howsure_studies.tasks.files import DataNotFoundError, cache_folder, find_folder
 from howsure_studies.tasks.learning import read_learning_table
 from howsure_studies.tasks.shift import shift_names, shift_task, table_task
@@ -29,3 +30,5 @@ __all__ = [
     "uci",
     "uci_names",
 ]
+
+__getattr__ = exporting(__name__, {}, renamed={"LearningTable": "Part"})[0]
