@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -24,6 +25,9 @@ Shown = str | tuple[str, Show]
 
 MISSING: Final = Cell(text=formats.MISSING)
 _APART: Final = 1.96  # standard errors
+_MARKS: Final = "†‡§¶"
+"""What stands for reasons that many numbers share."""
+_MANY: Final = 3
 
 
 def estimate_cell(value: float, error: float = math.nan, *, sign: str = "± ") -> Cell:
@@ -174,8 +178,11 @@ def beside_section(
     why: str,
     *,
     shares: Collection[str] = (),
+    error: str = "the standard error",
 ) -> tuple[Section, Table] | None:
     """Each published number beside ours, and where they part the reason; None where there is none.
+
+    Where the paper has words in place of a number, they stand there.
 
     Parameters
     ----------
@@ -189,6 +196,8 @@ def beside_section(
         Why ours differ, where a number's own note does not say.
     shares : collection of str
         Measures that are shown in percent.
+    error : str
+        What the errors of ours are.
 
     Returns
     -------
@@ -201,26 +210,33 @@ def beside_section(
     known = pairs(own, wanted)
     if not known:
         return None
-    parts: dict[str, list[tuple[Cell, ...]]] = {}
-    rows, parted = [], 0
+    cells: dict[str, list[tuple[Cell, ...]]] = {}
+    rows, parted, compared = [], 0, 0
     for numbers, printed in known:
-        value, error = _mean_of([number.record for number in numbers])
-        spread = 0.0 if math.isnan(printed.sd) else printed.sd
-        away, reach = value - printed.value, math.hypot(error, spread)
+        value, spread = _mean_of([number.record for number in numbers])
+        away = value - printed.value
+        reach = math.hypot(spread, 0.0 if math.isnan(printed.sd) else printed.sd)
         apart = abs(away) > _APART * reach
         parted += apart
-        reason = (printed.note or why) if apart or math.isnan(reach) else ""
+        compared += not math.isnan(away)
+        reason = ""
+        if math.isnan(value):
+            reason = printed.note or numbers[0].record.reason
+        elif apart or (math.isnan(reach) and not math.isnan(away)):
+            reason = printed.note or why
         unit = 100.0 if printed.measure in shares else 1.0
         method = numbers[0].record.model
         heading = f"{printed.task}: {titles[printed.measure]}{' in %' if unit > 1.0 else ''}"
         if not math.isnan(printed.coverage):
             heading += f", nominal {formats.level(printed.coverage)}"
-        parts.setdefault(heading, []).append(
+        cells.setdefault(heading, []).append(
             (
                 Cell(text=method),
-                estimate_cell(unit * value, unit * error),
-                estimate_cell(unit * printed.value, unit * printed.sd),
-                estimate_cell(unit * away),
+                estimate_cell(unit * value, unit * spread),
+                Cell(text=printed.note)
+                if math.isnan(printed.value)
+                else estimate_cell(unit * printed.value, unit * printed.sd),
+                replace(estimate_cell(unit * away, unit * reach), small=""),
                 Cell(text=reason),
             )
         )
@@ -231,13 +247,27 @@ def beside_section(
                 "measure": printed.measure,
                 "coverage": printed.coverage,
                 "ours": value,
-                "standard_error": error,
+                "standard_error": spread,
                 "published": printed.value,
                 "published_sd": printed.sd,
                 "difference": away,
                 "reason": reason,
             }
         )
+    shared = (
+        why for why, count in Counter(row["reason"] for row in rows).items() if count >= _MANY
+    )
+    marks = dict(zip(filter(None, shared), _MARKS, strict=False))
+    parts = [
+        GridRows(
+            title=heading,
+            rows=tuple(
+                (*numbers, Cell(text=marks.get(reason.text, reason.text)))
+                for *numbers, reason in own
+            ),
+        )
+        for heading, own in cells.items()
+    ]
     papers = {printed.paper: dict[str, None]() for _, printed in known}
     for _, printed in known:
         papers[printed.paper][printed.table] = None
@@ -246,11 +276,12 @@ def beside_section(
     grid = number_grid(
         "Published numbers",
         ("Here", "Published", "Difference"),
-        [GridRows(title=heading, rows=tuple(cells)) for heading, cells in parts.items()],
+        parts,
         (
-            f"Published: {sources}. Here ± is the standard error, published ± the printed "
-            "standard deviation. A reason stands where the difference is above 1.96 times both "
-            "together, or no error is known.",
+            f"Published: {sources}. Here ± is {error}, published ± the printed standard "
+            "deviation. A reason stands where the difference is above 1.96 times both together, "
+            "or no error is known.",
+            *(f"{mark}: {reason}." for reason, mark in marks.items()),
             f"{left:,} published numbers have no number here: tasks or methods that were not run."
             if left
             else "",
@@ -258,7 +289,7 @@ def beside_section(
     )
     grid = replace(grid, columns=(*grid.columns, Column(title="Why they part")))
     line = VerdictLine(
-        text=f"{parted:,} of {formats.counted(len(known), 'number')} part from the published.",
+        text=f"{parted:,} of {formats.counted(compared, 'number')} part from the published.",
         question="Beside the published",
     )
     section = Section(title="Beside the published", lines=(line,), grids=(grid,))
