@@ -19,7 +19,7 @@ def exporting(
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the names of each module.
 
     `rooms` gives submodules to be found too, `renamed` what names of the version before are called
-    now. Type checkers need the names as imports besides.
+    now, with its package where it left this one. Type checkers need the names as imports besides.
     """
     home = {name: module for module, held in homes.items() for name in held.split()}
 
@@ -29,7 +29,8 @@ def exporting(
         if not name.startswith("_") and name in rooms():
             return importlib.import_module(f"{package}.{name}")
         if name in renamed:
-            raise ImportError(f"{package}.{name} is {package}.{renamed[name]} now")
+            now = renamed[name] if "." in renamed[name] else f"{package}.{renamed[name]}"
+            raise ImportError(f"{package}.{name} is {now} now")
         raise AttributeError(
             f"module {package!r} has no attribute {name!r}",
             name=name,
