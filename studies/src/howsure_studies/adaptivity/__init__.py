@@ -11,7 +11,7 @@ from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
     from howsure_studies.adaptivity.comparison import MethodComparison as MethodComparison
-    from howsure_studies.adaptivity.comparison import average_table as average_table
+    from howsure_studies.adaptivity.comparison import average_records as average_records
     from howsure_studies.adaptivity.intervals import INTERVAL_MEASURES as INTERVAL_MEASURES
     from howsure_studies.adaptivity.intervals import INTERVAL_METHODS as INTERVAL_METHODS
     from howsure_studies.adaptivity.intervals import Regressed as Regressed
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from howsure_studies.adaptivity.label_sets import given_probabilities as given_probabilities
     from howsure_studies.adaptivity.page import adaptivity_report as adaptivity_report
     from howsure_studies.adaptivity.page import methods_figure as methods_figure
-    from howsure_studies.adaptivity.page import published as published
     from howsure_studies.adaptivity.page import sensitivity_figure as sensitivity_figure
     from howsure_studies.adaptivity.study import AdaptivityStudy as AdaptivityStudy
     from howsure_studies.adaptivity.validation import VALIDATED as VALIDATED
@@ -39,15 +38,20 @@ if TYPE_CHECKING:
     from howsure_studies.adaptivity.validation import validate_measures as validate_measures
 
 _HOMES = {
-    "comparison": "MethodComparison average_table",
+    "comparison": "MethodComparison average_records",
     "intervals": "INTERVAL_MEASURES INTERVAL_METHODS Regressed compare_intervals forest_task "
     "regressed",
     "label_sets": "LABEL_MEASURES LABEL_METHODS Classified LabelMethod classified classifier_task "
     "compare_label_sets given_probabilities",
-    "page": "adaptivity_report methods_figure published sensitivity_figure",
+    "page": "adaptivity_report methods_figure sensitivity_figure",
     "study": "AdaptivityStudy",
     "validation": "VALIDATED MeasureValidation MethodValidation ease_sensitivity rank_counts "
     "validate_measures",
 }
 
-__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)
+_RENAMED = {
+    "average_table": "average_records",
+    "published": "howsure_studies.engine.published",
+}
+
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, renamed=_RENAMED)

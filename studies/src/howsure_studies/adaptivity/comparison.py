@@ -20,7 +20,7 @@ from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import Count, Fraction, check_fields
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
-from howsure.core.records import Direction, Notion, Record, Table
+from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
@@ -201,26 +201,6 @@ class MethodComparison:
         filled = np.where(np.isfinite(table), sign * table, worst)
         return compare_ranks(filled, self.methods)
 
-    def table(self) -> Table:
-        """Medians of every measure, one row a method, with shared ranks by T-CV and T-SS."""
-        columns: dict[str, npt.NDArray[Any]] = {"method": np.array(self.methods, dtype=object)}
-        columns |= {measure: self.median(measure) for measure in self.measures}
-        if self.ranked:
-            for measure in RANKED:
-                columns[f"{measure}_rank"] = self.ranks(measure).shared_ranks
-        return Table(
-            name="adaptivity_methods",
-            columns=columns,
-            labels={"t_cv_rank": "shared rank by T-CV", "t_ss_rank": "shared rank by T-SS"},
-            model=self.task,
-            notes=(
-                f"Coverage {self.coverage:g}: medians over {self.repeats} splits in "
-                f"{self.calibration_rows:,} and {self.test_rows:,} rows, {self.bins} cells by "
-                f"ease ({self.ease}); a perfect model shows a T-CV of {self.floor.median:.3g} in "
-                "the median."
-            ),
-        )
-
     def records(self) -> tuple[Record, ...]:
         """The median of every measure and method; options hold the range over repeats."""
         return tuple(
@@ -277,8 +257,8 @@ def joined(parts: Sequence[MethodComparison], methods: Sequence[str]) -> MethodC
     )
 
 
-def average_table(comparisons: Sequence[MethodComparison]) -> Table:
-    """Averages over tasks: means of medians, and mean shared ranks by T-CV and T-SS.
+def average_records(comparisons: Sequence[MethodComparison]) -> tuple[Record, ...]:
+    """Averages over tasks: means of medians, and of shared ranks by T-CV and T-SS.
 
     Parameters
     ----------
@@ -287,10 +267,10 @@ def average_table(comparisons: Sequence[MethodComparison]) -> Table:
 
     Returns
     -------
-    Table
-        Columns ``method``, every measure but the width, whose units differ from task to task,
-        ``t_cv_rank`` and ``t_ss_rank`` where there are ranks, and ``t_ss_tasks``: means over the
-        tasks that have an answer, and how many these are for T-SS.
+    tuple of Record
+        Of each method and measure (of several tasks not the width, whose units differ), and
+        ``t_cv_rank`` and ``t_ss_rank`` where there are ranks; the error is the standard error over
+        tasks. Options hold how many ``tasks`` there are, and how many ``answered``.
 
     Raises
     ------
@@ -308,20 +288,33 @@ def average_table(comparisons: Sequence[MethodComparison]) -> Table:
                 f"{', '.join(other.methods)} at {other.coverage:g} beside "
                 f"{', '.join(first.methods)} at {first.coverage:g}"
             )
-    columns: dict[str, npt.NDArray[Any]] = {"method": np.array(first.methods, dtype=object)}
-    for measure in (measure for measure in first.measures if measure != "width"):
-        medians = np.array([each.median(measure) for each in comparisons])
-        columns[measure] = np.array([_reduced(np.mean, column) for column in medians.T])
-        if measure == "t_ss":
-            columns["t_ss_tasks"] = np.isfinite(medians).sum(axis=0)
-        if measure in RANKED and all(each.ranked for each in comparisons):
-            ranks = np.array([each.ranks(measure).shared_ranks for each in comparisons])
-            columns[f"{measure}_rank"] = ranks.mean(axis=0)
-    return Table(
-        name="adaptivity_averages",
-        columns=columns,
-        notes=f"Means over {len(comparisons)} tasks at coverage {first.coverage:g}.",
-    )
+    tables: dict[str, list[npt.NDArray[Any]]] = {
+        measure: [each.median(measure) for each in comparisons]
+        for measure in first.measures
+        if measure != "width" or len(comparisons) == 1
+    }
+    if all(each.ranked for each in comparisons):
+        for measure in RANKED:
+            tables[f"{measure}_rank"] = [each.ranks(measure).shared_ranks for each in comparisons]
+    records = []
+    for measure, table in tables.items():
+        for method, column in zip(first.methods, np.asarray(table, dtype=float).T, strict=True):
+            known = column[np.isfinite(column)]
+            several = len(known) > 1
+            reasons = (each.reasons.get((method, measure), "") for each in comparisons)
+            records.append(
+                Record(
+                    metric=measure,
+                    value=_reduced(np.mean, column),
+                    standard_error=known.std(ddof=1) / len(known) ** 0.5 if several else math.nan,
+                    direction=DIRECTIONS.get(measure, Direction.LOWER),
+                    coverage=first.coverage,
+                    model=method,
+                    reason="" if len(known) else next(filter(None, reasons), ""),
+                    options={"tasks": float(len(comparisons)), "answered": float(len(known))},
+                )
+            )
+    return tuple(records)
 
 
 def _reduced(reduce: Callable[..., Any], values: FloatArray) -> float:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
-from typing import Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -17,32 +14,40 @@ from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, listed
+from howsure.core.records import Record
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
 from howsure.figures.ranks import rank_figure
 from howsure.figures.text import distinct
-from howsure.report.document import (
-    Cell,
-    Choice,
-    Column,
-    Document,
-    GlossaryEntry,
-    Grid,
-    GridRows,
-    Section,
-    Tone,
-    VerdictLine,
-)
+from howsure.report.document import Cell, Choice, Document, Grid, Section, Tone, VerdictLine
+from howsure.report.glossary import glossary
 from howsure.report.grids import number_cell
 from howsure_studies.adaptivity.comparison import (
     RANKED,
     MethodComparison,
-    average_table,
+    average_records,
     floor_of,
 )
 from howsure_studies.adaptivity.intervals import CLIPPED
-from howsure_studies.adaptivity.validation import VALIDATED, MethodValidation, rank_counts
-from howsure_studies.engine import choice_of, coverage_of, named, overview, study_document
+from howsure_studies.adaptivity.validation import (
+    VALIDATED,
+    MethodValidation,
+    correlation_ranks,
+    rank_counts,
+)
+from howsure_studies.engine import (
+    OwnNumber,
+    beside_section,
+    choice_of,
+    coverage_of,
+    named,
+    number_grid,
+    overview,
+    pivot,
+    published,
+    record_cell,
+    study_document,
+)
 
 TITLES: Final[Mapping[str, str]] = {
     "t_cv": "T-CV",
@@ -60,6 +65,11 @@ TITLES: Final[Mapping[str, str]] = {
     "width": "Width",
 }
 """What figures and tables call the measures."""
+_COLUMNS: Final[Mapping[str, str]] = {
+    **{"t_cv": "T-CV", "t_cv_rank": "T-CV rank", "t_ss": "T-SS", "t_ss_rank": "T-SS rank"},
+    **TITLES,
+}
+"""The same, with ranks."""
 _QUESTIONS: Final[Mapping[str, str]] = {
     "t_cv": "Which methods cover easy and hard inputs alike?",
     "t_ss": "Whose sets or intervals grow with difficulty?",
@@ -78,90 +88,21 @@ _READINGS: Final[Mapping[str, str]] = {
     ),
 }
 _KINDS: Final = {"labels": "Label sets", "y": "Intervals"}
-_SOURCES: Final = {"labels": "nine nets on ImageNet", "y": "four nets on visual acuity"}
-_TEST: Final = {"labels": (50, 20_000)}
+_PAPERS: Final = {"labels": "ImageNet, nine nets", "y": "visual acuity, four nets"}
+"""What the published averages are over, by the units of sizes."""
+_VALIDATION: Final = ("Property 1, 36 settings", 36)
+_PAPERS_CELLS: Final = {"labels": (50, 20_000)}
 """Cells and test rows of the published, where they are known."""
-_WHY: Final = {
-    "labels": "ImageNet and its nets are out of reach here",
-    "y": "the images of eyes are not public",
-}
-_PRINTED_RANKS: Final = {
-    "t_ss": (24, 12, 0, 0, 0),
-    "set_deficit": (12, 23, 0, 1, 0),
-    "sscv": (0, 1, 16, 11, 8),
-    "escv": (0, 0, 11, 12, 13),
-    "set_excess": (0, 0, 9, 12, 15),
-}
-"""How often each measure ranks first, second, … in the published table 1, of 36."""
+_WHY: Final = "other data and models, as ImageNet and its nets and images of eyes are out of reach"
 _STATES: Final[Mapping[Tone, str]] = {"bad": "Gap", "undecided": "No gap shown"}
-_GLOSSARY: Final = (
-    GlossaryEntry(
-        name="t_cv",
-        title="T-CV",
-        meaning="Largest gap between coverage and nominal over cells of similar difficulty.",
-        formula="max_b |(1−α) − cov_b|",
-        source="Jang and Lee 2025, equation 3",
-        direction="lower is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="t_ss",
-        title="T-SS",
-        meaning="How well mean size follows mean difficulty over cells of similar difficulty.",
-        formula="sign(β)·R² of the line through the cells",
-        source="Jang and Lee 2025, equation 4",
-        direction="higher is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="sscv",
-        title="SSCV",
-        meaning="Largest coverage gap over strata of set size.",
-        source="Angelopoulos et al. 2021",
-        direction="lower is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="escv",
-        title="ESCV",
-        meaning="Largest coverage gap over each exact set size.",
-        source="Huang et al. 2024, two-sided as in Jang and Lee 2025",
-        direction="lower is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="rank_cv",
-        title="Rank-CV",
-        meaning="Largest coverage gap over strata of the true label's rank, which none can close.",
-        source="Jang and Lee 2025",
-        direction="descriptive",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="rank_ss",
-        title="Rank-SS",
-        meaning="How well mean size follows mean rank over strata of the true label's rank.",
-        source="Jang and Lee 2025",
-        direction="descriptive",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="set_deficit",
-        title="Deficit",
-        meaning="How many labels sets lack to contain the true one.",
-        formula="mean max(0, rank − size)",
-        direction="lower is better",
-        units="labels",
-    ),
-    GlossaryEntry(
-        name="set_excess",
-        title="Excess",
-        meaning="How many labels sets contain beyond the true one.",
-        formula="mean max(0, size − rank)",
-        direction="lower is better",
-        units="labels",
-    ),
+_RANKS: Final = (
+    "Ranks are shared: 1 + the number of methods that are significantly better (Friedman, then "
+    "Wilcoxon–Holm)."
 )
+Key = Literal["coverage", "part"]
+"""What parts a table."""
+Spoken = Mapping[str, MethodComparison]
+"""By task: the comparison that sentences speak of."""
 
 
 def adaptivity_report(
@@ -178,7 +119,8 @@ def adaptivity_report(
     results : mapping of str to sequence of MethodComparison and MethodValidation
         By task: comparisons at one coverage or several, and what measures say of methods.
     coverage : float, optional
-        The nominal coverage that sentences speak of; 0.9, or the highest below it, if omitted.
+        The nominal coverage that sentences speak of; of each task 0.9, or the highest below it,
+        if omitted.
     facts : mapping of str to str, optional
         What else is known.
     command : str
@@ -193,181 +135,217 @@ def adaptivity_report(
     InputError
         If a task has no comparison, or the coverage was not studied.
     """
-    compared = {
-        name: [result for result in of_task if isinstance(result, MethodComparison)]
-        for name, of_task in results.items()
-    }
-    checks = [
-        result
-        for of_task in results.values()
-        for result in of_task
-        if isinstance(result, MethodValidation)
-    ]
+    compared: dict[str, list[MethodComparison]] = {name: [] for name in results}
+    checks: list[MethodValidation] = []
+    for name, of_task in results.items():
+        for result in of_task:
+            if isinstance(result, MethodComparison):
+                compared[name].append(result)
+            else:
+                checks.append(result)
     every = [result for of_task in compared.values() for result in of_task]
     if not every or not all(compared.values()):
         raise InputError("results must hold at least one comparison for each task, got none")
-    wanted = coverage_of((result.coverage for result in every), coverage)
+    if coverage is not None:
+        coverage_of((result.coverage for result in every), coverage)
+    wanted = {
+        name: coverage_of((r.coverage for r in of_task), None) if coverage is None else coverage
+        for name, of_task in compared.items()
+    }
     spoken = {
         f"{name}, seed {result.seed}" if _seeded(of_task) else str(name): result
         for name, of_task in compared.items()
         for result in of_task
-        if result.coverage == wanted
+        if result.coverage == wanted[name]
     }
     methods = dict.fromkeys(method for result in every for method in result.methods)
     on = f"{counted(len(methods), 'method')} on {named(list(map(str, compared)), 'task')}"
     stated = {
         "Tasks": ", ".join(map(str, compared)),
         "Methods": ", ".join(methods),
-        "Nominal coverage shown": formats.level(wanted),
+        "Nominal coverage shown": _levels(spoken),
     }
-    averages = _averages(every)
+    kinds = _kinds(every)
+    averaged = {kind: some for kind, some in kinds.items() if len(some[0]) > 1}
+    records = (
+        *(record for result in every for record in (*result.records(), *_ranks(result))),
+        *(
+            replace(record, group=f"tasks={kind}")
+            for kind, parts in averaged.items()
+            for some in parts
+            for record in average_records(some)
+        ),
+    )
     return study_document(
         title=f"Do prediction methods cover easy and hard inputs alike? {on}",
         headline=_headline(spoken),
         opening=_opening(spoken),
         sections=(
-            *(_average_section(kind, parts, wanted) for kind, parts in averages.items()),
-            *(_section(name, of_task, wanted) for name, of_task in compared.items()),
+            *(_average_section(kind, some, spoken) for kind, some in averaged.items()),
+            *(_section(name, of_task, wanted[name]) for name, of_task in compared.items()),
             *_validation(checks),
         ),
-        records=tuple(record for result in every for record in result.records()),
-        tables=(
-            *(average_table(some) for parts in averages.values() for some in parts),
-            *(result.table() for result in every),
+        beside=beside_section(
+            (*_own_averages(kinds), *_own_ranks(checks)),
+            published("adaptivity"),
+            {
+                **_COLUMNS,
+                **{f"rank_{place}": f"times at rank {place}, of 36" for place in range(1, 6)},
+                "rank_average": "average rank",
+            },
+            _WHY,
+            error="the standard error over tasks, or over settings",
         ),
-        glossary=_GLOSSARY,
+        records=records,
+        glossary=glossary(records),
         facts={**stated, **(facts or {})},
         command=command,
     )
 
 
-def _averages(every: Iterable[MethodComparison]) -> dict[str, list[list[MethodComparison]]]:
-    """Tasks that can be averaged, by kind, one list a coverage; kinds are titles of sections.
+# Averages over tasks, and what is published of them
+
+
+def _kinds(every: Iterable[MethodComparison]) -> dict[str, list[list[MethodComparison]]]:
+    """Tasks that can be averaged, by kind, one list a coverage.
 
     Of one kind are those with the same methods, with ease of inputs or by a surrogate, and with
     clipped intervals or others.
     """
-    groups = defaultdict[tuple[str, str, tuple[str, ...]], list[MethodComparison]](list)
+    groups = defaultdict[tuple[str, tuple[str, ...]], list[MethodComparison]](list)
     for result in every:
-        kind = _KINDS[result.units] + (", clipped," if CLIPPED in result.about else "")
-        kind += " by surrogate ease" if result.surrogate else ""
-        groups[kind, result.units, result.methods].append(result)
-    averages: dict[str, list[list[MethodComparison]]] = {}
-    for (kind, units, methods), some in groups.items():
+        kind = _KINDS[result.units] + (", clipped" if CLIPPED in result.about else "")
+        kind += ", by surrogate ease" if result.surrogate else ""
+        groups[kind, result.methods].append(result)
+    kinds: dict[str, list[list[MethodComparison]]] = {}
+    for (kind, methods), some in groups.items():
         levels = sorted({result.coverage for result in some})
-        parts = [[result for result in some if result.coverage == level] for level in levels]
-        printed = any(published(units, m).get(_key(level)) for m in RANKED for level in levels)
-        if len(parts[0]) > 1 or printed:
-            title = f"{kind.rstrip(',')}: averages over tasks"
-            if printed:
-                title = f"{kind} beside the published"
-            averages[f"{title}: {', '.join(methods)}" if title in averages else title] = parts
-    return averages
+        title = f"{kind}, {', '.join(methods)}" if kind in kinds else kind
+        kinds[title] = [[each for each in some if each.coverage == level] for level in levels]
+    return kinds
 
 
-def _average_section(title: str, parts: list[list[MethodComparison]], wanted: float) -> Section:
+def _average_section(
+    kind: str, parts: Sequence[Sequence[MethodComparison]], spoken: Spoken
+) -> Section:
     """Averages over tasks at every coverage, and what of the published pattern they show."""
-    first = parts[0][0]
-    titles = {
-        name: TITLES.get(name) or f"{TITLES[name.removesuffix('_rank')]} rank"
-        for name in average_table(parts[0]).columns
-        if name not in ("method", "t_ss_tasks")
-    }
-    shown = []
-    for some in parts:
-        columns = average_table(some).columns
-        rows = []
-        for row, method in enumerate(some[0].methods):
-            cells = [Cell(text=method)]
-            for name in titles:
-                known = published(first.units, name).get(_key(some[0].coverage), {})
-                small = f"published {known[method]:g}" if method in known else ""
-                if name == "t_ss" and 0 < (there := columns["t_ss_tasks"][row]) < len(some):
-                    small = "; ".join(filter(None, (f"of {there} of {len(some)} tasks", small)))
-                value = columns[name][row] if name in columns else math.nan
-                cells.append(number_cell(float(value), small))
-            rows.append(tuple(cells))
-        level = formats.level(some[0].coverage)
-        shown.append(
-            GridRows(title=f"Nominal {level}, {counted(len(some), 'task')}", rows=tuple(rows))
-        )
-    grid = Grid(
-        title="Averages over tasks",
-        columns=(
-            Column(title="Method"),
-            *(Column(title=title, numeric=True) for title in titles.values()),
-        ),
-        parts=tuple(shown),
-        notes=(
-            "Means of medians over the splits, and of shared ranks: 1 + the number of methods that "
-            "are significantly better (Friedman, then Wilcoxon–Holm).",
-            f"Small: published averages over {_SOURCES[first.units]} (Jang and Lee 2025). Data and "
-            "models differ: compare patterns, not values.",
-        ),
+    note = (
+        f"Means over {len(parts[0])} tasks of medians over the splits, ± the standard error over "
+        f"tasks. {_RANKS}"
     )
-    spoken = [some for some in parts if some[0].coverage == wanted]
-    lines = [line for some in spoken for line in _reached(some)]
-    return Section(title=title, lines=tuple(lines), grids=(grid,))
+    told = [some for some in parts if any(each in spoken.values() for each in some)]
+    return Section(
+        title=f"{kind}: averages over tasks",
+        lines=tuple(line for some in told[-1:] for line in _pattern(some)),
+        grids=_numbers("Averages over tasks", map(average_records, parts), note),
+    )
 
 
-def _reached(some: Sequence[MethodComparison]) -> list[VerdictLine]:
-    """Which of the published patterns the averages show, which they do not, and why."""
-    first, table = some[0], average_table(some)
-    lines = []
+def _numbers(
+    title: str, parts: Iterable[Iterable[Record]], *notes: str, by: Key = "coverage"
+) -> tuple[Grid, ...]:
+    """Averages or medians of every measure and ranks, one part a coverage."""
+    records = [record for part in parts for record in part]
+    measured = {record.metric for record in records}
+    columns = {name: measure for measure, name in _COLUMNS.items() if measure in measured}
+    grid = pivot(records, title, columns=columns, parts=by, show=_average, notes=notes)
+    return () if grid is None else (grid,)
+
+
+def _ranks(result: MethodComparison) -> Iterator[Record]:
+    """The shared ranks of one task, as records of it."""
+    for record in average_records([result]):
+        if record.metric.endswith("_rank"):
+            yield replace(record, group=f"task={result.task}")
+
+
+def _average(record: Record) -> Cell:
+    """A number with its error, and of how many tasks where not of all."""
+    alone = math.isnan(record.standard_error)
+    cell = number_cell(record.value) if alone else record_cell(record)
+    answered, tasks = (float(record.options[name]) for name in ("answered", "tasks"))
+    if answered in (0, tasks):
+        return cell
+    return replace(cell, small=f"{cell.small} of {answered:g} of {tasks:g} tasks".strip())
+
+
+def _pattern(some: Sequence[MethodComparison]) -> Iterator[VerdictLine]:
+    """Whether the averages order the methods as the published do, and what chance alone shows."""
+    first, known = some[0], dict[str, float]()
+    averages = average_records(some)
     for measure in RANKED:
-        known = published(first.units, measure).get(_key(first.coverage), {})
-        here = dict(zip(first.methods, table.columns[measure].tolist(), strict=True))
-        whole = measure != "t_ss" or table.columns["t_ss_tasks"] == len(some)
-        there = dict(zip(first.methods, np.broadcast_to(whole, len(here)).tolist(), strict=True))
-        both = [m for m in first.methods if m in known and math.isfinite(here[m]) and there[m]]
-        if len(both) < 3:
+        printed = published("adaptivity", task=_PAPERS[first.units], measure=measure)
+        known = {p.method: p.value for p in printed if abs(p.coverage - first.coverage) < 1e-9}
+        here = {
+            r.model: r.value
+            for r in averages
+            if r.metric == measure and r.model in known and r.options["answered"] == len(some)
+        }
+        if len(here) < 3:
             continue
         ends = []
         for numbers in (here, known):
-            rising = sorted(both, key=numbers.__getitem__)
+            rising = sorted(here, key=numbers.__getitem__)
             ends.append((rising[0], rising[-1]) if measure == "t_cv" else (rising[-1], rising[0]))
+        both = list(here)
         pairs = [(a, b) for k, a in enumerate(both) for b in both[k + 1 :] if known[a] != known[b]]
         same = sum((here[a] - here[b]) * (known[a] - known[b]) > 0 for a, b in pairs)
         beside = "as published" if ends[0] == ends[1] else f"published: {listed(ends[1])}"
         text = f"By {TITLES[measure]}, {ends[0][0]} is best and {ends[0][1]} worst; {beside}. "
         text += f"{same} of {len(pairs)} pairs of methods stand in the published order."
-        lines.append(VerdictLine(text=text, question="Reached"))
-    if lines:
+        yield VerdictLine(text=text, question=f"Order by {TITLES[measure]}")
+    if known:
         floors = sorted({f"{result.floor.median:.3f}" for result in some})
-        text = f"The published values are not reached, for {_WHY[first.units]}. "
-        text += f"Chance alone shows a T-CV of {' to '.join(floors[:: len(floors) - 1 or 1])} here"
-        if first.units in _TEST:
-            text += f", {floor_of(*_TEST[first.units], first.coverage).median:.3f} there"
-        lines.append(VerdictLine(text=f"{text}.", question="Not reached"))
-    return lines
+        text = f"Chance alone shows a T-CV of {' to '.join(floors[:: len(floors) - 1 or 1])} here"
+        if first.units in _PAPERS_CELLS:
+            there = floor_of(*_PAPERS_CELLS[first.units], first.coverage).median
+            text += f", and {there:.3f} in the paper, whose cells hold more rows"
+        yield VerdictLine(text=f"{text}.", question="Chance")
 
 
-def _key(coverage: float) -> float:
-    """A coverage as the published are kept by."""
-    return round(coverage, 9)
+def _own_averages(kinds: Mapping[str, Sequence[Sequence[MethodComparison]]]) -> Iterator[OwnNumber]:
+    """Averages under the paper's names; a kind beyond the first of its units adds its words."""
+    for kind, parts in kinds.items():
+        units = parts[0][0].units
+        words = kind.removeprefix(_KINDS[units])
+        for record in (record for some in parts for record in average_records(some)):
+            own = replace(record, model=f"{record.model}{words}")
+            yield OwnNumber(task=_PAPERS[units], method=record.model, record=own)
+
+
+# Which measure is valid
+
+
+def _own_ranks(checks: Sequence[MethodValidation]) -> Iterator[OwnNumber]:
+    """Ranks of the measures under the paper's names, counts as of so many settings as it has."""
+    if not checks:
+        return
+    task, settings = _VALIDATION
+    ranks = correlation_ranks(np.array([check.found.rho for check in checks]))
+    for measure, column in zip(VALIDATED, ranks.T, strict=True):
+        numbers = {
+            f"rank_{place}": settings * (column == place) for place in range(1, len(VALIDATED) + 1)
+        }
+        for name, values in {**numbers, "rank_average": column}.items():
+            error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+            record = Record(
+                metric=name,
+                value=float(values.mean()),
+                standard_error=float(error),
+                model=TITLES[measure],
+            )
+            yield OwnNumber(task=task, method=measure, record=record)
 
 
 def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
     """Which measure follows Property 1, and what T-CV and T-SS are by other eases."""
     if not checks:
         return ()
-    rho = np.array([check.found.rho for check in checks])
-    counts = rank_counts(rho).columns
-    order = np.argsort(counts["average"], kind="stable")
-    ranks = range(1, len(VALIDATED) + 1)
-    rows = []
-    for k in order.tolist():
-        measure = VALIDATED[k]
-        printed = _PRINTED_RANKS[measure]
-        average = sum(rank * n for rank, n in zip(ranks, printed, strict=True)) / sum(printed)
-        cells = [
-            number_cell(float(counts[f"rank_{rank}"][k]), f"published {printed[rank - 1]}")
-            for rank in ranks
-        ]
-        mean = number_cell(float(counts["average"][k]), f"published {average:.2f}")
-        rows.append((Cell(text=TITLES[measure]), *cells, mean))
-    first = checks[0].found
-    best = [TITLES[VALIDATED[k]] for k in order[:2].tolist()]
+    first, places = checks[0].found, range(1, len(VALIDATED) + 1)
+    counts = rank_counts([check.found.rho for check in checks]).columns
+    order = np.argsort(counts["average"], kind="stable").tolist()
+    names = [*(f"rank_{place}" for place in places), "average"]
+    best = [TITLES[VALIDATED[k]] for k in order[:2]]
     line = VerdictLine(
         text=(
             f"{best[0]} follows Property 1 most closely, {best[1]} next, over "
@@ -375,63 +353,125 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
         ),
         question="Measures",
     )
-    counted_grid = Grid(
-        title="How often each measure ranks first to last",
-        columns=(
-            Column(title="Measure"),
-            *(Column(title=str(rank), numeric=True) for rank in ranks),
-            Column(title="Average", numeric=True),
-        ),
-        parts=(GridRows(rows=tuple(rows)),),
-        notes=(
+    counted_grid = number_grid(
+        "How often each measure ranks first to last",
+        [*map(str, places), "Average"],
+        [
+            (
+                Cell(text=TITLES[VALIDATED[k]]),
+                *(number_cell(float(counts[name][k])) for name in names),
+            )
+            for k in order
+        ],
+        (
             "Property 1: of two random subsets the harder one has the larger sets. Ranks are by "
             "the size of Spearman's correlation with the share of pairs for which it holds.",
             f"{len(first.rate)} trials a setting, of at most {max(c.found.rows for c in checks)} "
             f"rows and {first.pairs:,} pairs of subsets. More pairs allow larger correlations.",
         ),
+        words=("Measure",),
     )
-    correlations = Grid(
-        title="Correlations",
-        columns=(
-            *(Column(title=t) for t in ("Task", "Method")),
-            *(Column(title=TITLES[m], numeric=True) for m in VALIDATED),
-            Column(title="At most about", numeric=True),
-        ),
-        parts=(
-            GridRows(
-                rows=tuple(
-                    (
-                        *(Cell(text=check.task), Cell(text=check.method)),
-                        *(number_cell(float(value)) for value in check.found.rho),
-                        number_cell(check.found.reliability**0.5),
-                    )
-                    for check in checks
-                )
-            ),
-        ),
+    correlations = number_grid(
+        "Correlations",
+        [*(TITLES[measure] for measure in VALIDATED), "At most about"],
+        [
+            (
+                *(Cell(text=check.task), Cell(text=check.method)),
+                *(number_cell(float(value)) for value in check.found.rho),
+                number_cell(check.found.reliability**0.5),
+            )
+            for check in checks
+        ],
+        words=("Task", "Method"),
     )
-    measures = Section(
-        title="Which measure follows Property 1?", lines=(line,), grids=(counted_grid, correlations)
-    )
-    tasks = {check.task: check for check in checks if len(check.ways) > 1}
-    made: list[Choice] = []
-    for measure in RANKED:
-        options = []
-        for task, check in tasks.items():
-            values = {
-                check.method: np.asarray(getattr(check, measure))
-                for check in checks
-                if check.task == task
-            }
-            figure = sensitivity_figure(check.ways, values, measure, title="way of disturbing")
-            options.append((task, figure))
-        made += choice_of("Task", options)
-    if not made:
-        return (measures,)
-    return (measures, Section(title="Does the way of disturbing matter?", choices=tuple(made)))
+    sections = [
+        Section(
+            title="Which measure follows Property 1?",
+            lines=(line,),
+            grids=(counted_grid, correlations),
+        )
+    ]
+    by_task: dict[str, list[MethodValidation]] = {}
+    for check in (check for check in checks if len(check.ways) > 1):
+        by_task.setdefault(check.task, []).append(check)
+    choices: list[Choice] = []
+    for measure in RANKED if by_task else ():
+        figures = {
+            task: sensitivity_figure(
+                own[0].ways,
+                {check.method: np.asarray(getattr(check, measure)) for check in own},
+                measure,
+                title="way of disturbing",
+            )
+            for task, own in by_task.items()
+        }
+        choices += choice_of("Task", figures.items())
+    if choices:
+        title = "Does the way of disturbing matter?"
+        sections.append(Section(title=title, choices=tuple(choices)))
+    return tuple(sections)
 
 
-def _opening(spoken: Mapping[str, MethodComparison]) -> Section:
+# The first screen
+
+
+def _headline(spoken: Spoken) -> VerdictLine | None:
+    """Which methods cover easy and hard inputs alike, as far as chance allows to say."""
+    gaps: dict[str, dict[str, list[bool]]] = {}
+    for result in spoken.values():
+        for method, violation in result.medians("t_cv").items():
+            if math.isfinite(violation):
+                of_kind = gaps.setdefault(_KINDS[result.units], {})
+                of_kind.setdefault(method, []).append(violation > result.floor.upper)
+    shown = [gap for of_kind in gaps.values() for own in of_kind.values() for gap in own]
+    if not shown:
+        return None
+    tone: Tone = "bad" if all(shown) else "undecided"
+    level = f"at nominal {_levels(spoken)}"
+    if len(spoken) == 1:
+        (of_kind,) = gaps.values()
+        good = [method for method, own in of_kind.items() if not any(own)]
+        text = (
+            f"{len(good) or 'None'} of {counted(len(of_kind), 'method')} on {next(iter(spoken))} "
+            f"{'shows' if len(good) == 1 else 'show'} no significant coverage gap between easy and "
+            f"hard inputs {level}"
+        )
+        text += f": {listed(good, 3)}." if good else "."
+        if 0 < len(good) < len(of_kind):
+            text += " The gaps of the others are larger than chance alone explains."
+        return VerdictLine(text=text, tone=tone)
+    opening = "cover easy and hard inputs most alike"
+    sentences = []
+    for kind, of_kind in gaps.items():
+        sentences.append(_extremes(f"{kind} {opening}", of_kind))
+        opening = "do so"
+    count = f"{sum(shown)} of {len(shown)} tests"
+    sentences.append(f"In all, {count} show a gap beyond chance {level}.")
+    return VerdictLine(text=" ".join(sentences), tone=tone)
+
+
+def _extremes(opening: str, gaps: Mapping[str, Sequence[bool]]) -> str:
+    """With which methods gaps are fewest and most."""
+    shares = {method: sum(own) / len(own) for method, own in gaps.items()}
+    ends = []
+    for share in dict.fromkeys((min(shares.values()), max(shares.values()))):
+        names = [name for name, own in shares.items() if own == share]
+        ends.append((listed(names, 3), sum(gaps[names[0]]), len(gaps[names[0]])))
+    (best, few, of), (worst, many, of_worst) = ends[0], ends[-1]
+    on = f"a significant gap on {few} of {counted(of, 'task')}"
+    if len(ends) == 1:
+        return f"{opening} with no one method: each shows {on}."
+    return f"{opening} with {best} ({on}). The worst: {worst} ({many} of {of_worst})."
+
+
+def _levels(spoken: Spoken) -> str:
+    """The coverages that sentences speak of."""
+    return " or ".join(
+        formats.level(level) for level in sorted({result.coverage for result in spoken.values()})
+    )
+
+
+def _opening(spoken: Spoken) -> Section:
     """T-CV of every method on every task, beside what chance alone shows."""
     medians = {name: result.medians("t_cv") for name, result in spoken.items()}
     if not any(math.isfinite(v) for values in medians.values() for v in values.values()):
@@ -446,12 +486,14 @@ def _opening(spoken: Mapping[str, MethodComparison]) -> Section:
             states.setdefault(method, {})[name] = cell
     floor = max(result.floor.median for result in spoken.values())
     label = "chance alone" if len(spoken) == 1 else "chance alone, at most"
-    coverage = next(iter(spoken.values())).coverage
-    title = f"T-CV at nominal {formats.level(coverage)}"
+    title = f"T-CV at nominal {_levels(spoken)}"
     note = "T-CV: the largest coverage gap over cells of similar difficulty; lower is better."
     grid = overview(title, states, _STATES, note)
     figure = methods_figure(medians, "t_cv", rules={label: floor})
     return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
+
+
+# One task
 
 
 def _section(name: str, results: Sequence[MethodComparison], wanted: float) -> Section:
@@ -469,7 +511,7 @@ def _section(name: str, results: Sequence[MethodComparison], wanted: float) -> S
         lines=tuple(
             line for result in results if result.coverage == wanted for line in _task_lines(result)
         ),
-        grids=(_medians(results),),
+        grids=_medians(results),
         choices=_choices(results, wanted),
     )
 
@@ -483,33 +525,22 @@ def _heading(result: MethodComparison, results: Sequence[MethodComparison]) -> s
     return f"Nominal {formats.level(result.coverage)}{seed}"
 
 
-def _medians(results: Sequence[MethodComparison]) -> Grid:
-    """Medians of every measure, one part a coverage."""
-    first = results[0]
-    columns = [Column(title="Method")]
-    columns += [Column(title=TITLES[m], numeric=True) for m in first.measures]
-    parts = []
-    for result in results:
-        medians = {measure: result.median(measure) for measure in result.measures}
-        shared = {
-            measure: result.ranks(measure).shared_ranks for measure in RANKED if result.ranked
-        }
-        rows = []
-        for number, method in enumerate(result.methods):
-            cells = [Cell(text=method)]
-            for measure, values in medians.items():
-                small = f"rank {shared[measure][number]}" if measure in shared else ""
-                cells.append(number_cell(float(values[number]), small))
-            rows.append(tuple(cells))
-        parts.append(GridRows(title=_heading(result, results), rows=tuple(rows)))
-    missing = sorted({f"{m}: {why}." for r in results for (m, _), why in r.reasons.items()})
-    notes = (
-        "Medians over the splits. Small: a shared rank, 1 + the number of methods that are "
-        "significantly better (Friedman, then Wilcoxon–Holm). Splits share rows, so these tests "
-        "are overconfident.",
-        *missing,
+def _medians(results: Sequence[MethodComparison]) -> tuple[Grid, ...]:
+    """Medians of every measure at every coverage, and under every seed."""
+    parts = [
+        [
+            replace(record, options={**record.options, "part": _heading(result, results)})
+            for record in average_records([result])
+        ]
+        for result in results
+    ]
+    return _numbers(
+        "Methods",
+        parts,
+        f"Medians over the splits. {_RANKS} Splits share rows, so these tests are overconfident.",
+        *sorted({f"{m}: {why}." for r in results for (m, _), why in r.reasons.items()}),
+        by="part" if _seeded(results) else "coverage",
     )
-    return Grid(title="Methods", columns=tuple(columns), parts=tuple(parts), notes=notes)
 
 
 def _choices(results: Sequence[MethodComparison], wanted: float) -> tuple[Choice, ...]:
@@ -576,47 +607,7 @@ def _span(values: Mapping[str, float]) -> str:
     return f"{spoken[0]} to {spoken[-1]} for {len(spoken)} methods"
 
 
-def _headline(comparisons: Mapping[str, MethodComparison]) -> VerdictLine | None:
-    """How many methods cover easy and hard inputs alike, as far as chance allows to say."""
-    tests = [
-        (task, method, violation <= result.floor.upper)
-        for task, result in comparisons.items()
-        for method, violation in result.medians("t_cv").items()
-        if math.isfinite(violation)
-    ]
-    if not tests:
-        return None
-    tasks = list(dict.fromkeys(task for task, _, _ in tests))
-    good = [method for _, method, alike in tests if alike]
-    of = "methods" if len(tasks) == 1 else "tests of a method"
-    text = (
-        f"{len(good) or 'None'} of {len(tests)} {of} on {named(tasks, 'task')} "
-        f"{'shows' if len(good) == 1 else 'show'} no significant coverage gap between easy and "
-        f"hard inputs at nominal {formats.level(next(iter(comparisons.values())).coverage)}"
-    )
-    text += f": {listed(good, 3)}." if good and len(tasks) == 1 else "."
-    if 0 < len(good) < len(tests):
-        text += " The gaps of the others are larger than chance alone explains."
-    return VerdictLine(text=text, tone="undecided" if good else "bad")
-
-
-@cache
-def published(units: str, measure: str) -> Mapping[float, Mapping[str, float]]:
-    """Averages of Jang and Lee 2025 by coverage and method.
-
-    Label sets: over nine nets on ImageNet (tables 2, 4 and 5; 50 cells). Intervals: over four nets
-    on visual acuity (tables 10 and 11); these data are not public. Ranks are those of tables 2
-    and 5, deficit and excess means of table 6.
-    """
-    averages: dict[float, dict[str, float]] = {}
-    lines = files(__package__).joinpath("published.csv").read_text(encoding="utf-8").splitlines()
-    for row in csv.DictReader(lines):
-        if (row.pop("units"), row.pop("measure")) == (units, measure):
-            method = row.pop("method")
-            for coverage, value in row.items():
-                if value:
-                    averages.setdefault(float(coverage), {})[method] = float(value)
-    return averages
+# Figures
 
 
 def methods_figure(
@@ -631,38 +622,20 @@ def methods_figure(
             f"values must hold a series and measure be one of {', '.join(TITLES)}, "
             f"got {len(values)} series and {measure!r}"
         )
-    methods = list(dict.fromkeys(name for series in values.values() for name in series))
-    layers = []
-    for number, (series, numbers) in enumerate(values.items()):
-        known = [
-            (k, numbers[name])
-            for k, name in enumerate(methods)
-            if math.isfinite(numbers.get(name, math.nan))
-        ]
-        layers.append(
-            Layer(
-                mark=Mark.POINTS,
-                x=np.array([value for _, value in known], dtype=np.float64),
-                y=np.array([k for k, _ in known], dtype=np.float64),
-                series=series,
-                colour=number,
-                labels=tuple(methods[k] for k, _ in known),
-            )
-        )
     lines = [
         Layer(mark=Mark.RULE, x=np.array([at]), series=label, colour=REFERENCE)
         for label, at in (rules or {}).items()
         if math.isfinite(at)
     ]
-    title = TITLES[measure]
-    return Figure(
+    return _dots(
+        values,
+        list(dict.fromkeys(name for series in values.values() for name in series)),
+        lines,
         name=f"methods_{measure}",
         question=_QUESTIONS.get(measure, "How do the methods compare?"),
-        title=f"{title} of each method",
+        title=f"{TITLES[measure]} of each method",
         reading=_READINGS.get(measure, ""),
-        x=Axis(title=title),
-        y=Axis(kind="category", categories=distinct(methods)),
-        layers=(*lines, *layers),
+        x=Axis(title=TITLES[measure]),
         naming="Method",
     )
 
@@ -675,24 +648,38 @@ def sensitivity_figure(
         if len(column) != len(x):
             raise InputError(f"values of {name!r} must be {len(x)}, got {len(column)}")
     ways = distinct(x)
-    height = np.arange(len(ways), dtype=np.float64)
-    return Figure(
+    return _dots(
+        {name: dict(zip(ways, map(float, column), strict=True)) for name, column in values.items()},
+        ways,
         name=f"sensitivity_{measure}",
         question="Does the measure depend on how inputs are perturbed?",
         title=f"{TITLES[measure]} by {title}",
         reading="The choice does not matter where points of one colour share a vertical line.",
         x=Axis(title=TITLES[measure]),
-        y=Axis(kind="category", categories=ways),
-        layers=tuple(
+        naming="Way",
+    )
+
+
+def _dots(
+    values: Mapping[str, Mapping[str, float]],
+    rows: Sequence[str],
+    lines: Sequence[Layer] = (),
+    **words: Any,
+) -> Figure:
+    """Numbers of each series by row, a colour a series; what is not known is left out."""
+    layers = []
+    for colour, (series, numbers) in enumerate(values.items()):
+        known = [k for k, name in enumerate(rows) if math.isfinite(numbers.get(name, math.nan))]
+        layers.append(
             Layer(
                 mark=Mark.POINTS,
-                x=column[np.isfinite(column)],
-                y=height[np.isfinite(column)],
-                series=name,
-                colour=number,
-                labels=tuple(ways[k] for k in np.flatnonzero(np.isfinite(column))),
+                x=np.array([numbers[rows[k]] for k in known], dtype=np.float64),
+                y=np.array(known, dtype=np.float64),
+                series=series,
+                colour=colour,
+                labels=tuple(rows[k] for k in known),
             )
-            for number, (name, column) in enumerate(values.items())
-        ),
-        naming="Way",
+        )
+    return Figure(
+        y=Axis(kind="category", categories=distinct(rows)), layers=(*lines, *layers), **words
     )
