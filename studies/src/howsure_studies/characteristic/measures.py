@@ -7,8 +7,9 @@ bootstrap errors and with what a well-specified model of the same widths would s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Annotated, Final, final
 
 import numpy as np
@@ -18,7 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.convert import Bound, Checked, Fraction, filled
 from howsure.core.errors import InputError
-from howsure.core.records import Direction, Notion, Record
+from howsure.core.records import Curve, Direction, Notion, Record
 from howsure.core.rng import child
 from howsure.metrics.characteristic import (
     AreaRequest,
@@ -46,6 +47,8 @@ AXES: Final[tuple[tuple[XAxis, YAxis], ...]] = (
 """The pairs of axes of the paper; the first is the one that figures show."""
 
 _SWAPS: Final = 500  # of a partial area each takes two curves
+_POINTS: Final = 200  # of a drawn curve, and of a band
+TAIL: Final = 0.02  # a curve is drawn to where all models miss no more than this
 
 
 def _shares(values: tuple[float, ...], name: str) -> tuple[float, ...]:
@@ -76,6 +79,38 @@ class Measuring(Checked):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Picture:
+    """As much of a result as figures show; arrays of (model, constant band) where there are two.
+
+    Attributes
+    ----------
+    curves : (Curve, Curve)
+        Of bandwidth and miss rate, thinned.
+    tail : float
+        The bandwidth to which curves are drawn: where both miss few rows; NaN where it is infinite.
+    scales : ndarray of float, shape (2, m)
+        Scale of the bands at each operating point, the lowest miss rate first.
+    place, y, point : ndarray of float, shape (k,)
+        Test rows along the axis, thinned; none where rows have no place.
+    below, above : ndarray of float, shape (2, k)
+        Their bands before they are scaled.
+    clusters : int
+        How many clusters all test rows are of; 0 where they are of none.
+    """
+
+    curves: tuple[Curve, Curve]
+    tail: float
+    scales: FloatArray
+    place: FloatArray
+    y: FloatArray
+    point: FloatArray
+    below: FloatArray
+    above: FloatArray
+    clusters: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MethodResult:
     """One method on one world under one seed.
 
@@ -84,7 +119,8 @@ class MethodResult:
     world, method, seed
         What it is of, as the plan calls it.
     y, point, lower, upper : ndarray of float, shape (n,)
-        Test rows: what happened, the forecast, and its interval, which is scaled.
+        Test rows: what happened, the forecast, and its interval, which is scaled. Empty in what
+        ships with a plan.
     records : tuple of Record
         Its numbers.
     options : Measuring
@@ -99,6 +135,10 @@ class MethodResult:
         How the fit went.
     problem : {"", "gap", "traffic"}
         Which problem of the paper it does again.
+    kept : Picture, optional
+        What figures show of rows that did not ship.
+    pairs : tuple of PairTest
+        Tests against other methods, of rows that did not ship.
     """
 
     world: str
@@ -116,12 +156,23 @@ class MethodResult:
     window: tuple[float, float] | None = None
     notes: str = ""
     problem: str = ""
+    kept: Picture | None = None
+    pairs: tuple[PairTest, ...] = ()
 
     __repr__ = brief_repr
 
     def curve(self) -> CharacteristicCurve:
         """Its curve of bandwidth and miss rate."""
         return characteristic_curve(self.y, self.point, self.lower, self.upper)
+
+    def picture(self) -> Picture | None:
+        """What figures show of it; None where its rows did not ship and nothing was kept."""
+        return self.kept if self.kept is not None or not len(self.y) else _picture(self)
+
+    def without_rows(self) -> MethodResult:
+        """The same without its test rows."""
+        none = np.empty(0)
+        return replace(self, y=none, point=none, lower=none, upper=none, cluster=None, place=None)
 
     @property
     def shows_pattern(self) -> bool:
@@ -178,11 +229,21 @@ class PairTest:
     second: str
     difference: float
     p: float
-    adjusted: float
+    adjusted: float = math.nan
     gain: float
     gain_error: float
     gain_p: float
-    gain_adjusted: float
+    gain_adjusted: float = math.nan
+
+    def turned(self) -> PairTest:
+        """The same with the second method first."""
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            difference=-self.difference,
+            gain=-self.gain,
+        )
 
 
 def measure(
@@ -371,7 +432,8 @@ def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
     Parameters
     ----------
     results : sequence of MethodResult
-        All methods under the same seeds; seeds that lack a method are left out.
+        All methods under the same seeds; seeds that lack a method are left out. Of one seed, pairs
+        need the test rows of both methods, or what was kept of them.
 
     Returns
     -------
@@ -383,86 +445,118 @@ def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
     >>> compare([])
     ()
     """
-    methods = sorted({result.method for result in results})
     by_seed: dict[int, dict[str, MethodResult]] = {}
-    for result in results:
+    for result in sorted(results, key=lambda result: result.method):
         by_seed.setdefault(result.seed, {})[result.method] = result
+    methods = max(by_seed.values(), key=len, default={})
     whole = [by_method for by_method in by_seed.values() if len(by_method) == len(methods)]
-    if len(methods) < 2 or not whole:
+    if len({result.method for result in results}) > len(methods) or len(methods) < 2:
         return ()
-    pairs = [(i, j) for i in range(len(methods)) for j in range(i + 1, len(methods))]
-    if len(whole) == 1:
-        first = [whole[0][name] for name in methods]
-        measuring, cluster = first[0].options, first[0].cluster
-        curves = [result.curve() for result in first]
-        tests = permutation_tests(curves, pairs, cluster=cluster, seed=first[0].seed)
-        adjusted = holm([test.p_value for test in tests])
-        request = AreaRequest(y_range=measuring.miss_range, reading="left")
-        left_tests = permutation_tests(
-            curves, pairs, request, permutations=_SWAPS, cluster=cluster, seed=first[0].seed
+    tests = _over_rows(whole[0]) if len(whole) == 1 else _over_seeds(whole)
+    adjusted = holm([test.p for test in tests])
+    gain_adjusted = holm([test.gain_p for test in tests])
+    return tuple(
+        replace(
+            test if test.difference <= 0 else test.turned(),
+            adjusted=float(adjusted[k]),
+            gain_adjusted=float(gain_adjusted[k]),
         )
-        left_adjusted = holm([test.p_value for test in left_tests])
-        gains = [
-            bootstrap_gain_difference(
-                curves[i],
-                curves[j],
-                request,
-                replicates=measuring.replicates,
-                cluster=cluster,
-                seed=first[0].seed,
-            )
-            for i, j in pairs
-        ]
-        rows = [
-            (
-                *(test.difference, test.p_value, float(holmed)),
-                *(gain.value, gain.standard_error, left_test.p_value, float(left_holmed)),
-            )
-            for test, holmed, gain, left_test, left_holmed in zip(
-                tests, adjusted, gains, left_tests, left_adjusted, strict=True
-            )
-        ]
-    else:
+        for k, test in enumerate(tests)
+    )
 
-        def table(metric: str) -> FloatArray:
-            return np.array([[h[m].record(metric).value for m in methods] for h in whole])
 
-        areas, left = table("auucc"), table("characteristic_left_gain")
-        matrix, left_matrix = wilcoxon_holm(areas), wilcoxon_holm(left)
-        rows = []
-        for i, j in pairs:
-            moved, gained = areas[:, i] - areas[:, j], left[:, i] - left[:, j]
-            alone = float(wilcoxon_holm(areas[:, [i, j]])[0, 1])
-            rows.append(
-                (
-                    float(np.median(moved)),
-                    alone,
-                    float(matrix[i, j]),
-                    float(np.median(gained)),
-                    math.nan,
-                    float(wilcoxon_holm(left[:, [i, j]])[0, 1]),
-                    float(left_matrix[i, j]),
-                )
-            )
+def _over_rows(results: Mapping[str, MethodResult]) -> list[PairTest]:
+    """Pairs by their test rows, and those that were kept; not adjusted for each other."""
+    rows = [result for result in results.values() if len(result.y)]
+    kept = [
+        pair
+        for result in results.values()
+        for pair in result.pairs
+        if not {pair.first, pair.second} <= {result.method for result in rows}
+        and {pair.first, pair.second} <= set(results)
+    ]
+    pairs = list(combinations(range(len(rows)), 2))
+    if not pairs:
+        return kept
+    curves = [result.curve() for result in rows]
+    measuring, cluster, seed = rows[0].options, rows[0].cluster, rows[0].seed
+    low = AreaRequest(y_range=measuring.miss_range, reading="left")
+    tests = permutation_tests(curves, pairs, cluster=cluster, seed=seed)
+    low_tests = permutation_tests(
+        curves, pairs, low, permutations=_SWAPS, cluster=cluster, seed=seed
+    )
     made = []
-    for (i, j), row in zip(pairs, rows, strict=True):
-        difference, p, holmed, more, error, gain_p, gain_holmed = row
-        better = difference <= 0
-        sign = 1.0 if better else -1.0
+    for (i, j), test, low_test in zip(pairs, tests, low_tests, strict=True):
+        gain = bootstrap_gain_difference(
+            *(curves[i], curves[j], low),
+            replicates=measuring.replicates,
+            cluster=cluster,
+            seed=seed,
+        )
         made.append(
             PairTest(
-                first=methods[i if better else j],
-                second=methods[j if better else i],
-                difference=sign * difference,
-                p=p,
-                adjusted=holmed,
-                gain=sign * more,
-                gain_error=error,
-                gain_p=gain_p,
-                gain_adjusted=gain_holmed,
+                first=rows[i].method,
+                second=rows[j].method,
+                difference=test.difference,
+                p=test.p_value,
+                gain=gain.value,
+                gain_error=gain.standard_error,
+                gain_p=low_test.p_value,
             )
         )
-    return tuple(made)
+    return made + kept
+
+
+def _over_seeds(whole: Sequence[Mapping[str, MethodResult]]) -> list[PairTest]:
+    """Pairs by their numbers over seeds; not adjusted for each other."""
+
+    def numbers(method: str, metric: str) -> FloatArray:
+        return np.array([by_method[method].record(metric).value for by_method in whole])
+
+    made = []
+    for first, second in combinations(whole[0], 2):
+        areas, gains = (
+            np.column_stack([numbers(method, metric) for method in (first, second)])
+            for metric in ("auucc", "characteristic_left_gain")
+        )
+        made.append(
+            PairTest(
+                first=first,
+                second=second,
+                difference=float(np.median(areas[:, 0] - areas[:, 1])),
+                p=float(wilcoxon_holm(areas)[0, 1]),
+                gain=float(np.median(gains[:, 0] - gains[:, 1])),
+                gain_error=math.nan,
+                gain_p=float(wilcoxon_holm(gains)[0, 1]),
+            )
+        )
+    return made
+
+
+def _picture(result: MethodResult) -> Picture:
+    """What figures show of a result."""
+    curve = result.curve()
+    both = (curve, curve.constant())
+    place = result.place if result.place is not None else np.empty(0)
+    low, high = result.window or (-math.inf, math.inf)
+    order = np.argsort(place, kind="stable")
+    order = order[(place[order] >= low) & (place[order] <= high)]
+    rows = order[:: max(len(order) // _POINTS, 1)]
+    ends = [each.at(miss_rate=TAIL).bandwidth for each in both]
+    known = [end for end in ends if np.isfinite(end) and end > 0]
+    model, constant = (each.bands for each in both)
+    miss_rates = result.options.miss_rates
+    return Picture(
+        curves=(curve.drawn(_POINTS), both[1].drawn(_POINTS, reference=False)),
+        tail=float(np.max(known)) if known else math.nan,
+        scales=np.array([[each.at(miss_rate=rate).knob for rate in miss_rates] for each in both]),
+        place=place[rows],
+        y=result.y[rows],
+        point=result.point[rows],
+        below=np.stack([model.below[rows], constant.below[rows]]),
+        above=np.stack([model.above[rows], constant.above[rows]]),
+        clusters=0 if result.cluster is None else len(np.unique(result.cluster)),
+    )
 
 
 def joint_draws(
