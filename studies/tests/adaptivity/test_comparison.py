@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -205,8 +206,10 @@ def test_shared_ranks_average_over_tasks(compared: tuple[MethodComparison, ...])
     first = average_records([found, other])[0]
     assert (first.model, first.options["answered"]) == (LABEL_METHODS[0], 2)
     assert first.standard_error == pytest.approx(abs(both[0, 0] - both[1, 0]) / 2)
-    with pytest.raises(InputError, match="same methods and coverage"):
-        average_records([found, compared[1]])
+    levels = [record.coverage for record in average_records([compared[1], found])]
+    assert list(dict.fromkeys(levels)) == [0.8, 0.9]
+    with pytest.raises(InputError, match="same methods"):
+        average_records([found, replace(other, methods=tuple("abcdef"))])
 
 
 def test_a_value_without_an_answer_ranks_last() -> None:

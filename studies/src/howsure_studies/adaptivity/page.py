@@ -6,7 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from itertools import combinations
+from typing import Final, Literal
 
 import numpy as np
 
@@ -33,7 +34,6 @@ from howsure_studies.adaptivity.validation import (
     VALIDATED,
     MethodValidation,
     correlation_ranks,
-    rank_counts,
 )
 from howsure_studies.engine import (
     OwnNumber,
@@ -91,6 +91,7 @@ _KINDS: Final = {"labels": "Label sets", "y": "Intervals"}
 _PAPERS: Final = {"labels": "ImageNet, nine nets", "y": "visual acuity, four nets"}
 """What the published averages are over, by the units of sizes."""
 _VALIDATION: Final = ("Property 1, 36 settings", 36)
+_PLACES: Final = tuple(f"rank_{place}" for place in range(1, len(VALIDATED) + 1))
 _PAPERS_CELLS: Final = {"labels": (50, 20_000)}
 """Cells and test rows of the published, where they are known."""
 _WHY: Final = "other data and models, as ImageNet and its nets and images of eyes are out of reach"
@@ -165,15 +166,14 @@ def adaptivity_report(
         "Methods": ", ".join(methods),
         "Nominal coverage shown": _levels(spoken),
     }
-    kinds = _kinds(every)
-    averaged = {kind: some for kind, some in kinds.items() if len(some[0]) > 1}
+    averages = _averages(every)
     records = (
-        *(record for result in every for record in (*result.records(), *_ranks(result))),
+        *(record for result in every for record in (*result.records(), *_ranks_of(result))),
         *(
             replace(record, group=f"tasks={kind}")
-            for kind, parts in averaged.items()
-            for some in parts
-            for record in average_records(some)
+            for kind, own in averages.items()
+            for record in own
+            if float(record.options["tasks"]) > 1
         ),
     )
     return study_document(
@@ -181,16 +181,20 @@ def adaptivity_report(
         headline=_headline(spoken),
         opening=_opening(spoken),
         sections=(
-            *(_average_section(kind, some, spoken) for kind, some in averaged.items()),
+            *(
+                _average_section(kind, own, coverage)
+                for kind, own in averages.items()
+                if float(own[0].options["tasks"]) > 1
+            ),
             *(_section(name, of_task, wanted[name]) for name, of_task in compared.items()),
             *_validation(checks),
         ),
         beside=beside_section(
-            (*_own_averages(kinds), *_own_ranks(checks)),
+            (*_own_averages(averages), *_own_ranks(checks)),
             published("adaptivity"),
             {
                 **_COLUMNS,
-                **{f"rank_{place}": f"times at rank {place}, of 36" for place in range(1, 6)},
+                **{name: f"times at rank {name[-1]}, of 36" for name in _PLACES},
                 "rank_average": "average rank",
             },
             _WHY,
@@ -206,8 +210,8 @@ def adaptivity_report(
 # Averages over tasks, and what is published of them
 
 
-def _kinds(every: Iterable[MethodComparison]) -> dict[str, list[list[MethodComparison]]]:
-    """Tasks that can be averaged, by kind, one list a coverage.
+def _averages(every: Iterable[MethodComparison]) -> dict[str, tuple[Record, ...]]:
+    """Averages over tasks of each kind, at each coverage.
 
     Of one kind are those with the same methods, with ease of inputs or by a surrogate, and with
     clipped intervals or others.
@@ -217,42 +221,42 @@ def _kinds(every: Iterable[MethodComparison]) -> dict[str, list[list[MethodCompa
         kind = _KINDS[result.units] + (", clipped" if CLIPPED in result.about else "")
         kind += ", by surrogate ease" if result.surrogate else ""
         groups[kind, result.methods].append(result)
-    kinds: dict[str, list[list[MethodComparison]]] = {}
+    averages: dict[str, tuple[Record, ...]] = {}
     for (kind, methods), some in groups.items():
-        levels = sorted({result.coverage for result in some})
-        title = f"{kind}, {', '.join(methods)}" if kind in kinds else kind
-        kinds[title] = [[each for each in some if each.coverage == level] for level in levels]
-    return kinds
+        title = f"{kind}, {', '.join(methods)}" if kind in averages else kind
+        averages[title] = average_records(some)
+    return averages
 
 
-def _average_section(
-    kind: str, parts: Sequence[Sequence[MethodComparison]], spoken: Spoken
-) -> Section:
+def _average_section(kind: str, records: Sequence[Record], coverage: float | None) -> Section:
     """Averages over tasks at every coverage, and what of the published pattern they show."""
     note = (
-        f"Means over {len(parts[0])} tasks of medians over the splits, ± the standard error over "
-        f"tasks. {_RANKS}"
+        f"Means over {records[0].options['tasks']:g} tasks of medians over the splits, ± the "
+        f"standard error over tasks. {_RANKS}"
     )
-    told = [some for some in parts if any(each in spoken.values() for each in some)]
+    told = coverage_of((r.coverage for r in records), None) if coverage is None else coverage
     return Section(
         title=f"{kind}: averages over tasks",
-        lines=tuple(line for some in told[-1:] for line in _pattern(some)),
-        grids=_numbers("Averages over tasks", map(average_records, parts), note),
+        lines=tuple(_pattern([r for r in records if r.coverage == told], _units(kind))),
+        grids=_numbers("Averages over tasks", records, note),
     )
+
+
+def _units(kind: str) -> str:
+    return next(units for units, words in _KINDS.items() if kind.startswith(words))
 
 
 def _numbers(
-    title: str, parts: Iterable[Iterable[Record]], *notes: str, by: Key = "coverage"
+    title: str, records: Sequence[Record], *notes: str, by: Key = "coverage"
 ) -> tuple[Grid, ...]:
     """Averages or medians of every measure and ranks, one part a coverage."""
-    records = [record for part in parts for record in part]
     measured = {record.metric for record in records}
     columns = {name: measure for measure, name in _COLUMNS.items() if measure in measured}
     grid = pivot(records, title, columns=columns, parts=by, show=_average, notes=notes)
     return () if grid is None else (grid,)
 
 
-def _ranks(result: MethodComparison) -> Iterator[Record]:
+def _ranks_of(result: MethodComparison) -> Iterator[Record]:
     """The shared ranks of one task, as records of it."""
     for record in average_records([result]):
         if record.metric.endswith("_rank"):
@@ -269,17 +273,18 @@ def _average(record: Record) -> Cell:
     return replace(cell, small=f"{cell.small} of {answered:g} of {tasks:g} tasks".strip())
 
 
-def _pattern(some: Sequence[MethodComparison]) -> Iterator[VerdictLine]:
-    """Whether the averages order the methods as the published do, and what chance alone shows."""
-    first, known = some[0], dict[str, float]()
-    averages = average_records(some)
+def _pattern(averages: Sequence[Record], units: str) -> Iterator[VerdictLine]:
+    """Whether averages order the methods as the published do, and what chance alone shows."""
+    level = averages[0].coverage if averages else math.nan
     for measure in RANKED:
-        printed = published("adaptivity", task=_PAPERS[first.units], measure=measure)
-        known = {p.method: p.value for p in printed if abs(p.coverage - first.coverage) < 1e-9}
+        printed = published("adaptivity", task=_PAPERS[units], measure=measure, coverage=level)
+        known = {row.method: row.value for row in printed}
         here = {
             r.model: r.value
             for r in averages
-            if r.metric == measure and r.model in known and r.options["answered"] == len(some)
+            if r.metric == measure
+            and r.model in known
+            and r.options["answered"] == r.options["tasks"]
         }
         if len(here) < 3:
             continue
@@ -287,53 +292,57 @@ def _pattern(some: Sequence[MethodComparison]) -> Iterator[VerdictLine]:
         for numbers in (here, known):
             rising = sorted(here, key=numbers.__getitem__)
             ends.append((rising[0], rising[-1]) if measure == "t_cv" else (rising[-1], rising[0]))
-        both = list(here)
-        pairs = [(a, b) for k, a in enumerate(both) for b in both[k + 1 :] if known[a] != known[b]]
+        pairs = [(a, b) for a, b in combinations(here, 2) if known[a] != known[b]]
         same = sum((here[a] - here[b]) * (known[a] - known[b]) > 0 for a, b in pairs)
         beside = "as published" if ends[0] == ends[1] else f"published: {listed(ends[1])}"
         text = f"By {TITLES[measure]}, {ends[0][0]} is best and {ends[0][1]} worst; {beside}. "
         text += f"{same} of {len(pairs)} pairs of methods stand in the published order."
         yield VerdictLine(text=text, question=f"Order by {TITLES[measure]}")
-    if known:
-        floors = sorted({f"{result.floor.median:.3f}" for result in some})
-        text = f"Chance alone shows a T-CV of {' to '.join(floors[:: len(floors) - 1 or 1])} here"
-        if first.units in _PAPERS_CELLS:
-            there = floor_of(*_PAPERS_CELLS[first.units], first.coverage).median
+    if published("adaptivity", task=_PAPERS[units], coverage=level):
+        low, high = averages[0].null_lower, averages[0].null_upper
+        floors = dict.fromkeys((f"{low:.3f}", f"{high:.3f}"))
+        text = f"Chance alone shows a T-CV of {' to '.join(floors)} here"
+        if units in _PAPERS_CELLS:
+            there = floor_of(*_PAPERS_CELLS[units], level).median
             text += f", and {there:.3f} in the paper, whose cells hold more rows"
         yield VerdictLine(text=f"{text}.", question="Chance")
 
 
-def _own_averages(kinds: Mapping[str, Sequence[Sequence[MethodComparison]]]) -> Iterator[OwnNumber]:
+def _own_averages(averages: Mapping[str, Sequence[Record]]) -> Iterator[OwnNumber]:
     """Averages under the paper's names; a kind beyond the first of its units adds its words."""
-    for kind, parts in kinds.items():
-        units = parts[0][0].units
-        words = kind.removeprefix(_KINDS[units])
-        for record in (record for some in parts for record in average_records(some)):
+    for kind, records in averages.items():
+        words = kind.removeprefix(_KINDS[_units(kind)])
+        for record in records:
             own = replace(record, model=f"{record.model}{words}")
-            yield OwnNumber(task=_PAPERS[units], method=record.model, record=own)
+            yield OwnNumber(task=_PAPERS[_units(kind)], method=record.model, record=own)
 
 
 # Which measure is valid
 
 
-def _own_ranks(checks: Sequence[MethodValidation]) -> Iterator[OwnNumber]:
-    """Ranks of the measures under the paper's names, counts as of so many settings as it has."""
-    if not checks:
-        return
-    task, settings = _VALIDATION
+def _rank_records(checks: Sequence[MethodValidation], settings: int) -> dict[str, list[Record]]:
+    """By measure: how often it ranks first to last, as of so many settings, and its average."""
     ranks = correlation_ranks(np.array([check.found.rho for check in checks]))
+    records: dict[str, list[Record]] = {}
     for measure, column in zip(VALIDATED, ranks.T, strict=True):
-        numbers = {
-            f"rank_{place}": settings * (column == place) for place in range(1, len(VALIDATED) + 1)
-        }
-        for name, values in {**numbers, "rank_average": column}.items():
-            error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+        numbers = {name: settings * (column == int(name[-1])) for name in _PLACES}
+        for name, values in {"rank_average": column, **numbers}.items():
+            error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
             record = Record(
                 metric=name,
                 value=float(values.mean()),
-                standard_error=float(error),
+                standard_error=error,
                 model=TITLES[measure],
             )
+            records.setdefault(measure, []).append(record)
+    return records
+
+
+def _own_ranks(checks: Sequence[MethodValidation]) -> Iterator[OwnNumber]:
+    """The same under the paper's names, as of as many settings as it has."""
+    task, settings = _VALIDATION
+    for measure, records in _rank_records(checks, settings).items() if checks else ():
+        for record in records:
             yield OwnNumber(task=task, method=measure, record=record)
 
 
@@ -341,35 +350,27 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
     """Which measure follows Property 1, and what T-CV and T-SS are by other eases."""
     if not checks:
         return ()
-    first, places = checks[0].found, range(1, len(VALIDATED) + 1)
-    counts = rank_counts([check.found.rho for check in checks]).columns
-    order = np.argsort(counts["average"], kind="stable").tolist()
-    names = [*(f"rank_{place}" for place in places), "average"]
-    best = [TITLES[VALIDATED[k]] for k in order[:2]]
+    first = checks[0].found
+    ranks = sorted(_rank_records(checks, len(checks)).values(), key=lambda own: own[0].value)
     line = VerdictLine(
         text=(
-            f"{best[0]} follows Property 1 most closely, {best[1]} next, over "
+            f"{ranks[0][0].model} follows Property 1 most closely, {ranks[1][0].model} next, over "
             f"{len(checks)} settings; published: T-SS and Deficit over 36."
         ),
         question="Measures",
     )
-    counted_grid = number_grid(
+    counts = pivot(
+        (record for own in ranks for record in own),
         "How often each measure ranks first to last",
-        [*map(str, places), "Average"],
-        [
-            (
-                Cell(text=TITLES[VALIDATED[k]]),
-                *(number_cell(float(counts[name][k])) for name in names),
-            )
-            for k in order
-        ],
-        (
+        columns={**{name[-1]: name for name in _PLACES}, "Average": "rank_average"},
+        show=lambda record: number_cell(record.value),
+        words="Measure",
+        notes=(
             "Property 1: of two random subsets the harder one has the larger sets. Ranks are by "
             "the size of Spearman's correlation with the share of pairs for which it holds.",
             f"{len(first.rate)} trials a setting, of at most {max(c.found.rows for c in checks)} "
             f"rows and {first.pairs:,} pairs of subsets. More pairs allow larger correlations.",
         ),
-        words=("Measure",),
     )
     correlations = number_grid(
         "Correlations",
@@ -388,7 +389,7 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
         Section(
             title="Which measure follows Property 1?",
             lines=(line,),
-            grids=(counted_grid, correlations),
+            grids=(*([counts] if counts else []), correlations),
         )
     ]
     by_task: dict[str, list[MethodValidation]] = {}
@@ -527,16 +528,13 @@ def _heading(result: MethodComparison, results: Sequence[MethodComparison]) -> s
 
 def _medians(results: Sequence[MethodComparison]) -> tuple[Grid, ...]:
     """Medians of every measure at every coverage, and under every seed."""
-    parts = [
-        [
-            replace(record, options={**record.options, "part": _heading(result, results)})
-            for record in average_records([result])
-        ]
-        for result in results
-    ]
     return _numbers(
         "Methods",
-        parts,
+        [
+            replace(record, options={**record.options, "part": _heading(result, results)})
+            for result in results
+            for record in average_records([result])
+        ],
         f"Medians over the splits. {_RANKS} Splits share rows, so these tests are overconfident.",
         *sorted({f"{m}: {why}." for r in results for (m, _), why in r.reasons.items()}),
         by="part" if _seeded(results) else "coverage",
@@ -622,52 +620,12 @@ def methods_figure(
             f"values must hold a series and measure be one of {', '.join(TITLES)}, "
             f"got {len(values)} series and {measure!r}"
         )
-    lines = [
+    rows = list(dict.fromkeys(name for series in values.values() for name in series))
+    layers = [
         Layer(mark=Mark.RULE, x=np.array([at]), series=label, colour=REFERENCE)
         for label, at in (rules or {}).items()
         if math.isfinite(at)
     ]
-    return _dots(
-        values,
-        list(dict.fromkeys(name for series in values.values() for name in series)),
-        lines,
-        name=f"methods_{measure}",
-        question=_QUESTIONS.get(measure, "How do the methods compare?"),
-        title=f"{TITLES[measure]} of each method",
-        reading=_READINGS.get(measure, ""),
-        x=Axis(title=TITLES[measure]),
-        naming="Method",
-    )
-
-
-def sensitivity_figure(
-    x: Sequence[str], values: Mapping[str, FloatArray], measure: str, *, title: str
-) -> Figure:
-    """One measure of several methods over ways to perturb inputs."""
-    for name, column in values.items():
-        if len(column) != len(x):
-            raise InputError(f"values of {name!r} must be {len(x)}, got {len(column)}")
-    ways = distinct(x)
-    return _dots(
-        {name: dict(zip(ways, map(float, column), strict=True)) for name, column in values.items()},
-        ways,
-        name=f"sensitivity_{measure}",
-        question="Does the measure depend on how inputs are perturbed?",
-        title=f"{TITLES[measure]} by {title}",
-        reading="The choice does not matter where points of one colour share a vertical line.",
-        x=Axis(title=TITLES[measure]),
-        naming="Way",
-    )
-
-
-def _dots(
-    values: Mapping[str, Mapping[str, float]],
-    rows: Sequence[str],
-    lines: Sequence[Layer] = (),
-    **words: Any,
-) -> Figure:
-    """Numbers of each series by row, a colour a series; what is not known is left out."""
-    layers = []
     for colour, (series, numbers) in enumerate(values.items()):
         known = [k for k, name in enumerate(rows) if math.isfinite(numbers.get(name, math.nan))]
         layers.append(
@@ -681,5 +639,31 @@ def _dots(
             )
         )
     return Figure(
-        y=Axis(kind="category", categories=distinct(rows)), layers=(*lines, *layers), **words
+        name=f"methods_{measure}",
+        question=_QUESTIONS.get(measure, "How do the methods compare?"),
+        title=f"{TITLES[measure]} of each method",
+        reading=_READINGS.get(measure, ""),
+        x=Axis(title=TITLES[measure]),
+        y=Axis(kind="category", categories=distinct(rows)),
+        layers=tuple(layers),
+        naming="Method",
+    )
+
+
+def sensitivity_figure(
+    x: Sequence[str], values: Mapping[str, FloatArray], measure: str, *, title: str
+) -> Figure:
+    """One measure of several methods over ways to perturb inputs."""
+    for name, column in values.items():
+        if len(column) != len(x):
+            raise InputError(f"values of {name!r} must be {len(x)}, got {len(column)}")
+    ways = distinct(x)
+    by_way = {name: dict(zip(ways, column, strict=True)) for name, column in values.items()}
+    return replace(
+        methods_figure(by_way, measure),
+        name=f"sensitivity_{measure}",
+        question="Does the measure depend on how inputs are perturbed?",
+        title=f"{TITLES[measure]} by {title}",
+        reading="The choice does not matter where points of one colour share a vertical line.",
+        naming="Way",
     )

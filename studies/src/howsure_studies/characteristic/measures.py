@@ -80,33 +80,17 @@ class Measuring(Checked):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Picture:
-    """As much of a result as figures show; arrays of (model, constant band) where there are two.
+    """As much of a result as figures show; of the model and of the constant band, in this order."""
 
-    Attributes
-    ----------
-    curves : (Curve, Curve)
-        Of bandwidth and miss rate, thinned.
-    tail : float
-        The bandwidth to which curves are drawn: where both miss few rows; NaN where it is infinite.
-    scales : ndarray of float, shape (2, m)
-        Scale of the bands at each operating point, the lowest miss rate first.
-    place, y, point : ndarray of float, shape (k,)
-        Test rows along the axis, thinned; none where rows have no place.
-    below, above : ndarray of float, shape (2, k)
-        Their bands before they are scaled.
-    clusters : int
-        How many clusters all test rows are of; 0 where they are of none.
-    """
-
-    curves: tuple[Curve, Curve]
-    tail: float
-    scales: FloatArray
-    place: FloatArray
+    curves: tuple[Curve, Curve]  # of bandwidth and miss rate, thinned
+    tail: float  # the bandwidth to which curves are drawn: where both miss few rows
+    scales: FloatArray  # (2, m), of the bands at each operating point
+    place: FloatArray  # (k,), test rows along the axis, thinned; none where they have no place
     y: FloatArray
     point: FloatArray
-    below: FloatArray
+    below: FloatArray  # (2, k), their bands before they are scaled
     above: FloatArray
-    clusters: int
+    clusters: int  # how many all test rows are of; 0 where of none
 
 
 @final
