@@ -96,6 +96,10 @@ _PAPERS_CELLS: Final = {"labels": (50, 20_000)}
 """Cells and test rows of the published, where they are known."""
 _WHY: Final = "other data and models, as ImageNet and its nets and images of eyes are out of reach"
 _STATES: Final[Mapping[Tone, str]] = {"bad": "Gap", "undecided": "No gap shown"}
+_GROUPS: Final[Mapping[Tone, str]] = {
+    "bad": "Significant coverage gap",
+    "undecided": "No significant gap",
+}
 _RANKS: Final = (
     "Ranks are shared: 1 + the number of methods that are significantly better (Friedman, then "
     "Wilcoxon–Holm)."
@@ -416,14 +420,24 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
 # The first screen
 
 
+def _gaps(result: MethodComparison) -> dict[str, Record]:
+    """The T-CV of each method that has one, beside what chance alone shows."""
+    records = (record for record in result.records() if record.metric == "t_cv")
+    return {record.model: record for record in records if math.isfinite(record.value)}
+
+
+def _tone(gap: Record) -> Tone:
+    """Whether a gap is larger than chance alone shows 95 % of the time."""
+    return "bad" if gap.value > gap.null_upper else "undecided"
+
+
 def _headline(spoken: Spoken) -> VerdictLine | None:
     """Which methods cover easy and hard inputs alike, as far as chance allows to say."""
     gaps: dict[str, dict[str, list[bool]]] = {}
     for result in spoken.values():
-        for method, violation in result.medians("t_cv").items():
-            if math.isfinite(violation):
-                of_kind = gaps.setdefault(_KINDS[result.units], {})
-                of_kind.setdefault(method, []).append(violation > result.floor.upper)
+        for method, gap in _gaps(result).items():
+            of_kind = gaps.setdefault(_KINDS[result.units], {})
+            of_kind.setdefault(method, []).append(_tone(gap) == "bad")
     shown = [gap for of_kind in gaps.values() for own in of_kind.values() for gap in own]
     if not shown:
         return None
@@ -474,18 +488,16 @@ def _levels(spoken: Spoken) -> str:
 
 def _opening(spoken: Spoken) -> Section:
     """T-CV of every method on every task, beside what chance alone shows."""
-    medians = {name: result.medians("t_cv") for name, result in spoken.items()}
-    if not any(math.isfinite(v) for values in medians.values() for v in values.values()):
-        return Section(title="")
+    gaps = {name: _gaps(result) for name, result in spoken.items()}
     states: dict[str, dict[str, Cell]] = {}
-    for name, result in spoken.items():
-        for method, value in medians[name].items():
-            cell = number_cell(value)
-            if math.isfinite(value):
-                tone: Tone = "undecided" if value <= result.floor.upper else "bad"
-                cell = replace(cell, tone=tone)
+    for name, own in gaps.items():
+        for method, gap in own.items():
+            cell = replace(number_cell(gap.value), tone=_tone(gap))
             states.setdefault(method, {})[name] = cell
+    if not states:
+        return Section(title="")
     floor = max(result.floor.median for result in spoken.values())
+    medians = {name: {m: gap.value for m, gap in own.items()} for name, own in gaps.items()}
     label = "chance alone" if len(spoken) == 1 else "chance alone, at most"
     title = f"T-CV at nominal {_levels(spoken)}"
     note = "T-CV: the largest coverage gap over cells of similar difficulty; lower is better."
@@ -569,29 +581,23 @@ def _ranked(result: MethodComparison, measure: str) -> Figure | None:
 
 def _task_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
     """Which methods cover easy and hard inputs alike, and whose sizes follow difficulty."""
-    floor = comparison.floor
-    gaps, slopes = comparison.medians("t_cv"), comparison.medians("t_ss")
+    floor, slopes = comparison.floor, comparison.medians("t_ss")
     chance = f"Chance alone shows {floor.median:.3f}, 95 % of the time below {floor.upper:.3f}."
-    groups: tuple[tuple[str, Tone, dict[str, float]], ...] = (
-        ("Significant coverage gap", "bad", {m: v for m, v in gaps.items() if v > floor.upper}),
-        ("No significant gap", "undecided", {m: v for m, v in gaps.items() if v <= floor.upper}),
-    )
-    lines = [
-        VerdictLine(text=f"T-CV is {_span(values)}. {chance}", tone=tone, question=question)
-        for question, tone, values in groups
-        if values
-    ]
+    lines = []
+    for tone, question in _GROUPS.items():
+        own = {m: gap.value for m, gap in _gaps(comparison).items() if _tone(gap) == tone}
+        if own:
+            text = f"T-CV is {_span(own)}. {chance}"
+            lines.append(VerdictLine(text=text, tone=tone, question=question))
     known = {method: slope for method, slope in slopes.items() if math.isfinite(slope)}
     if known:
-        text = f"T-SS, how well size follows difficulty, is {_span(known)}. "
-        text += (
-            f"Sizes that ignore difficulty stay below {comparison.slope_floor:.3f}, 95 % of times."
-        )
+        text = f"T-SS, how well size follows difficulty, is {_span(known)}. Sizes that ignore "
+        text += f"difficulty stay below {comparison.slope_floor:.3f}, 95 % of the time."
         lines.append(VerdictLine(text=text, question="Size and difficulty"))
-    for measure, values in (("t_cv", gaps), ("t_ss", slopes)):
-        for method in (method for method, value in values.items() if math.isnan(value)):
-            reason = comparison.reasons.get((method, measure), "no repeat has an answer")
-            text = f"{TITLES[measure]} of {method} is not known: {reason}."
+    for record in comparison.records():
+        if record.metric in RANKED and math.isnan(record.value):
+            reason = record.reason or "no repeat has an answer"
+            text = f"{TITLES[record.metric]} of {record.model} is not known: {reason}."
             lines.append(VerdictLine(text=text, question="Not known"))
     return tuple(lines)
 
@@ -599,7 +605,7 @@ def _task_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
 def _span(values: Mapping[str, float]) -> str:
     """Every value where they are few, else the ends of their range."""
     order = sorted(values, key=values.__getitem__)
-    spoken = [f"{values[method]:.3f} ({method})" for method in order]
+    spoken = [f"{formats.fixed(values[method], 3)} ({method})" for method in order]
     if len(spoken) < 4:
         return listed(spoken)
     return f"{spoken[0]} to {spoken[-1]} for {len(spoken)} methods"

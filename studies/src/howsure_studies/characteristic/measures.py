@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Annotated, Final, final
 
@@ -517,6 +518,7 @@ def _over_seeds(whole: Sequence[Mapping[str, MethodResult]]) -> list[PairTest]:
     return made
 
 
+@lru_cache(maxsize=64)
 def _picture(result: MethodResult) -> Picture:
     """What figures show of a result."""
     curve = result.curve()

@@ -122,7 +122,10 @@ def characteristic_report(
             published("characteristic"),
             _PUBLISHED,
             "other data and models",
-            error="the bootstrap error over test rows, or the standard deviation over data sets",
+            error=(
+                "the bootstrap error over test rows; of several data sets, whose median stands "
+                "here, the standard deviation"
+            ),
         ),
         records=records,
         curves=tuple(
@@ -302,7 +305,7 @@ def _lines(
     for method in sorted(gains, key=lambda name: -np.nan_to_num(gains[name].value, nan=-np.inf)):
         gain = gains[method]
         if len(first) == _MOST:
-            text = f"The table tells of {counted(len(gains) - _MOST, 'method')} more."
+            text = f"The table shows {counted(len(gains) - _MOST, 'method')} more."
             last.append(VerdictLine(text=text, question="Others"))
             break
         if math.isnan(gain.value):

@@ -282,7 +282,8 @@ def beside_section(
             "deviation. A reason stands where the difference is above 1.96 times both together, "
             "or no error is known.",
             *(f"{mark}: {reason}." for reason, mark in marks.items()),
-            f"{left:,} published numbers have no number here: tasks or methods that were not run."
+            f"{formats.counted(left, 'published number')} without one here: tasks or methods that "
+            "were not run."
             if left
             else "",
         ),
