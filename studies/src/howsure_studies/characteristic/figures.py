@@ -9,6 +9,7 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.errors import InputError
+from howsure.core.records import Record
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
 from howsure.metrics.miss_range import in_words
@@ -80,12 +81,14 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
     )
 
 
-def gains_figure(gains: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figure:
-    """Gains at low miss rates (in percent, and their ends): a row a method, a colour a world."""
+def gains_figure(gains: Mapping[str, Mapping[str, Record]]) -> Figure:
+    """Gains at low miss rates, with their intervals: a row a method, a colour a world."""
     methods = list(dict.fromkeys(name for by_method in gains.values() for name in by_method))
     layers = [Layer(mark=Mark.RULE, x=np.zeros(1), series="constant band", colour=REFERENCE)]
     for colour, (world, by_method) in enumerate(gains.items()):
-        values, lower, upper = np.array(list(by_method.values())).T
+        values, lower, upper = np.array(
+            [(gain.value, gain.lower, gain.upper) for gain in by_method.values()]
+        ).T
         rows = np.array([methods.index(name) for name in by_method], dtype=np.float64)
         shift = 0.5 * (colour - 0.5 * (len(gains) - 1)) / len(gains)
         common: dict[str, Any] = {

@@ -106,16 +106,18 @@ def characteristic_report(
     every = [result for of_world in results.values() for result in of_world]
     methods = list(dict.fromkeys(result.method for result in every))
     on = f"{counted(len(methods), 'method')} on {named(list(results), 'world')}"
+    low = " or ".join(dict.fromkeys(in_words(result.options.miss_range) for result in every))
     stated = {
         "Worlds": ", ".join(results),
         "Methods": ", ".join(methods),
-        "Low miss rates": _low(every),
+        "Low miss rates": low,
     }
+    gains = _gains(results)
     records = tuple(record for result in every for record in _records(result))
     return study_document(
         title=title or f"Where do varying widths pay? {on}",
-        headline=_headline(results),
-        opening=_opening(results),
+        headline=_headline(gains, low),
+        opening=_opening(gains, low, every[0].options.confidence),
         sections=[_section(name, of_world) for name, of_world in results.items()],
         beside=beside_section(
             _own_numbers(results),
@@ -123,8 +125,8 @@ def characteristic_report(
             _PUBLISHED,
             "other data and models",
             error=(
-                "the bootstrap error over test rows; of several data sets, whose median stands "
-                "here, the standard deviation"
+                "the bootstrap error over test rows, or of several data sets (their median stands "
+                "here) the standard deviation"
             ),
         ),
         records=records,
@@ -142,85 +144,74 @@ def characteristic_report(
 
 def _own_numbers(results: Results) -> Iterator[OwnNumber]:
     """What the paper prints too, under its names: of several data sets the medians."""
-    worlds = [world for world, of_world in results.items() if of_world[0].problem]
-    for world in worlds:
-        of_world = results[world]
-        problem = of_world[0].problem
-        (method, *_) = (printed.method for printed in published("characteristic", task=problem))
-        low, high = of_world[0].options.miss_range
+    worlds = {world: own for world, own in results.items() if own[0].problem}
+    for world, of_world in worlds.items():
+        problem, (low, high) = of_world[0].problem, of_world[0].options.miss_range
         partly = f"{problem}, miss rates {low:g} to {high:g}"
+        method = published("characteristic", task=problem)[0].method
         for name in _methods(of_world):
             own = _own(of_world, name)
-            model = name if len(worlds) == 1 else f"{name}, {world}"
             share = sum(result.shows_pattern for result in own) / len(own)
-            yield OwnNumber(
-                task=problem,
-                method=method,
-                record=Record(metric="pattern", value=share, model=model),
-            )
-            for metric in (*_WHOLE, *_PARTIAL):
-                record = _summary(own, metric)
-                if len(own) > 1:
-                    values = [result.record(metric).value for result in own]
-                    record = replace(record, standard_error=float(np.nanstd(values, ddof=1)))
-                yield OwnNumber(
-                    task=problem if metric in _WHOLE else partly,
-                    method=method,
-                    record=replace(record, model=model),
-                )
+            numbers = [(problem, Record(metric="pattern", value=share))]
+            numbers += [(problem, _summary(own, metric)) for metric in _WHOLE]
+            numbers += [(partly, _summary(own, metric)) for metric in _PARTIAL]
+            model = name if len(worlds) == 1 else f"{name}, {world}"
+            for task, record in numbers:
+                yield OwnNumber(task=task, method=method, record=replace(record, model=model))
 
 
-def _headline(results: Results) -> VerdictLine:
+def _gains(results: Results) -> dict[str, dict[str, Record]]:
+    """By world and method: the gain at low miss rates, where it is known."""
+    gains = {
+        world: {method: _summary(_own(of_world, method), _LEFT) for method in _methods(of_world)}
+        for world, of_world in results.items()
+    }
+    return {
+        world: {method: gain for method, gain in own.items() if math.isfinite(gain.value)}
+        for world, own in gains.items()
+    }
+
+
+def _headline(gains: Mapping[str, Mapping[str, Record]], low: str) -> VerdictLine:
     """How many need less bandwidth than a constant band, and which."""
-    low = _low([result for of_world in results.values() for result in of_world])
-    low = "low miss rates" if " or " in low else f"miss rates {low}"
-    many = len(results) > 1
     states: dict[Tone, dict[str, list[str]]] = {"good": {}, "bad": {}, "undecided": {}}
-    for world, of_world in results.items():
-        for method in _methods(of_world):
-            gain = _summary(_own(of_world, method), _LEFT)
-            if math.isfinite(gain.value):
-                states[_tone(gain)].setdefault(world, []).append(method)
-    good, bad = states["good"], states["bad"]
+    for world, of_world in gains.items():
+        for method, gain in of_world.items():
+            states[_tone(gain)].setdefault(world, []).append(method)
     counts = {tone: sum(map(len, of_tone.values())) for tone, of_tone in states.items()}
     count = f"{counts['good'] or 'none'} of {sum(counts.values())}"
-    what = f"In {count} tests" if many else f"Bands of {count} methods"
-    text = (
-        f"{what} on {named(list(results), 'world')}{', bands' if many else ''} need significantly "
-        f"less bandwidth than a constant band at {low}"
-    )
-    if many:
+    at = "low miss rates" if " or " in low else f"miss rates {low}"
+    than = f"significantly less bandwidth than a constant band at {at}"
+    good, bad = states["good"], states["bad"]
+    if len(gains) > 1:
+        text = f"In {count} tests on {named(list(gains), 'world')}, bands need {than}."
         where = [f"{world} ({listed(methods, 2)})" for world, methods in good.items()]
-        text += f". They do on {listed(where, 3)}." if good else "."
+        text += f" They do on {listed(where, 3)}." if good else ""
         text += f" In {counts['bad']} they need more." if bad else ""
     else:
-        (better, worse) = ([m for own in of_tone.values() for m in own] for of_tone in (good, bad))
-        text += f": {listed(better, 3)}." if better else "."
-        text += f" Those of {listed(worse, 3)} need more." if worse else ""
+        (world,) = gains
+        text = f"Bands of {count} methods on {world} need {than}"
+        text += f": {listed(good[world], 3)}." if good else "."
+        text += f" Those of {listed(bad[world], 3)} need more." if bad else ""
     tone: Tone = "caution" if good and bad else "good" if good else "bad" if bad else "undecided"
     return VerdictLine(text=text, tone=tone)
 
 
-def _opening(results: Results) -> Section:
+def _opening(gains: Mapping[str, Mapping[str, Record]], low: str, confidence: float) -> Section:
     """The state and the gain of every method in every world."""
     rows: dict[str, dict[str, Cell]] = {}
-    drawn: dict[str, dict[str, tuple[float, float, float]]] = {}
-    every = [result for of_world in results.values() for result in of_world]
-    for world, of_world in results.items():
-        for method in _methods(of_world):
-            gain = _summary(_own(of_world, method), _LEFT)
-            if math.isfinite(gain.value):
-                text, key = _percent(gain.value), sort_key(gain.value)
-                rows.setdefault(method, {})[world] = Cell(text=text, key=key, tone=_tone(gain))
-                drawn.setdefault(world, {})[method] = (gain.value, gain.lower, gain.upper)
-    level = formats.level(every[0].options.confidence)
+    for world, of_world in gains.items():
+        for method, gain in of_world.items():
+            text, key = _percent(gain.value), sort_key(gain.value)
+            rows.setdefault(method, {})[world] = Cell(text=text, key=key, tone=_tone(gain))
     note = (
         "How much less bandwidth than a constant band is needed, on average over miss rates "
-        f"{_low(every)}. Marks are by {level} bootstrap intervals over test rows; of several data "
-        "sets, by their 5 % to 95 % range."
+        f"{low}. Marks are by {formats.level(confidence)} bootstrap intervals over test rows; of "
+        "several data sets, by their 5 % to 95 % range."
     )
     grid = overview("Gain at low miss rates", rows, _STATES, note)
-    figure = gains_figure(drawn) if drawn else None
+    known = {world: of_world for world, of_world in gains.items() if of_world}
+    figure = gains_figure(known) if known else None
     return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
 
 
@@ -228,7 +219,7 @@ def _opening(results: Results) -> Section:
 
 
 def _summary(own: Sequence[MethodResult], metric: str, coverage: float = math.nan) -> Record:
-    """The record of one data set; of several the median, and 5 % to 95 % as its interval."""
+    """The record of one data set; of several the median, their spread, and 5 % to 95 %."""
     records = [result.record(metric, coverage) for result in own]
     first = replace(records[0], model=own[0].method)
     if len(records) == 1:
@@ -237,7 +228,8 @@ def _summary(own: Sequence[MethodResult], metric: str, coverage: float = math.na
     if not values:
         return replace(first, value=math.nan)
     low, middle, high = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
-    return replace(first, value=middle, lower=low, upper=high, standard_error=math.nan, reason="")
+    error = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    return replace(first, value=middle, lower=low, upper=high, standard_error=error, reason="")
 
 
 def _summaries(results: Sequence[MethodResult]) -> list[Record]:
@@ -493,11 +485,6 @@ def _tests(pairs: Sequence[PairTest], seeds: int) -> tuple[Grid, ...]:
         words=("Better", "Worse"),
     )
     return (grid,)
-
-
-def _low(results: Sequence[MethodResult]) -> str:
-    """The low miss rates."""
-    return " or ".join(dict.fromkeys(in_words(result.options.miss_range) for result in results))
 
 
 def _records(result: MethodResult) -> list[Record]:

@@ -278,7 +278,7 @@ def beside_section(
         ("Here", "Published", "Difference"),
         parts,
         (
-            f"Published: {sources}. Here ± is {error}, published ± the printed standard "
+            f"Published: {sources}. Here ± is {error}; published, it is the printed standard "
             "deviation. A reason stands where the difference is above 1.96 times both together, "
             "or no error is known.",
             *(f"{mark}: {reason}." for reason, mark in marks.items()),
