@@ -13,7 +13,7 @@ from howsure.core.records import Record
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
 from howsure.metrics.miss_range import in_words
-from howsure_studies.characteristic.measures import TAIL, MethodResult
+from howsure_studies.characteristic.results import TAIL, MethodResult
 
 
 def curves_figure(results: Sequence[MethodResult]) -> Figure:

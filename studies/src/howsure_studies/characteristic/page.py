@@ -26,7 +26,8 @@ from howsure.report.document import (
 from howsure.report.glossary import glossary
 from howsure.report.grids import number_cell, sort_key
 from howsure_studies.characteristic.figures import bands_figure, curves_figure, gains_figure
-from howsure_studies.characteristic.measures import AXES, MethodResult, PairTest, compare
+from howsure_studies.characteristic.measures import AXES
+from howsure_studies.characteristic.results import MethodResult, PairTest, compare
 from howsure_studies.engine import (
     OwnNumber,
     Show,

@@ -13,11 +13,10 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure_studies.characteristic.measures import (
     Measuring,
-    MethodResult,
-    compare,
     joint_draws,
     measure,
 )
+from howsure_studies.characteristic.results import MethodResult, compare
 from howsure_studies.characteristic.worlds import identity_of, split_of
 from howsure_studies.engine import (
     Combined,
