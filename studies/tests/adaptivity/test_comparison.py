@@ -46,6 +46,7 @@ from howsure_studies.adaptivity import (
     classifier_task,
     compare_intervals,
     compare_label_sets,
+    correlation_ranks,
     ease_sensitivity,
     forest_task,
     given_probabilities,
@@ -55,7 +56,6 @@ from howsure_studies.adaptivity import (
 from howsure_studies.adaptivity.comparison import slope_floor
 from howsure_studies.adaptivity.intervals import interval_numbers
 from howsure_studies.adaptivity.label_sets import label_numbers
-from howsure_studies.adaptivity.validation import correlation_ranks
 
 QUIET = Resampling(replicates=0, permutations=0)
 

@@ -396,6 +396,7 @@ def test_bad_input_is_named(call, words: str) -> None:
     [
         ("published", "howsure_studies.engine.published"),
         ("average_table", "howsure_studies.adaptivity.average_records"),
+        ("rank_counts", "howsure_studies.adaptivity.correlation_ranks"),
     ],
 )
 def test_names_of_before_say_what_they_are_called_now(old: str, new: str) -> None:

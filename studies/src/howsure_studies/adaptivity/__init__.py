@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from howsure_studies.adaptivity.validation import VALIDATED as VALIDATED
     from howsure_studies.adaptivity.validation import MeasureValidation as MeasureValidation
     from howsure_studies.adaptivity.validation import MethodValidation as MethodValidation
+    from howsure_studies.adaptivity.validation import correlation_ranks as correlation_ranks
     from howsure_studies.adaptivity.validation import ease_sensitivity as ease_sensitivity
-    from howsure_studies.adaptivity.validation import rank_counts as rank_counts
     from howsure_studies.adaptivity.validation import validate_measures as validate_measures
 
 _HOMES = {
@@ -45,13 +45,14 @@ _HOMES = {
     "compare_label_sets given_probabilities",
     "page": "adaptivity_report methods_figure sensitivity_figure",
     "study": "AdaptivityStudy",
-    "validation": "VALIDATED MeasureValidation MethodValidation ease_sensitivity rank_counts "
+    "validation": "VALIDATED MeasureValidation MethodValidation correlation_ranks ease_sensitivity "
     "validate_measures",
 }
 
 _RENAMED = {
     "average_table": "average_records",
     "published": "howsure_studies.engine.published",
+    "rank_counts": "correlation_ranks",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES, renamed=_RENAMED)

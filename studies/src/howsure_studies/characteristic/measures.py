@@ -98,6 +98,7 @@ def measure(
 
     Examples
     --------
+    >>> from howsure.metrics.characteristic import characteristic_curve
     >>> error, band = np.array([1, -2, 0.5, 3]), np.array([1, 1, 1, 2])
     >>> curve = characteristic_curve(error, np.zeros(4), -band, band)
     >>> found = measure(curve, Measuring(replicates=50))
@@ -197,6 +198,7 @@ def crossing_of(curve: CharacteristicCurve, rows: IntArray | None = None) -> flo
 
     Examples
     --------
+    >>> from howsure.metrics.characteristic import characteristic_curve
     >>> band = np.array([1.0, 2.0, 3.0, 4.0])
     >>> crossing_of(characteristic_curve(band, 0 * band, -band, band))
     0.5
