@@ -324,6 +324,18 @@ def test_what_ships_makes_the_page_that_the_run_does(
     first, second = (compare(each.results["gap"]) for each in both)
     assert [(pair.first, pair.second) for pair in first] in ([("a", "b")], [("b", "a")])
     assert repr(first) == repr(second)
+    # Of seeds beyond the first no figure ships; numbers do.
+    last, missing = replace(told, seeds=seeds[-1:]), Store(tmp_path / "no")
+    page = CharacteristicStudy().page(combined(last, survey(last, missing), missing))
+    names = {figure.name for figure in figures(page)}
+    assert names == ({"gains", "characteristic", "bands"} if len(seeds) == 1 else {"gains"})
+    assert grid_of(page, "gap", "Areas and gains").parts[0].rows
+    # A method of one's own, which has test rows, stands beside what ships.
+    mine = replace(told, methods={**other.methods, "mine": {**FLAT, "intercept": False}})
+    run(replace(mine, methods={"mine": mine.methods["mine"]}), Store(tmp_path / "mine"))
+    beside = combined(mine, survey(mine, Store(tmp_path / "mine")), Store(tmp_path / "mine"))
+    assert len(compare(beside.results["gap"])) == (1 if len(seeds) == 1 else 3)
+    assert CharacteristicStudy().page(beside).to_html()
 
 
 @pytest.mark.rate

@@ -267,16 +267,18 @@ def _section(name: str, results: Sequence[MethodResult]) -> Section:
     if (clusters := _clusters(first[0])) > 0:
         facts["Clusters"] = f"{clusters:,}"
     fits = {f"Fit of {r.method}": r.notes for r in first if r.notes}
-    bands = [
-        *((result.method, bands_figure(result)) for result in first),
-        (f"constant band of {first[0].method}", bands_figure(first[0], constant=True)),
+    drawn = [result for result in first if result.picture() is not None]
+    bands = [(result.method, bands_figure(result)) for result in drawn]
+    bands += [
+        (f"constant band of {result.method}", bands_figure(result, constant=True))
+        for result in drawn[:1]
     ]
     return Section(
         title=str(name),
         facts={**facts, **fits},
         lines=_lines(results, seeds, pairs),
         choices=(
-            *choice_of("", [("", curves_figure(first))]),
+            *choice_of("", [("", curves_figure(drawn) if drawn else None)]),
             *choice_of("Method", bands),
         ),
         grids=(*_grids(results, seeds), *_tests(pairs, seeds)),
