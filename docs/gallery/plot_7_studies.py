@@ -11,6 +11,7 @@ from howsure.core.records import Curve, Direction, Record, Table
 from howsure.figures import plot
 from howsure.metrics.characteristic import characteristic_curve
 from howsure_studies import adaptivity, characteristic, shift
+from howsure_studies.engine import published
 
 # %%
 # Characteristics curves of several methods
@@ -51,7 +52,8 @@ plot(characteristic.bands_figure(results[0]))
 # ------------------------------------------
 # Published by Jang and Lee (2025), at coverage 0.9.
 
-values = {"label sets": adaptivity.published("labels", "t_cv")[0.9]}
+printed = published("adaptivity", task="ImageNet, nine nets", measure="t_cv", coverage=0.9)
+values = {"label sets": {row.method: row.value for row in printed}}
 plot(adaptivity.methods_figure(values, "t_cv"))
 
 # %%

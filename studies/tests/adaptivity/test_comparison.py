@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,12 @@ from howsure_studies.adaptivity import (
     Classified,
     MethodComparison,
     Regressed,
-    average_table,
+    average_records,
     classified,
     classifier_task,
     compare_intervals,
     compare_label_sets,
+    correlation_ranks,
     ease_sensitivity,
     forest_task,
     given_probabilities,
@@ -54,7 +56,6 @@ from howsure_studies.adaptivity import (
 from howsure_studies.adaptivity.comparison import slope_floor
 from howsure_studies.adaptivity.intervals import interval_numbers
 from howsure_studies.adaptivity.label_sets import label_numbers
-from howsure_studies.adaptivity.validation import correlation_ranks
 
 QUIET = Resampling(replicates=0, permutations=0)
 
@@ -155,18 +156,26 @@ def test_methods_for_label_sets_cover_and_those_by_ease_adapt(
     assert slope["O-SAPS"] > slope["SAPS"]
 
 
-def test_tables_and_records_hold_the_medians(compared: tuple[MethodComparison, ...]) -> None:
+def averages(*comparisons: MethodComparison) -> dict[str, list[float]]:
+    """By measure: the averages of the methods."""
+    columns: dict[str, list[float]] = {}
+    for record in average_records(comparisons):
+        columns.setdefault(record.metric, []).append(record.value)
+    return columns
+
+
+def test_records_hold_the_medians(compared: tuple[MethodComparison, ...]) -> None:
     found = compared[1]
-    table = found.table()
     place = LABEL_MEASURES.index("t_ss")
-    np.testing.assert_array_equal(
-        table.columns["t_ss"], np.median(found.values[:, :, place], axis=0)
-    )
+    medians = np.median(found.values[:, :, place], axis=0)
+    np.testing.assert_array_equal(found.median("t_ss"), medians)
+    np.testing.assert_array_equal(averages(found)["t_ss"], medians)
+    assert averages(found)["t_ss_rank"] == found.ranks("t_ss").shared_ranks.tolist()
     records = found.records()
     assert len(records) == 6 * len(LABEL_MEASURES)
     first = records[0]
     assert (first.metric, first.model, first.coverage) == ("t_cv", "LAC", 0.9)
-    assert first.value == table.columns["t_cv"][0]
+    assert first.value == found.median("t_cv")[0]
     assert first.null == found.floor.median
     assert first.direction is Direction.LOWER
     assert first.options["low_5"] <= first.value <= first.options["high_95"]
@@ -189,15 +198,18 @@ def test_shared_ranks_average_over_tasks(compared: tuple[MethodComparison, ...])
         tuning=TunedLabels(share=0.5, bins=(2,), penalties=(0.1,)),
     )
     assert other.surrogate
-    table = average_table([found, other])
-    assert len(table) == 6
-    np.testing.assert_allclose(
-        table.columns["t_cv"], (found.median("t_cv") + other.median("t_cv")) / 2
-    )
-    both = found.ranks("t_cv").shared_ranks + other.ranks("t_cv").shared_ranks
-    np.testing.assert_allclose(table.columns["t_cv_rank"], both / 2)
-    with pytest.raises(InputError, match="same methods and coverage"):
-        average_table([found, compared[1]])
+    table = averages(found, other)
+    both = np.array([found.median("t_cv"), other.median("t_cv")])
+    np.testing.assert_allclose(table["t_cv"], both.mean(axis=0))
+    ranks = found.ranks("t_cv").shared_ranks + other.ranks("t_cv").shared_ranks
+    np.testing.assert_allclose(table["t_cv_rank"], ranks / 2)
+    first = average_records([found, other])[0]
+    assert (first.model, first.options["answered"]) == (LABEL_METHODS[0], 2)
+    assert first.standard_error == pytest.approx(abs(both[0, 0] - both[1, 0]) / 2)
+    levels = [record.coverage for record in average_records([compared[1], found])]
+    assert list(dict.fromkeys(levels)) == [0.8, 0.9]
+    with pytest.raises(InputError, match="same methods"):
+        average_records([found, replace(other, methods=tuple("abcdef"))])
 
 
 def test_a_value_without_an_answer_ranks_last() -> None:
@@ -552,7 +564,7 @@ def test_a_task_holds_the_model_and_its_ease(task: Classified) -> None:
             "covered must have",
         ),
         (lambda t: ease_sensitivity([1], [1], [1], {}, coverage=0.9), "eases must hold"),
-        (lambda t: average_table([]), "at least one"),
+        (lambda t: average_records([]), "at least one"),
     ],
 )
 def test_bad_input_is_named(task: Classified, call, words: str) -> None:

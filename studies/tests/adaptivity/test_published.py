@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from howsure.metrics.adaptivity import noise_floor
-from howsure_studies.adaptivity import LABEL_METHODS, VALIDATED, rank_counts
+from howsure_studies.adaptivity import LABEL_METHODS, VALIDATED, correlation_ranks
 
 FOLDER = Path(__file__).parent / "published"
 MODELS = (
@@ -44,10 +44,10 @@ def test_counts_of_ranks_follow_from_the_correlations_and_two_averages_do_not() 
     )
     assert rho.shape == (36, 5)
     assert np.isnan(rho).sum() == 1
-    found = rank_counts(rho).columns
+    ranks = correlation_ranks(rho)
     counts = {
-        name: [int(found[f"rank_{place}"][k]) for place in range(1, 6)]
-        for k, name in enumerate(VALIDATED)
+        name: [int((column == place).sum()) for place in range(1, 6)]
+        for name, column in zip(VALIDATED, ranks.T, strict=True)
     }
     assert counts == {
         "t_ss": [24, 12, 0, 0, 0],
@@ -56,7 +56,7 @@ def test_counts_of_ranks_follow_from_the_correlations_and_two_averages_do_not() 
         "escv": [0, 0, 11, 12, 13],
         "set_excess": [0, 0, 9, 12, 15],
     }
-    averages = dict(zip(VALIDATED, found["average"].round(2), strict=True))
+    averages = dict(zip(VALIDATED, ranks.mean(axis=0).round(2), strict=True))
     assert averages == {
         "t_ss": 1.33,
         "set_deficit": 1.72,

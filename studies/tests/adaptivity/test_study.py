@@ -28,7 +28,16 @@ from howsure_studies.adaptivity import (
     validate_measures,
 )
 from howsure_studies.adaptivity.label_sets import IMAGES, first_sets
-from howsure_studies.engine import Plan, Store, combined, load_plan, run, survey, trials_of
+from howsure_studies.engine import (
+    Plan,
+    Store,
+    combined,
+    load_plan,
+    run,
+    shipped,
+    survey,
+    trials_of,
+)
 from howsure_studies.tasks import DataNotFoundError
 from howsure_studies.tasks.worlds import world_named
 
@@ -216,7 +225,7 @@ def test_validations_are_trials_of_the_papers_four(tmp_path: Path) -> None:
     methods = {"LAC": "LAC", "O-SAPS": "O-SAPS"}
     told = pictured(tmp_path, methods=methods)
     told = replace(told, options={**told.options, "validation": 4, "coverages": [0.8, 0.95]})
-    assert [trial.title for trial in trials_of(told)][3:] == ["validation LAC on digits"]
+    assert [trial.title for trial in trials_of(told)][3:] == ["LAC, stage validation on digits"]
     store = Store(tmp_path / "store")
     assert run(told, store).failed == 0
     *_, check = combined(told, survey(told, store), store).results["digits"]
@@ -277,6 +286,11 @@ def test_profiles_are_whole(profile: str, data_dir: Callable[[str], Path]) -> No
     worlds = {trial.labels["world"] for trial in trials}
     assert worlds == set(told.worlds)
     assert len(trials) == (8 * (1 + 6 + 4) if profile == "labels" else 5 * 6)
+
+
+def test_the_study_is_no_plan() -> None:
+    with pytest.raises(InputError, match="near: adaptivity_worlds"):
+        load_plan("adaptivity")
 
 
 def test_clipped_intervals_have_a_slope(tmp_path: Path) -> None:
@@ -445,7 +459,7 @@ def test_any_method_stands_beside_the_papers(own: Path) -> None:
 
 def test_a_method_of_ones_own_is_submitted(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(own)
-    line = ["bench", "submit", "somebodys:Line", "--plan", "adaptivity", "--jobs", "0"]
+    line = ["bench", "submit", "somebodys:Line", "--plan", "adaptivity_worlds", "--jobs", "0"]
     for change in ("repeats=2", "rows=300", "n_train=120", "bins=5", "trees=30"):
         line += ["--set", change]
     given = CliRunner().invoke(app, [*line, "--world", "fan", "-o", "page.html"])
@@ -494,3 +508,35 @@ def test_sets_of_another_shape_fail_their_trial(own: Path) -> None:
     assert run(told, store).failed == 1
     with pytest.raises(InputError, match=r"booleans of shape \(120, 5\)"):
         AdaptivityStudy().run(trials_of(told)[1], store)
+
+
+def test_what_ships_makes_the_page_that_the_run_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = pictured(tmp_path, methods={"LAC": "LAC", "mine": "APS"})
+    told = replace(told, options={**told.options, "validation": 4})
+    store = Store(tmp_path / "store")
+    assert run(told, store).failed == 0
+    (tmp_path / "test.parquet").write_bytes(shipped.shipped_bytes(told, store))
+    monkeypatch.setattr(shipped, "plan_folders", lambda: (tmp_path,))
+    ran, read = combined(told, survey(told, store), store), shipped.study_shipped("adaptivity")
+    checks = [each for each in read.results["digits"] if isinstance(each, MethodValidation)]
+    assert [len(check.found.values) for check in checks] == [0, 0]
+    pages = [AdaptivityStudy().page(each) for each in (ran, read)]
+    assert pages[0].to_json() == pages[1].to_json()
+    assert pages[0].to_html() == pages[1].to_html()
+
+
+@pytest.mark.rate
+def test_a_cell_of_what_ships_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = load_plan("adaptivity_worlds")
+    few = replace(told, worlds={"fan": told.worlds["fan"]}, methods={"CP": "CP"})
+    there = shipped.study_shipped("adaptivity").results["fan"]
+    run(few, Store(tmp_path))
+    monkeypatch.setattr(shipped, "plan_folders", tuple)
+    here = combined(few, survey(few, Store(tmp_path)), Store(tmp_path)).results["fan"]
+    for ours, theirs in zip(here, there, strict=True):
+        assert (ours.methods, theirs.methods[0]) == (("CP",), "CP")
+        np.testing.assert_allclose(ours.values[:, 0], theirs.values[:, 0], rtol=1e-6)

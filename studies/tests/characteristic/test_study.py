@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.characteristic import bands_from_sd, characteristic_curve
@@ -18,6 +19,7 @@ from howsure_studies.characteristic import (
     MethodResult,
     bands_figure,
     characteristic_report,
+    compare,
     curves_figure,
     gap,
 )
@@ -30,6 +32,7 @@ from howsure_studies.engine import (
     load_plan,
     plan_names,
     run,
+    shipped,
     survey,
     trials_of,
 )
@@ -171,8 +174,10 @@ def test_the_page_says_where_widths_pay(page: Document, made: Combined) -> None:
     assert page.headline is not None
     assert page.headline.text.startswith(f"In {good or 'none'} of 6 tests on 2 worlds")
     bad = sum(gain.upper < 0 for gain in gains)
-    more = f" In {bad} they need more." if bad else ""
-    assert page.headline.text.endswith(f"constant band at miss rates up to 40 %.{more}")
+    assert "constant band at miss rates up to 40 %." in page.headline.text
+    assert page.headline.text.endswith(f" In {bad} they need more.") == (bad > 0)
+    better = [r for r in made.results["gap"] if r.record("characteristic_left_gain").lower > 0]
+    assert (f"gap ({better[0].method}" in page.headline.text) if better else True
     tones = {(True, True): "caution", (True, False): "good", (False, True): "bad"}
     assert page.headline.tone == tones.get((good > 0, bad > 0), "undecided")
     gap_lines = {line.question: line for line in page.sections[0].lines}
@@ -251,34 +256,101 @@ def test_a_report_needs_results() -> None:
 
 
 @pytest.mark.parametrize("part", [(0.0, 0.4), (0.0, 0.5)])
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
 def test_the_page_sets_the_papers_problem_beside_its_numbers(
-    part: tuple[float, float], made: Combined
+    part: tuple[float, float], seeds: tuple[int, ...], made: Combined
 ) -> None:
     """Only a world of the paper has published numbers, and a partial gain only in their range."""
     results = {
         world: [
             replace(each, options=replace(each.options, miss_range=part), seed=seed)
             for each in held
-            for seed in (0, 1)
+            for seed in seeds
         ]
         for world, held in made.results.items()
     }
     page = characteristic_report(results)
     check_words(page)
-    grid = grid_of(page, "gap", "Beside the published")
-    rows = {row[0].text: row[1:] for row in grid.parts[0].rows}
-    assert rows["Gain over all miss rates, %"][-1].text == "6.1 %"
-    same = part == (0.0, 0.5)
-    assert any("72.7 %" in row[-1].text for row in rows.values()) == same
-    assert any("at miss rates up to 50 %" in note for note in grid.notes) != same
-    assert any("neither its function, noise" in note for note in grid.notes)
-    for place, method in enumerate(("line", "ridge", "trees")):
-        names = ("characteristic_gain", "characteristic_partial_gain", "crossing")
-        whole, low, crossing = (own(made, method).record(name).value for name in names)
-        crossed = low > max(whole, 0.0) and 0.0 < crossing < 1.0
-        told = rows["Data sets with the pattern"][place].text
-        assert told == f"{2 * crossed} of 2"
+    grid = grid_of(page, "Beside the published", "Published numbers")
+    parts = {
+        part.title: {row[0].text: row[1:] for row in part.rows if part.title} for part in grid.parts
+    }
+    whole = parts["gap: gain over all miss rates, %"]
+    partial = "gap, miss rates 0 to 0.5: gain by the area under the curve, %"
+    assert (partial in parts) == (part == (0.0, 0.5))
+    assert parts["gap: crossing"]["ridge"][1].text == "between 0.2 and 0.7"
+    for method in ("line", "ridge", "trees"):
+        record = own(made, method).record("characteristic_gain")
+        here, there, away, _ = whole[method]
+        assert float(here.key) == record.value
+        _, error = formats.estimate(record.value, record.standard_error)
+        assert here.small == (f"± {error}" if len(seeds) == 1 else "± 0")
+        assert (there.text, float(away.key)) == ("6.1", record.value - 6.1)
+        low, crossing = (
+            own(made, method).record(name).value
+            for name in ("characteristic_partial_gain", "crossing")
+        )
+        crossed = low > max(record.value, 0.0) and 0.0 < crossing < 1.0
+        shown = parts["gap: share of data sets with the pattern"][method]
+        assert float(shown[0].key) == crossed
+        assert shown[1].text.startswith("shown: the curves cross")
     (line,) = [line for line in page.lines if line.question == "gap, Beside the paper"]
     assert line.text.startswith("Data sets with the published pattern: ")
-    (other,) = [section for section in page.sections if section.title == "fan"]
-    assert "Beside the published" not in {grid.title for grid in other.grids}
+    assert not [title for title in parts if title.startswith("fan")]
+
+
+def ships(told: Plan, store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Combined:
+    """What ships of a plan, as it is read without its store."""
+    (folder / "test.parquet").write_bytes(shipped.shipped_bytes(told, store))
+    monkeypatch.setattr(shipped, "plan_folders", lambda: (folder,))
+    return shipped.study_shipped("characteristic")
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_what_ships_makes_the_page_that_the_run_does(
+    seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = plan(worlds={"gap": "gap"}, seeds=seeds)
+    store = Store(tmp_path / "store")
+    run(told, store)
+    ran, read = found(told, store), ships(told, store, tmp_path, monkeypatch)
+    assert not any(len(result.y) for result in read.results["gap"])
+    pages = [CharacteristicStudy().page(each) for each in (ran, read)]
+    assert pages[0].to_json() == pages[1].to_json()
+    assert pages[0].to_html() == pages[1].to_html()
+    # Under names of one's own, and with fewer methods, pairs are those of the methods left.
+    other = replace(told, methods={"b": plan().methods["ridge"], "a": plan().methods["line"]})
+    both = [combined(other, survey(other, each), each) for each in (store, Store(tmp_path / "no"))]
+    first, second = (compare(each.results["gap"]) for each in both)
+    assert [(pair.first, pair.second) for pair in first] in ([("a", "b")], [("b", "a")])
+    assert repr(first) == repr(second)
+    # Of seeds beyond the first no figure ships; numbers do.
+    last, missing = replace(told, seeds=seeds[-1:]), Store(tmp_path / "no")
+    page = CharacteristicStudy().page(combined(last, survey(last, missing), missing))
+    names = {figure.name for figure in figures(page)}
+    assert names == ({"gains", "characteristic", "bands"} if len(seeds) == 1 else {"gains"})
+    assert grid_of(page, "gap", "Areas and gains").parts[0].rows
+    # A method of one's own, which has test rows, stands beside what ships.
+    mine = replace(told, methods={**other.methods, "mine": {**FLAT, "intercept": False}})
+    run(replace(mine, methods={"mine": mine.methods["mine"]}), Store(tmp_path / "mine"))
+    beside = combined(mine, survey(mine, Store(tmp_path / "mine")), Store(tmp_path / "mine"))
+    assert len(compare(beside.results["gap"])) == (1 if len(seeds) == 1 else 3)
+    assert CharacteristicStudy().page(beside).to_html()
+
+
+@pytest.mark.rate
+def test_a_cell_of_what_ships_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = load_plan("characteristic_small")
+    (line,) = [
+        result
+        for result in shipped.study_shipped("characteristic").results["fan"]
+        if result.method == "line"
+    ]
+    few = replace(told, worlds={"fan": "fan"}, methods={"line": told.methods["line"]})
+    run(few, Store(tmp_path))
+    monkeypatch.setattr(shipped, "plan_folders", tuple)
+    (again,) = found(few, Store(tmp_path)).results["fan"]
+    for ours, theirs in zip(again.records, line.records, strict=True):
+        assert (ours.metric, ours.value) == (theirs.metric, pytest.approx(theirs.value, rel=1e-6))

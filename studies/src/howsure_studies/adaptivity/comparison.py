@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Final, final
@@ -20,7 +20,7 @@ from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import Count, Fraction, check_fields
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
-from howsure.core.records import Direction, Notion, Record, Table
+from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
@@ -122,7 +122,6 @@ class MethodComparison:
     about: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
     units: str = "labels"
-    _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def repeats(self) -> int:
@@ -159,11 +158,7 @@ class MethodComparison:
 
     def median(self, measure: str) -> FloatArray:
         """Median over the repeats with an answer, shape (methods,); NaN where none has one."""
-        if measure not in self._known:
-            columns = self.of(measure).T
-            self._known[measure] = np.array([_reduced(np.median, column) for column in columns])
-        known: FloatArray = self._known[measure]
-        return known
+        return np.array([_reduced(np.median, column) for column in self.of(measure).T])
 
     def medians(self, measure: str) -> dict[str, float]:
         """The same by method."""
@@ -186,40 +181,7 @@ class MethodComparison:
             If the measure has no better and worse, or there are fewer than three methods or two
             repeats.
         """
-        if ("ranks", measure) not in self._known:
-            self._known["ranks", measure] = self._ranks(measure)
-        known: RankComparison = self._known["ranks", measure]
-        return known
-
-    def _ranks(self, measure: str) -> RankComparison:
-        table, direction = self.of(measure), DIRECTIONS[measure]
-        if direction is Direction.TARGET:
-            table, direction = np.abs(table - self.coverage), Direction.LOWER
-        sign = 1.0 if direction is Direction.LOWER else -1.0
-        known = table[np.isfinite(table)]
-        worst = float((sign * known).max()) + 1.0 if len(known) else 0.0
-        filled = np.where(np.isfinite(table), sign * table, worst)
-        return compare_ranks(filled, self.methods)
-
-    def table(self) -> Table:
-        """Medians of every measure, one row a method, with shared ranks by T-CV and T-SS."""
-        columns: dict[str, npt.NDArray[Any]] = {"method": np.array(self.methods, dtype=object)}
-        columns |= {measure: self.median(measure) for measure in self.measures}
-        if self.ranked:
-            for measure in RANKED:
-                columns[f"{measure}_rank"] = self.ranks(measure).shared_ranks
-        return Table(
-            name="adaptivity_methods",
-            columns=columns,
-            labels={"t_cv_rank": "shared rank by T-CV", "t_ss_rank": "shared rank by T-SS"},
-            model=self.task,
-            notes=(
-                f"Coverage {self.coverage:g}: medians over {self.repeats} splits in "
-                f"{self.calibration_rows:,} and {self.test_rows:,} rows, {self.bins} cells by "
-                f"ease ({self.ease}); a perfect model shows a T-CV of {self.floor.median:.3g} in "
-                "the median."
-            ),
-        )
+        return _ranks(self, measure)
 
     def records(self) -> tuple[Record, ...]:
         """The median of every measure and method; options hold the range over repeats."""
@@ -263,6 +225,19 @@ class MethodComparison:
         )
 
 
+@lru_cache(maxsize=512)
+def _ranks(comparison: MethodComparison, measure: str) -> RankComparison:
+    """See `MethodComparison.ranks`: a page asks for the same ones many times."""
+    table, direction = comparison.of(measure), DIRECTIONS[measure]
+    if direction is Direction.TARGET:
+        table, direction = np.abs(table - comparison.coverage), Direction.LOWER
+    sign = 1.0 if direction is Direction.LOWER else -1.0
+    known = table[np.isfinite(table)]
+    worst = float((sign * known).max()) + 1.0 if len(known) else 0.0
+    filled = np.where(np.isfinite(table), sign * table, worst)
+    return compare_ranks(filled, comparison.methods)
+
+
 def joined(parts: Sequence[MethodComparison], methods: Sequence[str]) -> MethodComparison:
     """One comparison of methods that were compared alone, under these names."""
     return replace(
@@ -277,51 +252,71 @@ def joined(parts: Sequence[MethodComparison], methods: Sequence[str]) -> MethodC
     )
 
 
-def average_table(comparisons: Sequence[MethodComparison]) -> Table:
-    """Averages over tasks: means of medians, and mean shared ranks by T-CV and T-SS.
+def average_records(comparisons: Sequence[MethodComparison]) -> tuple[Record, ...]:
+    """Averages over tasks at each coverage: means of medians, and of shared ranks.
 
     Parameters
     ----------
     comparisons : sequence of MethodComparison
-        One a task, of the same methods and measures at the same coverage.
+        Of the same methods and measures, one a task and coverage.
 
     Returns
     -------
-    Table
-        Columns ``method``, every measure but the width, whose units differ from task to task,
-        ``t_cv_rank`` and ``t_ss_rank`` where there are ranks, and ``t_ss_tasks``: means over the
-        tasks that have an answer, and how many these are for T-SS.
+    tuple of Record
+        Of each coverage, measure (of several tasks not the width, whose units differ) and method,
+        and ``t_cv_rank`` and ``t_ss_rank`` where there are ranks; the error is the standard error
+        over tasks, and a null the range of what chance alone shows on them. Options hold how many
+        ``tasks`` there are, and how many ``answered``.
 
     Raises
     ------
     InputError
-        If there is none, or methods, measures or coverages differ.
+        If there is none, or methods or measures differ.
     """
     if not comparisons:
         raise InputError("comparisons must hold at least one, got none")
     first = comparisons[0]
     for other in comparisons[1:]:
-        same = (other.methods, other.measures, other.coverage)
-        if same != (first.methods, first.measures, first.coverage):
+        if (other.methods, other.measures) != (first.methods, first.measures):
             raise InputError(
-                "comparisons must have the same methods and coverage, got "
-                f"{', '.join(other.methods)} at {other.coverage:g} beside "
-                f"{', '.join(first.methods)} at {first.coverage:g}"
+                f"comparisons must have the same methods, got {', '.join(other.methods)} beside "
+                f"{', '.join(first.methods)}"
             )
-    columns: dict[str, npt.NDArray[Any]] = {"method": np.array(first.methods, dtype=object)}
-    for measure in (measure for measure in first.measures if measure != "width"):
-        medians = np.array([each.median(measure) for each in comparisons])
-        columns[measure] = np.array([_reduced(np.mean, column) for column in medians.T])
-        if measure == "t_ss":
-            columns["t_ss_tasks"] = np.isfinite(medians).sum(axis=0)
-        if measure in RANKED and all(each.ranked for each in comparisons):
-            ranks = np.array([each.ranks(measure).shared_ranks for each in comparisons])
-            columns[f"{measure}_rank"] = ranks.mean(axis=0)
-    return Table(
-        name="adaptivity_averages",
-        columns=columns,
-        notes=f"Means over {len(comparisons)} tasks at coverage {first.coverage:g}.",
-    )
+    by_level: dict[float, list[MethodComparison]] = {}
+    for each in sorted(comparisons, key=lambda each: each.coverage):
+        by_level.setdefault(each.coverage, []).append(each)
+    return tuple(record for tasks in by_level.values() for record in _averages(tasks))
+
+
+def _averages(tasks: Sequence[MethodComparison]) -> Iterator[Record]:
+    """The same at one coverage."""
+    measures = [name for name in tasks[0].measures if name != "width" or len(tasks) == 1]
+    tables: dict[str, list[npt.NDArray[Any]]] = {
+        measure: [each.median(measure) for each in tasks] for measure in measures
+    }
+    if all(each.ranked for each in tasks):
+        for measure in RANKED:
+            tables[f"{measure}_rank"] = [each.ranks(measure).shared_ranks for each in tasks]
+    floors = [each.floor.median for each in tasks]
+    for measure, table in tables.items():
+        ends = (min(floors), max(floors)) if measure == "t_cv" else (math.nan, math.nan)
+        for method, column in zip(tasks[0].methods, np.asarray(table, dtype=float).T, strict=True):
+            known = column[np.isfinite(column)]
+            reasons = filter(None, (each.reasons.get((method, measure)) for each in tasks))
+            yield Record(
+                metric=measure,
+                value=_reduced(np.mean, column),
+                standard_error=(
+                    float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else math.nan
+                ),
+                direction=DIRECTIONS.get(measure, Direction.LOWER),
+                null_lower=ends[0],
+                null_upper=ends[1],
+                coverage=tasks[0].coverage,
+                model=method,
+                reason="" if len(known) else next(reasons, ""),
+                options={"tasks": float(len(tasks)), "answered": float(len(known))},
+            )
 
 
 def _reduced(reduce: Callable[..., Any], values: FloatArray) -> float:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
-from typing import Final
+from itertools import combinations
+from typing import Final, Literal
 
 import numpy as np
 
@@ -17,32 +15,39 @@ from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, listed
+from howsure.core.records import Record
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
 from howsure.figures.ranks import rank_figure
 from howsure.figures.text import distinct
-from howsure.report.document import (
-    Cell,
-    Choice,
-    Column,
-    Document,
-    GlossaryEntry,
-    Grid,
-    GridRows,
-    Section,
-    Tone,
-    VerdictLine,
-)
+from howsure.report.document import Cell, Choice, Document, Grid, Section, Tone, VerdictLine
+from howsure.report.glossary import glossary
 from howsure.report.grids import number_cell
 from howsure_studies.adaptivity.comparison import (
     RANKED,
     MethodComparison,
-    average_table,
+    average_records,
     floor_of,
 )
 from howsure_studies.adaptivity.intervals import CLIPPED
-from howsure_studies.adaptivity.validation import VALIDATED, MethodValidation, rank_counts
-from howsure_studies.engine import choice_of, coverage_of, named, overview, study_document
+from howsure_studies.adaptivity.validation import (
+    VALIDATED,
+    MethodValidation,
+    correlation_ranks,
+)
+from howsure_studies.engine import (
+    OwnNumber,
+    beside_section,
+    choice_of,
+    coverage_of,
+    named,
+    number_grid,
+    overview,
+    pivot,
+    published,
+    record_cell,
+    study_document,
+)
 
 TITLES: Final[Mapping[str, str]] = {
     "t_cv": "T-CV",
@@ -60,6 +65,11 @@ TITLES: Final[Mapping[str, str]] = {
     "width": "Width",
 }
 """What figures and tables call the measures."""
+_COLUMNS: Final[Mapping[str, str]] = {
+    **{"t_cv": "T-CV", "t_cv_rank": "T-CV rank", "t_ss": "T-SS", "t_ss_rank": "T-SS rank"},
+    **TITLES,
+}
+"""The same, with ranks."""
 _QUESTIONS: Final[Mapping[str, str]] = {
     "t_cv": "Which methods cover easy and hard inputs alike?",
     "t_ss": "Whose sets or intervals grow with difficulty?",
@@ -78,90 +88,26 @@ _READINGS: Final[Mapping[str, str]] = {
     ),
 }
 _KINDS: Final = {"labels": "Label sets", "y": "Intervals"}
-_SOURCES: Final = {"labels": "nine nets on ImageNet", "y": "four nets on visual acuity"}
-_TEST: Final = {"labels": (50, 20_000)}
+_PAPERS: Final = {"labels": "ImageNet, nine nets", "y": "visual acuity, four nets"}
+"""What the published averages are over, by the units of sizes."""
+_VALIDATION: Final = ("Property 1, 36 settings", 36)
+_PLACES: Final = tuple(f"rank_{place}" for place in range(1, len(VALIDATED) + 1))
+_PAPERS_CELLS: Final = {"labels": (50, 20_000)}
 """Cells and test rows of the published, where they are known."""
-_WHY: Final = {
-    "labels": "ImageNet and its nets are out of reach here",
-    "y": "the images of eyes are not public",
-}
-_PRINTED_RANKS: Final = {
-    "t_ss": (24, 12, 0, 0, 0),
-    "set_deficit": (12, 23, 0, 1, 0),
-    "sscv": (0, 1, 16, 11, 8),
-    "escv": (0, 0, 11, 12, 13),
-    "set_excess": (0, 0, 9, 12, 15),
-}
-"""How often each measure ranks first, second, … in the published table 1, of 36."""
+_WHY: Final = "other data and models, as ImageNet and its nets and images of eyes are out of reach"
 _STATES: Final[Mapping[Tone, str]] = {"bad": "Gap", "undecided": "No gap shown"}
-_GLOSSARY: Final = (
-    GlossaryEntry(
-        name="t_cv",
-        title="T-CV",
-        meaning="Largest gap between coverage and nominal over cells of similar difficulty.",
-        formula="max_b |(1−α) − cov_b|",
-        source="Jang and Lee 2025, equation 3",
-        direction="lower is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="t_ss",
-        title="T-SS",
-        meaning="How well mean size follows mean difficulty over cells of similar difficulty.",
-        formula="sign(β)·R² of the line through the cells",
-        source="Jang and Lee 2025, equation 4",
-        direction="higher is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="sscv",
-        title="SSCV",
-        meaning="Largest coverage gap over strata of set size.",
-        source="Angelopoulos et al. 2021",
-        direction="lower is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="escv",
-        title="ESCV",
-        meaning="Largest coverage gap over each exact set size.",
-        source="Huang et al. 2024, two-sided as in Jang and Lee 2025",
-        direction="lower is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="rank_cv",
-        title="Rank-CV",
-        meaning="Largest coverage gap over strata of the true label's rank, which none can close.",
-        source="Jang and Lee 2025",
-        direction="descriptive",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="rank_ss",
-        title="Rank-SS",
-        meaning="How well mean size follows mean rank over strata of the true label's rank.",
-        source="Jang and Lee 2025",
-        direction="descriptive",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="set_deficit",
-        title="Deficit",
-        meaning="How many labels sets lack to contain the true one.",
-        formula="mean max(0, rank − size)",
-        direction="lower is better",
-        units="labels",
-    ),
-    GlossaryEntry(
-        name="set_excess",
-        title="Excess",
-        meaning="How many labels sets contain beyond the true one.",
-        formula="mean max(0, size − rank)",
-        direction="lower is better",
-        units="labels",
-    ),
+_GROUPS: Final[Mapping[Tone, str]] = {
+    "bad": "Significant coverage gap",
+    "undecided": "No significant gap",
+}
+_RANKS: Final = (
+    "Ranks are shared: 1 + the number of methods that are significantly better (Friedman, then "
+    "Wilcoxon–Holm)."
 )
+Key = Literal["coverage", "part"]
+"""What parts a table."""
+Spoken = Mapping[str, MethodComparison]
+"""By task: the comparison that sentences speak of."""
 
 
 def adaptivity_report(
@@ -178,7 +124,8 @@ def adaptivity_report(
     results : mapping of str to sequence of MethodComparison and MethodValidation
         By task: comparisons at one coverage or several, and what measures say of methods.
     coverage : float, optional
-        The nominal coverage that sentences speak of; 0.9, or the highest below it, if omitted.
+        The nominal coverage that sentences speak of; of each task 0.9, or the highest below it,
+        if omitted.
     facts : mapping of str to str, optional
         What else is known.
     command : str
@@ -193,196 +140,235 @@ def adaptivity_report(
     InputError
         If a task has no comparison, or the coverage was not studied.
     """
-    compared = {
-        name: [result for result in of_task if isinstance(result, MethodComparison)]
-        for name, of_task in results.items()
-    }
-    checks = [
-        result
-        for of_task in results.values()
-        for result in of_task
-        if isinstance(result, MethodValidation)
-    ]
+    compared: dict[str, list[MethodComparison]] = {name: [] for name in results}
+    checks: list[MethodValidation] = []
+    for name, of_task in results.items():
+        for result in of_task:
+            if isinstance(result, MethodComparison):
+                compared[name].append(result)
+            else:
+                checks.append(result)
     every = [result for of_task in compared.values() for result in of_task]
     if not every or not all(compared.values()):
         raise InputError("results must hold at least one comparison for each task, got none")
-    wanted = coverage_of((result.coverage for result in every), coverage)
+    if coverage is not None:
+        coverage_of((result.coverage for result in every), coverage)
+    wanted = {
+        name: coverage_of((r.coverage for r in of_task), None) if coverage is None else coverage
+        for name, of_task in compared.items()
+    }
     spoken = {
         f"{name}, seed {result.seed}" if _seeded(of_task) else str(name): result
         for name, of_task in compared.items()
         for result in of_task
-        if result.coverage == wanted
+        if result.coverage == wanted[name]
     }
     methods = dict.fromkeys(method for result in every for method in result.methods)
     on = f"{counted(len(methods), 'method')} on {named(list(map(str, compared)), 'task')}"
     stated = {
         "Tasks": ", ".join(map(str, compared)),
         "Methods": ", ".join(methods),
-        "Nominal coverage shown": formats.level(wanted),
+        "Nominal coverage shown": _levels(spoken),
     }
     averages = _averages(every)
+    records = (
+        *(record for result in every for record in (*result.records(), *_ranks_of(result))),
+        *(
+            replace(record, group=f"tasks={kind}")
+            for kind, own in averages.items()
+            for record in own
+            if float(record.options["tasks"]) > 1
+        ),
+    )
     return study_document(
         title=f"Do prediction methods cover easy and hard inputs alike? {on}",
         headline=_headline(spoken),
         opening=_opening(spoken),
         sections=(
-            *(_average_section(kind, parts, wanted) for kind, parts in averages.items()),
-            *(_section(name, of_task, wanted) for name, of_task in compared.items()),
+            *(
+                _average_section(kind, own, coverage)
+                for kind, own in averages.items()
+                if float(own[0].options["tasks"]) > 1
+            ),
+            *(_section(name, of_task, wanted[name]) for name, of_task in compared.items()),
             *_validation(checks),
         ),
-        records=tuple(record for result in every for record in result.records()),
-        tables=(
-            *(average_table(some) for parts in averages.values() for some in parts),
-            *(result.table() for result in every),
+        beside=beside_section(
+            (*_own_averages(averages), *_own_ranks(checks)),
+            published("adaptivity"),
+            {
+                **_COLUMNS,
+                **{name: f"times at rank {name[-1]}, of 36" for name in _PLACES},
+                "rank_average": "average rank",
+            },
+            _WHY,
+            error="the standard error over tasks, or over settings",
         ),
-        glossary=_GLOSSARY,
+        records=records,
+        glossary=glossary(records),
         facts={**stated, **(facts or {})},
         command=command,
     )
 
 
-def _averages(every: Iterable[MethodComparison]) -> dict[str, list[list[MethodComparison]]]:
-    """Tasks that can be averaged, by kind, one list a coverage; kinds are titles of sections.
+# Averages over tasks, and what is published of them
+
+
+def _averages(every: Iterable[MethodComparison]) -> dict[str, tuple[Record, ...]]:
+    """Averages over tasks of each kind, at each coverage.
 
     Of one kind are those with the same methods, with ease of inputs or by a surrogate, and with
     clipped intervals or others.
     """
-    groups = defaultdict[tuple[str, str, tuple[str, ...]], list[MethodComparison]](list)
+    groups = defaultdict[tuple[str, tuple[str, ...]], list[MethodComparison]](list)
     for result in every:
-        kind = _KINDS[result.units] + (", clipped," if CLIPPED in result.about else "")
-        kind += " by surrogate ease" if result.surrogate else ""
-        groups[kind, result.units, result.methods].append(result)
-    averages: dict[str, list[list[MethodComparison]]] = {}
-    for (kind, units, methods), some in groups.items():
-        levels = sorted({result.coverage for result in some})
-        parts = [[result for result in some if result.coverage == level] for level in levels]
-        printed = any(published(units, m).get(_key(level)) for m in RANKED for level in levels)
-        if len(parts[0]) > 1 or printed:
-            title = f"{kind.rstrip(',')}: averages over tasks"
-            if printed:
-                title = f"{kind} beside the published"
-            averages[f"{title}: {', '.join(methods)}" if title in averages else title] = parts
+        kind = _KINDS[result.units] + (", clipped" if CLIPPED in result.about else "")
+        kind += ", by surrogate ease" if result.surrogate else ""
+        groups[kind, result.methods].append(result)
+    averages: dict[str, tuple[Record, ...]] = {}
+    for (kind, methods), some in groups.items():
+        title = f"{kind}, {', '.join(methods)}" if kind in averages else kind
+        averages[title] = average_records(some)
     return averages
 
 
-def _average_section(title: str, parts: list[list[MethodComparison]], wanted: float) -> Section:
+def _average_section(kind: str, records: Sequence[Record], coverage: float | None) -> Section:
     """Averages over tasks at every coverage, and what of the published pattern they show."""
-    first = parts[0][0]
-    titles = {
-        name: TITLES.get(name) or f"{TITLES[name.removesuffix('_rank')]} rank"
-        for name in average_table(parts[0]).columns
-        if name not in ("method", "t_ss_tasks")
-    }
-    shown = []
-    for some in parts:
-        columns = average_table(some).columns
-        rows = []
-        for row, method in enumerate(some[0].methods):
-            cells = [Cell(text=method)]
-            for name in titles:
-                known = published(first.units, name).get(_key(some[0].coverage), {})
-                small = f"published {known[method]:g}" if method in known else ""
-                if name == "t_ss" and 0 < (there := columns["t_ss_tasks"][row]) < len(some):
-                    small = "; ".join(filter(None, (f"of {there} of {len(some)} tasks", small)))
-                value = columns[name][row] if name in columns else math.nan
-                cells.append(number_cell(float(value), small))
-            rows.append(tuple(cells))
-        level = formats.level(some[0].coverage)
-        shown.append(
-            GridRows(title=f"Nominal {level}, {counted(len(some), 'task')}", rows=tuple(rows))
-        )
-    grid = Grid(
-        title="Averages over tasks",
-        columns=(
-            Column(title="Method"),
-            *(Column(title=title, numeric=True) for title in titles.values()),
-        ),
-        parts=tuple(shown),
-        notes=(
-            "Means of medians over the splits, and of shared ranks: 1 + the number of methods that "
-            "are significantly better (Friedman, then Wilcoxon–Holm).",
-            f"Small: published averages over {_SOURCES[first.units]} (Jang and Lee 2025). Data and "
-            "models differ: compare patterns, not values.",
-        ),
+    note = (
+        f"Means over {records[0].options['tasks']:g} tasks of medians over the splits, ± the "
+        f"standard error over tasks. {_RANKS}"
     )
-    spoken = [some for some in parts if some[0].coverage == wanted]
-    lines = [line for some in spoken for line in _reached(some)]
-    return Section(title=title, lines=tuple(lines), grids=(grid,))
+    told = coverage_of((r.coverage for r in records), None) if coverage is None else coverage
+    return Section(
+        title=f"{kind}: averages over tasks",
+        lines=tuple(_pattern([r for r in records if r.coverage == told], _units(kind))),
+        grids=_numbers("Averages over tasks", records, note),
+    )
 
 
-def _reached(some: Sequence[MethodComparison]) -> list[VerdictLine]:
-    """Which of the published patterns the averages show, which they do not, and why."""
-    first, table = some[0], average_table(some)
-    lines = []
+def _units(kind: str) -> str:
+    return next(units for units, words in _KINDS.items() if kind.startswith(words))
+
+
+def _numbers(
+    title: str, records: Sequence[Record], *notes: str, by: Key = "coverage"
+) -> tuple[Grid, ...]:
+    """Averages or medians of every measure and ranks, one part a coverage."""
+    measured = {record.metric for record in records}
+    columns = {name: measure for measure, name in _COLUMNS.items() if measure in measured}
+    grid = pivot(records, title, columns=columns, parts=by, show=_average, notes=notes)
+    return () if grid is None else (grid,)
+
+
+def _ranks_of(result: MethodComparison) -> Iterator[Record]:
+    """The shared ranks of one task, as records of it."""
+    for record in average_records([result]):
+        if record.metric.endswith("_rank"):
+            yield replace(record, group=f"task={result.task}")
+
+
+def _average(record: Record) -> Cell:
+    """A number with its error, and of how many tasks where not of all."""
+    alone = math.isnan(record.standard_error)
+    cell = number_cell(record.value) if alone else record_cell(record)
+    answered, tasks = (float(record.options[name]) for name in ("answered", "tasks"))
+    if answered in (0, tasks):
+        return cell
+    return replace(cell, small=f"{cell.small} of {answered:g} of {tasks:g} tasks".strip())
+
+
+def _pattern(averages: Sequence[Record], units: str) -> Iterator[VerdictLine]:
+    """Whether averages order the methods as the published do, and what chance alone shows."""
+    level = averages[0].coverage if averages else math.nan
     for measure in RANKED:
-        known = published(first.units, measure).get(_key(first.coverage), {})
-        here = dict(zip(first.methods, table.columns[measure].tolist(), strict=True))
-        whole = measure != "t_ss" or table.columns["t_ss_tasks"] == len(some)
-        there = dict(zip(first.methods, np.broadcast_to(whole, len(here)).tolist(), strict=True))
-        both = [m for m in first.methods if m in known and math.isfinite(here[m]) and there[m]]
-        if len(both) < 3:
+        printed = published("adaptivity", task=_PAPERS[units], measure=measure, coverage=level)
+        known = {row.method: row.value for row in printed}
+        here = {
+            r.model: r.value
+            for r in averages
+            if r.metric == measure
+            and r.model in known
+            and r.options["answered"] == r.options["tasks"]
+        }
+        if len(here) < 3:
             continue
         ends = []
         for numbers in (here, known):
-            rising = sorted(both, key=numbers.__getitem__)
+            rising = sorted(here, key=numbers.__getitem__)
             ends.append((rising[0], rising[-1]) if measure == "t_cv" else (rising[-1], rising[0]))
-        pairs = [(a, b) for k, a in enumerate(both) for b in both[k + 1 :] if known[a] != known[b]]
+        pairs = [(a, b) for a, b in combinations(here, 2) if known[a] != known[b]]
         same = sum((here[a] - here[b]) * (known[a] - known[b]) > 0 for a, b in pairs)
         beside = "as published" if ends[0] == ends[1] else f"published: {listed(ends[1])}"
         text = f"By {TITLES[measure]}, {ends[0][0]} is best and {ends[0][1]} worst; {beside}. "
         text += f"{same} of {len(pairs)} pairs of methods stand in the published order."
-        lines.append(VerdictLine(text=text, question="Reached"))
-    if lines:
-        floors = sorted({f"{result.floor.median:.3f}" for result in some})
-        text = f"The published values are not reached, for {_WHY[first.units]}. "
-        text += f"Chance alone shows a T-CV of {' to '.join(floors[:: len(floors) - 1 or 1])} here"
-        if first.units in _TEST:
-            text += f", {floor_of(*_TEST[first.units], first.coverage).median:.3f} there"
-        lines.append(VerdictLine(text=f"{text}.", question="Not reached"))
-    return lines
+        yield VerdictLine(text=text, question=f"Order by {TITLES[measure]}")
+    if published("adaptivity", task=_PAPERS[units], coverage=level):
+        low, high = averages[0].null_lower, averages[0].null_upper
+        floors = dict.fromkeys((f"{low:.3f}", f"{high:.3f}"))
+        text = f"Chance alone shows a T-CV of {' to '.join(floors)} here"
+        if units in _PAPERS_CELLS:
+            there = floor_of(*_PAPERS_CELLS[units], level).median
+            text += f", and {there:.3f} in the paper, whose cells hold more rows"
+        yield VerdictLine(text=f"{text}.", question="Chance")
 
 
-def _key(coverage: float) -> float:
-    """A coverage as the published are kept by."""
-    return round(coverage, 9)
+def _own_averages(averages: Mapping[str, Sequence[Record]]) -> Iterator[OwnNumber]:
+    """Averages under the paper's names; a kind beyond the first of its units adds its words."""
+    for kind, records in averages.items():
+        words = kind.removeprefix(_KINDS[_units(kind)])
+        for record in records:
+            own = replace(record, model=f"{record.model}{words}")
+            yield OwnNumber(task=_PAPERS[_units(kind)], method=record.model, record=own)
+
+
+# Which measure is valid
+
+
+def _rank_records(checks: Sequence[MethodValidation], settings: int) -> dict[str, list[Record]]:
+    """By measure: how often it ranks first to last, as of so many settings, and its average."""
+    ranks = correlation_ranks(np.array([check.found.rho for check in checks]))
+    records: dict[str, list[Record]] = {}
+    for measure, column in zip(VALIDATED, ranks.T, strict=True):
+        numbers = {name: settings * (column == int(name[-1])) for name in _PLACES}
+        for name, values in {"rank_average": column, **numbers}.items():
+            error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
+            record = Record(
+                metric=name,
+                value=float(values.mean()),
+                standard_error=error,
+                model=TITLES[measure],
+            )
+            records.setdefault(measure, []).append(record)
+    return records
+
+
+def _own_ranks(checks: Sequence[MethodValidation]) -> Iterator[OwnNumber]:
+    """The same under the paper's names, as of as many settings as it has."""
+    task, settings = _VALIDATION
+    for measure, records in _rank_records(checks, settings).items() if checks else ():
+        for record in records:
+            yield OwnNumber(task=task, method=measure, record=record)
 
 
 def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
     """Which measure follows Property 1, and what T-CV and T-SS are by other eases."""
     if not checks:
         return ()
-    rho = np.array([check.found.rho for check in checks])
-    counts = rank_counts(rho).columns
-    order = np.argsort(counts["average"], kind="stable")
-    ranks = range(1, len(VALIDATED) + 1)
-    rows = []
-    for k in order.tolist():
-        measure = VALIDATED[k]
-        printed = _PRINTED_RANKS[measure]
-        average = sum(rank * n for rank, n in zip(ranks, printed, strict=True)) / sum(printed)
-        cells = [
-            number_cell(float(counts[f"rank_{rank}"][k]), f"published {printed[rank - 1]}")
-            for rank in ranks
-        ]
-        mean = number_cell(float(counts["average"][k]), f"published {average:.2f}")
-        rows.append((Cell(text=TITLES[measure]), *cells, mean))
     first = checks[0].found
-    best = [TITLES[VALIDATED[k]] for k in order[:2].tolist()]
+    ranks = sorted(_rank_records(checks, len(checks)).values(), key=lambda own: own[0].value)
     line = VerdictLine(
         text=(
-            f"{best[0]} follows Property 1 most closely, {best[1]} next, over "
+            f"{ranks[0][0].model} follows Property 1 most closely, {ranks[1][0].model} next, over "
             f"{len(checks)} settings; published: T-SS and Deficit over 36."
         ),
         question="Measures",
     )
-    counted_grid = Grid(
-        title="How often each measure ranks first to last",
-        columns=(
-            Column(title="Measure"),
-            *(Column(title=str(rank), numeric=True) for rank in ranks),
-            Column(title="Average", numeric=True),
-        ),
-        parts=(GridRows(rows=tuple(rows)),),
+    counts = pivot(
+        (record for own in ranks for record in own),
+        "How often each measure ranks first to last",
+        columns={**{name[-1]: name for name in _PLACES}, "Average": "rank_average"},
+        show=lambda record: number_cell(record.value),
+        words="Measure",
         notes=(
             "Property 1: of two random subsets the harder one has the larger sets. Ranks are by "
             "the size of Spearman's correlation with the share of pairs for which it holds.",
@@ -390,68 +376,137 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
             f"rows and {first.pairs:,} pairs of subsets. More pairs allow larger correlations.",
         ),
     )
-    correlations = Grid(
-        title="Correlations",
-        columns=(
-            *(Column(title=t) for t in ("Task", "Method")),
-            *(Column(title=TITLES[m], numeric=True) for m in VALIDATED),
-            Column(title="At most about", numeric=True),
-        ),
-        parts=(
-            GridRows(
-                rows=tuple(
-                    (
-                        *(Cell(text=check.task), Cell(text=check.method)),
-                        *(number_cell(float(value)) for value in check.found.rho),
-                        number_cell(check.found.reliability**0.5),
-                    )
-                    for check in checks
-                )
-            ),
-        ),
+    correlations = number_grid(
+        "Correlations",
+        [*(TITLES[measure] for measure in VALIDATED), "At most about"],
+        [
+            (
+                *(Cell(text=check.task), Cell(text=check.method)),
+                *(number_cell(float(value)) for value in check.found.rho),
+                number_cell(check.found.reliability**0.5),
+            )
+            for check in checks
+        ],
+        words=("Task", "Method"),
     )
-    measures = Section(
-        title="Which measure follows Property 1?", lines=(line,), grids=(counted_grid, correlations)
-    )
-    tasks = {check.task: check for check in checks if len(check.ways) > 1}
-    made: list[Choice] = []
-    for measure in RANKED:
-        options = []
-        for task, check in tasks.items():
-            values = {
-                check.method: np.asarray(getattr(check, measure))
-                for check in checks
-                if check.task == task
-            }
-            figure = sensitivity_figure(check.ways, values, measure, title="way of disturbing")
-            options.append((task, figure))
-        made += choice_of("Task", options)
-    if not made:
-        return (measures,)
-    return (measures, Section(title="Does the way of disturbing matter?", choices=tuple(made)))
+    sections = [
+        Section(
+            title="Which measure follows Property 1?",
+            lines=(line,),
+            grids=(*([counts] if counts else []), correlations),
+        )
+    ]
+    by_task: dict[str, list[MethodValidation]] = {}
+    for check in (check for check in checks if len(check.ways) > 1):
+        by_task.setdefault(check.task, []).append(check)
+    choices: list[Choice] = []
+    for measure in RANKED if by_task else ():
+        figures = {
+            task: sensitivity_figure(
+                own[0].ways,
+                {check.method: np.asarray(getattr(check, measure)) for check in own},
+                measure,
+                title="way of disturbing",
+            )
+            for task, own in by_task.items()
+        }
+        choices += choice_of("Task", figures.items())
+    if choices:
+        title = "Does the way of disturbing matter?"
+        sections.append(Section(title=title, choices=tuple(choices)))
+    return tuple(sections)
 
 
-def _opening(spoken: Mapping[str, MethodComparison]) -> Section:
+# The first screen
+
+
+def _gaps(result: MethodComparison) -> dict[str, Record]:
+    """The T-CV of each method that has one, beside what chance alone shows."""
+    records = (record for record in result.records() if record.metric == "t_cv")
+    return {record.model: record for record in records if math.isfinite(record.value)}
+
+
+def _tone(gap: Record) -> Tone:
+    """Whether a gap is larger than chance alone shows 95 % of the time."""
+    return "bad" if gap.value > gap.null_upper else "undecided"
+
+
+def _headline(spoken: Spoken) -> VerdictLine | None:
+    """Which methods cover easy and hard inputs alike, as far as chance allows to say."""
+    gaps: dict[str, dict[str, list[bool]]] = {}
+    for result in spoken.values():
+        for method, gap in _gaps(result).items():
+            of_kind = gaps.setdefault(_KINDS[result.units], {})
+            of_kind.setdefault(method, []).append(_tone(gap) == "bad")
+    shown = [gap for of_kind in gaps.values() for own in of_kind.values() for gap in own]
+    if not shown:
+        return None
+    tone: Tone = "bad" if all(shown) else "undecided"
+    level = f"at nominal {_levels(spoken)}"
+    if len(spoken) == 1:
+        (of_kind,) = gaps.values()
+        good = [method for method, own in of_kind.items() if not any(own)]
+        text = (
+            f"{len(good) or 'None'} of {counted(len(of_kind), 'method')} on {next(iter(spoken))} "
+            f"{'shows' if len(good) == 1 else 'show'} no significant coverage gap between easy and "
+            f"hard inputs {level}"
+        )
+        text += f": {listed(good, 3)}." if good else "."
+        if 0 < len(good) < len(of_kind):
+            text += " The gaps of the others are larger than chance alone explains."
+        return VerdictLine(text=text, tone=tone)
+    opening = "cover easy and hard inputs most alike"
+    sentences = []
+    for kind, of_kind in gaps.items():
+        sentences.append(_extremes(f"{kind} {opening}", of_kind))
+        opening = "do so"
+    count = f"{sum(shown)} of {len(shown)} tests"
+    sentences.append(f"In all, {count} show a gap beyond chance {level}.")
+    return VerdictLine(text=" ".join(sentences), tone=tone)
+
+
+def _extremes(opening: str, gaps: Mapping[str, Sequence[bool]]) -> str:
+    """With which methods gaps are fewest and most."""
+    shares = {method: sum(own) / len(own) for method, own in gaps.items()}
+    ends = []
+    for share in dict.fromkeys((min(shares.values()), max(shares.values()))):
+        names = [name for name, own in shares.items() if own == share]
+        ends.append((listed(names, 3), sum(gaps[names[0]]), len(gaps[names[0]])))
+    (best, few, of), (worst, many, of_worst) = ends[0], ends[-1]
+    on = f"a significant gap on {few} of {counted(of, 'task')}"
+    if len(ends) == 1:
+        return f"{opening} with no one method: each shows {on}."
+    return f"{opening} with {best} ({on}). The worst: {worst} ({many} of {of_worst})."
+
+
+def _levels(spoken: Spoken) -> str:
+    """The coverages that sentences speak of."""
+    return " or ".join(
+        formats.level(level) for level in sorted({result.coverage for result in spoken.values()})
+    )
+
+
+def _opening(spoken: Spoken) -> Section:
     """T-CV of every method on every task, beside what chance alone shows."""
-    medians = {name: result.medians("t_cv") for name, result in spoken.items()}
-    if not any(math.isfinite(v) for values in medians.values() for v in values.values()):
-        return Section(title="")
+    gaps = {name: _gaps(result) for name, result in spoken.items()}
     states: dict[str, dict[str, Cell]] = {}
-    for name, result in spoken.items():
-        for method, value in medians[name].items():
-            cell = number_cell(value)
-            if math.isfinite(value):
-                tone: Tone = "undecided" if value <= result.floor.upper else "bad"
-                cell = replace(cell, tone=tone)
+    for name, own in gaps.items():
+        for method, gap in own.items():
+            cell = replace(number_cell(gap.value), tone=_tone(gap))
             states.setdefault(method, {})[name] = cell
+    if not states:
+        return Section(title="")
     floor = max(result.floor.median for result in spoken.values())
+    medians = {name: {m: gap.value for m, gap in own.items()} for name, own in gaps.items()}
     label = "chance alone" if len(spoken) == 1 else "chance alone, at most"
-    coverage = next(iter(spoken.values())).coverage
-    title = f"T-CV at nominal {formats.level(coverage)}"
+    title = f"T-CV at nominal {_levels(spoken)}"
     note = "T-CV: the largest coverage gap over cells of similar difficulty; lower is better."
     grid = overview(title, states, _STATES, note)
     figure = methods_figure(medians, "t_cv", rules={label: floor})
     return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
+
+
+# One task
 
 
 def _section(name: str, results: Sequence[MethodComparison], wanted: float) -> Section:
@@ -469,7 +524,7 @@ def _section(name: str, results: Sequence[MethodComparison], wanted: float) -> S
         lines=tuple(
             line for result in results if result.coverage == wanted for line in _task_lines(result)
         ),
-        grids=(_medians(results),),
+        grids=_medians(results),
         choices=_choices(results, wanted),
     )
 
@@ -483,33 +538,19 @@ def _heading(result: MethodComparison, results: Sequence[MethodComparison]) -> s
     return f"Nominal {formats.level(result.coverage)}{seed}"
 
 
-def _medians(results: Sequence[MethodComparison]) -> Grid:
-    """Medians of every measure, one part a coverage."""
-    first = results[0]
-    columns = [Column(title="Method")]
-    columns += [Column(title=TITLES[m], numeric=True) for m in first.measures]
-    parts = []
-    for result in results:
-        medians = {measure: result.median(measure) for measure in result.measures}
-        shared = {
-            measure: result.ranks(measure).shared_ranks for measure in RANKED if result.ranked
-        }
-        rows = []
-        for number, method in enumerate(result.methods):
-            cells = [Cell(text=method)]
-            for measure, values in medians.items():
-                small = f"rank {shared[measure][number]}" if measure in shared else ""
-                cells.append(number_cell(float(values[number]), small))
-            rows.append(tuple(cells))
-        parts.append(GridRows(title=_heading(result, results), rows=tuple(rows)))
-    missing = sorted({f"{m}: {why}." for r in results for (m, _), why in r.reasons.items()})
-    notes = (
-        "Medians over the splits. Small: a shared rank, 1 + the number of methods that are "
-        "significantly better (Friedman, then Wilcoxon–Holm). Splits share rows, so these tests "
-        "are overconfident.",
-        *missing,
+def _medians(results: Sequence[MethodComparison]) -> tuple[Grid, ...]:
+    """Medians of every measure at every coverage, and under every seed."""
+    return _numbers(
+        "Methods",
+        [
+            replace(record, options={**record.options, "part": _heading(result, results)})
+            for result in results
+            for record in average_records([result])
+        ],
+        f"Medians over the splits. {_RANKS} Splits share rows, so these tests are overconfident.",
+        *sorted({f"{m}: {why}." for r in results for (m, _), why in r.reasons.items()}),
+        by="part" if _seeded(results) else "coverage",
     )
-    return Grid(title="Methods", columns=tuple(columns), parts=tuple(parts), notes=notes)
 
 
 def _choices(results: Sequence[MethodComparison], wanted: float) -> tuple[Choice, ...]:
@@ -540,29 +581,23 @@ def _ranked(result: MethodComparison, measure: str) -> Figure | None:
 
 def _task_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
     """Which methods cover easy and hard inputs alike, and whose sizes follow difficulty."""
-    floor = comparison.floor
-    gaps, slopes = comparison.medians("t_cv"), comparison.medians("t_ss")
+    floor, slopes = comparison.floor, comparison.medians("t_ss")
     chance = f"Chance alone shows {floor.median:.3f}, 95 % of the time below {floor.upper:.3f}."
-    groups: tuple[tuple[str, Tone, dict[str, float]], ...] = (
-        ("Significant coverage gap", "bad", {m: v for m, v in gaps.items() if v > floor.upper}),
-        ("No significant gap", "undecided", {m: v for m, v in gaps.items() if v <= floor.upper}),
-    )
-    lines = [
-        VerdictLine(text=f"T-CV is {_span(values)}. {chance}", tone=tone, question=question)
-        for question, tone, values in groups
-        if values
-    ]
+    lines = []
+    for tone, question in _GROUPS.items():
+        own = {m: gap.value for m, gap in _gaps(comparison).items() if _tone(gap) == tone}
+        if own:
+            text = f"T-CV is {_span(own)}. {chance}"
+            lines.append(VerdictLine(text=text, tone=tone, question=question))
     known = {method: slope for method, slope in slopes.items() if math.isfinite(slope)}
     if known:
-        text = f"T-SS, how well size follows difficulty, is {_span(known)}. "
-        text += (
-            f"Sizes that ignore difficulty stay below {comparison.slope_floor:.3f}, 95 % of times."
-        )
+        text = f"T-SS, how well size follows difficulty, is {_span(known)}. Sizes that ignore "
+        text += f"difficulty stay below {comparison.slope_floor:.3f}, 95 % of the time."
         lines.append(VerdictLine(text=text, question="Size and difficulty"))
-    for measure, values in (("t_cv", gaps), ("t_ss", slopes)):
-        for method in (method for method, value in values.items() if math.isnan(value)):
-            reason = comparison.reasons.get((method, measure), "no repeat has an answer")
-            text = f"{TITLES[measure]} of {method} is not known: {reason}."
+    for record in comparison.records():
+        if record.metric in RANKED and math.isnan(record.value):
+            reason = record.reason or "no repeat has an answer"
+            text = f"{TITLES[record.metric]} of {record.model} is not known: {reason}."
             lines.append(VerdictLine(text=text, question="Not known"))
     return tuple(lines)
 
@@ -570,53 +605,13 @@ def _task_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
 def _span(values: Mapping[str, float]) -> str:
     """Every value where they are few, else the ends of their range."""
     order = sorted(values, key=values.__getitem__)
-    spoken = [f"{values[method]:.3f} ({method})" for method in order]
+    spoken = [f"{formats.fixed(values[method], 3)} ({method})" for method in order]
     if len(spoken) < 4:
         return listed(spoken)
     return f"{spoken[0]} to {spoken[-1]} for {len(spoken)} methods"
 
 
-def _headline(comparisons: Mapping[str, MethodComparison]) -> VerdictLine | None:
-    """How many methods cover easy and hard inputs alike, as far as chance allows to say."""
-    tests = [
-        (task, method, violation <= result.floor.upper)
-        for task, result in comparisons.items()
-        for method, violation in result.medians("t_cv").items()
-        if math.isfinite(violation)
-    ]
-    if not tests:
-        return None
-    tasks = list(dict.fromkeys(task for task, _, _ in tests))
-    good = [method for _, method, alike in tests if alike]
-    of = "methods" if len(tasks) == 1 else "tests of a method"
-    text = (
-        f"{len(good) or 'None'} of {len(tests)} {of} on {named(tasks, 'task')} "
-        f"{'shows' if len(good) == 1 else 'show'} no significant coverage gap between easy and "
-        f"hard inputs at nominal {formats.level(next(iter(comparisons.values())).coverage)}"
-    )
-    text += f": {listed(good, 3)}." if good and len(tasks) == 1 else "."
-    if 0 < len(good) < len(tests):
-        text += " The gaps of the others are larger than chance alone explains."
-    return VerdictLine(text=text, tone="undecided" if good else "bad")
-
-
-@cache
-def published(units: str, measure: str) -> Mapping[float, Mapping[str, float]]:
-    """Averages of Jang and Lee 2025 by coverage and method.
-
-    Label sets: over nine nets on ImageNet (tables 2, 4 and 5; 50 cells). Intervals: over four nets
-    on visual acuity (tables 10 and 11); these data are not public. Ranks are those of tables 2
-    and 5, deficit and excess means of table 6.
-    """
-    averages: dict[float, dict[str, float]] = {}
-    lines = files(__package__).joinpath("published.csv").read_text(encoding="utf-8").splitlines()
-    for row in csv.DictReader(lines):
-        if (row.pop("units"), row.pop("measure")) == (units, measure):
-            method = row.pop("method")
-            for coverage, value in row.items():
-                if value:
-                    averages.setdefault(float(coverage), {})[method] = float(value)
-    return averages
+# Figures
 
 
 def methods_figure(
@@ -631,38 +626,32 @@ def methods_figure(
             f"values must hold a series and measure be one of {', '.join(TITLES)}, "
             f"got {len(values)} series and {measure!r}"
         )
-    methods = list(dict.fromkeys(name for series in values.values() for name in series))
-    layers = []
-    for number, (series, numbers) in enumerate(values.items()):
-        known = [
-            (k, numbers[name])
-            for k, name in enumerate(methods)
-            if math.isfinite(numbers.get(name, math.nan))
-        ]
-        layers.append(
-            Layer(
-                mark=Mark.POINTS,
-                x=np.array([value for _, value in known], dtype=np.float64),
-                y=np.array([k for k, _ in known], dtype=np.float64),
-                series=series,
-                colour=number,
-                labels=tuple(methods[k] for k, _ in known),
-            )
-        )
-    lines = [
+    rows = list(dict.fromkeys(name for series in values.values() for name in series))
+    layers = [
         Layer(mark=Mark.RULE, x=np.array([at]), series=label, colour=REFERENCE)
         for label, at in (rules or {}).items()
         if math.isfinite(at)
     ]
-    title = TITLES[measure]
+    for colour, (series, numbers) in enumerate(values.items()):
+        known = [k for k, name in enumerate(rows) if math.isfinite(numbers.get(name, math.nan))]
+        layers.append(
+            Layer(
+                mark=Mark.POINTS,
+                x=np.array([numbers[rows[k]] for k in known], dtype=np.float64),
+                y=np.array(known, dtype=np.float64),
+                series=series,
+                colour=colour,
+                labels=tuple(rows[k] for k in known),
+            )
+        )
     return Figure(
         name=f"methods_{measure}",
         question=_QUESTIONS.get(measure, "How do the methods compare?"),
-        title=f"{title} of each method",
+        title=f"{TITLES[measure]} of each method",
         reading=_READINGS.get(measure, ""),
-        x=Axis(title=title),
-        y=Axis(kind="category", categories=distinct(methods)),
-        layers=(*lines, *layers),
+        x=Axis(title=TITLES[measure]),
+        y=Axis(kind="category", categories=distinct(rows)),
+        layers=tuple(layers),
         naming="Method",
     )
 
@@ -675,24 +664,12 @@ def sensitivity_figure(
         if len(column) != len(x):
             raise InputError(f"values of {name!r} must be {len(x)}, got {len(column)}")
     ways = distinct(x)
-    height = np.arange(len(ways), dtype=np.float64)
-    return Figure(
+    by_way = {name: dict(zip(ways, column, strict=True)) for name, column in values.items()}
+    return replace(
+        methods_figure(by_way, measure),
         name=f"sensitivity_{measure}",
         question="Does the measure depend on how inputs are perturbed?",
         title=f"{TITLES[measure]} by {title}",
         reading="The choice does not matter where points of one colour share a vertical line.",
-        x=Axis(title=TITLES[measure]),
-        y=Axis(kind="category", categories=ways),
-        layers=tuple(
-            Layer(
-                mark=Mark.POINTS,
-                x=column[np.isfinite(column)],
-                y=height[np.isfinite(column)],
-                series=name,
-                colour=number,
-                labels=tuple(ways[k] for k in np.flatnonzero(np.isfinite(column))),
-            )
-            for number, (name, column) in enumerate(values.items())
-        ),
         naming="Way",
     )

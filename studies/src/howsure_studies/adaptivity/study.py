@@ -272,6 +272,15 @@ class AdaptivityStudy(Study):
                 results.append(unpacked(MethodValidation, *kept))
         return results
 
+    def shortened(
+        self, result: MethodComparison | MethodValidation
+    ) -> MethodComparison | MethodValidation:
+        """All, but for what each measure says in each trial of a validation."""
+        if isinstance(result, MethodComparison):
+            return result
+        trials = result.found
+        return replace(result, found=replace(trials, values=trials.values[:0]))
+
     def combine(
         self, plan: Plan, results: Mapping[Group, Sequence[MethodComparison | MethodValidation]]
     ) -> Combined:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -266,53 +266,28 @@ def validate_method(
 
 
 def correlation_ranks(rho: npt.ArrayLike) -> IntArray:
-    """Ranks by the size of correlations in each row of rho; 1 is the largest, missing ones last."""
-    sizes = np.abs(np.asarray(rho, dtype=np.float64))
-    falling = -np.where(np.isnan(sizes), -1.0, sizes)
-    order = np.argsort(falling, axis=1, kind="stable")
-    return np.asarray(np.argsort(order, axis=1, kind="stable") + 1, dtype=np.int64)
-
-
-def rank_counts(rho: npt.ArrayLike, measures: Sequence[str] = VALIDATED) -> Table:
-    """How often each measure ranks first, second, …, and its average rank.
+    """Ranks of measures by the size of their correlations, in each setting.
 
     Parameters
     ----------
     rho : array-like of shape (N, k)
-        As in `correlation_ranks`.
-    measures : sequence of str
-        Names of the k measures.
+        Correlations of k measures in N settings; NaN where one is missing.
 
     Returns
     -------
-    Table
-        Columns ``measure``, ``first``, …, ``average``.
-
-    Raises
-    ------
-    InputError
-        If the names are not one a column.
+    ndarray of int, shape (N, k)
+        1 is the largest; missing ones come last.
 
     Examples
     --------
-    >>> rank_counts([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]], ["a", "b"]).columns["rank_1"]
-    array([2, 1])
+    >>> correlation_ranks([[0.9, 0.1], [0.2, -0.8]])
+    array([[1, 2],
+           [2, 1]])
     """
-    table = np.asarray(rho, dtype=np.float64)
-    if table.ndim != 2 or len(measures) != table.shape[1]:
-        raise InputError(
-            f"measures must name the columns of rho, of shape {table.shape}, got {len(measures)}"
-        )
-    ranks = correlation_ranks(table)
-    columns: dict[str, npt.NDArray[Any]] = {"measure": np.array(measures, dtype=object)}
-    for rank in range(1, len(measures) + 1):
-        columns[f"rank_{rank}"] = (ranks == rank).sum(axis=0)
-    columns["average"] = ranks.mean(axis=0)
-    return Table(
-        name="adaptivity_rank_counts",
-        columns=columns,
-        notes=f"Ranks by size of the correlation in {len(table)} settings; missing ones last.",
-    )
+    sizes = np.abs(np.asarray(rho, dtype=np.float64))
+    falling = -np.where(np.isnan(sizes), -1.0, sizes)
+    order = np.argsort(falling, axis=1, kind="stable")
+    return np.asarray(np.argsort(order, axis=1, kind="stable") + 1, dtype=np.int64)
 
 
 def ease_sensitivity(

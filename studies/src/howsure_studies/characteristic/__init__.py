@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from howsure_studies.characteristic.figures import bands_figure as bands_figure
     from howsure_studies.characteristic.figures import curves_figure as curves_figure
     from howsure_studies.characteristic.measures import Measuring as Measuring
-    from howsure_studies.characteristic.measures import MethodResult as MethodResult
-    from howsure_studies.characteristic.measures import PairTest as PairTest
-    from howsure_studies.characteristic.measures import compare as compare
     from howsure_studies.characteristic.measures import crossing_of as crossing_of
     from howsure_studies.characteristic.measures import measure as measure
     from howsure_studies.characteristic.models import BaggedNetworks as BaggedNetworks
@@ -20,6 +17,9 @@ if TYPE_CHECKING:
     from howsure_studies.characteristic.models import ErrorModel as ErrorModel
     from howsure_studies.characteristic.models import QuantileBoosting as QuantileBoosting
     from howsure_studies.characteristic.page import characteristic_report as characteristic_report
+    from howsure_studies.characteristic.results import MethodResult as MethodResult
+    from howsure_studies.characteristic.results import PairTest as PairTest
+    from howsure_studies.characteristic.results import compare as compare
     from howsure_studies.characteristic.study import CharacteristicStudy as CharacteristicStudy
     from howsure_studies.characteristic.worlds import TrainTest as TrainTest
     from howsure_studies.characteristic.worlds import gap as gap
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "figures": "bands_figure curves_figure",
-    "measures": "Measuring MethodResult PairTest compare crossing_of measure",
+    "measures": "Measuring crossing_of measure",
     "models": "BaggedNetworks BayesianNetwork ErrorModel QuantileBoosting",
     "page": "characteristic_report",
+    "results": "MethodResult PairTest compare",
     "study": "CharacteristicStudy",
     "worlds": "TrainTest gap read_traffic",
 }

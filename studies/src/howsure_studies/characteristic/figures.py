@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.errors import InputError
+from howsure.core.records import Record
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
 from howsure.metrics.miss_range import in_words
-from howsure_studies.characteristic.measures import MethodResult
-
-_POINTS: Final = 200  # of a drawn curve, of a band, and test rows shown
-_TAIL: Final = 0.02  # a curve is drawn to where all models miss no more than this
+from howsure_studies.characteristic.results import TAIL, MethodResult
 
 
 def curves_figure(results: Sequence[MethodResult]) -> Figure:
@@ -47,12 +45,11 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
             colour=REFERENCE,
         )
     ]
-    ends = []
-    for colour, result in enumerate(results):
-        curve = result.curve()
-        name = result.method
-        for each, series in ((curve.constant(), f"{name}, constant band"), (curve, name)):
-            drawn = each.drawn(_POINTS, reference=False)
+    pictures = {result.method: result.picture() for result in results}
+    known = {method: picture for method, picture in pictures.items() if picture is not None}
+    for colour, (name, picture) in enumerate(known.items()):
+        model, constant = picture.curves
+        for drawn, series in ((constant, f"{name}, constant band"), (model, name)):
             layers.append(
                 Layer(
                     mark=Mark.STEP,
@@ -64,8 +61,7 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
                     listed=series == name,
                 )
             )
-            ends.append(each.at(miss_rate=_TAIL).bandwidth)
-    known = [end for end in ends if np.isfinite(end) and end > 0]
+    tails = [picture.tail for picture in known.values() if np.isfinite(picture.tail)]
     return Figure(
         name="characteristic",
         question="What does a lower miss rate cost in width?",
@@ -76,21 +72,23 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
         ),
         x=Axis(
             title="Mean half-width (bandwidth)",
-            domain=(0.0, 1.05 * float(np.max(known))) if known else None,
+            domain=(0.0, 1.05 * max(tails)) if tails else None,
             zero=True,
         ),
         y=Axis(title="Miss rate", kind="percent", domain=(0.0, 1.0)),
         layers=tuple(layers),
-        notes=(f"Drawn to where the miss rate is {formats.level(_TAIL)}.",) if known else (),
+        notes=(f"Drawn to where the miss rate is {formats.level(TAIL)}.",) if tails else (),
     )
 
 
-def gains_figure(gains: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figure:
-    """Gains at low miss rates (in percent, and their ends): a row a method, a colour a world."""
+def gains_figure(gains: Mapping[str, Mapping[str, Record]]) -> Figure:
+    """Gains at low miss rates, with their intervals: a row a method, a colour a world."""
     methods = list(dict.fromkeys(name for by_method in gains.values() for name in by_method))
     layers = [Layer(mark=Mark.RULE, x=np.zeros(1), series="constant band", colour=REFERENCE)]
     for colour, (world, by_method) in enumerate(gains.items()):
-        values, lower, upper = np.array(list(by_method.values())).T
+        values, lower, upper = np.array(
+            [(gain.value, gain.lower, gain.upper) for gain in by_method.values()]
+        ).T
         rows = np.array([methods.index(name) for name in by_method], dtype=np.float64)
         shift = 0.5 * (colour - 0.5 * (len(gains) - 1)) / len(gains)
         common: dict[str, Any] = {
@@ -129,41 +127,36 @@ def bands_figure(result: MethodResult, *, constant: bool = False) -> Figure | No
     -------
     Figure or None
     """
-    if result.place is None:
+    picture = result.picture()
+    if picture is None or not len(picture.place):
         return None
-    along = result.place
-    low, high = result.window or (float(along.min()), float(along.max()))
-    order = np.argsort(along, kind="stable")
-    order = order[(along[order] >= low) & (along[order] <= high)]
-    rows = order[:: max(len(order) // _POINTS, 1)]
-    curve = result.curve().constant() if constant else result.curve()
-    bands = curve.bands
-    layers = []
-    for colour, miss_rate in enumerate(sorted(result.options.miss_rates)):
-        scale = curve.at(miss_rate=miss_rate).knob
-        if np.isfinite(scale):
-            layers.append(
-                Layer(
-                    mark=Mark.BAND,
-                    x=along[rows],
-                    lower=result.point[rows] - scale * bands.below[rows],
-                    upper=result.point[rows] + scale * bands.above[rows],
-                    series=f"miss rate {formats.level(miss_rate)}",
-                    colour=colour,
-                )
-            )
+    ends = result.window or (float(picture.place.min()), float(picture.place.max()))
+    layers = [
+        Layer(
+            mark=Mark.BAND,
+            x=picture.place,
+            lower=picture.point - scale * picture.below[int(constant)],
+            upper=picture.point + scale * picture.above[int(constant)],
+            series=f"miss rate {formats.level(miss_rate)}",
+            colour=colour,
+        )
+        for colour, (miss_rate, scale) in enumerate(
+            zip(result.options.miss_rates, picture.scales[int(constant)], strict=True)
+        )
+        if np.isfinite(scale)
+    ]
     layers += [
         Layer(
             mark=Mark.LINE,
-            x=along[rows],
-            y=result.point[rows],
+            x=picture.place,
+            y=picture.point,
             series="forecast",
             colour=len(result.options.miss_rates),
         ),
         Layer(
             mark=Mark.POINTS,
-            x=along[rows],
-            y=result.y[rows],
+            x=picture.place,
+            y=picture.y,
             series="test rows",
             colour=REFERENCE,
             size=0.4,
@@ -175,7 +168,7 @@ def bands_figure(result: MethodResult, *, constant: bool = False) -> Figure | No
         title="Constant band" if constant else "Bands",
         reading="Bands of the model, scaled so that the share outside is the one named.",
         label=result.method,
-        x=Axis(title=result.axis, domain=(low, high)),
+        x=Axis(title=result.axis, domain=ends),
         y=Axis(title="y"),
         layers=tuple(layers),
     )

@@ -6,18 +6,15 @@ bootstrap errors and with what a well-specified model of the same widths would s
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Final, final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.brief import brief_repr
 from howsure.core.convert import Bound, Checked, Fraction, filled
-from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.rng import child
 from howsure.metrics.characteristic import (
@@ -26,16 +23,11 @@ from howsure.metrics.characteristic import (
     Bootstrapped,
     CharacteristicCurve,
     bootstrap_curve,
-    bootstrap_gain_difference,
-    characteristic_curve,
     gain_of_perfect_model,
 )
 from howsure.metrics.characteristic.bands import XAxis, YAxis
 from howsure.metrics.characteristic.reference import Draws
-from howsure.metrics.characteristic.significance import permutation_tests
 from howsure.metrics.miss_range import MISS_RANGE, MissRange, check_miss_range
-from howsure.stats.binomial import holm
-from howsure.stats.ranks import wilcoxon_holm
 
 AXES: Final[tuple[tuple[XAxis, YAxis], ...]] = (
     ("bandwidth", "miss_rate"),
@@ -44,8 +36,6 @@ AXES: Final[tuple[tuple[XAxis, YAxis], ...]] = (
     ("excess", "deficit"),
 )
 """The pairs of axes of the paper; the first is the one that figures show."""
-
-_SWAPS: Final = 500  # of a partial area each takes two curves
 
 
 def _shares(values: tuple[float, ...], name: str) -> tuple[float, ...]:
@@ -72,117 +62,6 @@ class Measuring(Checked):
     miss_rates: Annotated[tuple[float, ...], _shares] = (0.1, 0.5)
     replicates: Annotated[int, Bound(2)] = 200
     confidence: Fraction = 0.95
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MethodResult:
-    """One method on one world under one seed.
-
-    Attributes
-    ----------
-    world, method, seed
-        What it is of, as the plan calls it.
-    y, point, lower, upper : ndarray of float, shape (n,)
-        Test rows: what happened, the forecast, and its interval, which is scaled.
-    records : tuple of Record
-        Its numbers.
-    options : Measuring
-        What was measured.
-    cluster, place : ndarray, shape (n,), optional
-        As in `Split`.
-    axis : str
-        What `place` is.
-    window : (float, float), optional
-        The part of it that a figure shows.
-    notes : str
-        How the fit went.
-    problem : {"", "gap", "traffic"}
-        Which problem of the paper it does again.
-    """
-
-    world: str
-    method: str
-    seed: int
-    y: FloatArray
-    point: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    records: tuple[Record, ...]
-    options: Measuring = field(default_factory=Measuring)
-    cluster: IntArray | None = None
-    place: FloatArray | None = None
-    axis: str = ""
-    window: tuple[float, float] | None = None
-    notes: str = ""
-    problem: str = ""
-
-    __repr__ = brief_repr
-
-    def curve(self) -> CharacteristicCurve:
-        """Its curve of bandwidth and miss rate."""
-        return characteristic_curve(self.y, self.point, self.lower, self.upper)
-
-    @property
-    def shows_pattern(self) -> bool:
-        """Whether curves cross, and the partial gain is positive and above the whole, as published.
-
-        It is the gain under the curve.
-        """
-        whole = self.record("characteristic_gain").value
-        low = self.record("characteristic_partial_gain").value
-        return low > max(whole, 0.0) and 0.0 < self.record("crossing").value < 1.0
-
-    def record(self, metric: str, coverage: float = math.nan) -> Record:
-        """The number of a name, at a coverage where it has one.
-
-        Raises
-        ------
-        InputError
-            If it was not measured.
-        """
-        for record in self.records:
-            same = record.coverage == coverage or math.isnan(coverage)
-            if record.metric == metric and same:
-                return record
-        known = ", ".join(dict.fromkeys(record.metric for record in self.records))
-        raise InputError(f"metric must be one of {known}, got {metric!r}")
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairTest:
-    """Two methods on the same test rows.
-
-    Attributes
-    ----------
-    first, second : str
-        The methods.
-    difference : float
-        AUUCC of the first less that of the second; negative where the first is better. Over
-        several seeds the median difference.
-    p, adjusted : float
-        p-value, and after Holm's adjustment for all pairs of the world. Of one seed by the paired
-        permutation test; of several by Wilcoxon's signed-rank test over them.
-    gain : float
-        Gain at low miss rates (to the left of the curve) of the first less that of the second, in
-        percentage points; the median over several seeds.
-    gain_error : float
-        Its paired bootstrap error; NaN for several seeds.
-    gain_p, gain_adjusted : float
-        As `p` and `adjusted`: of the areas to the left of the curve at low miss rates; over
-        several seeds, of their gains.
-    """
-
-    first: str
-    second: str
-    difference: float
-    p: float
-    adjusted: float
-    gain: float
-    gain_error: float
-    gain_p: float
-    gain_adjusted: float
 
 
 def measure(
@@ -219,6 +98,7 @@ def measure(
 
     Examples
     --------
+    >>> from howsure.metrics.characteristic import characteristic_curve
     >>> error, band = np.array([1, -2, 0.5, 3]), np.array([1, 1, 1, 2])
     >>> curve = characteristic_curve(error, np.zeros(4), -band, band)
     >>> found = measure(curve, Measuring(replicates=50))
@@ -318,6 +198,7 @@ def crossing_of(curve: CharacteristicCurve, rows: IntArray | None = None) -> flo
 
     Examples
     --------
+    >>> from howsure.metrics.characteristic import characteristic_curve
     >>> band = np.array([1.0, 2.0, 3.0, 4.0])
     >>> crossing_of(characteristic_curve(band, 0 * band, -band, band))
     0.5
@@ -363,106 +244,6 @@ def bootstrap_crossing(
         replicates=measuring.replicates,
         units=len(names),
     )
-
-
-def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
-    """Every pair of methods on one world, by AUUCC and by the gain at low miss rates.
-
-    Parameters
-    ----------
-    results : sequence of MethodResult
-        All methods under the same seeds; seeds that lack a method are left out.
-
-    Returns
-    -------
-    tuple of PairTest
-        The better method of each pair first.
-
-    Examples
-    --------
-    >>> compare([])
-    ()
-    """
-    methods = sorted({result.method for result in results})
-    by_seed: dict[int, dict[str, MethodResult]] = {}
-    for result in results:
-        by_seed.setdefault(result.seed, {})[result.method] = result
-    whole = [by_method for by_method in by_seed.values() if len(by_method) == len(methods)]
-    if len(methods) < 2 or not whole:
-        return ()
-    pairs = [(i, j) for i in range(len(methods)) for j in range(i + 1, len(methods))]
-    if len(whole) == 1:
-        first = [whole[0][name] for name in methods]
-        measuring, cluster = first[0].options, first[0].cluster
-        curves = [result.curve() for result in first]
-        tests = permutation_tests(curves, pairs, cluster=cluster, seed=first[0].seed)
-        adjusted = holm([test.p_value for test in tests])
-        request = AreaRequest(y_range=measuring.miss_range, reading="left")
-        left_tests = permutation_tests(
-            curves, pairs, request, permutations=_SWAPS, cluster=cluster, seed=first[0].seed
-        )
-        left_adjusted = holm([test.p_value for test in left_tests])
-        gains = [
-            bootstrap_gain_difference(
-                curves[i],
-                curves[j],
-                request,
-                replicates=measuring.replicates,
-                cluster=cluster,
-                seed=first[0].seed,
-            )
-            for i, j in pairs
-        ]
-        rows = [
-            (
-                *(test.difference, test.p_value, float(holmed)),
-                *(gain.value, gain.standard_error, left_test.p_value, float(left_holmed)),
-            )
-            for test, holmed, gain, left_test, left_holmed in zip(
-                tests, adjusted, gains, left_tests, left_adjusted, strict=True
-            )
-        ]
-    else:
-
-        def table(metric: str) -> FloatArray:
-            return np.array([[h[m].record(metric).value for m in methods] for h in whole])
-
-        areas, left = table("auucc"), table("characteristic_left_gain")
-        matrix, left_matrix = wilcoxon_holm(areas), wilcoxon_holm(left)
-        rows = []
-        for i, j in pairs:
-            moved, gained = areas[:, i] - areas[:, j], left[:, i] - left[:, j]
-            alone = float(wilcoxon_holm(areas[:, [i, j]])[0, 1])
-            rows.append(
-                (
-                    float(np.median(moved)),
-                    alone,
-                    float(matrix[i, j]),
-                    float(np.median(gained)),
-                    math.nan,
-                    float(wilcoxon_holm(left[:, [i, j]])[0, 1]),
-                    float(left_matrix[i, j]),
-                )
-            )
-    made = []
-    for (i, j), row in zip(pairs, rows, strict=True):
-        difference, p, holmed, more, error, gain_p, gain_holmed = row
-        better = difference <= 0
-        sign = 1.0 if better else -1.0
-        made.append(
-            PairTest(
-                first=methods[i if better else j],
-                second=methods[j if better else i],
-                difference=sign * difference,
-                p=p,
-                adjusted=holmed,
-                gain=sign * more,
-                gain_error=error,
-                gain_p=gain_p,
-                gain_adjusted=gain_holmed,
-            )
-        )
-    return tuple(made)
 
 
 def joint_draws(

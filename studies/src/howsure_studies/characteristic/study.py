@@ -13,10 +13,10 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure_studies.characteristic.measures import (
     Measuring,
-    MethodResult,
     joint_draws,
     measure,
 )
+from howsure_studies.characteristic.results import MethodResult, compare
 from howsure_studies.characteristic.worlds import identity_of, split_of
 from howsure_studies.engine import (
     Combined,
@@ -142,12 +142,50 @@ class CharacteristicStudy(Study):
             for trial in trials
         ]
 
+    def shipping(
+        self, results: Mapping[Group, Sequence[MethodResult]]
+    ) -> dict[Group, list[MethodResult]]:
+        """All but test rows; of these what figures of a method's first seed show, and tests."""
+        by_world: dict[str, list[MethodResult]] = {}
+        first: dict[tuple[str, str], int] = {}
+        for (world, method, seed), own in results.items():
+            by_world.setdefault(world, []).extend(replace(each, method=method) for each in own)
+            first.setdefault((world, method), seed)
+        pairs = {
+            world: compare(own) if len({result.seed for result in own}) == 1 else ()
+            for world, own in by_world.items()
+        }
+        return {
+            (world, method, seed): [
+                replace(
+                    result.without_rows(),
+                    method=method,
+                    kept=result.picture() if first[world, method] == seed else None,
+                    pairs=tuple(pair for pair in pairs[world] if pair.first == method),
+                )
+                for result in own
+            ]
+            for (world, method, seed), own in results.items()
+        }
+
     def combine(self, plan: Plan, results: Mapping[Group, Sequence[MethodResult]]) -> Combined:
         """One `MethodResult` of each trial, named as the plan does."""
         by_world: dict[str, list[MethodResult]] = {}
+        names = {
+            (group[0], result.method): group[1] for group, own in results.items() for result in own
+        }
         tables = []
         for (world, method, seed), own in results.items():
-            for result in (replace(each, world=world, method=method) for each in own):
+            for each in own:
+                pairs = (
+                    replace(
+                        pair,
+                        first=names.get((world, pair.first), pair.first),
+                        second=names.get((world, pair.second), pair.second),
+                    )
+                    for pair in each.pairs
+                )
+                result = replace(each, world=world, method=method, pairs=tuple(pairs))
                 by_world.setdefault(world, []).append(result)
                 keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
                 tables.append(records_table(result.records, keys))

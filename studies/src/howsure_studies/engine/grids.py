@@ -24,6 +24,7 @@ Shown = str | tuple[str, Show]
 
 MISSING: Final = Cell(text=formats.MISSING)
 _APART: Final = 1.96  # standard errors
+"""What stands for reasons that many numbers share."""
 
 
 def estimate_cell(value: float, error: float = math.nan, *, sign: str = "± ") -> Cell:
@@ -174,8 +175,11 @@ def beside_section(
     why: str,
     *,
     shares: Collection[str] = (),
+    error: str = "the standard error",
 ) -> tuple[Section, Table] | None:
     """Each published number beside ours, and where they part the reason; None where there is none.
+
+    Where the paper has words in place of a number, they stand there.
 
     Parameters
     ----------
@@ -189,6 +193,8 @@ def beside_section(
         Why ours differ, where a number's own note does not say.
     shares : collection of str
         Measures that are shown in percent.
+    error : str
+        What the errors of ours are.
 
     Returns
     -------
@@ -202,15 +208,20 @@ def beside_section(
     if not known:
         return None
     parts: dict[str, list[tuple[Cell, ...]]] = {}
-    rows, parted = [], 0
+    rows, parted, compared = [], 0, 0
     reasons: dict[str, int] = {}  # each stands once, below the table
     for numbers, printed in known:
-        value, error = _mean_of([number.record for number in numbers])
-        spread = 0.0 if math.isnan(printed.sd) else printed.sd
-        away, reach = value - printed.value, math.hypot(error, spread)
+        value, spread = _mean_of([number.record for number in numbers])
+        away = value - printed.value
+        reach = math.hypot(spread, 0.0 if math.isnan(printed.sd) else printed.sd)
         apart = abs(away) > _APART * reach
         parted += apart
-        reason = (printed.note or why) if apart or math.isnan(reach) else ""
+        compared += not math.isnan(away)
+        reason = ""
+        if math.isnan(value):
+            reason = printed.note or numbers[0].record.reason
+        elif apart or (math.isnan(reach) and not math.isnan(away)):
+            reason = printed.note or why
         unit = 100.0 if printed.measure in shares else 1.0
         method = numbers[0].record.model
         heading = f"{printed.task}: {titles[printed.measure]}{' in %' if unit > 1.0 else ''}"
@@ -219,11 +230,11 @@ def beside_section(
         parts.setdefault(heading, []).append(
             (
                 Cell(text=method),
-                estimate_cell(unit * value, unit * error),
-                estimate_cell(unit * printed.value, unit * printed.sd),
-                Cell(
-                    text=formats.estimate(unit * away, unit * reach)[0], key=sort_key(unit * away)
-                ),
+                estimate_cell(unit * value, unit * spread),
+                Cell(text=printed.note)
+                if math.isnan(printed.value)
+                else estimate_cell(unit * printed.value, unit * printed.sd),
+                replace(estimate_cell(unit * away, unit * reach), small=""),
                 Cell(text=f"({reasons.setdefault(reason, len(reasons) + 1)})" if reason else ""),
             )
         )
@@ -234,7 +245,7 @@ def beside_section(
                 "measure": printed.measure,
                 "coverage": printed.coverage,
                 "ours": value,
-                "standard_error": error,
+                "standard_error": spread,
                 "published": printed.value,
                 "published_sd": printed.sd,
                 "difference": away,
@@ -251,18 +262,19 @@ def beside_section(
         ("Here", "Published", "Difference"),
         [GridRows(title=heading, rows=tuple(cells)) for heading, cells in parts.items()],
         (
-            f"Published: {sources}. Here ± is the standard error, published ± the printed "
-            "standard deviation. A reason stands where the difference is above 1.96 times both "
-            "together, or no error is known.",
+            f"Published: {sources}. Here ± is {error}; published, it is the printed standard "
+            "deviation. A reason stands where the difference is above 1.96 times both together, "
+            "or no error is known.",
             *(f"({number}) {reason}." for reason, number in reasons.items()),
-            f"{left:,} published numbers have no number here: tasks or methods that were not run."
+            f"{formats.counted(left, 'published number')} without one here: tasks or methods that "
+            "were not run."
             if left
             else "",
         ),
     )
     grid = replace(grid, columns=(*grid.columns, Column(title="Why")))
     line = VerdictLine(
-        text=f"{parted:,} of {formats.counted(len(known), 'number')} part from the published.",
+        text=f"{parted:,} of {formats.counted(compared, 'number')} part from the published.",
         question="Beside the published",
     )
     section = Section(title="Beside the published", lines=(line,), grids=(grid,))

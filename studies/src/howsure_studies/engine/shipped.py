@@ -44,14 +44,16 @@ def shipped_bytes(plan: Plan, store: Store) -> bytes:
     undone = sum(entry.status != "done" for entry in entries.values())
     if undone:
         raise UnanswerableError(f"{undone} trials of plan {plan.name!r} are not done")
+    groups = grouped(trials)
+    results = {group: study.read(plan, own, store) for group, own in groups.items()}
     rows = [
         {
             **dict(zip(("world", "method", "seed"), group, strict=True)),
-            "address": _address(own),
+            "address": _address(groups[group]),
             **_row(study, result),
         }
-        for group, own in grouped(trials).items()
-        for result in study.read(plan, own, store)
+        for group, own in study.shipping(results).items()
+        for result in own
     ]
     made = [entry.provenance for entry in entries.values()]
     facts = {
@@ -94,12 +96,11 @@ _STORED: Final = {"f8": "doubles", "f4": "singles", "i8": "integers"}
 
 def _row(study: Study, result: Any) -> dict[str, Any]:
     """A result as its kind, facts and arrays."""
-    short = study.shortened(result)
-    if type(short) not in study.kinds:
+    if type(result) not in study.kinds:
         raise UnanswerableError(f"results of study {study.name!r} do not ship")
-    arrays, facts = packed(short)
+    arrays, facts = packed(result)
     return {
-        "kind": type(short).__name__,
+        "kind": type(result).__name__,
         "facts": json.dumps(facts),
         "arrays": [
             {

@@ -206,6 +206,10 @@ class Study(ABC):
         """As much of a result of `read` as ships with a plan: all that the page reads."""
         return result
 
+    def shipping(self, results: Mapping[Group, Sequence[Any]]) -> Mapping[Group, Sequence[Any]]:
+        """What ships of all results of a plan: each `shortened`, where none needs the others."""
+        return {group: [self.shortened(result) for result in own] for group, own in results.items()}
+
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
     ) -> Document:
