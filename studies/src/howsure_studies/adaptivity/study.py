@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, final
+from typing import Annotated, Any, ClassVar, Final, Literal, final
 
 import numpy as np
 
@@ -66,9 +66,6 @@ from howsure_studies.engine import (
 from howsure_studies.methods.catalogue import methods as registered
 from howsure_studies.methods.interface import Method
 from howsure_studies.tasks import DataNotFoundError
-
-if TYPE_CHECKING:
-    from howsure.report.document import Document
 
 _ARRAYS: Final = ("predictions", "ground_truth")
 _EASE: Final = "ease"
@@ -156,6 +153,7 @@ class AdaptivityStudy(Study):
         *("set_size", "width", "kendall_tau"),
     )
     kinds: ClassVar[tuple[type, ...]] = (MethodComparison, MethodValidation)
+    report: ClassVar[str] = "howsure_studies.adaptivity.page:adaptivity_report"
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Classifiers of all worlds, then every method that fits a world, and validations."""
@@ -312,14 +310,6 @@ class AdaptivityStudy(Study):
                     if isinstance(each, MethodValidation)
                 ]
         return Combined(table=stacked(tables), results=by_world)
-
-    def page(
-        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
-    ) -> Document:
-        """See `howsure_studies.adaptivity.page`."""
-        from howsure_studies.adaptivity.page import adaptivity_report
-
-        return adaptivity_report(combined.results, facts=facts, command=command)
 
 
 @final

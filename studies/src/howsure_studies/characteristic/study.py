@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, final
+from typing import ClassVar, Final, final
 
 from howsure.core.convert import Count, option_names, plain
 from howsure.core.rng import child
@@ -33,9 +33,6 @@ from howsure_studies.engine import (
     stacked,
     unpacked,
 )
-
-if TYPE_CHECKING:
-    from howsure.report.document import Document
 
 _COVERAGES: Final = (0.9,)
 
@@ -72,6 +69,7 @@ class CharacteristicStudy(Study):
         *("characteristic_left_gain", "crossing"),
     )
     kinds: ClassVar[tuple[type, ...]] = (MethodResult,)
+    report: ClassVar[str] = "howsure_studies.characteristic.page:characteristic_report"
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Every world, method and seed."""
@@ -190,11 +188,3 @@ class CharacteristicStudy(Study):
                 keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
                 tables.append(records_table(result.records, keys))
         return Combined(table=stacked(tables), results=by_world)
-
-    def page(
-        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
-    ) -> Document:
-        """See `howsure_studies.characteristic.page`."""
-        from howsure_studies.characteristic.page import characteristic_report
-
-        return characteristic_report(combined.results, facts=facts, command=command)
