@@ -102,15 +102,8 @@ def test_one_cell_of_what_ships_is_computed_again(
     assert given is not None
     run(plan, store := Store(tmp_path))
     study = study_of(plan.study)
-    here = records_of(
-        study.combine(
-            plan,
-            {
-                key: [study.shortened(each) for each in study.read(plan, own, store)]
-                for key, own in grouped(trials_of(plan)).items()
-            },
-        ).table
-    )
+    read = {key: study.read(plan, own, store) for key, own in grouped(trials_of(plan)).items()}
+    here = records_of(study.combine(plan, study.shipping(read)).table)
     there = records_of(study.combine(plan, given.results).table)
     assert any(math.isfinite(record.value) for record in there)
     assert numbers(here) == numbers(there)
