@@ -319,6 +319,8 @@ def test_characteristic_supposes_no_price(good: Path, tmp_path: Path) -> None:
     assert shown.partition("cost in units")[2] == own.partition("cost in units")[2]
     asked = " ".join(inside(*quick, "--miss-cost", "10").split())
     assert "cost in units of width, a miss worth 10: now" in asked
+    weighed = " ".join(inside(*quick, "--cost-weight", "0.5").split())
+    assert "cost 0.5 · bandwidth + 0.5 · miss rate: now" in weighed
     held = csv.read_csv(good)
     score = howsure.assess(held["y"], howsure.Intervals(held["lower_90"], held["upper_90"], 0.9))
     assert f"now {score.value('interval_score'):.5g}," in own

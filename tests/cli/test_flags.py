@@ -75,6 +75,7 @@ CASES: dict[str, str] = {
     "--method": "shift",
     "--min": "empirical_coverage=0.99",
     "--min-coverage": "0.99",
+    "--cost-weight": "0.5",
     "--miss-cost": "3",
     "--miss-range": "0 0.5",
     "--missing": "drop",

@@ -192,6 +192,40 @@ def test_the_optimum_beats_every_setting(rows, x, y_axis, move, tenths):
     assert found.cost_now == pytest.approx(present, abs=1e-15)
 
 
+@pytest.mark.parametrize("x", ["bandwidth", "excess"])
+@pytest.mark.parametrize("y_axis", ["miss_rate", "deficit"])
+def test_the_papers_weight_is_a_price(x, y_axis):
+    rng = np.random.default_rng(5)
+    size, band = np.abs(rng.normal(size=80)), rng.uniform(0.5, 2.0, 80)
+    curve = characteristic_curve(size, 0 * size, -band, band, x=x, y_axis=y_axis)
+    for weight in (0.05, 0.3, 0.5, 0.9, 1.0):
+        cost, priced = curve.cost(cost_weight=weight), 2 * (1 - weight) / weight
+        other = curve.cost(miss_cost=priced)
+        assert cost.knob == other.knob
+        assert cost.cost == pytest.approx(weight / 2 * other.cost)
+        assert cost.slope == pytest.approx(other.slope)
+        knobs = np.append(curve.knob, 1.0)
+        here = [curve.at(knob=float(knob)) for knob in knobs]
+        tried = [weight * getattr(p, x) + (1 - weight) * getattr(p, y_axis) for p in here]
+        assert cost.cost == pytest.approx(min(tried))
+        assert cost.cost_now == pytest.approx(tried[-1])
+    none_missed = curve.cost(cost_weight=0.0)
+    assert none_missed.cost == none_missed.y == 0.0
+    for wrong in (-0.1, 1.1, math.nan):
+        with pytest.raises(InputError, match=r"cost_weight must lie in \[0, 1\]"):
+            curve.cost(cost_weight=wrong)
+
+
+def test_at_equal_weights_excess_and_deficit_cost_half_the_distance_from_the_nearer_end():
+    """Remark 2 of the paper: C = ½ mean |k z_i − d_i|, for bands that are symmetric."""
+    rng = np.random.default_rng(6)
+    size, band = np.abs(rng.normal(size=60)), rng.uniform(0.5, 2.0, 60)
+    curve = characteristic_curve(size, 0 * size, -band, band, x="excess", y_axis="deficit")
+    half = curve.cost(cost_weight=0.5)
+    assert half.cost_now == pytest.approx(0.5 * np.abs(band - size).mean())
+    assert half.cost == pytest.approx(0.5 * np.abs(half.knob * band - size).mean())
+
+
 def test_scale_zero_can_be_the_optimum():
     assert example().cost(miss_cost=0.2).knob == 0.0
 
@@ -226,8 +260,8 @@ def test_prices_are_checked(price):
 
 def test_no_price_is_supposed():
     """The default was 1 for each axis, at which it was cheapest to miss everything."""
-    for prices in ({}, {"miss_cost": 1.0, "coverage": 0.9}):
-        with pytest.raises(InputError, match="one of miss_cost and coverage must be given"):
+    for prices in ({}, {"miss_cost": 1.0, "coverage": 0.9}, {"miss_cost": 1.0, "cost_weight": 0.5}):
+        with pytest.raises(InputError, match="one of miss_cost, coverage, cost_weight must be giv"):
             example().cost(**prices)
     with pytest.raises(InputError, match="coverage"):
         example().cost(coverage=90)

@@ -17,7 +17,12 @@ from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.optional import require
 from howsure.core.records import Curve
-from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, bootstrap_curve
+from howsure.metrics.characteristic import (
+    CharacteristicCurve,
+    Cost,
+    OperatingPoint,
+    bootstrap_curve,
+)
 from howsure.metrics.characteristic.area import AreaRequest, Convention
 from howsure.metrics.characteristic.bands import XAxis, YAxis
 from howsure.metrics.characteristic.view import traced_coverage
@@ -34,6 +39,7 @@ def run(
     axes: tuple[XAxis, YAxis],
     wanted: Sequence[str],
     miss_cost: float | None,
+    cost_weight: float | None,
     part: tuple[float, float] | None,
     replicates: int,
     plot: Path | None,
@@ -46,6 +52,12 @@ def run(
     x, y_axis = axes
     if miss_cost is not None and not 0.0 <= miss_cost < math.inf:
         raise InputError(f"--miss-cost must be finite and at least 0, got {miss_cost:g}")
+    if cost_weight is not None and not 0.0 <= cost_weight <= 1.0:
+        raise InputError(f"--cost-weight must lie in [0, 1], got {cost_weight:g}")
+    if miss_cost is not None and cost_weight is not None:
+        raise InputError(
+            "--miss-cost and --cost-weight must not both be given, as each sets a price"
+        )
     if part is not None:
         check_range(part, "--miss-range", largest=1.0 if y_axis == "miss_rate" else math.inf)
     elif y_axis == "miss_rate":
@@ -73,7 +85,8 @@ def run(
             cluster = None if held.cluster is None else held.cluster.codes
             _print_bootstrap(console, curve, cluster, replicates, seed)
         console.print(_points(curve, wishes))
-        console.print(_cost(curve, miss_cost, traced_coverage(view)), highlight=False)
+        found = _cost(curve, miss_cost, cost_weight, traced_coverage(view))
+        console.print(found, highlight=False)
         drawn.append(curve.drawn(model=held.model))
     if plot is not None:
         _save(drawn, plot)
@@ -157,11 +170,23 @@ def _points(curve: CharacteristicCurve, wishes: Sequence[tuple[str, float]]) -> 
     return table
 
 
-def _cost(curve: CharacteristicCurve, miss_cost: float | None, coverage: float) -> str:
+def _cost(
+    curve: CharacteristicCurve,
+    miss_cost: float | None,
+    cost_weight: float | None,
+    coverage: float,
+) -> str:
     """What the present setting costs and where the cost is least, or why there is no price.
 
     Without a price, that of the interval score: on bandwidth and deficit, whatever the axes.
     """
+    if cost_weight is not None:
+        cost = curve.cost(cost_weight=cost_weight)
+        width, misses = (name.replace("_", " ") for name in (curve.x_axis, curve.y_axis))
+        return (
+            f"cost {cost_weight:.4g} · {width} + {1.0 - cost_weight:.4g} · {misses}: "
+            f"{_least(curve, cost)}"
+        )
     if miss_cost is not None:
         cost, whose = curve.cost(miss_cost=miss_cost), ""
     elif math.isnan(coverage):
@@ -170,9 +195,14 @@ def _cost(curve: CharacteristicCurve, miss_cost: float | None, coverage: float) 
         curve = curve.on(x="bandwidth", y_axis="deficit")
         cost, whose = curve.cost(coverage=coverage), f", by the interval score at {coverage:g}"
     per = "a miss" if curve.y_axis == "miss_rate" else "a unit missed"
+    return f"cost in units of width, {per} worth {cost.y_weight:.4g}{whose}: {_least(curve, cost)}"
+
+
+def _least(curve: CharacteristicCurve, cost: Cost) -> str:
+    """The cost of the present setting, and where it is least."""
     return (
-        f"cost in units of width, {per} worth {cost.y_weight:.4g}{whose}: now {cost.cost_now:.5g}, "
-        f"least {cost.cost:.5g} at k = {cost.knob:.5g} ({curve.x_axis} {cost.x:.4g}, "
+        f"now {cost.cost_now:.5g}, least {cost.cost:.5g} at k = {cost.knob:.5g} "
+        f"({curve.x_axis} {cost.x:.4g}, "
         f"{curve.y_axis.replace('_', ' ')} {cost.y:.4g}); regret {cost.regret:.5g}"
     )
 

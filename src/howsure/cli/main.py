@@ -724,6 +724,13 @@ def characteristic(
             "By default, that of the interval score.",
         ),
     ] = None,
+    cost_weight: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="In its place, weigh the axes: SHARE times the width, the rest times the misses.",
+        ),
+    ] = None,
     miss_range: Annotated[
         tuple[float, float] | None,
         typer.Option(
@@ -753,7 +760,8 @@ def characteristic(
         raise InputError(f"--x is now called --x-axis: write --x-axis {x}")
     if read.at:
         raise InputError("--at cannot be given here: the curve is of every coverage")
-    run(files, (x_axis, y_axis), want, miss_cost, miss_range, bootstrap, plot, seed, read, parts)
+    prices = (miss_cost, cost_weight)
+    run(files, (x_axis, y_axis), want, *prices, miss_range, bootstrap, plot, seed, read, parts)
 
 
 @app.command(epilog="Example: howsure metrics PICP")

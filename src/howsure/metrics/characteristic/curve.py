@@ -335,7 +335,13 @@ class CharacteristicCurve:
         wanted, value = next(iter(given.items()), ("now", math.nan))
         return operating_point(self.bands, self.trace, wanted, value, confidence)
 
-    def cost(self, *, miss_cost: float | None = None, coverage: float | None = None) -> Cost:
+    def cost(
+        self,
+        *,
+        miss_cost: float | None = None,
+        coverage: float | None = None,
+        cost_weight: float | None = None,
+    ) -> Cost:
         """The cheapest point under 2·x + miss_cost·y, and the cost as the model stands.
 
         Costs are in the units of y, those of width: a bandwidth of 1 is a width of 2.
@@ -350,6 +356,9 @@ class CharacteristicCurve:
             cost is the mean interval score. It is 2/α on bandwidth and deficit, and 2(1 − α)/α on
             excess and deficit, where the cost is the score less twice the mean error and bands
             must be symmetric.
+        cost_weight : float, optional
+            In their place the paper's c in [0, 1], for C = c·x + (1 − c)·y. It has its optimum
+            where ``miss_cost`` = 2(1 − c)/c has, and costs c/2 times as much.
 
         Returns
         -------
@@ -358,16 +367,16 @@ class CharacteristicCurve:
         Raises
         ------
         InputError
-            Unless one of the two is given, or if one leaves its range.
+            Unless one of the three is given, or if one leaves its range.
         UnanswerableError
             If a nominal coverage sets no price on these axes.
 
         Notes
         -----
-        The paper's C(k) has the weights c and 1 − c: the price is 2(1 − c)/c. On the miss rate a
-        coverage has no price of its own: width + p·1{miss} is least where y's density at both
-        ends is 1/p (Casella, Hwang and Robert 1993), so the coverage that a price buys depends
-        on the data. Source of the others: Gneiting and Raftery 2007, eq. 43.
+        C(k) = c·x + (1 − c)·y is equation 20 of Navrátil et al. 2021. On the miss rate a coverage
+        has no price of its own: width + p·1{miss} is least where y's density at both ends is 1/p
+        (Casella, Hwang and Robert 1993), so the coverage that a price buys depends on the data.
+        Source of the others: Gneiting and Raftery 2007, eq. 43.
 
         Examples
         --------
@@ -379,13 +388,20 @@ class CharacteristicCurve:
         >>> curve.on(x="bandwidth", y_axis="deficit").cost(coverage=0.9).cost_now
         12.5
         """
-        if coverage is not None and miss_cost is None:
-            miss_cost = self._own_price(check_fraction(coverage, "coverage"))
-        elif miss_cost is None or coverage is not None:
-            raise InputError("one of miss_cost and coverage must be given")
-        elif not 0.0 <= miss_cost < math.inf:
-            raise InputError(f"miss_cost must be finite and at least 0, got {miss_cost!r}")
-        x_weight, y_weight = 2.0, float(miss_cost)
+        given = {"miss_cost": miss_cost, "coverage": coverage, "cost_weight": cost_weight}
+        if sum(value is not None for value in given.values()) != 1:
+            raise InputError(f"one of {', '.join(given)} must be given")
+        x_weight, y_weight = 2.0, math.nan
+        if coverage is not None:
+            y_weight = self._own_price(check_fraction(coverage, "coverage"))
+        elif miss_cost is not None:
+            if not 0.0 <= miss_cost < math.inf:
+                raise InputError(f"miss_cost must be finite and at least 0, got {miss_cost!r}")
+            y_weight = float(miss_cost)
+        elif cost_weight is not None:
+            if not 0.0 <= cost_weight <= 1.0:
+                raise InputError(f"cost_weight must lie in [0, 1], got {cost_weight!r}")
+            x_weight, y_weight = float(cost_weight), 1.0 - float(cost_weight)
         index, cost = cheapest(self.knob, self.x, self.y, x_weight, y_weight)
         now = self.at()
         x_now, y_now = getattr(now, self.x_axis), getattr(now, self.y_axis)
