@@ -361,7 +361,7 @@ def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
             count += 3 + (len(MEASURES) - 3) * len(result.tests)
     assert len(held["records"]) == count == len(page.records)
     assert [table["name"] for table in held["tables"]] == [
-        *("shift_leaderboard", "shift_average_errors", "beside_published")
+        *("shift_average_errors", "beside_published")
     ]
     assert len(list(csv.reader(page.to_csv().splitlines()))) == count + 1
     text = page.to_markdown()

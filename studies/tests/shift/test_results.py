@@ -21,7 +21,6 @@ from howsure_studies.shift import (
     average_errors,
     degree_curves,
     evaluate_shift,
-    leaderboard,
     shift_against_error,
     shift_ranks,
 )
@@ -530,27 +529,6 @@ def test_shift_is_measured_by_the_mae_of_conformal_prediction() -> None:
     both = shift_against_error(every, every_test=True)
     assert both.columns["test"].tolist() == ["near", "far"]
     assert both.notes == "Too few different points for a correlation."
-
-
-def test_the_leaderboard_has_a_row_a_result_or_test() -> None:
-    ours = [
-        tried("cells-tails", "conformal", {"full": 1.0, "step-1": 0.5}),
-        tried("my-own", "conformal", {"full": 1.0}),
-    ]
-    table = leaderboard(ours, every_test=True)
-    assert table.columns["task"].tolist() == ["cells-tails", "cells-tails", "my-own"]
-    assert table.columns["test"].tolist() == ["full", "step-1", "full"]
-    value = ours[0].value("test_empirical_coverage", "full")
-    for end, number in (("", value.mean), ("_low", value.low), ("_sd", value.sd)):
-        assert table.columns[f"test_empirical_coverage{end}"][0] == number
-    assert len(leaderboard(ours)) == 2
-    assert len(leaderboard([])) == 0
-
-
-def test_missing_numbers_have_their_reason() -> None:
-    table = leaderboard([tried("cells", "conformal", {"full": 0.0}, lost=True)])
-    assert math.isnan(table.columns["test_empirical_coverage"][0])
-    assert "test_empirical_coverage: " in table.columns["reason"][0]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
+from howsure_studies.engine import columns_of
 from howsure_studies.methods.interface import Fitted, Method
 from howsure_studies.methods.regressors import as_method
 
@@ -310,47 +311,6 @@ def over_splits(
     )
 
 
-def splits_table(
-    results: Sequence[SplitsResult], *, metrics: Sequence[str] = ("rmse", "log_score")
-) -> Table:
-    """Means over splits, one row a table, method, measure and coverage.
-
-    Parameters
-    ----------
-    results : sequence of SplitsResult
-        Of `over_splits`.
-    metrics : sequence of str
-        Which measures, by name.
-
-    Returns
-    -------
-    Table
-        Named ``splits``: table, method, metric, coverage, mean, standard_error (corrected for
-        the overlap of splits), published_error (sd/√n), splits, failed. What was not measured
-        is left out.
-    """
-    rows: list[dict[str, Any]] = []
-    for result in results:
-        rows += [
-            {
-                "table": result.table,
-                "method": result.method,
-                "metric": record.metric,
-                "coverage": record.coverage,
-                "mean": record.value,
-                "standard_error": record.standard_error,
-                "published_error": record.options["published_error"],
-                "splits": len(result.done),
-                "failed": len(result.failures),
-            }
-            for record in sorted(
-                (record for record in result.records() if record.metric in metrics),
-                key=lambda record: list(metrics).index(record.metric),
-            )
-        ]
-    return _table("splits", rows)
-
-
 def against_published(
     results: Sequence[SplitsResult], published: Mapping[str, FloatArray]
 ) -> Table:
@@ -404,7 +364,7 @@ def against_published(
                     "direction": Direction.LOWER.value,
                 }
             )
-    return _table("splits_published", rows)
+    return Table(name="splits_published", columns=columns_of(rows))
 
 
 @final
@@ -486,13 +446,3 @@ def _checked(splits: Sequence[Split], rows: int) -> tuple[Split, ...]:
     if not checked:
         raise InputError("splits must hold at least one split, got none")
     return tuple(checked)
-
-
-def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    titles = list(rows[0]) if rows else []
-    columns = {}
-    for title in titles:
-        cells = [row[title] for row in rows]
-        text = isinstance(cells[0], str)
-        columns[title] = np.array(cells, dtype=object if text else None)
-    return Table(name=name, columns=columns)

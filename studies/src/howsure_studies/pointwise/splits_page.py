@@ -42,7 +42,6 @@ from howsure_studies.pointwise.figures import FigureWords, share_histogram, spre
 from howsure_studies.pointwise.finding import NEAR, PointwiseFinding, percent
 from howsure_studies.pointwise.page import GLOSSARY
 from howsure_studies.pointwise.repeated import SplitsBesideTruth
-from howsure_studies.pointwise.splits import splits_table
 
 _PUBLISHED: Final = {
     "rmse": "RMSE, beside MC dropout on the same splits",
@@ -115,7 +114,6 @@ def splits_report(
     ]
     methods = list(dict.fromkeys(result.splits.method for result in every))
     on = f"{named(methods, 'method')} on {named(list(map(str, results)), 'table')}"
-    splits = [result.splits for result in every]
     return study_document(
         title=title or f"What do repeated splits show, and what do they hide? {on}",
         headline=_headline(tables, wanted),
@@ -123,9 +121,6 @@ def splits_report(
         sections=[table.section() for table in tables],
         beside=beside_section(_own_numbers(every), published("splits"), _PUBLISHED, _WHY),
         records=tuple(_records(every)),
-        tables=(
-            splits_table(splits, metrics=("rmse", "log_score", "empirical_coverage", "mean_width")),
-        ),
         glossary=_GLOSSARY,
         facts={
             "Tables": ", ".join(results),

@@ -43,7 +43,6 @@ from howsure_studies.shift.results import (
     ShiftValue,
     average_errors,
     degree_curves,
-    leaderboard,
     shift_against_error,
     shift_ranks,
 )
@@ -74,7 +73,6 @@ __all__ = [
     "degree_figure",
     "evaluate_shift",
     "fit_shift",
-    "leaderboard",
     "measure_figure",
     "model_answers",
     "network_answers",

@@ -51,7 +51,7 @@ from howsure_studies.shift.figures import (
     trade_choice,
 )
 from howsure_studies.shift.methods import is_baseline, key_of
-from howsure_studies.shift.results import SHARES, ShiftResult, average_errors, leaderboard
+from howsure_studies.shift.results import SHARES, ShiftResult, average_errors
 
 Verdict = Literal["covers", "over-covers", "undecided", "under-covers", "not known"]
 
@@ -240,7 +240,7 @@ def shift_report(
         sections=[*across, *(_task_section(own, wanted) for own in by_task.values())],
         beside=beside,
         records=tuple(r for own in by_task.values() for result in own for r in result.records()),
-        tables=(leaderboard(spoken, every_test=True), average_errors(spoken)),
+        tables=(average_errors(spoken),),
         curves=curves,
         glossary=GLOSSARY,
         facts={**stated, **(facts or {})},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 
@@ -57,9 +57,6 @@ LABELS: Final[Mapping[str, str]] = {
     "relative_mae_change": "change of MAE from validation to test, as a share",
 }
 """What measures are called in tables and on axes."""
-_LEADING: Final = (
-    *("test_empirical_coverage", "prediction_rate", "coverage_error", "val_mae", "val_width"),
-)
 
 
 @final
@@ -390,53 +387,6 @@ class ShiftResult:
 
 
 # Tables and curves over results, side by side
-
-
-def leaderboard(results: Sequence[ShiftResult], *, every_test: bool = False) -> Table:
-    """Methods × tasks: coverage and prediction rate with their intervals, and what they cost.
-
-    Parameters
-    ----------
-    results : sequence of ShiftResult
-        In any number.
-    every_test : bool
-        Whether each test part is a row, or main tests alone.
-
-    Returns
-    -------
-    Table
-        One row a result, or test part. For each of ``test_empirical_coverage``,
-        ``prediction_rate``, ``coverage_error``, ``val_mae`` and ``val_width``: the mean over runs,
-        ``…_sd``, and the interval over models and rows, ``…_low`` and ``…_high``.
-
-    Examples
-    --------
-    >>> from howsure_studies.shift import Answers, evaluate_shift
-    >>> y = np.arange(20.0)
-    >>> part = Answers(y=y, point=y + 1.0, lower=y + 1.0, upper=y + 1.0)
-    >>> runs = (evaluate_shift(part, {"full": part}),)
-    >>> ours = ShiftResult(task="far", method="mine", coverage=0.9, rule="paper", runs=runs)
-    >>> leaderboard([ours]).columns["test_empirical_coverage"]
-    array([1.])
-    """
-    rows = []
-    for result in results:
-        for test in result.tests if every_test else result.tests[:1]:
-            row: dict[str, Any] = {
-                "task": result.task,
-                "test": test,
-                "method": result.method,
-                "nominal": result.coverage,
-                "rule": result.rule,
-                "runs": result.run_count,
-            }
-            values = {measure: result.value(measure, test) for measure in _LEADING}
-            for name, value in values.items():
-                row |= {name: value.mean, f"{name}_sd": value.sd}
-                row |= {f"{name}_low": value.low, f"{name}_high": value.high}
-            reasons = (f"{n}: {v.reason}" for n, v in values.items() if math.isnan(v.mean))
-            rows.append(row | {"units": result.units, "reason": "; ".join(reasons)})
-    return Table(name="shift_leaderboard", columns=columns_of(rows), labels=LABELS)
 
 
 def average_errors(results: Sequence[ShiftResult]) -> Table:
