@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -80,7 +81,7 @@ def submit(
     failed = summary.failed + summary.failed_before
     if summary.done or summary.skipped > summary.failed_before:
         page = _page(whole, kept, name)
-        _print(Console(), page, name)
+        _print(Console(), page, whole.worlds, name)
         if output is not None:
             page.save(output)
             say(f"written: {output}")
@@ -140,11 +141,11 @@ def _page(plan: Plan, store: Store, label: str) -> Document:
     return study_of(plan.study).page(results, facts=facts)
 
 
-def _print(console: Console, page: Document, label: str) -> None:
+def _print(console: Console, page: Document, worlds: Collection[str], label: str) -> None:
     """The headline, averages over datasets, and coverage on each."""
     from howsure.cli.show import show_grid, show_lines
 
     show_lines(console, page.opening.lines)
-    first = page.sections[0].grids if len(page.sections) > 1 else ()
-    for grid in (*page.opening.grids, *first):
+    across = page.sections[:1] if page.sections[0].title not in worlds else ()
+    for grid in (*page.opening.grids, *(grid for part in across for grid in part.grids)):
         show_grid(console, grid, bold=label)
