@@ -9,9 +9,9 @@ Marks in a page say what stands there, of the results that ship with the study:
 
 holds a table of the study's page: the title of its section (``opening`` for the first screen), and
 its own. Further fields, ``parts=`` and ``columns=``, name those that are shown, with semicolons
-between; ``notes=no`` leaves out the notes above it. ``answers`` in place of a table's title gives
-the section's sentences, and ``made`` what made the results. A number in the text is followed by
-where it comes from:
+between; ``notes=no`` leaves out the notes above it. In place of a table's title ``answers`` gives
+the section's sentences, ``made`` what made the results, and ``printed`` how many numbers of each
+table of the paper stand beside ours. A number in the text is followed by where it comes from:
 
     covers 87.9 %<!--= shift | poverty | Conformal Prediction | test_empirical_coverage@0.9 -->
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -34,7 +35,7 @@ from howsure.core.files import atomic_write
 from howsure.core.registry import check_known
 from howsure.report.document import Cell, Document, Grid, GridRows, Section
 from howsure.report.plain import grid_blocks, sentence
-from howsure_studies.engine import study_of, study_shipped
+from howsure_studies.engine import published, study_of, study_shipped
 
 FOLDER = Path(__file__).parent
 BLOCK = re.compile(r"(<!-- result: (.+?) -->\n)(.*?)(<!-- end of result -->)", re.DOTALL)
@@ -67,6 +68,8 @@ def _page(study: str) -> Document:
 
 def _block(study: str, section: str, what: str, *chosen: str) -> str:
     """Sentences of a section, one of its tables, or what made the results."""
+    if what == "printed":
+        return _printed(study)
     if what == "made":
         return "; ".join(study_shipped(study).facts.values()) + "."
     shown = _section(study, section)
@@ -78,6 +81,27 @@ def _block(study: str, section: str, what: str, *chosen: str) -> str:
             blocks = grid_blocks(_part(grid, **dict(each.split("=", 1) for each in chosen)))
             return "\n\n".join(filter(None, blocks))
     raise InputError(f"section {section!r} of {study} has tables {[g.title for g in shown.grids]}")
+
+
+def _printed(study: str) -> str:
+    """Each table and figure that a paper printed: how many of its numbers stand beside ours."""
+    (beside,) = (table for table in _page(study).tables if table.name == "beside_published")
+    names = ("paper", "table", "task", "published_method", "measure", "coverage", "reason")
+    rows = [*zip(*(beside.columns[name].tolist() for name in names), strict=True)]
+    ours = Counter(row[:2] for row in {(*row[:5], repr(row[5])) for row in rows})
+    parted = Counter(row[:2] for row in {(*row[:5], repr(row[5])) for row in rows if row[6]})
+    printed = Counter((row.paper, row.table) for row in published(study))
+    lines = ["| printed in | numbers | beside ours | of these, some of ours part |"]
+    lines.append("| :-- | --: | --: | --: |")
+    lines += [
+        f"| {', '.join(key)} | {count} | {ours[key]} | {parted[key]} |"
+        for key, count in printed.items()
+        if ours[key]
+    ]
+    papers = {paper for paper, _ in ours}
+    left = [table for paper, table in printed if paper in papers and not ours[paper, table]]
+    none = f"\n\nWithout a number here, as they were not run: {', '.join(left)}." if left else ""
+    return "\n".join(lines) + none
 
 
 def _part(grid: Grid, parts: str = "", columns: str = "", notes: str = "yes") -> Grid:

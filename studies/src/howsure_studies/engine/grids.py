@@ -242,6 +242,7 @@ def beside_section(
             {
                 **{name: getattr(printed, name) for name in ("paper", "table", "task")},
                 "method": method,
+                "published_method": printed.method,
                 "measure": printed.measure,
                 "coverage": printed.coverage,
                 "ours": value,
