@@ -81,17 +81,17 @@ PLACES = {name: place for place, name in enumerate(NAMES.values())}
 
 def numbers(dataset, quantity):
     """What a quantity was for each method; all is predicted where nothing is said."""
-    said = shift.published(dataset, coverage=0.9)
-    held = {v.method: v for v in said if v.quantity == quantity}
+    said = published("shift", task=dataset, measure=quantity, coverage=0.9)
+    held = {v.method: v for v in said}
     return {name: held.get(method) for method, name in NAMES.items()}
 
 
 records = [
     Record(
         metric="test_empirical_coverage",
-        value=v.mean,
-        lower=v.mean - 2 * v.sd / 5**0.5,
-        upper=v.mean + 2 * v.sd / 5**0.5,
+        value=v.value,
+        lower=v.value - 2 * v.sd / 5**0.5,
+        upper=v.value + 2 * v.sd / 5**0.5,
         model=name,
         direction=Direction.TARGET,
         target=0.9,
@@ -110,7 +110,7 @@ SETS = ("cells", "cells-tails", "cells-gap", "chair-angle", "chair-angle-gap")
 def over_sets(quantity, missing):
     """A quantity of each set and method."""
     held = [numbers(dataset, quantity) for dataset in SETS]
-    return np.array([[v.mean if v else missing for v in row.values()] for row in held])
+    return np.array([[v.value if v else missing for v in row.values()] for row in held])
 
 
 errors = np.abs(over_sets("test_empirical_coverage", np.nan) - 0.9)
