@@ -10,8 +10,9 @@ Marks in a page say what stands there, of the results that ship with the study:
 holds a table of the study's page: the title of its section (``opening`` for the first screen), and
 its own. Further fields, ``parts=`` and ``columns=``, name those that are shown, with semicolons
 between; ``notes=no`` leaves out the notes above it. In place of a table's title ``answers`` gives
-the section's sentences, ``made`` what made the results, and ``printed`` how many numbers of each
-table of the paper stand beside ours. A number in the text is followed by where it comes from:
+the section's sentences, ``facts`` those facts of sections (semicolons between) that ``columns=``
+names, ``made`` what made the results, and ``printed`` how many numbers of each table of the paper
+stand beside ours. A number in the text is followed by where it comes from:
 
     covers 87.9 %<!--= shift | poverty | Conformal Prediction | test_empirical_coverage@0.9 -->
 
@@ -35,7 +36,7 @@ from howsure.core.files import atomic_write
 from howsure.core.registry import check_known
 from howsure.report.document import Cell, Document, Grid, GridRows, Section
 from howsure.report.plain import grid_blocks, sentence
-from howsure_studies.engine import published, study_of, study_shipped
+from howsure_studies.engine import number_grid, published, study_of, study_shipped
 
 FOLDER = Path(__file__).parent
 BLOCK = re.compile(r"(<!-- result: (.+?) -->\n)(.*?)(<!-- end of result -->)", re.DOTALL)
@@ -72,13 +73,16 @@ def _block(study: str, section: str, what: str, *chosen: str) -> str:
         return _printed(study)
     if what == "made":
         return "; ".join(study_shipped(study).facts.values()) + "."
+    fields = dict(each.split("=", 1) for each in chosen)
+    if what == "facts":
+        return "\n".join(filter(None, grid_blocks(_facts(study, section.split(";"), **fields))))
     shown = _section(study, section)
     if what == "answers":
         asked = "" if section == "opening" else section
         return "\n".join(sentence(line, asked) for line in shown.lines)
     for grid in shown.grids:
         if grid.title == what:
-            blocks = grid_blocks(_part(grid, **dict(each.split("=", 1) for each in chosen)))
+            blocks = grid_blocks(_part(grid, **fields))
             return "\n\n".join(filter(None, blocks))
     raise InputError(f"section {section!r} of {study} has tables {[g.title for g in shown.grids]}")
 
@@ -102,6 +106,16 @@ def _printed(study: str) -> str:
     left = [table for paper, table in printed if paper in papers and not ours[paper, table]]
     none = f"\n\nWithout a number here, as they were not run: {', '.join(left)}." if left else ""
     return "\n".join(lines) + none
+
+
+def _facts(study: str, titles: list[str], columns: str) -> Grid:
+    """The facts that are named, of some sections."""
+    wanted = columns.split(";")
+    rows = [
+        [Cell(text=title), *(Cell(text=_section(study, title).facts[name]) for name in wanted)]
+        for title in titles
+    ]
+    return number_grid("Facts", wanted, rows, words=("World",))
 
 
 def _part(grid: Grid, parts: str = "", columns: str = "", notes: str = "yes") -> Grid:

@@ -389,3 +389,17 @@ def test_a_class_of_its_own_is_benched(tmp_path: Path, monkeypatch: pytest.Monke
     assert failed.exit_code == 1
     words = "all 3 simulations failed; the first in predict: ValueError: a factor below 0"
     assert words in " ".join(failed.output.split())
+
+
+@pytest.mark.parametrize("plan", ["adaptivity_intervals", "characteristic_traffic", "shift"])
+def test_results_that_ship_need_no_data_and_miss_nothing(
+    plan: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOWSURE_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["bench", "report", plan, "-o", "page.md"])
+    assert done.exit_code == 0, done.output
+    assert "not done" not in done.output
+    assert "## Beside the published" in Path("page.md").read_text("utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]

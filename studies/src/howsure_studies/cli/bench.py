@@ -226,16 +226,19 @@ def _results(
     name: str, folder: str | None, changes: list[str], profile: str | None
 ) -> tuple[str, Combined]:
     """The study of a plan and its results so far, or of a study those that ship with it."""
-    from howsure_studies.engine import combined, studies, study_shipped, survey
+    from howsure_studies.engine import combined, plan_shipped, studies, study_shipped, survey
 
     if name in studies.names() and folder is None and not changes and profile is None:
         results = study_shipped(name)
         say(f"note: a run of your own is shown with --store {_STORE}", error=True)
     else:
         plan, store = _opened(name, folder or _STORE, changes, profile)
-        state = survey(plan, store)
-        _say_as_run(state)
-        results = combined(plan, state, store)
+        there = plan_shipped(plan) if folder is None and not Path(_STORE).exists() else None
+        if there is None:
+            state = survey(plan, store)
+            _say_as_run(state)
+            there = combined(plan, state, store)
+        results = there
         if results.missing:
             total = sum(state.counts.values())
             say(

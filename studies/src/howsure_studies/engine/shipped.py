@@ -175,10 +175,21 @@ def study_shipped(name: str) -> Combined:
     UnanswerableError
         If none ships.
     """
-    study = study_of(name)
-    every = [(Plan(**made["plan"]), made, table) for made, table in _files(name)]
+    every = list(_files(name))
     if not every:
         raise UnanswerableError(f"no results of study {name!r} ship with it")
+    return _together(study_of(name), every)
+
+
+def plan_shipped(plan: Plan) -> Combined | None:
+    """The results that ship with just this plan, whose data need not be there; None without any."""
+    own = [(made, table) for made, table in _files(plan.study) if made["hash"] == plan_hash(plan)]
+    return _together(study_of(plan.study), own) if own else None
+
+
+def _together(study: Study, files: Sequence[tuple[dict[str, Any], pa.Table]]) -> Combined:
+    """Results of several files as one."""
+    every = [(Plan(**made["plan"]), made, table) for made, table in files]
     count: dict[str, int] = {}
     for plan, _, _ in every:
         for world in plan.worlds:
