@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.metrics.characteristic import AreaRequest, bands_from_sd, characteristic_curve
@@ -306,3 +307,47 @@ def test_gain_needs_an_area():
 def test_requests_are_checked(options, message):
     with pytest.raises(InputError, match=message):
         example().partial_area(**options)
+
+
+@pytest.mark.parametrize(
+    ("law", "excess", "deficit", "density", "area"),
+    [
+        (  # errors uniform on [0, 1]
+            stats.uniform(),
+            lambda k: k**2 / 2,
+            lambda k: (1 - k) ** 2 / 2,
+            lambda k: 1 / k,
+            1 / 24,
+        ),
+        (  # exponential errors: the excess has no bound, so that the paper's Q is infinite
+            stats.expon(),
+            lambda k: k - 1 + np.exp(-k),
+            lambda k: np.exp(-k),
+            lambda k: np.exp(-k) / (1 - np.exp(-k)),
+            1 / 2,
+        ),
+    ],
+    ids=["bounded", "unbounded"],
+)
+def test_the_area_over_excess_and_deficit_is_the_mean_deficit_over_excesses(
+    law, excess, deficit, density, area
+):
+    """Proposition 2: of D/p_X(X) over critical scales, of the deficit over even excesses."""
+    errors = law.ppf((np.arange(40_000) + 0.5) / 40_000)
+    curve = characteristic_curve(
+        errors,
+        0 * errors,
+        -np.ones(len(errors)),
+        np.ones(len(errors)),
+        x="excess",
+        y_axis="deficit",
+    )
+    assert curve.area().value == pytest.approx(area, rel=2e-3)
+    scales = law.rvs(400_000, random_state=np.random.default_rng(3))  # critical ones, as z = 1
+    weighed = deficit(scales) / density(scales)
+    error = weighed.std() / len(scales) ** 0.5
+    assert abs(weighed.mean() - area) < 4 * error
+    largest = excess(errors[-1])
+    even = np.linspace(0, largest, 50_001)
+    knobs = np.interp(even, excess(np.append(0, errors)), np.append(0, errors))
+    assert largest * deficit(knobs).mean() == pytest.approx(area, rel=5e-3)

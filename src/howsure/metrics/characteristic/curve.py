@@ -150,7 +150,8 @@ class CharacteristicCurve:
 
         On bandwidth and miss rate the exact area is c·mean(k), with c the mean half width and k
         the critical scales: the expected critical bandwidth (Navrátil et al., proposition 1). The
-        convention ``paper`` loses its largest term, b_N/N.
+        convention ``paper`` loses its largest term, b_N/N. On excess and deficit it is the mean
+        deficit over all excesses up to the largest, times the largest (their proposition 2).
 
         Parameters
         ----------
