@@ -24,6 +24,7 @@ def maker() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_results_in_the_docs_are_those_that_ship() -> None:
     made = maker()
     held = {page: page.read_text("utf-8") for page in made.pages()}

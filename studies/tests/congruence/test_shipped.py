@@ -83,6 +83,7 @@ def told(page: Document) -> dict[str, Any]:
     return held
 
 
+@pytest.mark.slow
 def test_the_page_of_what_ships_is_that_of_the_store(
     ran: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
