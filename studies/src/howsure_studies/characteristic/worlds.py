@@ -86,7 +86,7 @@ def gap(seed: int, *, n_train: int = 80, n_test: int = 2_000) -> TrainTest:
 
     Returns
     -------
-    Split
+    TrainTest
 
     Examples
     --------
@@ -125,7 +125,7 @@ def read_traffic(folder: Path, every: int = 1) -> TrainTest:
 
     Returns
     -------
-    Split
+    TrainTest
 
     Raises
     ------
