@@ -229,35 +229,19 @@ def given_probabilities(
     return Classified(name=name, probabilities=table, y=labels, eases=eases)
 
 
-def _logistic() -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=0.1, max_iter=200)
-
-
-def _network() -> Any:
-    from sklearn.neural_network import MLPClassifier
-
-    return MLPClassifier((64,), max_iter=30)
-
-
-def _forest() -> Any:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(100)
-
-
-def _discriminant() -> Any:
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
-    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-
-
-CLASSIFIERS: Final[Mapping[str, Callable[[], Any]]] = {
-    "logistic": _logistic,
-    "network": _network,
-    "forest": _forest,
-    "discriminant": _discriminant,
+CLASSIFIERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "logistic": {"name": "sklearn.linear_model:LogisticRegression", "C": 0.1, "max_iter": 200},
+    "network": {
+        "name": "sklearn.neural_network:MLPClassifier",
+        "hidden_layer_sizes": (64,),
+        "max_iter": 30,
+    },
+    "forest": {"name": "sklearn.ensemble:RandomForestClassifier", "n_estimators": 100},
+    "discriminant": {
+        "name": "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
+        "solver": "lsqr",
+        "shrinkage": "auto",
+    },
 }
 """Classifiers by name: regularised logistic regression, a network with one hidden layer of 64, 100
 trees, and linear discriminants with shrunken covariance."""
@@ -323,12 +307,11 @@ def classifier_named(given: Any, seed: int = 0) -> Any:
     spec = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = spec.get("name")
     if isinstance(name, str) and name in CLASSIFIERS and len(spec) == 1:
-        classifier = CLASSIFIERS[name]()
+        spec = dict(CLASSIFIERS[name])
     elif not isinstance(name, str) or ":" not in name:
         message = unknown(str(name), CLASSIFIERS, "classifier")
         raise InputError(message.replace(", got", " or module:attribute, got", 1))
-    else:
-        classifier = thing(spec, "classifier")
+    classifier = thing(spec, "classifier")
     if not hasattr(classifier, "fit") or not hasattr(classifier, "predict_proba"):
         raise InputError(f"classifier must have fit and predict_proba, got {classifier!r}")
     options = classifier.get_params() if hasattr(classifier, "get_params") else {}
@@ -626,85 +609,62 @@ class _Sets:
         self.model = _FirstColumns(classes)
 
     def __call__(self, name: str, coverage: float, split: RandomSplit) -> LabelSets:
-        method, x = self._ready(name, coverage, split)
+        x = self.columns
+        if (own := self.own.get(name)) is not None:
+            method = own.make(coverage, split.seed, self.model)
+            x = x if "model" in own.takes else self.task.probabilities
+        else:
+            base = LabelConformal(model=self.model, coverage=coverage, seed=split.seed)
+            if name in _PLAIN:
+                method = replace(base, score=_PLAIN[name])
+            else:
+                method = replace(self.tuning, base=base, family=_FAMILIES[name])
         learnt = method.calibrate(x[split.validation], self.task.y[split.validation])
         shape = len(split.test), self.task.probabilities.shape[1]
         return LabelSets(_members(learnt.predict(x[split.test]), shape, name), coverage)
 
-    def _ready(self, name: str, coverage: float, split: RandomSplit) -> tuple[Any, FloatArray]:
-        """A method, and the rows that it reads."""
-        own = self.own.get(name)
-        if own is not None:
-            method = own.make(coverage, split.seed, self.model)
-            return method, self.columns if "model" in own.takes else self.task.probabilities
-        base = LabelConformal(model=self.model, coverage=coverage, seed=split.seed)
-        if name in _PLAIN:
-            return replace(base, score=_PLAIN[name]), self.columns
-        return replace(self.tuning, base=base, family=_FAMILIES[name]), self.columns
-
 
 def label_numbers(sets: LabelSets, y: IntArray, rank: FloatArray, cells: EaseCells) -> Numbers:
     """Every measure of `LABEL_MEASURES`, or the reason why there is none."""
-    rows = SetRows(sets.sizes, rank, sets.contains(y.astype(np.float64)), sets.coverage, cells)
-    values = {name: rows.measure(name) for name in LABEL_MEASURES}
+    covered = sets.contains(y.astype(np.float64))
+    values = set_measures(sets.sizes, rank, covered, sets.coverage, cells)
     return {
         name: value if math.isfinite(value) else _MISSING.get(name, value)
         for name, value in values.items()
     }
 
 
-@final
-class SetRows:
-    """Rows of a test part, or of a trial, as the measures read them."""
+def set_measures(
+    sizes: npt.ArrayLike,
+    rank: FloatArray,
+    inside: npt.ArrayLike,
+    coverage: float,
+    cells: EaseCells,
+) -> dict[str, float]:
+    """Every measure of `LABEL_MEASURES` on rows; NaN where it has no answer."""
+    size, covered = (np.asarray(column, dtype=np.float64) for column in (sizes, inside))
+    once, some = np.ones(len(rank)), size >= 1
 
-    def __init__(
-        self,
-        size: npt.ArrayLike,
-        rank: FloatArray,
-        covered: npt.ArrayLike,
-        coverage: float,
-        cells: EaseCells,
-    ) -> None:
-        self.size = np.asarray(size, dtype=np.float64)
-        self.covered = np.asarray(covered, dtype=np.float64)
-        self.rank, self.coverage, self.cells = rank, coverage, cells
-        self.once = np.ones(len(rank))
+    def violation(cells: Cells, rows: slice | BoolArray = slice(None)) -> float:
+        return largest_violation(cells, covered[rows], once[rows], coverage)
 
-    def measure(self, name: str) -> float:
-        """One of `LABEL_MEASURES`; NaN where it has no answer."""
-        size, rank = self.size, self.rank
-        match name:
-            case "t_cv":
-                return self._violation(self.cells)
-            case "t_ss":
-                return self._slope(self.cells)
-            case "sscv":
-                return self._violation(StratumCells(size, TORCHCP_STRATA))
-            case "escv":
-                some = size >= 1
-                if not some.any():
-                    return math.nan
-                own = StratumCells(size[some], None)
-                return largest_violation(own, self.covered[some], self.once[some], self.coverage)
-            case "rank_cv":
-                return self._violation(StratumCells(rank, RAPS_STRATA))
-            case "rank_ss":
-                return self._slope(StratumCells(rank, RAPS_STRATA))
-            case "set_deficit":
-                return float(set_deficit(rank, size).mean())
-            case "set_excess":
-                return float(set_excess(rank, size).mean())
-            case "empirical_coverage":
-                return float(self.covered.mean())
-            case _:
-                return float(size.mean())
-
-    def _violation(self, cells: Cells) -> float:
-        return largest_violation(cells, self.covered, self.once, self.coverage)
-
-    def _slope(self, cells: Cells) -> float:
-        mass, means = cells.means(np.column_stack((self.size, self.rank)), self.once)
+    def slope(cells: Cells) -> float:
+        mass, means = cells.means(np.column_stack((size, rank)), once)
         return signed_r2(*means[mass > 0].T)
+
+    by_rank = StratumCells(rank, RAPS_STRATA)
+    return {
+        "t_cv": violation(cells),
+        "t_ss": slope(cells),
+        "sscv": violation(StratumCells(size, TORCHCP_STRATA)),
+        "escv": violation(StratumCells(size[some], None), some) if some.any() else math.nan,
+        "rank_cv": violation(by_rank),
+        "rank_ss": slope(by_rank),
+        "set_deficit": float(set_deficit(rank, size).mean()),
+        "set_excess": float(set_excess(rank, size).mean()),
+        "empirical_coverage": float(covered.mean()),
+        "set_size": float(size.mean()),
+    }
 
 
 def _members(sets: Any, shape: tuple[int, int], name: str) -> BoolArray:
