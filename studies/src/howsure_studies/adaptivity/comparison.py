@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.convert import Count, Fraction, check_fields
+from howsure.core.convert import check_whole, filled
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.records import Direction, Notion, Record
@@ -349,101 +349,88 @@ class RandomSplit:
     seed: int
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Design:
-    """What is compared, on which splits; checked when made. Names as in `MethodComparison`."""
+def random_split(n: int, share: float, seed: int, repeat: int = 0) -> RandomSplit:
+    """The split of one repeat."""
+    kept = round(n * check_fraction(share, "share"))
+    if not 0 < kept < n:
+        raise InputError(f"share must leave rows on both sides of {n}, got {share}")
+    order = child(seed, "adaptivity", "split", repeat).permutation(n)
+    draws = child(seed, "adaptivity", "draws", repeat)
+    return RandomSplit(
+        validation=np.sort(order[:kept]),
+        test=np.sort(order[kept:]),
+        seed=int(draws.integers(2**31 - 1)),
+    )
 
-    subject: Subject
-    methods: tuple[str, ...]
-    measures: tuple[str, ...]
-    coverages: tuple[Fraction, ...]
-    repeats: Count
-    share: float
-    bins: int
-    seed: int
-    units: str = "labels"
 
-    def __post_init__(self) -> None:
-        if not self.methods or not self.coverages:
-            raise InputError("methods and coverages must hold at least one each, got none")
-        if len(set(self.methods)) < len(self.methods):
-            raise InputError(f"methods must be different, got {', '.join(self.methods)}")
-        check_fields(self)
-        kept = self.validation_rows
-        if not 0 < kept < self.n:
-            raise InputError(f"share must leave rows on both sides of {self.n}, got {self.share}")
-        if not isinstance(self.bins, int) or not 3 <= self.bins <= self.n - kept:
-            raise InputError(
-                f"bins must lie between 3 and the {self.n - kept} test rows, got {self.bins!r}"
-            )
-
-    @property
-    def n(self) -> int:
-        """Rows that are split."""
-        return len(self.subject.y)
-
-    @property
-    def validation_rows(self) -> int:
-        """Rows of the validation part."""
-        return round(self.n * check_fraction(self.share, "share"))
-
-    def split(self, repeat: int) -> RandomSplit:
-        """The split of one repeat."""
-        order = child(self.seed, "adaptivity", "split", repeat).permutation(self.n)
-        draws = child(self.seed, "adaptivity", "draws", repeat)
-        return RandomSplit(
-            validation=np.sort(order[: self.validation_rows]),
-            test=np.sort(order[self.validation_rows :]),
-            seed=int(draws.integers(2**31 - 1)),
+def compared(
+    subject: Subject,
+    numbers_of: Callable[[str, RandomSplit], Sequence[Numbers]],
+    *,
+    methods: tuple[str, ...],
+    measures: tuple[str, ...],
+    coverages: Sequence[float],
+    repeats: int,
+    share: float,
+    bins: int,
+    seed: int,
+    units: str = "labels",
+) -> tuple[MethodComparison, ...]:
+    """Measure every method on every split; `numbers_of` gives those at each coverage."""
+    levels = [check_fraction(coverage, "coverages") for coverage in filled(coverages, "coverages")]
+    splits = [
+        random_split(len(subject.y), share, seed, repeat)
+        for repeat in range(check_whole(repeats, "repeats"))
+    ]
+    rows = len(splits[0].test)
+    if not isinstance(bins, int) or not 3 <= bins <= rows:
+        raise InputError(f"bins must lie between 3 and the {rows} test rows, got {bins!r}")
+    values = np.full((len(levels), repeats, len(methods), len(measures)), np.nan)
+    reasons: list[dict[tuple[str, str], str]] = [{} for _ in levels]
+    for repeat, split in enumerate(splits):
+        for number, method in enumerate(methods):
+            for level, numbers in enumerate(numbers_of(method, split)):
+                for k, measure in enumerate(measures):
+                    value = numbers[measure]
+                    if isinstance(value, str):
+                        reasons[level][method, measure] = value
+                    else:
+                        values[level, repeat, number, k] = value
+        report_progress(subject.name, repeat + 1, repeats)
+    return tuple(
+        MethodComparison(
+            task=subject.name,
+            methods=methods,
+            measures=measures,
+            values=values[level],
+            coverage=coverage,
+            calibration_rows=len(splits[0].validation),
+            test_rows=rows,
+            bins=bins,
+            seed=seed,
+            ease=subject.source,
+            about=subject.about,
+            reasons=reasons[level],
+            units=units,
         )
-
-    def run(
-        self, numbers_of: Callable[[str, RandomSplit], Sequence[Numbers]]
-    ) -> tuple[MethodComparison, ...]:
-        """Measure every method on every split; `numbers_of` gives those at each coverage."""
-        shape = (len(self.coverages), self.repeats, len(self.methods), len(self.measures))
-        values = np.full(shape, np.nan)
-        reasons: list[dict[tuple[str, str], str]] = [{} for _ in self.coverages]
-        for repeat in range(self.repeats):
-            split = self.split(repeat)
-            for number, method in enumerate(self.methods):
-                for level, numbers in enumerate(numbers_of(method, split)):
-                    for k, measure in enumerate(self.measures):
-                        value = numbers[measure]
-                        if isinstance(value, str):
-                            reasons[level][method, measure] = value
-                        else:
-                            values[level, repeat, number, k] = value
-            report_progress(self.subject.name, repeat + 1, self.repeats)
-        tested = self.n - self.validation_rows
-        return tuple(
-            MethodComparison(
-                task=self.subject.name,
-                methods=self.methods,
-                measures=self.measures,
-                values=values[level],
-                coverage=coverage,
-                calibration_rows=self.validation_rows,
-                test_rows=tested,
-                bins=self.bins,
-                seed=self.seed,
-                ease=self.subject.source,
-                about=self.subject.about,
-                reasons=reasons[level],
-                units=self.units,
-            )
-            for level, coverage in enumerate(self.coverages)
-        )
+        for level, coverage in enumerate(levels)
+    )
 
 
 def chosen(
     methods: Sequence[str], known: Sequence[str], own: Mapping[str, Any] | None
 ) -> tuple[str, ...]:
-    """Names of known methods, then those of own ones."""
+    """Names of known methods, then those of own ones, all different."""
     for name in methods:
         check_known(name, known, "method")
-    return (*methods, *(own or {}))
+    return different((*methods, *(own or {})), "methods")
+
+
+def different(names: Sequence[str], argument: str) -> tuple[str, ...]:
+    """Names of which none stands twice, at least one."""
+    if len(set(filled(names, argument))) < len(names):
+        raise InputError(f"{argument} must be different, got {', '.join(names)}")
+    return tuple(names)
 
 
 def eases_of(

@@ -33,13 +33,13 @@ from howsure.metrics.association import binned_r2, kendall_tau
 from howsure.stats.dominance import merge_ties
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
-    Design,
     MethodComparison,
     Numbers,
     Predict,
     RandomSplit,
     Subject,
     chosen,
+    compared,
     eases_of,
 )
 from howsure_studies.methods.conformal.inductive import SplitConformal
@@ -317,20 +317,9 @@ def compare_intervals(
     >>> bool(comparison.median("binned_r2")[1] > 0.5)
     True
     """
-    design = Design(
-        subject=task,
-        methods=chosen(methods, INTERVAL_METHODS, own),
-        measures=INTERVAL_MEASURES,
-        coverages=tuple(coverages),
-        repeats=repeats,
-        share=share,
-        bins=bins,
-        seed=seed,
-        units="y",
-    )
     known = np.column_stack((task.mean, task.sd, task.ease))
     by_ease = Mondrian(EaseColumn(_EASE, check_whole(groups, "groups", 2)))
-    alike: dict[str, Any] = {"coverages": design.coverages, "clip": clip}
+    alike: dict[str, Any] = {"coverages": tuple(coverages), "clip": clip}
 
     def method_of(name: str, split: RandomSplit) -> Method:
         """SSCP learns residuals from half of the validation rows; the others read `known`."""
@@ -359,10 +348,21 @@ def compare_intervals(
         truth, error = task.y[split.test], task.error[split.test]
         return [
             interval_numbers(*predicted.interval(coverage), truth, error, cells, coverage)
-            for coverage in design.coverages
+            for coverage in coverages
         ]
 
-    results = design.run(numbers_of)
+    results = compared(
+        task,
+        numbers_of,
+        methods=chosen(methods, INTERVAL_METHODS, own),
+        measures=INTERVAL_MEASURES,
+        coverages=coverages,
+        repeats=repeats,
+        share=share,
+        bins=bins,
+        seed=seed,
+        units="y",
+    )
     if clip is None:
         return results
     valid = f"{clip[0]:g} to {clip[1]:g}"

@@ -21,7 +21,7 @@ from howsure.conformal.labels import APS, LAC, EaseColumn, LabelConformal, Tuned
 from howsure.conformal.labels.scores import LabelScore
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
-from howsure.core.convert import check_whole, filled
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry, check_known, unknown
 from howsure.core.rng import child
@@ -48,14 +48,16 @@ from howsure.stats.cells import Cells
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
     SURROGATE,
-    Design,
     MethodComparison,
     Numbers,
     Predict,
     RandomSplit,
     Subject,
     chosen,
+    compared,
+    different,
     eases_of,
+    random_split,
 )
 from howsure_studies.methods.options import attribute, made, options_of, thing
 
@@ -292,10 +294,8 @@ def transformation(name: str, images: FloatArray) -> Perturbation:
 
 def transformations_named(names: Sequence[str], argument: str) -> Sequence[str]:
     """Names of ways of disturbing, all known and different, as a rule of an annotation."""
-    for name in filled(names, argument):
+    for name in different(names, argument):
         transformation(name, np.zeros((1, 1)))
-    if len(set(names)) < len(names):
-        raise InputError(f"{argument} must be different, got {', '.join(names)}")
     return names
 
 
@@ -539,22 +539,12 @@ def compare_label_sets(
     >>> comparison.values.shape
     (3, 2, 10)
     """
-    design = Design(
-        subject=task,
-        methods=chosen(methods, LABEL_METHODS, own),
-        measures=LABEL_MEASURES,
-        coverages=tuple(coverages),
-        repeats=repeats,
-        share=share,
-        bins=bins,
-        seed=seed,
-    )
     sets_of, rank = _Sets(task, own, tuning, bins), task.rank
 
     def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         cells = EaseCells(task.ease[split.test], bins)
         numbers: list[Numbers] = []
-        for coverage in design.coverages:
+        for coverage in coverages:
             try:
                 sets = sets_of(name, coverage, split)
             except UnanswerableError as error:
@@ -563,7 +553,17 @@ def compare_label_sets(
             numbers.append(label_numbers(sets, task.y[split.test], rank[split.test], cells))
         return numbers
 
-    return design.run(numbers_of)
+    return compared(
+        task,
+        numbers_of,
+        methods=chosen(methods, LABEL_METHODS, own),
+        measures=LABEL_MEASURES,
+        coverages=coverages,
+        repeats=repeats,
+        share=share,
+        bins=bins,
+        seed=seed,
+    )
 
 
 def first_sets(
@@ -576,17 +576,7 @@ def first_sets(
     seed: int = 0,
 ) -> tuple[LabelSets, IntArray]:
     """The sets that a method gives in the first split of a comparison, and their rows."""
-    design = Design(
-        subject=task,
-        methods=(method,),
-        measures=LABEL_MEASURES,
-        coverages=(coverage,),
-        repeats=1,
-        share=_SHARE,
-        bins=bins,
-        seed=seed,
-    )
-    split = design.split(0)
+    split = random_split(len(task.y), _SHARE, seed)
     return _Sets(task, own, bins=bins)(method, coverage, split), split.test
 
 
