@@ -67,6 +67,9 @@ from howsure_studies.methods.catalogue import methods as registered
 from howsure_studies.methods.interface import Method
 from howsure_studies.tasks import DataNotFoundError
 
+Result = MethodComparison | MethodValidation
+_World = tuple[dict[str, Any], dict[str, Any]]
+"""What decides a world, and where its files lie."""
 _ARRAYS: Final = ("predictions", "ground_truth")
 _EASE: Final = "ease"
 _OWN: Final = ("rows", "n_train", "bins", "groups", "clip")
@@ -184,7 +187,7 @@ class AdaptivityStudy(Study):
         """The trials of one world under one seed."""
         options, entry = _Options.of(plan, label)
         identity, files = world
-        labels = _of_labels(entry)
+        labels = "softmax" in entry or "images" in entry
         fitting = {name: made for name, made in methods.items() if made.labels is labels}
         if not fitting:
             return
@@ -234,34 +237,27 @@ class AdaptivityStudy(Study):
         options = identity.get("options") or identity["validation"]
         coverages = tuple(options.get("coverages") or [options["coverage"]])
         entered = _Entered.read(trial.context["label"], trial.context["method"], coverages)
-        own: dict[str, Any] = {} if entered.own is None else {entered.name: entered.own}
-        common = {"bins": options["bins"], "seed": identity["seed"], "own": own}
+        name, own = entered.name, {} if entered.own is None else {entered.name: entered.own}
+        common: dict[str, Any] = {"bins": options["bins"], "seed": identity["seed"], "own": own}
         if stage == "validation":
-            task = _outputs_of(trial, store)
-            checks: dict[str, Any] = {
-                "coverage": options["coverage"],
-                "trials": options["validation"],
-            }
-            arrays, facts = packed(validate_method(task, entered.name, **checks, **common))
+            common |= {"coverage": options["coverage"], "trials": options["validation"]}
+            arrays, facts = packed(validate_method(_outputs_of(trial, store), name, **common))
             return TrialOutput(arrays=arrays, facts=facts)
         common |= {"coverages": coverages, "repeats": options["repeats"]}
-        common |= {"methods": () if own else (entered.name,)}
+        common |= {"methods": () if own else (name,)}
         if trial.needs:
             compared = compare_label_sets(_outputs_of(trial, store), **common)
         else:
-            words = canonical(identity["world"]), canonical(trial.context["files"])
-            task_options = {k: options[k] for k in _FOREST}
-            rows = _forests(*words, canonical(task_options), identity["seed"])
+            texts = (identity["world"], trial.context["files"], {k: options[k] for k in _FOREST})
+            task = _forests(*map(canonical, texts), identity["seed"])
             clip = None if options["clip"] is None else tuple(options["clip"])
-            compared = compare_intervals(rows, groups=options["groups"], clip=clip, **common)
+            compared = compare_intervals(task, groups=options["groups"], clip=clip, **common)
         arrays, facts = packed(_Results(comparisons=compared))
         return TrialOutput(arrays=arrays, facts=facts)
 
-    def read(
-        self, plan: Plan, trials: Sequence[Trial], store: Store
-    ) -> list[MethodComparison | MethodValidation]:
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[Result]:
         """A method's comparison at each coverage, or what measures say of it."""
-        results: list[MethodComparison | MethodValidation] = []
+        results: list[Result] = []
         for trial in trials:
             kept = store.arrays(trial.address), store.entry(trial.address).facts
             if trial.context["stage"] == "method":
@@ -270,31 +266,27 @@ class AdaptivityStudy(Study):
                 results.append(unpacked(MethodValidation, *kept))
         return results
 
-    def shortened(
-        self, result: MethodComparison | MethodValidation
-    ) -> MethodComparison | MethodValidation:
+    def shortened(self, result: Result) -> Result:
         """All, but for what each measure says in each trial of a validation."""
         if isinstance(result, MethodComparison):
             return result
         trials = result.found
         return replace(result, found=replace(trials, values=trials.values[:0]))
 
-    def combine(
-        self, plan: Plan, results: Mapping[Group, Sequence[MethodComparison | MethodValidation]]
-    ) -> Combined:
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[Result]]) -> Combined:
         """One `MethodComparison` of each world, coverage and seed, and every validation."""
-        groups: dict[tuple[str, int], dict[str, Sequence[Any]]] = {}
+        groups: dict[tuple[str, int], dict[str, list[MethodComparison]]] = {}
+        checks: dict[tuple[str, int], list[MethodValidation]] = {}
         for (world, method, seed), own in results.items():
-            groups.setdefault((world, seed), {})[method] = own
-        by_world: dict[str, list[MethodComparison | MethodValidation]] = {}
+            for each in own:
+                if isinstance(each, MethodComparison):
+                    groups.setdefault((world, seed), {}).setdefault(method, []).append(each)
+                else:
+                    checks.setdefault((world, seed), []).append(replace(each, method=method))
+        by_world: dict[str, list[Result]] = {}
         tables = []
-        for (world, seed), by_method in groups.items():
+        for (world, seed), alone in groups.items():
             named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
-            alone = {
-                method: [each for each in own if isinstance(each, MethodComparison)]
-                for method, own in by_method.items()
-            }
-            alone = {method: own for method, own in alone.items() if own}
             for level in zip(*alone.values(), strict=True):
                 whole = replace(joined(level, tuple(alone)), task=named)
                 by_world.setdefault(world, []).append(whole)
@@ -302,13 +294,7 @@ class AdaptivityStudy(Study):
                 for method in whole.methods:
                     keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
                     tables.append(records_table([r for r in records if r.model == method], keys))
-            if alone:
-                by_world[world] += [
-                    replace(each, task=named, method=method)
-                    for method, own in by_method.items()
-                    for each in own
-                    if isinstance(each, MethodValidation)
-                ]
+            by_world[world] += [replace(c, task=named) for c in checks.get((world, seed), ())]
         return Combined(table=stacked(tables), results=by_world)
 
 
@@ -342,8 +328,6 @@ class _Entered:
         return cls(name, False, method_identity(method, entry), method)
 
 
-_World = tuple[dict[str, Any], dict[str, Any]]
-"""What decides a world, and where its files lie."""
 _FOREST: Final = ("rows", "n_train", "noise", "trees", "disturbances")
 
 
@@ -352,11 +336,6 @@ def _spoken(options: _Options) -> float:
     from howsure_studies.engine import coverage_of  # it brings reports, which take time
 
     return coverage_of(options.coverages, None)
-
-
-def _of_labels(entry: Mapping[str, Any]) -> bool:
-    """Whether a world is a task for label sets."""
-    return "softmax" in entry or "images" in entry
 
 
 def _classifier(entry: Mapping[str, Any]) -> str:
