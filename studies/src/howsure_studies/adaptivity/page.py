@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -104,8 +104,6 @@ _RANKS: Final = (
     "Ranks are shared: 1 + the number of methods that are significantly better (Friedman, then "
     "Wilcoxon–Holm)."
 )
-Key = Literal["coverage", "part"]
-"""What parts a table."""
 Spoken = Mapping[str, MethodComparison]
 """By task: the comparison that sentences speak of."""
 
@@ -140,15 +138,13 @@ def adaptivity_report(
     InputError
         If a task has no comparison, or the coverage was not studied.
     """
-    compared: dict[str, list[MethodComparison]] = {name: [] for name in results}
-    checks: list[MethodValidation] = []
-    for name, of_task in results.items():
-        for result in of_task:
-            if isinstance(result, MethodComparison):
-                compared[name].append(result)
-            else:
-                checks.append(result)
+    compared = {
+        name: [result for result in of_task if isinstance(result, MethodComparison)]
+        for name, of_task in results.items()
+    }
     every = [result for of_task in compared.values() for result in of_task]
+    given = (result for of_task in results.values() for result in of_task)
+    checks = [result for result in given if isinstance(result, MethodValidation)]
     if not every or not all(compared.values()):
         raise InputError("results must hold at least one comparison for each task, got none")
     if coverage is not None:
@@ -251,7 +247,7 @@ def _units(kind: str) -> str:
 
 
 def _numbers(
-    title: str, records: Sequence[Record], *notes: str, by: Key = "coverage"
+    title: str, records: Sequence[Record], *notes: str, by: str = "coverage"
 ) -> tuple[Grid, ...]:
     """Averages or medians of every measure and ranks, one part a coverage."""
     measured = {record.metric for record in records}

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, final
 
 import numpy as np
+import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_vector
+from howsure.core.arrays import as_vector
 from howsure.core.convert import Bound, Checked, Count, Coverages, Positive, from_options, plain
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known, unknown
@@ -376,21 +377,20 @@ def _identity(label: str, entry: Mapping[str, Any], folder: Path) -> _World:
         return world_identity(label, entry, folder)
     check_options(label, entry, ("softmax", _EASE))
     path = Path(absolute(folder, entry["softmax"]))
-    p, y, ease = _arrays(path)
+    arrays, surrogate = _arrays(path), _EASE in entry
     if entry.get(_EASE, SURROGATE) != SURROGATE:
         raise InputError(
             f"ease of world {label!r} must be {SURROGATE!r} or left out, got {entry[_EASE]!r}"
         )
-    if ease is None and _EASE not in entry:
+    if len(arrays) < 3 and not surrogate:
         raise InputError(
             f"world {label!r} has no ease, for {path} holds no inputs to disturb: add an array "
             f"{_EASE}, one number a row (howsure.metrics.adaptivity.ease makes it), or set "
             f"{_EASE} = {SURROGATE!r} for noise on log-probabilities, which tells no more than "
             "they do"
         )
-    if _EASE in entry or ease is None:
-        return {"softmax": numbers_hash(p, y), _EASE: SURROGATE}, {"softmax": str(path)}
-    return {"softmax": numbers_hash(p, y, ease)}, {"softmax": str(path)}
+    identity = {"softmax": numbers_hash(*arrays[:2]), _EASE: SURROGATE}
+    return identity if surrogate else {"softmax": numbers_hash(*arrays)}, {"softmax": str(path)}
 
 
 @lru_cache(maxsize=4)
@@ -400,7 +400,7 @@ def _images(name: Any) -> str:
     return numbers_hash(*IMAGES[name]())
 
 
-def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
+def _arrays(path: Path) -> tuple[npt.NDArray[Any], ...]:
     """Probabilities, each row's sum made one, true classes, and ease where the file has it."""
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -410,7 +410,7 @@ def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
                     f"{path} must hold arrays {', '.join(_ARRAYS)}, got {archive.files}"
                 )
             table, y = (np.asarray(archive[name]) for name in _ARRAYS)
-            ease = np.asarray(archive[_EASE]) if _EASE in archive.files else None
+            eases = [np.asarray(archive[_EASE])] if _EASE in archive.files else []
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     if table.ndim != 2 or table.dtype.kind != "f" or y.shape != (len(table),):
@@ -418,7 +418,7 @@ def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
             f"{path} must hold numbers of shapes (n, classes) and (n,), got "
             f"{table.shape} and {y.shape}"
         )
-    wide: FloatArray = table.astype(np.float64)
+    wide = table.astype(np.float64)
     sums = wide.sum(axis=1)
     fair = np.isfinite(wide).all(axis=1) & (wide >= 0).all(axis=1) & (np.abs(sums - 1) < 1e-3)
     if not fair.all():
@@ -428,11 +428,11 @@ def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
             f"{sums[row]:g} in row {row}"
         )
     labels = class_numbers(y, *wide.shape)
-    if ease is not None:
-        ease = as_vector(ease, f"ease in {path}", length=len(wide))
+    eases = [as_vector(ease, f"ease in {path}", length=len(wide)) for ease in eases]
+    for ease in eases:
         if np.ptp(ease) == 0:
             raise InputError(f"ease in {path} must differ between rows, got {ease[0]:g} in all")
-    return wide / sums[:, None], labels, ease
+    return wide / sums[:, None], labels, *eases
 
 
 def _outputs(identity: Mapping[str, Any], files: Mapping[str, str]) -> Classified:
@@ -452,15 +452,13 @@ def _outputs(identity: Mapping[str, Any], files: Mapping[str, str]) -> Classifie
             seed=seed,
             name="splits",
         )
-    p, y, ease = _arrays(Path(files["softmax"]))
-    given = None if _EASE in world else ease
-    if numbers_hash(p, y, *([] if given is None else [given])) != world["softmax"]:
+    arrays = _arrays(Path(files["softmax"]))[: 2 if _EASE in world else 3]
+    if numbers_hash(*arrays) != world["softmax"]:
         raise InputError(f"{files['softmax']} has changed since the plan was read")
-    if given is None:
-        return given_probabilities(p[:rows], y[:rows], seed=seed, name="splits")
-    return Classified(
-        name="splits", probabilities=p[:rows], y=y[:rows], eases={"given": given[:rows]}
-    )
+    p, y, *eases = (array[:rows] for array in arrays)
+    if not eases:
+        return given_probabilities(p, y, seed=seed, name="splits")
+    return Classified(name="splits", probabilities=p, y=y, eases={"given": eases[0]})
 
 
 def _outputs_of(trial: Trial, store: Store | None) -> Classified:
