@@ -24,6 +24,7 @@ from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
+from howsure.metrics.catalogue import catalogue
 from howsure.stats.ranks import RankComparison, compare_ranks
 
 Numbers = Mapping[str, float | str]
@@ -33,22 +34,6 @@ SURROGATE: Final = "surrogate"
 """How the name of an ease begins that comes from the probabilities, inputs being lost."""
 NO_SLOPE: Final = "all cells agree in mean size or in mean difficulty"
 """Why T-SS may be missing."""
-DIRECTIONS: Final[Mapping[str, Direction]] = {
-    "t_cv": Direction.LOWER,
-    "t_ss": Direction.HIGHER,
-    "sscv": Direction.LOWER,
-    "escv": Direction.LOWER,
-    "rank_cv": Direction.NONE,
-    "rank_ss": Direction.NONE,
-    "set_deficit": Direction.LOWER,
-    "set_excess": Direction.LOWER,
-    "binned_r2": Direction.HIGHER,
-    "kendall_tau": Direction.HIGHER,
-    "empirical_coverage": Direction.TARGET,
-    "set_size": Direction.LOWER,
-    "width": Direction.LOWER,
-}
-"""Measures of a comparison, and which values are better."""
 RANKED: Final = ("t_cv", "t_ss")
 """The measures that methods are ranked by."""
 _MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size", "width")
@@ -205,7 +190,7 @@ class MethodComparison:
             metric=measure,
             value=float(self.median(measure)[number]),
             n=float(self.test_rows),
-            direction=DIRECTIONS[measure],
+            direction=_direction(measure),
             units=self.units if size else "1",
             notion=Notion.MARGINAL if measure in _MARGINAL else Notion.LOCAL,
             target=self.coverage if measure == "empirical_coverage" else math.nan,
@@ -225,10 +210,16 @@ class MethodComparison:
         )
 
 
+def _direction(measure: str) -> Direction:
+    """Which values are better: as the catalogue says, and low ones of ranks and of widths."""
+    known = catalogue().get(measure)
+    return known.direction if known else Direction.LOWER
+
+
 @lru_cache(maxsize=512)
 def _ranks(comparison: MethodComparison, measure: str) -> RankComparison:
     """See `MethodComparison.ranks`: a page asks for the same ones many times."""
-    table, direction = comparison.of(measure), DIRECTIONS[measure]
+    table, direction = comparison.of(measure), _direction(measure)
     if direction is Direction.TARGET:
         table, direction = np.abs(table - comparison.coverage), Direction.LOWER
     sign = 1.0 if direction is Direction.LOWER else -1.0
@@ -309,7 +300,7 @@ def _averages(tasks: Sequence[MethodComparison]) -> Iterator[Record]:
                 standard_error=(
                     float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else math.nan
                 ),
-                direction=DIRECTIONS.get(measure, Direction.LOWER),
+                direction=_direction(measure),
                 null_lower=ends[0],
                 null_upper=ends[1],
                 coverage=tasks[0].coverage,

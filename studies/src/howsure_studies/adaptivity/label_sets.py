@@ -539,7 +539,7 @@ def compare_label_sets(
     >>> comparison.values.shape
     (3, 2, 10)
     """
-    sets_of, rank = _Sets(task, own, tuning, bins), task.rank
+    sets_of, rank = _making_sets(task, own, tuning, bins), task.rank
 
     def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         cells = EaseCells(task.ease[split.test], bins)
@@ -577,41 +577,38 @@ def first_sets(
 ) -> tuple[LabelSets, IntArray]:
     """The sets that a method gives in the first split of a comparison, and their rows."""
     split = random_split(len(task.y), _SHARE, seed)
-    return _Sets(task, own, bins=bins)(method, coverage, split), split.test
+    return _making_sets(task, own, bins=bins)(method, coverage, split), split.test
 
 
-@final
-class _Sets:
-    """The sets that methods give to the test rows of a split."""
+def _making_sets(
+    task: Classified,
+    own: Mapping[str, LabelMethod] | None = None,
+    tuning: TunedLabels = _TUNING,
+    bins: int = 50,
+) -> Callable[[str, float, RandomSplit], LabelSets]:
+    """What gives the sets of a method at a coverage for the test rows of a split."""
+    classes = task.probabilities.shape[1]
+    model = _FirstColumns(classes)
+    beside = np.column_stack((task.probabilities, *task.eases.values()))
+    groups = tuple(EaseColumn(classes + number) for number in range(len(task.eases)))
+    tuned = replace(tuning, groups=groups, evaluation_bins=bins)
 
-    def __init__(
-        self,
-        task: Classified,
-        own: Mapping[str, LabelMethod] | None = None,
-        tuning: TunedLabels = _TUNING,
-        bins: int = 50,
-    ) -> None:
-        self.task, self.own = task, own or {}
-        classes = task.probabilities.shape[1]
-        self.columns = np.column_stack((task.probabilities, *task.eases.values()))
-        groups = tuple(EaseColumn(classes + number) for number in range(len(task.eases)))
-        self.tuning = replace(tuning, groups=groups, evaluation_bins=bins)
-        self.model = _FirstColumns(classes)
-
-    def __call__(self, name: str, coverage: float, split: RandomSplit) -> LabelSets:
-        x = self.columns
-        if (own := self.own.get(name)) is not None:
-            method = own.make(coverage, split.seed, self.model)
-            x = x if "model" in own.takes else self.task.probabilities
+    def sets_of(name: str, coverage: float, split: RandomSplit) -> LabelSets:
+        other, x = (own or {}).get(name), beside
+        if other is not None:
+            method = other.make(coverage, split.seed, model)
+            x = beside if "model" in other.takes else task.probabilities
         else:
-            base = LabelConformal(model=self.model, coverage=coverage, seed=split.seed)
+            base = LabelConformal(model=model, coverage=coverage, seed=split.seed)
             if name in _PLAIN:
                 method = replace(base, score=_PLAIN[name])
             else:
-                method = replace(self.tuning, base=base, family=_FAMILIES[name])
-        learnt = method.calibrate(x[split.validation], self.task.y[split.validation])
-        shape = len(split.test), self.task.probabilities.shape[1]
+                method = replace(tuned, base=base, family=_FAMILIES[name])
+        learnt = method.calibrate(x[split.validation], task.y[split.validation])
+        shape = len(split.test), classes
         return LabelSets(_members(learnt.predict(x[split.test]), shape, name), coverage)
+
+    return sets_of
 
 
 def label_numbers(sets: LabelSets, y: IntArray, rank: FloatArray, cells: EaseCells) -> Numbers:

@@ -114,7 +114,11 @@ def characteristic_report(
         "Low miss rates": low,
     }
     gains = _gains(results)
-    records = tuple(record for result in every for record in _records(result))
+    records = tuple(
+        replace(record, model=r.method, group=f"world={r.world}, seed={r.seed}")
+        for r in every
+        for record in r.records
+    )
     return study_document(
         title=title or f"Where do varying widths pay? {on}",
         headline=_headline(gains, low),
@@ -486,12 +490,6 @@ def _tests(pairs: Sequence[PairTest], seeds: int) -> tuple[Grid, ...]:
         words=("Better", "Worse"),
     )
     return (grid,)
-
-
-def _records(result: MethodResult) -> list[Record]:
-    """Its records, with its name."""
-    group = f"world={result.world}, seed={result.seed}"
-    return [replace(record, model=result.method, group=group) for record in result.records]
 
 
 def _by_method(results: Sequence[MethodResult]) -> dict[str, list[MethodResult]]:
