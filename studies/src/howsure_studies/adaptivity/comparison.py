@@ -143,7 +143,8 @@ class MethodComparison:
 
     def median(self, measure: str) -> FloatArray:
         """Median over the repeats with an answer, shape (methods,); NaN where none has one."""
-        return np.array([_reduced(np.median, column) for column in self.of(measure).T])
+        columns = (column[np.isfinite(column)] for column in self.of(measure).T)
+        return np.array([np.median(known) if len(known) else math.nan for known in columns])
 
     def medians(self, measure: str) -> dict[str, float]:
         """The same by method."""
@@ -181,10 +182,7 @@ class MethodComparison:
         known = column[np.isfinite(column)]
         low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
         size = measure in ("set_size", "set_deficit", "set_excess", "width")
-        chance = {
-            "t_cv": (self.floor.median, self.floor.upper),
-            "t_ss": (0.0, self.slope_floor),
-        }
+        chance = {"t_cv": (self.floor.median, self.floor.upper), "t_ss": (0.0, self.slope_floor)}
         null, upper = chance.get(measure, (math.nan, math.nan))
         return Record(
             metric=measure,
@@ -292,28 +290,28 @@ def _averages(tasks: Sequence[MethodComparison]) -> Iterator[Record]:
     for measure, table in tables.items():
         ends = (min(floors), max(floors)) if measure == "t_cv" else (math.nan, math.nan)
         for method, column in zip(tasks[0].methods, np.asarray(table, dtype=float).T, strict=True):
-            known = column[np.isfinite(column)]
+            value, error = mean_of(column)
+            answered = int(np.isfinite(column).sum())
             reasons = filter(None, (each.reasons.get((method, measure)) for each in tasks))
             yield Record(
                 metric=measure,
-                value=_reduced(np.mean, column),
-                standard_error=(
-                    float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else math.nan
-                ),
+                value=value,
+                standard_error=error,
                 direction=_direction(measure),
                 null_lower=ends[0],
                 null_upper=ends[1],
                 coverage=tasks[0].coverage,
                 model=method,
-                reason="" if len(known) else next(reasons, ""),
-                options={"tasks": float(len(tasks)), "answered": float(len(known))},
+                reason="" if answered else next(reasons, ""),
+                options={"tasks": float(len(tasks)), "answered": float(answered)},
             )
 
 
-def _reduced(reduce: Callable[..., Any], values: FloatArray) -> float:
-    """A mean or median of the numbers that there are; NaN where there is none."""
+def mean_of(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """The mean of the numbers that there are, and its standard error; NaN where too few are."""
     known = values[np.isfinite(values)]
-    return float(reduce(known)) if len(known) else math.nan
+    error = float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else math.nan
+    return float(known.mean()) if len(known) else math.nan, error
 
 
 @lru_cache(maxsize=256)

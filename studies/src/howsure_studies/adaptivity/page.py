@@ -28,13 +28,10 @@ from howsure_studies.adaptivity.comparison import (
     MethodComparison,
     average_records,
     floor_of,
+    mean_of,
 )
 from howsure_studies.adaptivity.intervals import CLIPPED
-from howsure_studies.adaptivity.validation import (
-    VALIDATED,
-    MethodValidation,
-    correlation_ranks,
-)
+from howsure_studies.adaptivity.validation import VALIDATED, MethodValidation, correlation_ranks
 from howsure_studies.engine import (
     OwnNumber,
     beside_section,
@@ -327,13 +324,8 @@ def _rank_records(checks: Sequence[MethodValidation], settings: int) -> dict[str
     for measure, column in zip(VALIDATED, ranks.T, strict=True):
         numbers = {name: settings * (column == int(name[-1])) for name in _PLACES}
         for name, values in {"rank_average": column, **numbers}.items():
-            error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
-            record = Record(
-                metric=name,
-                value=float(values.mean()),
-                standard_error=error,
-                model=TITLES[measure],
-            )
+            value, error = mean_of(values)
+            record = Record(metric=name, value=value, standard_error=error, model=TITLES[measure])
             records.setdefault(measure, []).append(record)
     return records
 
@@ -396,11 +388,11 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
     for check in (check for check in checks if len(check.ways) > 1):
         by_task.setdefault(check.task, []).append(check)
     choices: list[Choice] = []
-    for measure in RANKED if by_task else ():
+    for measure in RANKED:
         figures = {
             task: sensitivity_figure(
                 own[0].ways,
-                {check.method: np.asarray(getattr(check, measure)) for check in own},
+                {check.method: getattr(check, measure) for check in own},
                 measure,
                 title="way of disturbing",
             )
