@@ -219,7 +219,10 @@ class AdaptivityStudy(Study):
                 needs,
             )
             if labels and options.validation and (made.own is not None or made.name in SCORES):
-                checks = {"coverage": _spoken(options), **options.some("validation", "bins")}
+                from howsure_studies.engine import coverage_of  # it brings reports, which take time
+
+                spoken = coverage_of(options.coverages, None)
+                checks = {"coverage": spoken, **options.some("validation", "bins")}
                 yield self.trial(
                     {**known, "validation": checks},
                     {"world": label, "method": name, "stage": "validation"},
@@ -330,13 +333,6 @@ class _Entered:
 
 
 _FOREST: Final = ("rows", "n_train", "noise", "trees", "disturbances")
-
-
-def _spoken(options: _Options) -> float:
-    """The coverage that a page speaks of."""
-    from howsure_studies.engine import coverage_of  # it brings reports, which take time
-
-    return coverage_of(options.coverages, None)
 
 
 def _classifier(entry: Mapping[str, Any]) -> str:

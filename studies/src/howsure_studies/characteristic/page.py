@@ -14,15 +14,7 @@ from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed
 from howsure.core.records import Record
 from howsure.metrics.miss_range import in_words
-from howsure.report.document import (
-    Cell,
-    Document,
-    GlossaryEntry,
-    Grid,
-    Section,
-    Tone,
-    VerdictLine,
-)
+from howsure.report.document import Cell, Document, GlossaryEntry, Grid, Section, Tone, VerdictLine
 from howsure.report.glossary import glossary
 from howsure.report.grids import number_cell, sort_key
 from howsure_studies.characteristic.figures import bands_figure, curves_figure, gains_figure
@@ -105,14 +97,10 @@ def characteristic_report(
     if not results or not all(results.values()):
         raise InputError("results must hold at least one method for each world, got none")
     every = [result for of_world in results.values() for result in of_world]
-    methods = list(dict.fromkeys(result.method for result in every))
+    methods = _by_method(every)
     on = f"{counted(len(methods), 'method')} on {named(list(results), 'world')}"
     low = " or ".join(dict.fromkeys(in_words(result.options.miss_range) for result in every))
-    stated = {
-        "Worlds": ", ".join(results),
-        "Methods": ", ".join(methods),
-        "Low miss rates": low,
-    }
+    stated = {"Worlds": ", ".join(results), "Methods": ", ".join(methods), "Low miss rates": low}
     gains = _gains(results)
     records = tuple(
         replace(record, model=r.method, group=f"world={r.world}, seed={r.seed}")

@@ -18,13 +18,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure_studies.engine import (
-    absolute,
-    check_options,
-    make_world,
-    numbers_hash,
-    world_identity,
-)
+from howsure_studies.engine import absolute, check_options, make_world, numbers_hash, world_identity
 from howsure_studies.tasks.worlds import CutWorld
 
 _NOISE: Final = 0.1
