@@ -539,7 +539,7 @@ def compare_label_sets(
     >>> comparison.values.shape
     (3, 2, 10)
     """
-    sets_of, rank = _making_sets(task, own, tuning, bins), task.rank
+    sets_of, rank = _set_maker(task, own, tuning, bins), task.rank
 
     def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         cells = EaseCells(task.ease[split.test], bins)
@@ -577,10 +577,10 @@ def first_sets(
 ) -> tuple[LabelSets, IntArray]:
     """The sets that a method gives in the first split of a comparison, and their rows."""
     split = random_split(len(task.y), _SHARE, seed)
-    return _making_sets(task, own, bins=bins)(method, coverage, split), split.test
+    return _set_maker(task, own, bins=bins)(method, coverage, split), split.test
 
 
-def _making_sets(
+def _set_maker(
     task: Classified,
     own: Mapping[str, LabelMethod] | None = None,
     tuning: TunedLabels = _TUNING,

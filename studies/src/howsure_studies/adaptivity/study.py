@@ -289,10 +289,10 @@ class AdaptivityStudy(Study):
                     checks.setdefault((world, seed), []).append(replace(each, method=method))
         by_world: dict[str, list[Result]] = {}
         tables = []
-        for (world, seed), alone in groups.items():
+        for (world, seed), by_method in groups.items():
             named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
-            for level in zip(*alone.values(), strict=True):
-                whole = replace(joined(level, tuple(alone)), task=named)
+            for level in zip(*by_method.values(), strict=True):
+                whole = replace(joined(level, tuple(by_method)), task=named)
                 by_world.setdefault(world, []).append(whole)
                 records = whole.records()
                 for method in whole.methods:
@@ -385,8 +385,8 @@ def _identity(label: str, entry: Mapping[str, Any], folder: Path) -> _World:
             f"{_EASE} = {SURROGATE!r} for noise on log-probabilities, which tells no more than "
             "they do"
         )
-    identity = {"softmax": numbers_hash(*arrays[:2]), _EASE: SURROGATE}
-    return identity if surrogate else {"softmax": numbers_hash(*arrays)}, {"softmax": str(path)}
+    decides = {"softmax": numbers_hash(*arrays[: 2 if surrogate else 3])}
+    return decides | ({_EASE: SURROGATE} if surrogate else {}), {"softmax": str(path)}
 
 
 @lru_cache(maxsize=4)

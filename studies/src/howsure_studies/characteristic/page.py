@@ -154,14 +154,11 @@ def _own_numbers(results: Results) -> Iterator[OwnNumber]:
 
 def _gains(results: Results) -> dict[str, dict[str, Record]]:
     """By world and method: the gain at low miss rates, where it is known."""
-    return {
-        world: {
-            method: gain
-            for method, own in _by_method(of_world).items()
-            if math.isfinite((gain := _summary(own, _LEFT)).value)
-        }
-        for world, of_world in results.items()
-    }
+    gains = {}
+    for world, of_world in results.items():
+        every = [_summary(own, _LEFT) for own in _by_method(of_world).values()]
+        gains[world] = {gain.model: gain for gain in every if math.isfinite(gain.value)}
+    return gains
 
 
 def _headline(gains: Mapping[str, Mapping[str, Record]], low: str) -> VerdictLine:
