@@ -17,13 +17,14 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.convert import Count, Fraction, check_fields
+from howsure.core.convert import check_whole, filled
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
+from howsure.metrics.catalogue import catalogue
 from howsure.stats.ranks import RankComparison, compare_ranks
 
 Numbers = Mapping[str, float | str]
@@ -33,22 +34,6 @@ SURROGATE: Final = "surrogate"
 """How the name of an ease begins that comes from the probabilities, inputs being lost."""
 NO_SLOPE: Final = "all cells agree in mean size or in mean difficulty"
 """Why T-SS may be missing."""
-DIRECTIONS: Final[Mapping[str, Direction]] = {
-    "t_cv": Direction.LOWER,
-    "t_ss": Direction.HIGHER,
-    "sscv": Direction.LOWER,
-    "escv": Direction.LOWER,
-    "rank_cv": Direction.NONE,
-    "rank_ss": Direction.NONE,
-    "set_deficit": Direction.LOWER,
-    "set_excess": Direction.LOWER,
-    "binned_r2": Direction.HIGHER,
-    "kendall_tau": Direction.HIGHER,
-    "empirical_coverage": Direction.TARGET,
-    "set_size": Direction.LOWER,
-    "width": Direction.LOWER,
-}
-"""Measures of a comparison, and which values are better."""
 RANKED: Final = ("t_cv", "t_ss")
 """The measures that methods are ranked by."""
 _MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size", "width")
@@ -158,7 +143,8 @@ class MethodComparison:
 
     def median(self, measure: str) -> FloatArray:
         """Median over the repeats with an answer, shape (methods,); NaN where none has one."""
-        return np.array([_reduced(np.median, column) for column in self.of(measure).T])
+        columns = (column[np.isfinite(column)] for column in self.of(measure).T)
+        return np.array([np.median(known) if len(known) else math.nan for known in columns])
 
     def medians(self, measure: str) -> dict[str, float]:
         """The same by method."""
@@ -196,16 +182,13 @@ class MethodComparison:
         known = column[np.isfinite(column)]
         low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
         size = measure in ("set_size", "set_deficit", "set_excess", "width")
-        chance = {
-            "t_cv": (self.floor.median, self.floor.upper),
-            "t_ss": (0.0, self.slope_floor),
-        }
+        chance = {"t_cv": (self.floor.median, self.floor.upper), "t_ss": (0.0, self.slope_floor)}
         null, upper = chance.get(measure, (math.nan, math.nan))
         return Record(
             metric=measure,
             value=float(self.median(measure)[number]),
             n=float(self.test_rows),
-            direction=DIRECTIONS[measure],
+            direction=_direction(measure),
             units=self.units if size else "1",
             notion=Notion.MARGINAL if measure in _MARGINAL else Notion.LOCAL,
             target=self.coverage if measure == "empirical_coverage" else math.nan,
@@ -225,10 +208,16 @@ class MethodComparison:
         )
 
 
+def _direction(measure: str) -> Direction:
+    """Which values are better: as the catalogue says, and low ones of ranks and of widths."""
+    known = catalogue().get(measure)
+    return known.direction if known else Direction.LOWER
+
+
 @lru_cache(maxsize=512)
 def _ranks(comparison: MethodComparison, measure: str) -> RankComparison:
     """See `MethodComparison.ranks`: a page asks for the same ones many times."""
-    table, direction = comparison.of(measure), DIRECTIONS[measure]
+    table, direction = comparison.of(measure), _direction(measure)
     if direction is Direction.TARGET:
         table, direction = np.abs(table - comparison.coverage), Direction.LOWER
     sign = 1.0 if direction is Direction.LOWER else -1.0
@@ -301,28 +290,28 @@ def _averages(tasks: Sequence[MethodComparison]) -> Iterator[Record]:
     for measure, table in tables.items():
         ends = (min(floors), max(floors)) if measure == "t_cv" else (math.nan, math.nan)
         for method, column in zip(tasks[0].methods, np.asarray(table, dtype=float).T, strict=True):
-            known = column[np.isfinite(column)]
+            value, error = mean_of(column)
+            answered = int(np.isfinite(column).sum())
             reasons = filter(None, (each.reasons.get((method, measure)) for each in tasks))
             yield Record(
                 metric=measure,
-                value=_reduced(np.mean, column),
-                standard_error=(
-                    float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else math.nan
-                ),
-                direction=DIRECTIONS.get(measure, Direction.LOWER),
+                value=value,
+                standard_error=error,
+                direction=_direction(measure),
                 null_lower=ends[0],
                 null_upper=ends[1],
                 coverage=tasks[0].coverage,
                 model=method,
-                reason="" if len(known) else next(reasons, ""),
-                options={"tasks": float(len(tasks)), "answered": float(len(known))},
+                reason="" if answered else next(reasons, ""),
+                options={"tasks": float(len(tasks)), "answered": float(answered)},
             )
 
 
-def _reduced(reduce: Callable[..., Any], values: FloatArray) -> float:
-    """A mean or median of the numbers that there are; NaN where there is none."""
+def mean_of(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """The mean of the numbers that there are, and its standard error; NaN where too few are."""
     known = values[np.isfinite(values)]
-    return float(reduce(known)) if len(known) else math.nan
+    error = float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else math.nan
+    return float(known.mean()) if len(known) else math.nan, error
 
 
 @lru_cache(maxsize=256)
@@ -349,101 +338,88 @@ class RandomSplit:
     seed: int
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Design:
-    """What is compared, on which splits; checked when made. Names as in `MethodComparison`."""
+def random_split(n: int, share: float, seed: int, repeat: int = 0) -> RandomSplit:
+    """The split of one repeat."""
+    kept = round(n * check_fraction(share, "share"))
+    if not 0 < kept < n:
+        raise InputError(f"share must leave rows on both sides of {n}, got {share}")
+    order = child(seed, "adaptivity", "split", repeat).permutation(n)
+    draws = child(seed, "adaptivity", "draws", repeat)
+    return RandomSplit(
+        validation=np.sort(order[:kept]),
+        test=np.sort(order[kept:]),
+        seed=int(draws.integers(2**31 - 1)),
+    )
 
-    subject: Subject
-    methods: tuple[str, ...]
-    measures: tuple[str, ...]
-    coverages: tuple[Fraction, ...]
-    repeats: Count
-    share: float
-    bins: int
-    seed: int
-    units: str = "labels"
 
-    def __post_init__(self) -> None:
-        if not self.methods or not self.coverages:
-            raise InputError("methods and coverages must hold at least one each, got none")
-        if len(set(self.methods)) < len(self.methods):
-            raise InputError(f"methods must be different, got {', '.join(self.methods)}")
-        check_fields(self)
-        kept = self.validation_rows
-        if not 0 < kept < self.n:
-            raise InputError(f"share must leave rows on both sides of {self.n}, got {self.share}")
-        if not isinstance(self.bins, int) or not 3 <= self.bins <= self.n - kept:
-            raise InputError(
-                f"bins must lie between 3 and the {self.n - kept} test rows, got {self.bins!r}"
-            )
-
-    @property
-    def n(self) -> int:
-        """Rows that are split."""
-        return len(self.subject.y)
-
-    @property
-    def validation_rows(self) -> int:
-        """Rows of the validation part."""
-        return round(self.n * check_fraction(self.share, "share"))
-
-    def split(self, repeat: int) -> RandomSplit:
-        """The split of one repeat."""
-        order = child(self.seed, "adaptivity", "split", repeat).permutation(self.n)
-        draws = child(self.seed, "adaptivity", "draws", repeat)
-        return RandomSplit(
-            validation=np.sort(order[: self.validation_rows]),
-            test=np.sort(order[self.validation_rows :]),
-            seed=int(draws.integers(2**31 - 1)),
+def compared(
+    subject: Subject,
+    numbers_of: Callable[[str, RandomSplit], Sequence[Numbers]],
+    *,
+    methods: tuple[str, ...],
+    measures: tuple[str, ...],
+    coverages: Sequence[float],
+    repeats: int,
+    share: float,
+    bins: int,
+    seed: int,
+    units: str = "labels",
+) -> tuple[MethodComparison, ...]:
+    """Measure every method on every split; `numbers_of` gives those at each coverage."""
+    levels = [check_fraction(coverage, "coverages") for coverage in filled(coverages, "coverages")]
+    splits = [
+        random_split(len(subject.y), share, seed, repeat)
+        for repeat in range(check_whole(repeats, "repeats"))
+    ]
+    rows = len(splits[0].test)
+    if not isinstance(bins, int) or not 3 <= bins <= rows:
+        raise InputError(f"bins must lie between 3 and the {rows} test rows, got {bins!r}")
+    values = np.full((len(levels), repeats, len(methods), len(measures)), np.nan)
+    reasons: list[dict[tuple[str, str], str]] = [{} for _ in levels]
+    for repeat, split in enumerate(splits):
+        for number, method in enumerate(methods):
+            for level, numbers in enumerate(numbers_of(method, split)):
+                for k, measure in enumerate(measures):
+                    value = numbers[measure]
+                    if isinstance(value, str):
+                        reasons[level][method, measure] = value
+                    else:
+                        values[level, repeat, number, k] = value
+        report_progress(subject.name, repeat + 1, repeats)
+    return tuple(
+        MethodComparison(
+            task=subject.name,
+            methods=methods,
+            measures=measures,
+            values=values[level],
+            coverage=coverage,
+            calibration_rows=len(splits[0].validation),
+            test_rows=rows,
+            bins=bins,
+            seed=seed,
+            ease=subject.source,
+            about=subject.about,
+            reasons=reasons[level],
+            units=units,
         )
-
-    def run(
-        self, numbers_of: Callable[[str, RandomSplit], Sequence[Numbers]]
-    ) -> tuple[MethodComparison, ...]:
-        """Measure every method on every split; `numbers_of` gives those at each coverage."""
-        shape = (len(self.coverages), self.repeats, len(self.methods), len(self.measures))
-        values = np.full(shape, np.nan)
-        reasons: list[dict[tuple[str, str], str]] = [{} for _ in self.coverages]
-        for repeat in range(self.repeats):
-            split = self.split(repeat)
-            for number, method in enumerate(self.methods):
-                for level, numbers in enumerate(numbers_of(method, split)):
-                    for k, measure in enumerate(self.measures):
-                        value = numbers[measure]
-                        if isinstance(value, str):
-                            reasons[level][method, measure] = value
-                        else:
-                            values[level, repeat, number, k] = value
-            report_progress(self.subject.name, repeat + 1, self.repeats)
-        tested = self.n - self.validation_rows
-        return tuple(
-            MethodComparison(
-                task=self.subject.name,
-                methods=self.methods,
-                measures=self.measures,
-                values=values[level],
-                coverage=coverage,
-                calibration_rows=self.validation_rows,
-                test_rows=tested,
-                bins=self.bins,
-                seed=self.seed,
-                ease=self.subject.source,
-                about=self.subject.about,
-                reasons=reasons[level],
-                units=self.units,
-            )
-            for level, coverage in enumerate(self.coverages)
-        )
+        for level, coverage in enumerate(levels)
+    )
 
 
 def chosen(
     methods: Sequence[str], known: Sequence[str], own: Mapping[str, Any] | None
 ) -> tuple[str, ...]:
-    """Names of known methods, then those of own ones."""
+    """Names of known methods, then those of own ones, all different."""
     for name in methods:
         check_known(name, known, "method")
-    return (*methods, *(own or {}))
+    return different((*methods, *(own or {})), "methods")
+
+
+def different(names: Sequence[str], argument: str) -> tuple[str, ...]:
+    """Names of which none stands twice, at least one."""
+    if len(set(filled(names, argument))) < len(names):
+        raise InputError(f"{argument} must be different, got {', '.join(names)}")
+    return tuple(names)
 
 
 def eases_of(

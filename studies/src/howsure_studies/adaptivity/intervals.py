@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal.adapting import Adaptation, Marginal, Mondrian
+from howsure.conformal.adapting import Marginal, Mondrian
 from howsure.conformal.labels import EaseColumn
 from howsure.conformal.regions import Range
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_above
-from howsure.core.convert import Bound, Checked, check_whole
+from howsure.core.convert import check_whole
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
     REPEATS,
@@ -33,13 +33,13 @@ from howsure.metrics.association import binned_r2, kendall_tau
 from howsure.stats.dominance import merge_ties
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
-    Design,
     MethodComparison,
     Numbers,
     Predict,
     RandomSplit,
     Subject,
     chosen,
+    compared,
     eases_of,
 )
 from howsure_studies.methods.conformal.inductive import SplitConformal
@@ -317,41 +317,52 @@ def compare_intervals(
     >>> bool(comparison.median("binned_r2")[1] > 0.5)
     True
     """
-    design = Design(
-        subject=task,
+    known = np.column_stack((task.mean, task.sd, task.ease))
+    by_ease = Mondrian(EaseColumn(_EASE, check_whole(groups, "groups", 2)))
+    alike: dict[str, Any] = {"coverages": tuple(coverages), "clip": clip}
+
+    def method_of(name: str, split: RandomSplit) -> Method:
+        """SSCP learns residuals from half of the validation rows; the others read `known`."""
+        if name == "CP":
+            return SplitConformal(_column_mean, **alike)
+        if name == "SSCP":
+            residuals = _residual_forest(split.seed) if difficulty is None else difficulty
+            feature = ReconstructionLoss()
+            return NormalizedConformal(
+                task.predict, residuals, errors="training", feature=feature, **alike
+            )
+        adapt = by_ease if name.startswith("O-") else Marginal()
+        rank: Literal["pac", "conformal"] = "pac" if name.endswith("PAC") else "conformal"
+        return NormalizedConformal(_column_mean, _column_sd, adapt=adapt, rank=rank, **alike)
+
+    def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
+        other = (own or {}).get(name)
+        table = known if other is None and name != "SSCP" else task.x
+        x, y = table[split.validation], task.y[split.validation]
+        if other is not None and task.training is not None:
+            x, y = np.vstack((task.training[0], x)), np.r_[task.training[1], y]
+        method = method_of(name, split) if other is None else other
+        fitted = method.fit(x, y, child(split.seed, "adaptivity", name))
+        predicted = fitted.predict(table[split.test]).outcome
+        cells = EaseCells(task.ease[split.test], bins)
+        truth, error = task.y[split.test], task.error[split.test]
+        return [
+            interval_numbers(*predicted.interval(coverage), truth, error, cells, coverage)
+            for coverage in coverages
+        ]
+
+    results = compared(
+        task,
+        numbers_of,
         methods=chosen(methods, INTERVAL_METHODS, own),
         measures=INTERVAL_MEASURES,
-        coverages=tuple(coverages),
+        coverages=coverages,
         repeats=repeats,
         share=share,
         bins=bins,
         seed=seed,
         units="y",
     )
-    known = np.column_stack((task.mean, task.sd, task.ease))
-    made = _Maker(design.coverages, groups, clip, difficulty)
-
-    def rows_of(name: str, split: RandomSplit) -> tuple[Method, FloatArray, FloatArray, FloatArray]:
-        """A method, its rows and outcomes to fit, and its rows of the test part."""
-        x = task.x if name == "SSCP" or (own and name in own) else known
-        inputs, y, new = x[split.validation], task.y[split.validation], x[split.test]
-        if own and name in own:
-            if task.training is not None:
-                inputs, y = np.vstack((task.training[0], inputs)), np.r_[task.training[1], y]
-            return own[name], inputs, y, new
-        return made.sscp(task, split) if name == "SSCP" else made.named(name), inputs, y, new
-
-    def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
-        method, x, y, new = rows_of(name, split)
-        predicted = method.fit(x, y, child(split.seed, "adaptivity", name)).predict(new).outcome
-        cells = EaseCells(task.ease[split.test], bins)
-        truth, error = task.y[split.test], task.error[split.test]
-        return [
-            interval_numbers(*predicted.interval(coverage), truth, error, cells, coverage)
-            for coverage in design.coverages
-        ]
-
-    results = design.run(numbers_of)
     if clip is None:
         return results
     valid = f"{clip[0]:g} to {clip[1]:g}"
@@ -386,47 +397,10 @@ def interval_numbers(
     return numbers
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Maker(Checked):
-    """Methods around forecasts, spreads and eases that are known: the columns of x."""
+def _residual_forest(seed: int) -> Any:
+    from sklearn.ensemble import RandomForestRegressor
 
-    coverages: tuple[float, ...]
-    groups: Annotated[int, Bound(2)]
-    clip: Range | None
-    difficulty: Any
-
-    def named(self, name: str) -> Method:
-        """Any but SSCP."""
-        if name == "CP":
-            return SplitConformal(_column_mean, coverages=self.coverages, clip=self.clip)
-        adapt: Adaptation = Marginal()
-        if name.startswith("O-"):
-            adapt = Mondrian(EaseColumn(_EASE, self.groups))
-        return NormalizedConformal(
-            _column_mean,
-            _column_sd,
-            coverages=self.coverages,
-            clip=self.clip,
-            adapt=adapt,
-            rank="pac" if name.endswith("PAC") else "conformal",
-        )
-
-    def sscp(self, task: Regressed, split: RandomSplit) -> Method:
-        """The model itself, with residuals learnt from half of the validation rows."""
-        model = self.difficulty
-        if model is None:
-            from sklearn.ensemble import RandomForestRegressor
-
-            model = RandomForestRegressor(min_samples_leaf=5, random_state=split.seed)
-        return NormalizedConformal(
-            task.predict,
-            model,
-            errors="training",
-            feature=ReconstructionLoss(),
-            coverages=self.coverages,
-            clip=self.clip,
-        )
+    return RandomForestRegressor(min_samples_leaf=5, random_state=seed)
 
 
 def _column_mean(x: FloatArray) -> FloatArray:

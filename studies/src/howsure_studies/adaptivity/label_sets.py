@@ -21,7 +21,7 @@ from howsure.conformal.labels import APS, LAC, EaseColumn, LabelConformal, Tuned
 from howsure.conformal.labels.scores import LabelScore
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
-from howsure.core.convert import check_whole, filled
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry, check_known, unknown
 from howsure.core.rng import child
@@ -48,14 +48,16 @@ from howsure.stats.cells import Cells
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
     SURROGATE,
-    Design,
     MethodComparison,
     Numbers,
     Predict,
     RandomSplit,
     Subject,
     chosen,
+    compared,
+    different,
     eases_of,
+    random_split,
 )
 from howsure_studies.methods.options import attribute, made, options_of, thing
 
@@ -229,35 +231,19 @@ def given_probabilities(
     return Classified(name=name, probabilities=table, y=labels, eases=eases)
 
 
-def _logistic() -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=0.1, max_iter=200)
-
-
-def _network() -> Any:
-    from sklearn.neural_network import MLPClassifier
-
-    return MLPClassifier((64,), max_iter=30)
-
-
-def _forest() -> Any:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(100)
-
-
-def _discriminant() -> Any:
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
-    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-
-
-CLASSIFIERS: Final[Mapping[str, Callable[[], Any]]] = {
-    "logistic": _logistic,
-    "network": _network,
-    "forest": _forest,
-    "discriminant": _discriminant,
+CLASSIFIERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "logistic": {"name": "sklearn.linear_model:LogisticRegression", "C": 0.1, "max_iter": 200},
+    "network": {
+        "name": "sklearn.neural_network:MLPClassifier",
+        "hidden_layer_sizes": (64,),
+        "max_iter": 30,
+    },
+    "forest": {"name": "sklearn.ensemble:RandomForestClassifier", "n_estimators": 100},
+    "discriminant": {
+        "name": "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
+        "solver": "lsqr",
+        "shrinkage": "auto",
+    },
 }
 """Classifiers by name: regularised logistic regression, a network with one hidden layer of 64, 100
 trees, and linear discriminants with shrunken covariance."""
@@ -308,10 +294,8 @@ def transformation(name: str, images: FloatArray) -> Perturbation:
 
 def transformations_named(names: Sequence[str], argument: str) -> Sequence[str]:
     """Names of ways of disturbing, all known and different, as a rule of an annotation."""
-    for name in filled(names, argument):
+    for name in different(names, argument):
         transformation(name, np.zeros((1, 1)))
-    if len(set(names)) < len(names):
-        raise InputError(f"{argument} must be different, got {', '.join(names)}")
     return names
 
 
@@ -323,12 +307,11 @@ def classifier_named(given: Any, seed: int = 0) -> Any:
     spec = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = spec.get("name")
     if isinstance(name, str) and name in CLASSIFIERS and len(spec) == 1:
-        classifier = CLASSIFIERS[name]()
+        spec = dict(CLASSIFIERS[name])
     elif not isinstance(name, str) or ":" not in name:
         message = unknown(str(name), CLASSIFIERS, "classifier")
         raise InputError(message.replace(", got", " or module:attribute, got", 1))
-    else:
-        classifier = thing(spec, "classifier")
+    classifier = thing(spec, "classifier")
     if not hasattr(classifier, "fit") or not hasattr(classifier, "predict_proba"):
         raise InputError(f"classifier must have fit and predict_proba, got {classifier!r}")
     options = classifier.get_params() if hasattr(classifier, "get_params") else {}
@@ -556,22 +539,12 @@ def compare_label_sets(
     >>> comparison.values.shape
     (3, 2, 10)
     """
-    design = Design(
-        subject=task,
-        methods=chosen(methods, LABEL_METHODS, own),
-        measures=LABEL_MEASURES,
-        coverages=tuple(coverages),
-        repeats=repeats,
-        share=share,
-        bins=bins,
-        seed=seed,
-    )
-    sets_of, rank = _Sets(task, own, tuning, bins), task.rank
+    sets_of, rank = _set_maker(task, own, tuning, bins), task.rank
 
     def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         cells = EaseCells(task.ease[split.test], bins)
         numbers: list[Numbers] = []
-        for coverage in design.coverages:
+        for coverage in coverages:
             try:
                 sets = sets_of(name, coverage, split)
             except UnanswerableError as error:
@@ -580,7 +553,17 @@ def compare_label_sets(
             numbers.append(label_numbers(sets, task.y[split.test], rank[split.test], cells))
         return numbers
 
-    return design.run(numbers_of)
+    return compared(
+        task,
+        numbers_of,
+        methods=chosen(methods, LABEL_METHODS, own),
+        measures=LABEL_MEASURES,
+        coverages=coverages,
+        repeats=repeats,
+        share=share,
+        bins=bins,
+        seed=seed,
+    )
 
 
 def first_sets(
@@ -593,118 +576,82 @@ def first_sets(
     seed: int = 0,
 ) -> tuple[LabelSets, IntArray]:
     """The sets that a method gives in the first split of a comparison, and their rows."""
-    design = Design(
-        subject=task,
-        methods=(method,),
-        measures=LABEL_MEASURES,
-        coverages=(coverage,),
-        repeats=1,
-        share=_SHARE,
-        bins=bins,
-        seed=seed,
-    )
-    split = design.split(0)
-    return _Sets(task, own, bins=bins)(method, coverage, split), split.test
+    split = random_split(len(task.y), _SHARE, seed)
+    return _set_maker(task, own, bins=bins)(method, coverage, split), split.test
 
 
-@final
-class _Sets:
-    """The sets that methods give to the test rows of a split."""
+def _set_maker(
+    task: Classified,
+    own: Mapping[str, LabelMethod] | None = None,
+    tuning: TunedLabels = _TUNING,
+    bins: int = 50,
+) -> Callable[[str, float, RandomSplit], LabelSets]:
+    """What gives the sets of a method at a coverage for the test rows of a split."""
+    classes = task.probabilities.shape[1]
+    model = _FirstColumns(classes)
+    beside = np.column_stack((task.probabilities, *task.eases.values()))
+    groups = tuple(EaseColumn(classes + number) for number in range(len(task.eases)))
+    tuned = replace(tuning, groups=groups, evaluation_bins=bins)
 
-    def __init__(
-        self,
-        task: Classified,
-        own: Mapping[str, LabelMethod] | None = None,
-        tuning: TunedLabels = _TUNING,
-        bins: int = 50,
-    ) -> None:
-        self.task, self.own = task, own or {}
-        classes = task.probabilities.shape[1]
-        self.columns = np.column_stack((task.probabilities, *task.eases.values()))
-        groups = tuple(EaseColumn(classes + number) for number in range(len(task.eases)))
-        self.tuning = replace(tuning, groups=groups, evaluation_bins=bins)
-        self.model = _FirstColumns(classes)
-
-    def __call__(self, name: str, coverage: float, split: RandomSplit) -> LabelSets:
-        method, x = self._ready(name, coverage, split)
-        learnt = method.calibrate(x[split.validation], self.task.y[split.validation])
-        shape = len(split.test), self.task.probabilities.shape[1]
+    def sets_of(name: str, coverage: float, split: RandomSplit) -> LabelSets:
+        other, x = (own or {}).get(name), beside
+        if other is not None:
+            method = other.make(coverage, split.seed, model)
+            x = beside if "model" in other.takes else task.probabilities
+        else:
+            base = LabelConformal(model=model, coverage=coverage, seed=split.seed)
+            if name in _PLAIN:
+                method = replace(base, score=_PLAIN[name])
+            else:
+                method = replace(tuned, base=base, family=_FAMILIES[name])
+        learnt = method.calibrate(x[split.validation], task.y[split.validation])
+        shape = len(split.test), classes
         return LabelSets(_members(learnt.predict(x[split.test]), shape, name), coverage)
 
-    def _ready(self, name: str, coverage: float, split: RandomSplit) -> tuple[Any, FloatArray]:
-        """A method, and the rows that it reads."""
-        own = self.own.get(name)
-        if own is not None:
-            method = own.make(coverage, split.seed, self.model)
-            return method, self.columns if "model" in own.takes else self.task.probabilities
-        base = LabelConformal(model=self.model, coverage=coverage, seed=split.seed)
-        if name in _PLAIN:
-            return replace(base, score=_PLAIN[name]), self.columns
-        return replace(self.tuning, base=base, family=_FAMILIES[name]), self.columns
+    return sets_of
 
 
 def label_numbers(sets: LabelSets, y: IntArray, rank: FloatArray, cells: EaseCells) -> Numbers:
     """Every measure of `LABEL_MEASURES`, or the reason why there is none."""
-    rows = SetRows(sets.sizes, rank, sets.contains(y.astype(np.float64)), sets.coverage, cells)
-    values = {name: rows.measure(name) for name in LABEL_MEASURES}
+    covered = sets.contains(y.astype(np.float64))
+    values = set_measures(sets.sizes, rank, covered, sets.coverage, cells)
     return {
         name: value if math.isfinite(value) else _MISSING.get(name, value)
         for name, value in values.items()
     }
 
 
-@final
-class SetRows:
-    """Rows of a test part, or of a trial, as the measures read them."""
+def set_measures(
+    sizes: npt.ArrayLike,
+    rank: FloatArray,
+    inside: npt.ArrayLike,
+    coverage: float,
+    cells: EaseCells,
+) -> dict[str, float]:
+    """Every measure of `LABEL_MEASURES` on rows; NaN where it has no answer."""
+    size, covered = (np.asarray(column, dtype=np.float64) for column in (sizes, inside))
+    once, some = np.ones(len(rank)), size >= 1
 
-    def __init__(
-        self,
-        size: npt.ArrayLike,
-        rank: FloatArray,
-        covered: npt.ArrayLike,
-        coverage: float,
-        cells: EaseCells,
-    ) -> None:
-        self.size = np.asarray(size, dtype=np.float64)
-        self.covered = np.asarray(covered, dtype=np.float64)
-        self.rank, self.coverage, self.cells = rank, coverage, cells
-        self.once = np.ones(len(rank))
+    def violation(cells: Cells, rows: slice | BoolArray = slice(None)) -> float:
+        return largest_violation(cells, covered[rows], once[rows], coverage)
 
-    def measure(self, name: str) -> float:
-        """One of `LABEL_MEASURES`; NaN where it has no answer."""
-        size, rank = self.size, self.rank
-        match name:
-            case "t_cv":
-                return self._violation(self.cells)
-            case "t_ss":
-                return self._slope(self.cells)
-            case "sscv":
-                return self._violation(StratumCells(size, TORCHCP_STRATA))
-            case "escv":
-                some = size >= 1
-                if not some.any():
-                    return math.nan
-                own = StratumCells(size[some], None)
-                return largest_violation(own, self.covered[some], self.once[some], self.coverage)
-            case "rank_cv":
-                return self._violation(StratumCells(rank, RAPS_STRATA))
-            case "rank_ss":
-                return self._slope(StratumCells(rank, RAPS_STRATA))
-            case "set_deficit":
-                return float(set_deficit(rank, size).mean())
-            case "set_excess":
-                return float(set_excess(rank, size).mean())
-            case "empirical_coverage":
-                return float(self.covered.mean())
-            case _:
-                return float(size.mean())
-
-    def _violation(self, cells: Cells) -> float:
-        return largest_violation(cells, self.covered, self.once, self.coverage)
-
-    def _slope(self, cells: Cells) -> float:
-        mass, means = cells.means(np.column_stack((self.size, self.rank)), self.once)
+    def slope(cells: Cells) -> float:
+        mass, means = cells.means(np.column_stack((size, rank)), once)
         return signed_r2(*means[mass > 0].T)
+
+    by_rank = StratumCells(rank, RAPS_STRATA)
+    return {
+        "t_cv": violation(cells),
+        "t_ss": slope(cells),
+        "sscv": violation(StratumCells(size, TORCHCP_STRATA)),
+        "escv": violation(StratumCells(size[some], None), some) if some.any() else math.nan,
+        "rank_cv": violation(by_rank),
+        "rank_ss": slope(by_rank),
+        "set_deficit": float(set_deficit(rank, size).mean()),
+        "set_excess": float(set_excess(rank, size).mean()),
+        "empirical_coverage": float(covered.mean()),
+        "set_size": float(size.mean()),
+    }
 
 
 def _members(sets: Any, shape: tuple[int, int], name: str) -> BoolArray:

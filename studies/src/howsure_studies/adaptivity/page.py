@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -28,13 +28,10 @@ from howsure_studies.adaptivity.comparison import (
     MethodComparison,
     average_records,
     floor_of,
+    mean_of,
 )
 from howsure_studies.adaptivity.intervals import CLIPPED
-from howsure_studies.adaptivity.validation import (
-    VALIDATED,
-    MethodValidation,
-    correlation_ranks,
-)
+from howsure_studies.adaptivity.validation import VALIDATED, MethodValidation, correlation_ranks
 from howsure_studies.engine import (
     OwnNumber,
     beside_section,
@@ -104,8 +101,6 @@ _RANKS: Final = (
     "Ranks are shared: 1 + the number of methods that are significantly better (Friedman, then "
     "Wilcoxon–Holm)."
 )
-Key = Literal["coverage", "part"]
-"""What parts a table."""
 Spoken = Mapping[str, MethodComparison]
 """By task: the comparison that sentences speak of."""
 
@@ -140,15 +135,13 @@ def adaptivity_report(
     InputError
         If a task has no comparison, or the coverage was not studied.
     """
-    compared: dict[str, list[MethodComparison]] = {name: [] for name in results}
-    checks: list[MethodValidation] = []
-    for name, of_task in results.items():
-        for result in of_task:
-            if isinstance(result, MethodComparison):
-                compared[name].append(result)
-            else:
-                checks.append(result)
+    compared = {
+        name: [result for result in of_task if isinstance(result, MethodComparison)]
+        for name, of_task in results.items()
+    }
     every = [result for of_task in compared.values() for result in of_task]
+    given = (result for of_task in results.values() for result in of_task)
+    checks = [result for result in given if isinstance(result, MethodValidation)]
     if not every or not all(compared.values()):
         raise InputError("results must hold at least one comparison for each task, got none")
     if coverage is not None:
@@ -251,7 +244,7 @@ def _units(kind: str) -> str:
 
 
 def _numbers(
-    title: str, records: Sequence[Record], *notes: str, by: Key = "coverage"
+    title: str, records: Sequence[Record], *notes: str, by: str = "coverage"
 ) -> tuple[Grid, ...]:
     """Averages or medians of every measure and ranks, one part a coverage."""
     measured = {record.metric for record in records}
@@ -331,13 +324,8 @@ def _rank_records(checks: Sequence[MethodValidation], settings: int) -> dict[str
     for measure, column in zip(VALIDATED, ranks.T, strict=True):
         numbers = {name: settings * (column == int(name[-1])) for name in _PLACES}
         for name, values in {"rank_average": column, **numbers}.items():
-            error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
-            record = Record(
-                metric=name,
-                value=float(values.mean()),
-                standard_error=error,
-                model=TITLES[measure],
-            )
+            value, error = mean_of(values)
+            record = Record(metric=name, value=value, standard_error=error, model=TITLES[measure])
             records.setdefault(measure, []).append(record)
     return records
 
@@ -400,11 +388,11 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
     for check in (check for check in checks if len(check.ways) > 1):
         by_task.setdefault(check.task, []).append(check)
     choices: list[Choice] = []
-    for measure in RANKED if by_task else ():
+    for measure in RANKED:
         figures = {
             task: sensitivity_figure(
                 own[0].ways,
-                {check.method: np.asarray(getattr(check, measure)) for check in own},
+                {check.method: getattr(check, measure) for check in own},
                 measure,
                 title="way of disturbing",
             )

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, final
 
 import numpy as np
+import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_vector
+from howsure.core.arrays import as_vector
 from howsure.core.convert import Bound, Checked, Count, Coverages, Positive, from_options, plain
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known, unknown
@@ -67,6 +68,9 @@ from howsure_studies.methods.catalogue import methods as registered
 from howsure_studies.methods.interface import Method
 from howsure_studies.tasks import DataNotFoundError
 
+Result = MethodComparison | MethodValidation
+_World = tuple[dict[str, Any], dict[str, Any]]
+"""What decides a world, and where its files lie."""
 _ARRAYS: Final = ("predictions", "ground_truth")
 _EASE: Final = "ease"
 _OWN: Final = ("rows", "n_train", "bins", "groups", "clip")
@@ -184,7 +188,7 @@ class AdaptivityStudy(Study):
         """The trials of one world under one seed."""
         options, entry = _Options.of(plan, label)
         identity, files = world
-        labels = _of_labels(entry)
+        labels = "softmax" in entry or "images" in entry
         fitting = {name: made for name, made in methods.items() if made.labels is labels}
         if not fitting:
             return
@@ -215,7 +219,10 @@ class AdaptivityStudy(Study):
                 needs,
             )
             if labels and options.validation and (made.own is not None or made.name in SCORES):
-                checks = {"coverage": _spoken(options), **options.some("validation", "bins")}
+                from howsure_studies.engine import coverage_of  # it brings reports, which take time
+
+                spoken = coverage_of(options.coverages, None)
+                checks = {"coverage": spoken, **options.some("validation", "bins")}
                 yield self.trial(
                     {**known, "validation": checks},
                     {"world": label, "method": name, "stage": "validation"},
@@ -234,34 +241,27 @@ class AdaptivityStudy(Study):
         options = identity.get("options") or identity["validation"]
         coverages = tuple(options.get("coverages") or [options["coverage"]])
         entered = _Entered.read(trial.context["label"], trial.context["method"], coverages)
-        own: dict[str, Any] = {} if entered.own is None else {entered.name: entered.own}
-        common = {"bins": options["bins"], "seed": identity["seed"], "own": own}
+        name, own = entered.name, {} if entered.own is None else {entered.name: entered.own}
+        common: dict[str, Any] = {"bins": options["bins"], "seed": identity["seed"], "own": own}
         if stage == "validation":
-            task = _outputs_of(trial, store)
-            checks: dict[str, Any] = {
-                "coverage": options["coverage"],
-                "trials": options["validation"],
-            }
-            arrays, facts = packed(validate_method(task, entered.name, **checks, **common))
+            common |= {"coverage": options["coverage"], "trials": options["validation"]}
+            arrays, facts = packed(validate_method(_outputs_of(trial, store), name, **common))
             return TrialOutput(arrays=arrays, facts=facts)
         common |= {"coverages": coverages, "repeats": options["repeats"]}
-        common |= {"methods": () if own else (entered.name,)}
+        common |= {"methods": () if own else (name,)}
         if trial.needs:
             compared = compare_label_sets(_outputs_of(trial, store), **common)
         else:
-            words = canonical(identity["world"]), canonical(trial.context["files"])
-            task_options = {k: options[k] for k in _FOREST}
-            rows = _forests(*words, canonical(task_options), identity["seed"])
+            texts = (identity["world"], trial.context["files"], {k: options[k] for k in _FOREST})
+            task = _forests(*map(canonical, texts), identity["seed"])
             clip = None if options["clip"] is None else tuple(options["clip"])
-            compared = compare_intervals(rows, groups=options["groups"], clip=clip, **common)
+            compared = compare_intervals(task, groups=options["groups"], clip=clip, **common)
         arrays, facts = packed(_Results(comparisons=compared))
         return TrialOutput(arrays=arrays, facts=facts)
 
-    def read(
-        self, plan: Plan, trials: Sequence[Trial], store: Store
-    ) -> list[MethodComparison | MethodValidation]:
+    def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[Result]:
         """A method's comparison at each coverage, or what measures say of it."""
-        results: list[MethodComparison | MethodValidation] = []
+        results: list[Result] = []
         for trial in trials:
             kept = store.arrays(trial.address), store.entry(trial.address).facts
             if trial.context["stage"] == "method":
@@ -270,45 +270,35 @@ class AdaptivityStudy(Study):
                 results.append(unpacked(MethodValidation, *kept))
         return results
 
-    def shortened(
-        self, result: MethodComparison | MethodValidation
-    ) -> MethodComparison | MethodValidation:
+    def shortened(self, result: Result) -> Result:
         """All, but for what each measure says in each trial of a validation."""
         if isinstance(result, MethodComparison):
             return result
         trials = result.found
         return replace(result, found=replace(trials, values=trials.values[:0]))
 
-    def combine(
-        self, plan: Plan, results: Mapping[Group, Sequence[MethodComparison | MethodValidation]]
-    ) -> Combined:
+    def combine(self, plan: Plan, results: Mapping[Group, Sequence[Result]]) -> Combined:
         """One `MethodComparison` of each world, coverage and seed, and every validation."""
-        groups: dict[tuple[str, int], dict[str, Sequence[Any]]] = {}
+        groups: dict[tuple[str, int], dict[str, list[MethodComparison]]] = {}
+        checks: dict[tuple[str, int], list[MethodValidation]] = {}
         for (world, method, seed), own in results.items():
-            groups.setdefault((world, seed), {})[method] = own
-        by_world: dict[str, list[MethodComparison | MethodValidation]] = {}
+            for each in own:
+                if isinstance(each, MethodComparison):
+                    groups.setdefault((world, seed), {}).setdefault(method, []).append(each)
+                else:
+                    checks.setdefault((world, seed), []).append(replace(each, method=method))
+        by_world: dict[str, list[Result]] = {}
         tables = []
         for (world, seed), by_method in groups.items():
             named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
-            alone = {
-                method: [each for each in own if isinstance(each, MethodComparison)]
-                for method, own in by_method.items()
-            }
-            alone = {method: own for method, own in alone.items() if own}
-            for level in zip(*alone.values(), strict=True):
-                whole = replace(joined(level, tuple(alone)), task=named)
+            for level in zip(*by_method.values(), strict=True):
+                whole = replace(joined(level, tuple(by_method)), task=named)
                 by_world.setdefault(world, []).append(whole)
                 records = whole.records()
                 for method in whole.methods:
                     keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
                     tables.append(records_table([r for r in records if r.model == method], keys))
-            if alone:
-                by_world[world] += [
-                    replace(each, task=named, method=method)
-                    for method, own in by_method.items()
-                    for each in own
-                    if isinstance(each, MethodValidation)
-                ]
+            by_world[world] += [replace(c, task=named) for c in checks.get((world, seed), ())]
         return Combined(table=stacked(tables), results=by_world)
 
 
@@ -342,21 +332,7 @@ class _Entered:
         return cls(name, False, method_identity(method, entry), method)
 
 
-_World = tuple[dict[str, Any], dict[str, Any]]
-"""What decides a world, and where its files lie."""
 _FOREST: Final = ("rows", "n_train", "noise", "trees", "disturbances")
-
-
-def _spoken(options: _Options) -> float:
-    """The coverage that a page speaks of."""
-    from howsure_studies.engine import coverage_of  # it brings reports, which take time
-
-    return coverage_of(options.coverages, None)
-
-
-def _of_labels(entry: Mapping[str, Any]) -> bool:
-    """Whether a world is a task for label sets."""
-    return "softmax" in entry or "images" in entry
 
 
 def _classifier(entry: Mapping[str, Any]) -> str:
@@ -397,21 +373,20 @@ def _identity(label: str, entry: Mapping[str, Any], folder: Path) -> _World:
         return world_identity(label, entry, folder)
     check_options(label, entry, ("softmax", _EASE))
     path = Path(absolute(folder, entry["softmax"]))
-    p, y, ease = _arrays(path)
+    arrays, surrogate = _arrays(path), _EASE in entry
     if entry.get(_EASE, SURROGATE) != SURROGATE:
         raise InputError(
             f"ease of world {label!r} must be {SURROGATE!r} or left out, got {entry[_EASE]!r}"
         )
-    if ease is None and _EASE not in entry:
+    if len(arrays) < 3 and not surrogate:
         raise InputError(
             f"world {label!r} has no ease, for {path} holds no inputs to disturb: add an array "
             f"{_EASE}, one number a row (howsure.metrics.adaptivity.ease makes it), or set "
             f"{_EASE} = {SURROGATE!r} for noise on log-probabilities, which tells no more than "
             "they do"
         )
-    if _EASE in entry or ease is None:
-        return {"softmax": numbers_hash(p, y), _EASE: SURROGATE}, {"softmax": str(path)}
-    return {"softmax": numbers_hash(p, y, ease)}, {"softmax": str(path)}
+    decides = {"softmax": numbers_hash(*arrays[: 2 if surrogate else 3])}
+    return decides | ({_EASE: SURROGATE} if surrogate else {}), {"softmax": str(path)}
 
 
 @lru_cache(maxsize=4)
@@ -421,7 +396,7 @@ def _images(name: Any) -> str:
     return numbers_hash(*IMAGES[name]())
 
 
-def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
+def _arrays(path: Path) -> tuple[npt.NDArray[Any], ...]:
     """Probabilities, each row's sum made one, true classes, and ease where the file has it."""
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -431,7 +406,7 @@ def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
                     f"{path} must hold arrays {', '.join(_ARRAYS)}, got {archive.files}"
                 )
             table, y = (np.asarray(archive[name]) for name in _ARRAYS)
-            ease = np.asarray(archive[_EASE]) if _EASE in archive.files else None
+            eases = [np.asarray(archive[_EASE])] if _EASE in archive.files else []
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     if table.ndim != 2 or table.dtype.kind != "f" or y.shape != (len(table),):
@@ -439,7 +414,7 @@ def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
             f"{path} must hold numbers of shapes (n, classes) and (n,), got "
             f"{table.shape} and {y.shape}"
         )
-    wide: FloatArray = table.astype(np.float64)
+    wide = table.astype(np.float64)
     sums = wide.sum(axis=1)
     fair = np.isfinite(wide).all(axis=1) & (wide >= 0).all(axis=1) & (np.abs(sums - 1) < 1e-3)
     if not fair.all():
@@ -449,11 +424,11 @@ def _arrays(path: Path) -> tuple[FloatArray, IntArray, FloatArray | None]:
             f"{sums[row]:g} in row {row}"
         )
     labels = class_numbers(y, *wide.shape)
-    if ease is not None:
-        ease = as_vector(ease, f"ease in {path}", length=len(wide))
+    eases = [as_vector(ease, f"ease in {path}", length=len(wide)) for ease in eases]
+    for ease in eases:
         if np.ptp(ease) == 0:
             raise InputError(f"ease in {path} must differ between rows, got {ease[0]:g} in all")
-    return wide / sums[:, None], labels, ease
+    return wide / sums[:, None], labels, *eases
 
 
 def _outputs(identity: Mapping[str, Any], files: Mapping[str, str]) -> Classified:
@@ -473,15 +448,13 @@ def _outputs(identity: Mapping[str, Any], files: Mapping[str, str]) -> Classifie
             seed=seed,
             name="splits",
         )
-    p, y, ease = _arrays(Path(files["softmax"]))
-    given = None if _EASE in world else ease
-    if numbers_hash(p, y, *([] if given is None else [given])) != world["softmax"]:
+    arrays = _arrays(Path(files["softmax"]))[: 2 if _EASE in world else 3]
+    if numbers_hash(*arrays) != world["softmax"]:
         raise InputError(f"{files['softmax']} has changed since the plan was read")
-    if given is None:
-        return given_probabilities(p[:rows], y[:rows], seed=seed, name="splits")
-    return Classified(
-        name="splits", probabilities=p[:rows], y=y[:rows], eases={"given": given[:rows]}
-    )
+    p, y, *eases = (array[:rows] for array in arrays)
+    if not eases:
+        return given_probabilities(p, y, seed=seed, name="splits")
+    return Classified(name="splits", probabilities=p, y=y, eases={"given": eases[0]})
 
 
 def _outputs_of(trial: Trial, store: Store | None) -> Classified:

@@ -30,7 +30,8 @@ from howsure.metrics.adaptivity import (
     t_ss,
 )
 from howsure.metrics.association import spearman
-from howsure_studies.adaptivity.label_sets import Classified, LabelMethod, SetRows, first_sets
+from howsure_studies.adaptivity.label_sets import Classified, LabelMethod, first_sets, set_measures
+from howsure_studies.engine import columns_of
 
 VALIDATED: Final = ("set_deficit", "set_excess", "sscv", "escv", "t_ss")
 """The measures that are validated."""
@@ -177,8 +178,8 @@ def validate_measures(
             drawn[:, 0], drawn[:, 1], subset=subset, pairs=pairs, resampling=draws
         ).estimate.value
         cells = EaseCells(drawn[:, 3], bins)
-        rows_drawn = SetRows(drawn[:, 0], drawn[:, 1], drawn[:, 2], target, cells)
-        values[trial] = [rows_drawn.measure(name) for name in VALIDATED]
+        measures = set_measures(drawn[:, 0], drawn[:, 1], drawn[:, 2], target, cells)
+        values[trial] = [measures[name] for name in VALIDATED]
         report_progress("validation", trial + 1, trials)
     correlations = [_spearman(column, rate) for column in values.T]
     return MeasureValidation(
@@ -336,24 +337,25 @@ def ease_sensitivity(
     if not eases:
         raise InputError("eases must hold at least one, got none")
     first = next(iter(eases.values()))
-    rows: list[tuple[str, int, float, float, float, float]] = []
+    rows = []
     for name, given in eases.items():
         agreement = spearman(first, given).value
         for cells in bins:
             violation = t_cv(covered, given, coverage=coverage, bins=cells, resampling=_QUIET)
             slope = t_ss(size, difficulty, given, bins=cells, resampling=_QUIET)
-            floor = noise_floor(violation.cells.n, coverage).median
             rows.append(
-                (name, cells, violation.estimate.value, floor, slope.estimate.value, agreement)
+                {
+                    "ease": name,
+                    "bins": cells,
+                    "t_cv": violation.estimate.value,
+                    "t_cv_floor": noise_floor(violation.cells.n, coverage).median,
+                    "t_ss": slope.estimate.value,
+                    "agreement": agreement,
+                }
             )
-    names = ("ease", "bins", "t_cv", "t_cv_floor", "t_ss", "agreement")
-    columns = {
-        name: np.array(column, dtype=object if name == "ease" else None)
-        for name, column in zip(names, zip(*rows, strict=True), strict=True)
-    }
     return Table(
         name="adaptivity_sensitivity",
-        columns=columns,
+        columns=columns_of(rows),
         labels={"ease": "way of disturbing", "t_cv_floor": "T-CV of a perfect model, median"},
         notes=f"The same predictions at coverage {coverage:g}, cut in cells in several ways.",
     )

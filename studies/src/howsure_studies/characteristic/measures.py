@@ -27,6 +27,7 @@ from howsure.metrics.characteristic import (
 )
 from howsure.metrics.characteristic.bands import XAxis, YAxis
 from howsure.metrics.characteristic.reference import Draws
+from howsure.metrics.characteristic.resampling import units_of
 from howsure.metrics.miss_range import MISS_RANGE, MissRange, check_miss_range
 
 AXES: Final[tuple[tuple[XAxis, YAxis], ...]] = (
@@ -141,17 +142,18 @@ def measure(
     constant = curve.constant()
     for miss_rate in measuring.miss_rates:
         for name, each in (("bandwidth", curve), ("constant_bandwidth", constant)):
-            wanted = each.at(miss_rate=miss_rate)
-            made = Record(
-                metric=name,
-                value=wanted.bandwidth,
-                coverage=1.0 - miss_rate,
-                n=float(curve.n),
-                direction=Direction.LOWER,
-                units="y",
-                reason=wanted.reason,
+            point = each.at(miss_rate=miss_rate)
+            records.append(
+                Record(
+                    metric=name,
+                    value=point.bandwidth,
+                    coverage=1.0 - miss_rate,
+                    n=float(curve.n),
+                    direction=Direction.LOWER,
+                    units="y",
+                    reason=point.reason,
+                )
             )
-            records.append(made)
     return tuple(records)
 
 
@@ -162,18 +164,14 @@ def _record(
     units: str = "%",
     direction: Direction = Direction.HIGHER,
 ) -> Record:
+    same = ("value", "standard_error", "lower", "upper", "confidence", "reason")
     return Record(
         metric=name,
-        value=estimate.value,
-        standard_error=estimate.standard_error,
-        lower=estimate.lower,
-        upper=estimate.upper,
-        confidence=estimate.confidence,
         n=float(n),
         direction=direction,
         units=units,
         notion=Notion.LOCAL,
-        reason=estimate.reason,
+        **{field: getattr(estimate, field) for field in same},
     )
 
 
@@ -218,21 +216,16 @@ def crossing_of(curve: CharacteristicCurve, rows: IntArray | None = None) -> flo
 
 def bootstrap_crossing(
     curve: CharacteristicCurve,
-    options: Measuring | None = None,
+    measuring: Measuring,
     *,
     cluster: npt.ArrayLike | None = None,
     seed: int = 0,
 ) -> Bootstrapped:
     """`crossing_of` with its bootstrap error, over rows or clusters of rows."""
-    measuring = options or Measuring()
-    labels = np.arange(curve.n) if cluster is None else np.asarray(cluster)
-    names, member = np.unique(labels, return_inverse=True)
-    groups = np.split(np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))[:-1])
-    rng = child(seed, "characteristic", "crossing")
-    drawn = np.empty(measuring.replicates)
-    for index in range(measuring.replicates):
-        units = rng.integers(0, len(names), len(names))
-        drawn[index] = crossing_of(curve, np.concatenate([groups[unit] for unit in units]))
+    units, rng = units_of(curve.bands, cluster), child(seed, "characteristic", "crossing")
+    rows = np.arange(curve.n)
+    resamples = (units.resample(rng).astype(np.int64) for _ in range(measuring.replicates))
+    drawn = np.array([crossing_of(curve, np.repeat(rows, times)) for times in resamples])
     tail = 0.5 * (1.0 - measuring.confidence)
     lower, upper = np.quantile(drawn, [tail, 1.0 - tail])
     return Bootstrapped(
@@ -242,7 +235,7 @@ def bootstrap_crossing(
         upper=float(upper),
         confidence=measuring.confidence,
         replicates=measuring.replicates,
-        units=len(names),
+        units=units.count,
     )
 
 

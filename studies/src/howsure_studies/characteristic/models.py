@@ -7,13 +7,13 @@ A plan names these as ``howsure_studies.characteristic:ErrorModel``; any other m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, final
+from typing import Annotated, Any, ClassVar, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.convert import Bound, Count, Fraction, Natural, Positive, check_fields
+from howsure.core.convert import Bound, Checked, Count, Fraction, Natural, Positive
 from howsure.core.optional import require
 from howsure.predictions import Distribution, Intervals, Quantiles
 from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows
@@ -50,7 +50,7 @@ class Functions(Fitted):
 
 @final
 @dataclass(frozen=True, slots=True)
-class BaggedNetworks(Method):
+class BaggedNetworks(Method, Checked):
     """Small networks (scikit-learn's), each on a bootstrap sample; noise from rows left out.
 
     Parameters
@@ -68,17 +68,10 @@ class BaggedNetworks(Method):
     'bagged networks'
     """
 
+    name: ClassVar[str] = "bagged networks"
     members: Annotated[int, Bound(2)] = 60
     hidden: Count = 20
     penalty: Positive = 1e-3
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "bagged networks"
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Functions:
         """Train all members; the noise is the scaled median error of rows left out."""
@@ -112,7 +105,7 @@ class BaggedNetworks(Method):
 
 @final
 @dataclass(frozen=True, slots=True)
-class BayesianNetwork(Method):
+class BayesianNetwork(Method, Checked):
     """One hidden layer of tanh units with normal priors, sampled by NUTS (the extra ``bayes``).
 
     The prior of the output does not grow with the number of units; the noise level is learnt.
@@ -134,19 +127,12 @@ class BayesianNetwork(Method):
     'Bayesian network'
     """
 
+    name: ClassVar[str] = "Bayesian network"
     draws: Count = 500
     chains: Count = 2
     depth: Count = 8
     hidden: Count = 20
     prior: Positive = 2.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "Bayesian network"
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Functions:
         """Sample the weights; notes tell divergent draws and the worst split R̂ of the function."""
@@ -199,7 +185,7 @@ class BayesianNetwork(Method):
 
 @final
 @dataclass(frozen=True, slots=True)
-class QuantileBoosting(Method):
+class QuantileBoosting(Method, Checked):
     """Boosted trees (scikit-learn's) at the median and at the two ends of an interval.
 
     Parameters
@@ -225,9 +211,6 @@ class QuantileBoosting(Method):
     categories: tuple[Natural, ...] = ()
     coverage: Fraction = 0.9
     centred: bool = False
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def name(self) -> str:
@@ -265,7 +248,7 @@ class _FittedLevels(Fitted):
 
 @final
 @dataclass(frozen=True, slots=True)
-class ErrorModel(Method):
+class ErrorModel(Method, Checked):
     """Boosting of the mean, and of the mean size of its errors on blocks that it had not seen.
 
     The nearest to the paper's meta-model that trees can do: bands of one mean absolute error.
@@ -285,17 +268,10 @@ class ErrorModel(Method):
     'error model'
     """
 
+    name: ClassVar[str] = "error model"
     rounds: Count = 100
     categories: tuple[Natural, ...] = ()
-    least: Annotated[float, Bound(0.0, ends="()")] = 1.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "error model"
+    least: Positive = 1.0
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Fitted:
         """Fit the mean out of five blocks of rows in their order, then the size of its errors."""

@@ -14,15 +14,7 @@ from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed
 from howsure.core.records import Record
 from howsure.metrics.miss_range import in_words
-from howsure.report.document import (
-    Cell,
-    Document,
-    GlossaryEntry,
-    Grid,
-    Section,
-    Tone,
-    VerdictLine,
-)
+from howsure.report.document import Cell, Document, GlossaryEntry, Grid, Section, Tone, VerdictLine
 from howsure.report.glossary import glossary
 from howsure.report.grids import number_cell, sort_key
 from howsure_studies.characteristic.figures import bands_figure, curves_figure, gains_figure
@@ -30,7 +22,7 @@ from howsure_studies.characteristic.measures import AXES
 from howsure_studies.characteristic.results import MethodResult, PairTest, compare
 from howsure_studies.engine import (
     OwnNumber,
-    Show,
+    Shown,
     beside_section,
     choice_of,
     estimate_cell,
@@ -105,16 +97,16 @@ def characteristic_report(
     if not results or not all(results.values()):
         raise InputError("results must hold at least one method for each world, got none")
     every = [result for of_world in results.values() for result in of_world]
-    methods = list(dict.fromkeys(result.method for result in every))
+    methods = _by_method(every)
     on = f"{counted(len(methods), 'method')} on {named(list(results), 'world')}"
     low = " or ".join(dict.fromkeys(in_words(result.options.miss_range) for result in every))
-    stated = {
-        "Worlds": ", ".join(results),
-        "Methods": ", ".join(methods),
-        "Low miss rates": low,
-    }
+    stated = {"Worlds": ", ".join(results), "Methods": ", ".join(methods), "Low miss rates": low}
     gains = _gains(results)
-    records = tuple(record for result in every for record in _records(result))
+    records = tuple(
+        replace(record, model=r.method, group=f"world={r.world}, seed={r.seed}")
+        for r in every
+        for record in r.records
+    )
     return study_document(
         title=title or f"Where do varying widths pay? {on}",
         headline=_headline(gains, low),
@@ -150,8 +142,7 @@ def _own_numbers(results: Results) -> Iterator[OwnNumber]:
         problem, (low, high) = of_world[0].problem, of_world[0].options.miss_range
         partly = f"{problem}, miss rates {low:g} to {high:g}"
         method = published("characteristic", task=problem)[0].method
-        for name in _methods(of_world):
-            own = _own(of_world, name)
+        for name, own in _by_method(of_world).items():
             share = sum(result.shows_pattern for result in own) / len(own)
             numbers = [(problem, Record(metric="pattern", value=share))]
             numbers += [(problem, _summary(own, metric)) for metric in _WHOLE]
@@ -163,14 +154,11 @@ def _own_numbers(results: Results) -> Iterator[OwnNumber]:
 
 def _gains(results: Results) -> dict[str, dict[str, Record]]:
     """By world and method: the gain at low miss rates, where it is known."""
-    gains = {
-        world: {method: _summary(_own(of_world, method), _LEFT) for method in _methods(of_world)}
-        for world, of_world in results.items()
-    }
-    return {
-        world: {method: gain for method, gain in own.items() if math.isfinite(gain.value)}
-        for world, own in gains.items()
-    }
+    gains = {}
+    for world, of_world in results.items():
+        every = [_summary(own, _LEFT) for own in _by_method(of_world).values()]
+        gains[world] = {gain.model: gain for gain in every if math.isfinite(gain.value)}
+    return gains
 
 
 def _headline(gains: Mapping[str, Mapping[str, Record]], low: str) -> VerdictLine:
@@ -236,11 +224,7 @@ def _summary(own: Sequence[MethodResult], metric: str, coverage: float = math.na
 def _summaries(results: Sequence[MethodResult]) -> list[Record]:
     """Every number of every method, once."""
     keys = dict.fromkeys((record.metric, record.coverage) for record in results[0].records)
-    return [
-        _summary(_own(results, method), metric, coverage)
-        for method in _methods(results)
-        for metric, coverage in keys
-    ]
+    return [_summary(own, *key) for own in _by_method(results).values() for key in keys]
 
 
 def _tone(gain: Record) -> Tone:
@@ -287,7 +271,7 @@ def _section(name: str, results: Sequence[MethodResult]) -> Section:
 
 def _clusters(result: MethodResult) -> int:
     picture = result.picture()
-    return 0 if picture is None else picture.clusters
+    return picture.clusters if picture else 0
 
 
 def _lines(
@@ -295,7 +279,8 @@ def _lines(
 ) -> tuple[VerdictLine, ...]:
     """What methods need at low miss rates, which of them differ, what they gain over all."""
     first, last = list[VerdictLine](), list[VerdictLine]()
-    gains = {method: _summary(_own(results, method), _LEFT) for method in _methods(results)}
+    by_method = _by_method(results)
+    gains = {method: _summary(own, _LEFT) for method, own in by_method.items()}
     low = in_words(results[0].options.miss_range)
     for method in sorted(gains, key=lambda name: -np.nan_to_num(gains[name].value, nan=-np.inf)):
         gain = gains[method]
@@ -320,7 +305,7 @@ def _lines(
             level = formats.level(gain.confidence)
             text = f"At miss rates {low}, bands need {size} ({level} interval of the gain: {ends})."
         first.append(VerdictLine(text=text, tone=_tone(gain), question=method))
-        whole = _summary(_own(results, method), "characteristic_gain")
+        whole = _summary(by_method[method], "characteristic_gain")
         last.append(VerdictLine(text=_whole(whole, seeds), question=f"{method}, over all"))
     return (*first, *_pair_lines(pairs, seeds), *last, *_pattern_line(results))
 
@@ -362,21 +347,33 @@ def _pattern_line(results: Sequence[MethodResult]) -> tuple[VerdictLine, ...]:
     """In how many data sets each method shows what the paper found."""
     if not results[0].problem:
         return ()
-    counts = []
-    for method in _methods(results)[:_MOST]:
-        own = _own(results, method)
-        counts.append(f"{sum(result.shows_pattern for result in own)} of {len(own)} for {method}")
+    counts = [
+        f"{sum(result.shows_pattern for result in own)} of {len(own)} for {method}"
+        for method, own in list(_by_method(results).items())[:_MOST]
+    ]
     text = f"Data sets with the published pattern: {listed(counts, _MOST)}."
     return (VerdictLine(text=text, question="Beside the paper"),)
 
 
-def _grids(results: Sequence[MethodResult], seeds: int) -> Iterator[Grid]:
+def _grids(results: Sequence[MethodResult], seeds: int) -> tuple[Grid, ...]:
     """Areas and gains, operating points, and the other pairs of axes."""
     records, options = _summaries(results), results[0].options
     low, over = in_words(options.miss_range), f"Medians over {seeds} data sets; small: 5 % to 95 %."
     clusters = ", clusters drawn whole" if _clusters(results[0]) else ""
     error = f"Small: the bootstrap standard error over test rows{clusters}."
-    areas: dict[str, str | tuple[str, Show]] = {
+
+    def grid(title: str, columns: Mapping[str, Shown], *notes: str) -> Grid | None:
+        return pivot(
+            records,
+            title,
+            columns=columns,
+            by=_name_and_level,
+            parts=lambda record: "",
+            show=record_cell if seeds == 1 else _median_cell,
+            notes=notes,
+        )
+
+    areas: dict[str, Shown] = {
         "AUUCC": "auucc",
         "Gain, %": "characteristic_gain",
         "Well specified": ("characteristic_gain", _null),
@@ -386,54 +383,44 @@ def _grids(results: Sequence[MethodResult], seeds: int) -> Iterator[Grid]:
         "Well specified, left": (_LEFT, _null),
         "Crossing": "crossing",
     }
-    points: dict[str, str | tuple[str, Show]] = {}
-    for rate in options.miss_rates:
-        at, ending = formats.level(rate), f" {formats.level(1.0 - rate)}"
-        points[f"At miss rate {at}"] = f"bandwidth{ending}"
-        points[f"Constant band at {at}"] = f"constant_bandwidth{ending}"
-    axes: dict[str, str | tuple[str, Show]] = {}
-    for x, y_axis in AXES[1:]:
-        what, ending = f"{x} and {y_axis.replace('_', ' ')}", f"_{x}_{y_axis}"
-        axes[f"AUUCC, {what}"] = f"auucc{ending}"
-        axes[f"Gain, {what}, %"] = f"characteristic_gain{ending}"
-    for title, columns, notes in (
-        (
+    points = {
+        f"{words} {formats.level(rate)}": f"{name} {formats.level(1.0 - rate)}"
+        for rate in options.miss_rates
+        for words, name in (
+            ("At miss rate", "bandwidth"),
+            ("Constant band at", "constant_bandwidth"),
+        )
+    }
+    axes = {
+        f"{words}, {x} and {y_axis.replace('_', ' ')}{unit}": f"{name}_{x}_{y_axis}"
+        for x, y_axis in AXES[1:]
+        for words, unit, name in (("AUUCC", "", "auucc"), ("Gain", ", %", "characteristic_gain"))
+    }
+    grids = (
+        grid(
             "Areas and gains",
             areas,
-            (
-                over if seeds > 1 else error,
-                "Well specified: the mean gain that a model of the same widths would show, if "
-                "these were those of its errors; small: its 90 % range"
-                f"{' (of the first data set)' if seeds > 1 else ''}.",
-                "The paper names two readings of a partial area alike: under the curve, and to "
-                "its left.",
-            ),
+            over if seeds > 1 else error,
+            "Well specified: the mean gain that a model of the same widths would show, if "
+            "these were those of its errors; small: its 90 % range"
+            f"{' (of the first data set)' if seeds > 1 else ''}.",
+            "The paper names two readings of a partial area alike: under the curve, and to "
+            "its left.",
         ),
-        (
+        grid(
             "Operating points",
             points,
-            ("Bandwidth: the mean half-width, in units of y.", over if seeds > 1 else ""),
+            "Bandwidth: the mean half-width, in units of y.",
+            over if seeds > 1 else "",
         ),
-        (
+        grid(
             "On other axes",
             axes,
-            (
-                "Excess: mean distance of y inside from the nearer end. Deficit: mean distance of "
-                "y outside. Areas on the deficit are in squared units of y.",
-            ),
+            "Excess: mean distance of y inside from the nearer end. Deficit: mean distance of "
+            "y outside. Areas on the deficit are in squared units of y.",
         ),
-    ):
-        grid = pivot(
-            records,
-            title,
-            columns=columns,
-            by=_name_and_level,
-            parts=lambda record: "",
-            show=record_cell if seeds == 1 else _median_cell,
-            notes=notes,
-        )
-        if grid is not None:
-            yield grid
+    )
+    return tuple(made for made in grids if made is not None)
 
 
 def _name_and_level(record: Record) -> str:
@@ -490,20 +477,14 @@ def _tests(pairs: Sequence[PairTest], seeds: int) -> tuple[Grid, ...]:
     return (grid,)
 
 
-def _records(result: MethodResult) -> list[Record]:
-    """Its records, with its name."""
-    group = f"world={result.world}, seed={result.seed}"
-    return [replace(record, model=result.method, group=group) for record in result.records]
-
-
-def _methods(results: Sequence[MethodResult]) -> list[str]:
-    return list(dict.fromkeys(result.method for result in results))
-
-
-def _own(results: Sequence[MethodResult], method: str) -> list[MethodResult]:
-    return [result for result in results if result.method == method]
+def _by_method(results: Sequence[MethodResult]) -> dict[str, list[MethodResult]]:
+    """The data sets of each method."""
+    by_method: dict[str, list[MethodResult]] = {}
+    for result in results:
+        by_method.setdefault(result.method, []).append(result)
+    return by_method
 
 
 def _first(results: Sequence[MethodResult]) -> list[MethodResult]:
     """The first data set of each method: what figures show."""
-    return [_own(results, method)[0] for method in _methods(results)]
+    return [own[0] for own in _by_method(results).values()]

@@ -65,7 +65,7 @@ class MethodResult:
     options : Measuring
         What was measured.
     cluster, place : ndarray, shape (n,), optional
-        As in `Split`.
+        As in `TrainTest`.
     axis : str
         What `place` is.
     window : (float, float), optional

@@ -11,11 +11,7 @@ from howsure.core.rng import child
 from howsure.metrics.characteristic.view import characteristic_view
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
-from howsure_studies.characteristic.measures import (
-    Measuring,
-    joint_draws,
-    measure,
-)
+from howsure_studies.characteristic.measures import Measuring, joint_draws, measure
 from howsure_studies.characteristic.results import MethodResult, compare
 from howsure_studies.characteristic.worlds import identity_of, split_of
 from howsure_studies.engine import (
@@ -35,6 +31,8 @@ from howsure_studies.engine import (
 )
 
 _COVERAGES: Final = (0.9,)
+_SHOWN: Final = ("cluster", "place", "axis", "window", "problem")
+"""What a result has of the rows of its world."""
 
 
 @final
@@ -79,15 +77,14 @@ class CharacteristicStudy(Study):
         for world, entry in plan.worlds.items():
             identity, files = identity_of(world, entry, plan.folder)
             for label, method in made.items():
-                words = plan.methods[label]
-                common = {
-                    "world": identity,
-                    "method": method_identity(method, words),
-                    "options": options,
-                }
-                labels = {"world": world, "method": label}
+                context = {"files": files, "method": plan.methods[label]}
+                common = {"world": identity, "method": method_identity(method, plan.methods[label])}
                 trials += [
-                    self.trial({**common, "seed": seed}, labels, {"files": files, "method": words})
+                    self.trial(
+                        {**common, "options": options, "seed": seed},
+                        {"world": world, "method": label},
+                        context,
+                    )
                     for seed in plan.seeds
                 ]
         return tuple(trials)
@@ -97,13 +94,8 @@ class CharacteristicStudy(Study):
         identity = trial.identity
         seed = identity["seed"]
         options = _CharacteristicOptions(**identity["options"])
-        rows = split_of(
-            identity["world"],
-            trial.context["files"],
-            seed=seed,
-            n_train=options.n_train,
-            n_test=options.n_test,
-        )
+        sizes = {name: getattr(options, name) for name in ("n_train", "n_test")}
+        rows = split_of(identity["world"], trial.context["files"], seed=seed, **sizes)
         label = trial.labels["method"]
         method = make_method(label, trial.context["method"], _COVERAGES)
         fitted = method.fit(rows.x, rows.y, child(seed, "characteristic", "fit"))
@@ -123,12 +115,8 @@ class CharacteristicStudy(Study):
                 upper=point + bands.above,
                 records=measure(curve, options, draws=draws, cluster=rows.cluster, seed=seed),
                 options=Measuring(**{n: getattr(options, n) for n in option_names(Measuring)}),
-                cluster=rows.cluster,
-                place=rows.place,
-                axis=rows.axis,
-                window=rows.window,
                 notes=getattr(fitted, "notes", ""),
-                problem=rows.problem,
+                **{name: getattr(rows, name) for name in _SHOWN},
             )
         )
         return TrialOutput(arrays=arrays, facts=facts)

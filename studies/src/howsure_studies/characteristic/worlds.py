@@ -18,13 +18,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure_studies.engine import (
-    absolute,
-    check_options,
-    make_world,
-    numbers_hash,
-    world_identity,
-)
+from howsure_studies.engine import absolute, check_options, make_world, numbers_hash, world_identity
 from howsure_studies.tasks.worlds import CutWorld
 
 _NOISE: Final = 0.1
@@ -86,7 +80,7 @@ def gap(seed: int, *, n_train: int = 80, n_test: int = 2_000) -> TrainTest:
 
     Returns
     -------
-    Split
+    TrainTest
 
     Examples
     --------
@@ -125,7 +119,7 @@ def read_traffic(folder: Path, every: int = 1) -> TrainTest:
 
     Returns
     -------
-    Split
+    TrainTest
 
     Raises
     ------
