@@ -6,7 +6,6 @@ Classifiers are trained, and their ease is computed, in trials of their own, whi
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import as_vector
 from howsure.core.convert import Bound, Checked, Count, Coverages, Positive, from_options, plain
-from howsure.core.errors import HowsureWarning, InputError
+from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
 from howsure.metrics.adaptivity import REPEATS, class_numbers
 from howsure_studies.adaptivity.comparison import SURROGATE, MethodComparison, joined
@@ -59,6 +58,7 @@ from howsure_studies.engine import (
     method_identity,
     numbers_hash,
     packed,
+    present,
     records_table,
     stacked,
     unpacked,
@@ -66,7 +66,6 @@ from howsure_studies.engine import (
 )
 from howsure_studies.methods.catalogue import methods as registered
 from howsure_studies.methods.interface import Method
-from howsure_studies.tasks import DataNotFoundError
 
 Result = MethodComparison | MethodValidation
 _World = tuple[dict[str, Any], dict[str, Any]]
@@ -167,7 +166,11 @@ class AdaptivityStudy(Study):
         }
         trials = [
             trial
-            for label, identity in _present(plan).items()
+            for label, identity in present(
+                plan.worlds,
+                lambda label: _identity(label, _Options.of(plan, label)[1], plan.folder),
+                lambda label: _Options.of(plan, label)[0].absent,
+            ).items()
             for seed in plan.seeds
             for trial in self._of_world(plan, label, identity, methods, seed)
         ]
@@ -339,26 +342,6 @@ def _classifier(entry: Mapping[str, Any]) -> str:
     """What the plan calls a world's classifier."""
     given = entry.get("classifier", "given")
     return str(given.get("name") if isinstance(given, Mapping) else given)
-
-
-def _present(plan: Plan) -> dict[str, _World]:
-    """The worlds whose data are on this machine; all, where none may be absent."""
-    there: dict[str, _World] = {}
-    lost: dict[str, DataNotFoundError] = {}
-    for label in plan.worlds:
-        options, entry = _Options.of(plan, label)
-        try:
-            there[label] = _identity(label, entry, plan.folder)
-        except DataNotFoundError as error:
-            if options.absent == "error":
-                raise
-            lost[label] = error
-    if not there:
-        raise next(iter(lost.values()))
-    if lost:
-        words = f"left out, as their data are not on this machine: {', '.join(lost)}"
-        warnings.warn(f"{words}; see howsure data get NAME", HowsureWarning, stacklevel=2)
-    return there
 
 
 def _identity(label: str, entry: Mapping[str, Any], folder: Path) -> _World:

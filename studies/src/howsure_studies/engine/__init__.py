@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from howsure_studies.engine.entries import method_identity as method_identity
     from howsure_studies.engine.entries import noise_of as noise_of
     from howsure_studies.engine.entries import numbers_hash as numbers_hash
+    from howsure_studies.engine.entries import present as present
     from howsure_studies.engine.entries import table_data as table_data
     from howsure_studies.engine.entries import world_identity as world_identity
     from howsure_studies.engine.grids import MISSING as MISSING
@@ -124,6 +125,7 @@ __all__ = [
     "plan_file",
     "plan_names",
     "plan_shipped",
+    "present",
     "provenance",
     "published",
     "record_cell",
@@ -152,7 +154,7 @@ _LATE = {
     "comparison": "Comparison RunVariance columns_of crossed_spread side_by_side",
     "entries": (
         "absolute check_options complete_numbers make_method make_world method_identity noise_of "
-        "numbers_hash table_data world_identity"
+        "numbers_hash present table_data world_identity"
     ),
     "page": (
         "SIDE_BY_SIDE_NOTE choice_of coverage_of named overview side_by_side_grids study_document"

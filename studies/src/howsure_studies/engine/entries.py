@@ -5,22 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known, unknown
 from howsure_studies.engine.store import canonical
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.interface import Method
 from howsure_studies.methods.options import written
 from howsure_studies.methods.regressors import as_method
+from howsure_studies.tasks.files import DataNotFoundError
 from howsure_studies.tasks.worlds import (
     CutWorld,
     Draw,
@@ -31,10 +33,36 @@ from howsure_studies.tasks.worlds import (
     world_named,
 )
 
+T = TypeVar("T")
 _READING: Final = ("features", "missing", "encoding", "decimal")
 _FOREST: Final = ("residuals", "noise", "trees", "depth", "leaf", "floor", "seed")
 _OPTIONS: Final[Mapping[str, Sequence[str]]] = {"forest": _FOREST, "cut": ("rows",)}
 _NO_OPTIONS: Final = ("method", "options", "revision", "n_train")
+
+
+def present(
+    labels: Iterable[str], read: Callable[[str], T], absent: Callable[[str], str]
+) -> dict[str, T]:
+    """What is read of the worlds whose data are on this machine.
+
+    A world without its data is an error, or, where `absent` says ``skip``, is left out with a
+    warning as long as one is left.
+    """
+    there: dict[str, T] = {}
+    lost: dict[str, DataNotFoundError] = {}
+    for label in labels:
+        try:
+            there[label] = read(label)
+        except DataNotFoundError as error:
+            if absent(label) == "error":
+                raise
+            lost[label] = error
+    if not there:
+        raise next(iter(lost.values()))
+    if lost:
+        words = f"left out, as their data are not on this machine: {', '.join(lost)}"
+        warnings.warn(f"{words}; see howsure data get NAME", HowsureWarning, stacklevel=3)
+    return there
 
 
 def world_identity(

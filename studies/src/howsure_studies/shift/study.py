@@ -7,7 +7,6 @@ density's scores; methods read them, and nothing is trained or fitted twice.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -20,7 +19,7 @@ import pyarrow as pa
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Coverages, Fraction, plain
-from howsure.core.errors import HowsureWarning, InputError
+from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.records import Record
 from howsure.core.registry import check_known, unknown
@@ -39,6 +38,7 @@ from howsure_studies.engine import (
     make_method,
     method_identity,
     numbers_hash,
+    present,
     records_table,
     stacked,
 )
@@ -68,7 +68,6 @@ from howsure_studies.shift.methods import (
 )
 from howsure_studies.shift.results import ShiftResult
 from howsure_studies.tasks import (
-    DataNotFoundError,
     Part,
     Task,
     shift_names,
@@ -177,7 +176,11 @@ class ShiftStudy(Study):
             _check_method(label, entry, options)
         worlds = [
             _World(self, plan, options, label, seed)
-            for label in _present(plan, options)
+            for label in present(
+                plan.worlds,
+                lambda label: task_identity(label, plan.worlds[label], plan.folder, plan.seeds[0]),
+                lambda _: options.absent,
+            )
             for seed in plan.seeds
         ]
         stages = zip(*(world.stages for world in worlds), strict=True)
@@ -339,25 +342,6 @@ def _source(identity: Mapping[str, Any]) -> str:
     if "images" in identity:
         return settled_source(identity["images"], identity)
     return "original" if "shift" in identity else ""
-
-
-def _present(plan: Plan, options: ShiftOptions) -> list[str]:
-    """Labels of the worlds whose data are on this machine; all, where none may be absent."""
-    if options.absent == "error":
-        return list(plan.worlds)
-    present, absent = [], {}
-    for label, entry in plan.worlds.items():
-        try:
-            task_identity(label, entry, plan.folder, plan.seeds[0])
-            present.append(label)
-        except DataNotFoundError as error:
-            absent[label] = error
-    if not present:
-        raise next(iter(absent.values()))
-    if absent:
-        what = f"left out, as their data are not on this machine: {', '.join(absent)}"
-        warnings.warn(f"{what}; see howsure data get NAME", HowsureWarning, stacklevel=2)
-    return present
 
 
 # The trials of a plan
