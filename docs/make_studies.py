@@ -103,9 +103,13 @@ def _printed(study: str) -> str:
         if ours[key]
     ]
     papers = {paper for paper, _ in ours}
-    left = [table for paper, table in printed if paper in papers and not ours[paper, table]]
-    none = f"\n\nWithout a number here, as they were not run: {', '.join(left)}." if left else ""
-    return "\n".join(lines) + none
+    left = [key for key in printed if key[0] in papers and not ours[key]]
+    if left:
+        count = sum(printed[key] for key in left)
+        lines.append(
+            f"| {formats.counted(len(left), 'place')} more, not run here | {count} | 0 | 0 |"
+        )
+    return "\n".join(lines)
 
 
 def _facts(study: str, titles: list[str], columns: str) -> Grid:
