@@ -20,6 +20,7 @@ from pyarrow import compute, parquet
 from howsure.core import formats
 from howsure.core.convert import Arrays, packed, plain, unpacked
 from howsure.core.errors import UnanswerableError
+from howsure.core.registry import check_known
 from howsure_studies.engine.plan import Plan, plan_folders, studies
 from howsure_studies.engine.store import Store, address_of
 from howsure_studies.engine.study import Combined, Group, Study, Trial, grouped, study_of, trials_of
@@ -122,8 +123,9 @@ def _result(study: Study, row: Mapping[str, Any]) -> Any:
         ).reshape(array["shape"])
         for array in row["arrays"]
     }
-    kind = next(kind for kind in study.kinds if kind.__name__ == row["kind"])
-    return unpacked(kind, arrays, json.loads(row["facts"]))
+    kinds = {kind.__name__: kind for kind in study.kinds}
+    check_known(row["kind"], kinds, "kind of a result that ships")
+    return unpacked(kinds[row["kind"]], arrays, json.loads(row["facts"]))
 
 
 def singles(value: T) -> T:
