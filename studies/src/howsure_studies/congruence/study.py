@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, final, get_args
+from dataclasses import replace
+from typing import Any, ClassVar, Final, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.convert import (
-    Bound,
-    Checked,
-    Count,
-    NonNegative,
-    filled,
-    from_options,
-    option_names,
-    plain,
-)
 from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
 from howsure.core.records import Record
-from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encoder_named
 from howsure.predictions import Distribution, Samples
 from howsure_studies.congruence.experiments import (
-    Kind,
     diagnosis,
     monotonicity,
     rejection,
@@ -36,7 +23,6 @@ from howsure_studies.congruence.experiments import (
 )
 from howsure_studies.congruence.measure import (
     TRUTH,
-    CongruenceMeasure,
     TrueDistribution,
     answer,
     compare,
@@ -44,6 +30,12 @@ from howsure_studies.congruence.measure import (
     own_features,
 )
 from howsure_studies.congruence.networks import OnFeatures, fit_methods
+from howsure_studies.congruence.options import (
+    NAMES,
+    OWN_SPACES,
+    CongruenceStudyOptions,
+    Experiment,
+)
 from howsure_studies.congruence.result import (
     CongruenceResult,
     CongruenceStudies,
@@ -53,7 +45,6 @@ from howsure_studies.congruence.result import (
 )
 from howsure_studies.congruence.stored import packed, shortened, unpacked
 from howsure_studies.congruence.worlds import (
-    COMPONENTS,
     is_counted,
     is_pictured,
     is_simulated,
@@ -82,149 +73,6 @@ from howsure_studies.methods.interface import Fitted, Method
 from howsure_studies.tasks import DataNotFoundError, Space, Task
 
 T = TypeVar("T")
-Experiment = Literal["correctness", "rejection", "monotonicity", "diagnosis", "robustness"]
-STUDIES: Final[tuple[Experiment, ...]] = get_args(Experiment)
-TRAINING: Final = (
-    *("layers", "epochs", "batch_size", "learning_rate", "penalty", "weight_decay"),
-    *("schedule", "keep", "initial", "warm", "standardise"),
-)
-"""Options of `HeadNetwork` that a plan sets for all heads."""
-_OWN: Final = ("task", "features")
-
-
-def _rising(value: tuple[float, ...], name: str) -> tuple[float, ...]:
-    if not all(first < second for first, second in pairwise((0.0, *value))):
-        raise InputError(f"{name} must rise from above 0, got {list(value)}")
-    return value
-
-
-def _over(whole: Any, own: Any) -> Any:
-    """A table of a plan with what a world says in place of some of it."""
-    if not (isinstance(whole, Mapping) and isinstance(own, Mapping)):
-        return own
-    return {**whole, **{key: _over(whole.get(key), value) for key, value in own.items()}}
-
-
-def _space(value: str, name: str) -> str:
-    if value not in _OWN and ":" not in value:
-        raise InputError(
-            f"{name} must be 'task', 'features' or an encoder that assess takes, such as "
-            f"'transformers:FOLDER' or 'MODULE:NAME', got {value!r}"
-        )
-    return value
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CongruenceStudyOptions(Checked):
-    """Options with their defaults; those of `CongruenceMeasure` and `TRAINING` stand among them.
-
-    Attributes
-    ----------
-    studies : tuple of str
-        Which of `STUDIES`. A diagnosis needs a world whose truth is known, and is left out
-        elsewhere.
-    methods : tuple of str, optional
-        Labels of the methods that are meant; all if omitted. A world's own entry is the place.
-    reference : {"test", "val"}
-        The labelled rows S of correctness.
-    truth : bool
-        Whether the true distribution is judged as if it were a model, where it is known.
-    embedding : str
-        Where inputs are alike: ``task``, in the task's own embedding; ``features``, in each
-        model's own features; or as an encoder has it, by any name that
-        `howsure.inputs.encoders.encode` takes, such as ``open_clip:NAME/PRETRAINED`` or
-        ``MODULE:NAME``. A model by name takes worlds of images alone.
-    components : int
-        Principal components of images: of the embedding, and of what heads for tables take.
-    kinds : tuple of str, optional
-        Perturbations; by default as published, and blur of images alone.
-    severities : mapping of str to list of float
-        In place of the published.
-    trials : int
-        How often each perturbation is done.
-    resample : bool
-        Whether each takes a bootstrap sample of the test part.
-    gamma_of_y : {"each", "fixed"}
-        Whether γ of y is set anew for each perturbed part.
-    orders : int
-        Random orders behind p-values of rejection.
-    outliers : tuple of int
-        Rows spoilt, setting by setting.
-    distance : float
-        How far, in predicted standard deviations.
-    narrowing : float
-        What one prediction's standard deviation is multiplied by; 0 for no such setting.
-    absent : {"error", "skip"}
-        What becomes of worlds whose data are not on this machine.
-    measure : CongruenceMeasure
-        How CCE and ECE are measured.
-    training : mapping
-        Options of heads.
-    network : mapping, optional
-        Options of `ImageNetwork`, as ``backbone`` and ``recipe``. Where it is given, heads on
-        worlds of images are networks for images, trained one by one; else they are networks for
-        tables, on principal components. What a world says of it, as of its ``recipe``, stands
-        over what the plan says of all.
-
-    Examples
-    --------
-    >>> CongruenceStudyOptions(**CongruenceStudyOptions(trials=3).identity()).trials
-    3
-    """
-
-    studies: Annotated[tuple[Experiment, ...], filled] = STUDIES
-    methods: Annotated[tuple[str, ...], filled] | None = None
-    reference: Literal["test", "val"] = "test"
-    truth: bool = True
-    embedding: Annotated[str, _space] = "task"
-    components: Count = COMPONENTS
-    kinds: tuple[Kind, ...] | None = None
-    severities: Mapping[Kind, Annotated[tuple[float, ...], _rising]] = field(default_factory=dict)
-    trials: Count = 5
-    resample: bool = True
-    gamma_of_y: Literal["each", "fixed"] = "each"
-    orders: Count = 999
-    outliers: tuple[Count, ...] = (1, 2, 5)
-    distance: NonNegative = 10.0
-    narrowing: Annotated[float, Bound(0.0, 1.0)] = 1e-3
-    absent: Literal["error", "skip"] = "error"
-    measure: CongruenceMeasure = field(default_factory=CongruenceMeasure)
-    training: Mapping[str, Any] = field(default_factory=dict)
-    network: Mapping[str, Any] | None = None
-
-    @classmethod
-    def of(cls, plan: Plan, world: str | None = None) -> CongruenceStudyOptions:
-        """Check those of a plan, or of one of its worlds."""
-        for key in plan.options:
-            check_known(key, NAMES, "option of study 'congruence'")
-        entry = {} if world is None else plan.worlds[world]
-        own = {key: entry[key] for key in entry if key in NAMES}
-        if isinstance(own.get("network"), Mapping) and "network" in plan.options:
-            own["network"] = _over(plan.options["network"], own["network"])
-        given = {**plan.options, **own}
-        if given.get("draws") == "exact":
-            given["draws"] = None
-        training = {key: given.pop(key) for key in TRAINING if key in given}
-        options = from_options(cls, {**given, "training": training}, "option")
-        for label in options.methods or ():
-            check_known(label, plan.methods, "methods")
-        return options
-
-    def identity(self) -> dict[str, Any]:
-        """What decides the results of a trial, as plain values; training is the methods' own."""
-        names = ["reference", "embedding", "measure"]
-        if "monotonicity" in self.studies:
-            names += ["kinds", "severities", "trials", "resample", "gamma_of_y"]
-        names += ["orders"] * ("rejection" in self.studies)
-        if "robustness" in self.studies:
-            names += ["outliers", "distance", "narrowing"]
-        values = plain(self)
-        return {"studies": sorted(self.studies), **{name: values[name] for name in names}}
-
-
-NAMES: Final = (*(n for n in option_names(CongruenceStudyOptions) if n != "training"), *TRAINING)
-"""All options that a plan or a world may set."""
 COVERAGES: Final = (0.9,)
 """For methods that fix theirs when they are made; such methods give no distribution of y."""
 _ENDS: Final = (0.025, 0.975)
@@ -305,82 +153,50 @@ def model_studies(
     elif options.embedding != "task":
         task = replace(task, space=Space(encoded(options.embedding, images=task.images)))
         notes.append(f"Inputs are compared by the vectors of {options.embedding}.")
-    models, how = {label: fit}, options.measure
-    kinds = options.kinds
-    if kinds is not None:  # blur is for images alone
-        kinds = tuple(kind for kind in kinds if kind != "blur" or task.images)
+    if options.kinds is not None and not task.images:
+        options = replace(options, kinds=tuple(kind for kind in options.kinds if kind != "blur"))
 
-    def tried(study: Experiment, do: Callable[[], T]) -> T | None:
-        if study not in options.studies:
-            return None
+    def tried(study: Experiment, do: Callable[..., T], known: bool = True) -> tuple[T, ...]:
+        if study not in options.studies or not known:
+            return ()
         try:
-            return do()
+            return (do(task, label, fit, options, seed),)
         except UnanswerableError as error:
             notes.append(f"{label} has no {study}: {error}")
-            return None
+            return ()
 
-    def spoilt() -> Robustness:
-        judged = answer(fit, task.test, task.space.embed, model=label)
-        return robustness(
-            judged,
-            outliers=tuple(number for number in options.outliers if number <= judged.n),
-            distance=options.distance,
-            narrowing=options.narrowing or None,
-            counts=task.counts,
-            measure=how.of_task(task),
-            seed=seed,
-        )
-
-    result = tried(
-        "correctness",
-        lambda: compare(
-            {}, [task], measure=how, seeds=[seed], reference=options.reference, fits=[models]
-        ),
-    )
-    withheld = tried(
-        "rejection",
-        lambda: rejection(task, models, measure=how, replicates=options.orders, seed=seed),
-    )
-    trend = tried(
-        "monotonicity",
-        lambda: (
-            None
-            if kinds == ()
-            else monotonicity(
-                task,
-                models,
-                kinds=kinds,
-                severities=options.severities,
-                trials=options.trials,
-                resample=options.resample,
-                output_bandwidth=options.gamma_of_y,
-                measure=how,
-                seed=seed,
-            )
-        ),
-    )
-    known = tried(
-        "diagnosis",
-        lambda: (
-            {}
-            if task.truth is None
-            else diagnosis(task, models, measure=replace(how, draws=None), seed=seed)
-        ),
-    )
-    robust = tried("robustness", spoilt)
     return CongruenceStudies(
         task=task.name,
         units=task.units,
         counts=task.counts,
-        result=result or CongruenceResult(runs=()),
-        rejections=tuple((withheld or {}).values()),
-        monotonicity=trend,
-        diagnoses=tuple((known or {}).values()),
-        robustness=() if robust is None else (robust,),
+        result=next(iter(tried("correctness", _correctness)), CongruenceResult(runs=())),
+        rejections=tried("rejection", rejection),
+        monotonicity=next(iter(tried("monotonicity", monotonicity, options.kinds != ())), None),
+        diagnoses=tried("diagnosis", diagnosis, task.truth is not None),
+        robustness=tried("robustness", _robustness),
         beliefs=_predicted(label, fit, task, seed),
         seed=seed,
         notes=tuple(notes),
     )
+
+
+def _correctness(
+    task: Task, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int
+) -> CongruenceResult:
+    how, rows = options.measure, options.reference
+    return compare({}, [task], measure=how, seeds=[seed], reference=rows, fits=[{label: fit}])
+
+
+def _robustness(
+    task: Task, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int
+) -> Robustness:
+    test = answer(fit, task.test, task.space.embed, model=label)
+    own = replace(
+        options,
+        measure=options.measure.of_task(task),
+        outliers=tuple(number for number in options.outliers if number <= test.n),
+    )
+    return robustness(test, own, counts=task.counts, seed=seed)
 
 
 def _predicted(label: str, fit: Fitted, task: Task, seed: int) -> tuple[ModelBeliefs, ...]:
@@ -527,7 +343,7 @@ class CongruenceStudy(Study):
 
 def _check_encoder(embedding: str, label: str, *, pictured: bool) -> None:
     """Refuse an encoder that does not take what the inputs of a world are."""
-    if embedding in _OWN:
+    if embedding in OWN_SPACES:
         return
     meant = encoder_named(embedding, "embedding")
     if isinstance(meant, str) and not pictured:
