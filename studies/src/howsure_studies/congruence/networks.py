@@ -138,12 +138,12 @@ def fit_methods(
             "methods and tasks must hold at least one, and seeds one a task, got "
             f"{len(methods)}, {len(tasks)} and {len(own)}"
         )
-    networks = {k: net for k, method in methods.items() if (net := _network(method)) is not None}
-    batched = _batched(methods, networks, tasks, own)
+    networks = {k: net for k, method in methods.items() if (net := batched(method)) is not None}
+    together = _batched(methods, networks, tasks, own)
     alone = [label for label in methods if label not in networks]
     total, fitted = len(alone) * len(tasks), []
     for index, (task, seed) in enumerate(zip(tasks, own, strict=True)):
-        fits = {label: batched[label, index] for label in networks}
+        fits = {label: together[label, index] for label in networks}
         for number, label in enumerate(alone):
             rng = child(seed, "congruence fit", label)
             with part_of(f"fitting {label}", index * len(alone) + number, total):
@@ -152,8 +152,8 @@ def fit_methods(
     return fitted
 
 
-def _network(method: Method) -> HeadNetwork | None:
-    """The single network that a method trains, if it is one that can be batched."""
+def batched(method: Method) -> HeadNetwork | None:
+    """The single network with a head that a method trains, so that it is one of a batch."""
     inner = method.method if isinstance(method, OnFeatures) else method
     if not type(inner).__module__.startswith("howsure_studies.methods.deep."):
         return None  # so that torch-free methods need nothing of that room

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, final
@@ -86,10 +86,10 @@ class CongruenceRun:
     model: str
     seed: int
     n: int
-    values: Mapping[str, float]
-    repeats: FloatArray
-    bootstraps: Mapping[str, FloatArray]
-    rows: Mapping[str, FloatArray]
+    values: Mapping[str, float] = field(default_factory=dict)
+    repeats: FloatArray = field(default_factory=lambda: _NONE)
+    bootstraps: Mapping[str, FloatArray] = field(default_factory=dict)
+    rows: Mapping[str, FloatArray] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     __repr__ = brief_repr
@@ -472,13 +472,12 @@ class Robustness:
     def changes(self) -> dict[str, FloatArray]:
         """Change of NLL, ECE and CCE against the data as they are, by its size; shape (s,)."""
         return {
-            measure: (values - values[0]) / abs(values[0])
-            for measure, values in ((name, self.values[name]) for name in ("nll", "ece", "cce"))
+            measure: (self.values[measure] - self.values[measure][0]) / abs(self.values[measure][0])
+            for measure in ("nll", "ece", "cce")
         }
 
     def records(self) -> tuple[Record, ...]:
         """The relative change of each measure in each setting."""
-        changes = self.changes
         return tuple(
             Record(
                 metric=f"{measure}_relative_change",
@@ -491,7 +490,7 @@ class Robustness:
             )
             for number, setting in enumerate(self.settings)
             if number
-            for measure, change in changes.items()
+            for measure, change in self.changes.items()
         )
 
     def table(self) -> Table:
@@ -584,9 +583,8 @@ class CongruenceStudies:
 
     def records(self) -> tuple[Record, ...]:
         """The numbers of all experiments."""
-        trend = () if self.monotonicity is None else (self.monotonicity,)
-        parts = (self.result, *self.rejections, *self.diagnoses, *trend, *self.robustness)
-        return tuple(record for result in parts for record in result.records())
+        parts = (*self.rejections, *self.diagnoses, self.monotonicity, *self.robustness)
+        return tuple(r for part in (self.result, *parts) if part for r in part.records())
 
 
 def all_runs(studies: Sequence[CongruenceStudies]) -> CongruenceResult:
@@ -619,17 +617,13 @@ def all_runs(studies: Sequence[CongruenceStudies]) -> CongruenceResult:
     return CongruenceResult(runs=runs, options=first)
 
 
-def _curves(studies: CongruenceStudies) -> tuple[Monotonicity, ...]:
-    return () if studies.monotonicity is None else studies.monotonicity.curves
-
-
 def joined(
     parts: Sequence[CongruenceStudies], task: str = "", models: Sequence[str] = ()
 ) -> CongruenceStudies:
     """Studies of models of one task and seed as one, under a name and in an order of models."""
 
-    def every(items: Callable[[CongruenceStudies], Iterable[Any]]) -> tuple[Any, ...]:
-        gathered = [item for study in parts for item in items(study)]
+    def every(lists: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
+        gathered = [item for items in lists for item in items]
         if task:
             gathered = [replace(i, task=task) if hasattr(i, "task") else i for i in gathered]
         if models:
@@ -642,10 +636,10 @@ def joined(
         first,
         task=task or first.task,
         notes=tuple(dict.fromkeys(note for study in parts for note in study.notes)),
-        result=replace(first.result, runs=every(lambda study: study.result.runs)),
-        monotonicity=replace(trends[0], curves=every(_curves)) if trends else None,
-        rejections=every(lambda study: study.rejections),
-        diagnoses=every(lambda study: study.diagnoses),
-        robustness=every(lambda study: study.robustness),
-        beliefs=every(lambda study: study.beliefs),
+        result=replace(first.result, runs=every(study.result.runs for study in parts)),
+        monotonicity=replace(trends[0], curves=every(t.curves for t in trends)) if trends else None,
+        rejections=every(study.rejections for study in parts),
+        diagnoses=every(study.diagnoses for study in parts),
+        robustness=every(study.robustness for study in parts),
+        beliefs=every(study.beliefs for study in parts),
     )

@@ -29,7 +29,7 @@ from howsure_studies.congruence.measure import (
     encoded,
     own_features,
 )
-from howsure_studies.congruence.networks import OnFeatures, fit_methods
+from howsure_studies.congruence.networks import OnFeatures, batched, fit_methods
 from howsure_studies.congruence.options import (
     NAMES,
     OWN_SPACES,
@@ -65,7 +65,6 @@ from howsure_studies.engine import (
     records_table,
     stacked,
 )
-from howsure_studies.methods.deep import HeadNetwork
 from howsure_studies.methods.deep.heads import HEADS, CountHead
 from howsure_studies.methods.deep.modules.method import ImageFit, ImageNetwork
 from howsure_studies.methods.deep.modules.training import train_module
@@ -85,24 +84,6 @@ _Chosen = tuple[Method, Mapping[str, Any]]
 """A method, and the plan's words for it with what the plan says of all heads."""
 
 
-def run_studies(trial: Trial) -> TrialOutput:
-    """Fit the methods of a trial once, and do all its experiments with them."""
-    identity = trial.identity
-    task = make_task(identity["world"], trial.context["files"])
-    options, seed = CongruenceStudyOptions(**identity["options"]), identity["seed"]
-    methods = {
-        label: _on(task, make_method(label, entry, COVERAGES), identity["world"])
-        for label, entry in trial.context["methods"].items()
-    }
-    fits = fit_all(methods, task, seed)
-    if identity["truth"]:
-        fits[TRUTH] = TrueDistribution(task)
-    parts = [model_studies(task, label, fit, options, seed) for label, fit in fits.items()]
-    studies = joined(parts)
-    arrays, facts = packed(studies)
-    return TrialOutput(arrays=arrays, keys={**trial.labels, "seed": seed}, facts=facts)
-
-
 def _on(task: Task, method: Method, world: Mapping[str, Any]) -> Method:
     """Methods for tables see principal components of images."""
     if not task.images or isinstance(method, ImageNetwork):
@@ -116,11 +97,13 @@ def fit_all(methods: Mapping[str, Method], task: Task, seed: int) -> dict[str, F
     Heads train as one batch. Networks for images and for heads choose their epoch by the
     validation part; any other method sees the training part alone.
     """
-    others = {k: method for k, method in methods.items() if not isinstance(method, ImageNetwork)}
-    fits = fit_methods(others, [task], seeds=[seed])[0] if others else {}
-    for label, method in methods.items():
-        if isinstance(method, ImageNetwork):
-            fits[label] = image_fit(method, task, label, seed)
+    fits: dict[str, Fitted] = {
+        label: image_fit(method, task, label, seed)
+        for label, method in methods.items()
+        if isinstance(method, ImageNetwork)
+    }
+    if others := {label: method for label, method in methods.items() if label not in fits}:
+        fits |= fit_methods(others, [task], seeds=[seed])[0]
     return {label: fits[label] for label in methods}
 
 
@@ -265,8 +248,20 @@ class CongruenceStudy(Study):
         return tuple(trials)
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
-        """Fit the methods, and do all studies."""
-        return run_studies(trial)
+        """Fit the methods of a trial once, and do all its experiments with them."""
+        identity = trial.identity
+        task = make_task(identity["world"], trial.context["files"])
+        options, seed = CongruenceStudyOptions(**identity["options"]), identity["seed"]
+        methods = {
+            label: _on(task, make_method(label, entry, COVERAGES), identity["world"])
+            for label, entry in trial.context["methods"].items()
+        }
+        fits = fit_all(methods, task, seed)
+        if identity["truth"]:
+            fits[TRUTH] = TrueDistribution(task)
+        parts = [model_studies(task, label, fit, options, seed) for label, fit in fits.items()]
+        arrays, facts = packed(joined(parts))
+        return TrialOutput(arrays=arrays, keys={**trial.labels, "seed": seed}, facts=facts)
 
     def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[CongruenceStudies]:
         """What each trial gave: studies of the models that it fitted together, or of the truth."""
@@ -298,19 +293,14 @@ class CongruenceStudy(Study):
         chosen = {
             method: made
             for method, made in _methods(plan, options, images=pictured).items()
-            if is_counted(world[0]) or not _counts(made[0])
+            if is_counted(world[0]) or not isinstance(getattr(made[0], "head", None), CountHead)
         }
-        batch = {label: made for label, made in chosen.items() if _together(made[0])}
+        batch = {label: made for label, made in chosen.items() if batched(made[0]) is not None}
         groups = [{method: made} for method, made in chosen.items() if method not in batch]
         known = is_simulated(world[0]) and options.embedding != "features"
         if known and options.truth and "correctness" in options.studies:
-            plain = CongruenceStudyOptions(
-                studies=("correctness",),
-                reference=options.reference,
-                embedding=options.embedding,
-                measure=options.measure,
-            )
-            yield self._trial(label, world, {}, plain, seed)
+            alone = replace(options, studies=("correctness",))
+            yield self._trial(label, world, {}, alone, seed)
         for group in ([batch] if batch else []) + groups:
             yield self._trial(label, world, group, options, seed)
 
@@ -381,16 +371,6 @@ def _methods(plan: Plan, options: CongruenceStudyOptions, *, images: bool) -> di
             words = {**options.training, **words}
         chosen[label] = (make_method(label, words, COVERAGES), words)
     return chosen
-
-
-def _together(method: Method) -> bool:
-    """Whether a method is one network with a head, so that it trains with others as a batch."""
-    return isinstance(method, HeadNetwork) and method.members == 1 and not method.resampled
-
-
-def _counts(method: Method) -> bool:
-    """Whether a method's head is for counts alone."""
-    return isinstance(getattr(method, "head", None), CountHead)
 
 
 def _present(plan: Plan) -> list[str]:
