@@ -1,4 +1,4 @@
-"""Figures of the congruence study."""
+"""Figures of the congruence study; those of the paper are of Young et al. 2025."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ R = TypeVar("R", Rejection, Diagnosis)
 
 
 def law_figure(law: ModelBeliefs, *, units: str = "y", colour: int = 0) -> Figure:
-    """Data over x with one model's predictions and central intervals: the first row of figure 2.
-
-    Figure 2 of Young et al. 2025.
-    """
+    """Data over x with one model's predictions and central intervals: the first row of figure 2."""
     given = law.x if law.x is not None else np.zeros(0)
     columns = (given, law.y, law.point, law.lower, law.upper)
     if not len(given) or len({len(column) for column in columns}) > 1:
@@ -183,10 +180,7 @@ class Dots:
 def severity_figure(
     curves: Sequence[Monotonicity], measure: str = "cce", places: Places = NO_PLACES
 ) -> Figure:
-    """A measure against the severity of one perturbation, one line a model.
-
-    Section 4.4 of Young et al. 2025.
-    """
+    """A measure against the severity of one perturbation, one line a model (section 4.4)."""
     check_known(measure, _TITLES, "measure")
     layers = []
     for index, (model, curve) in enumerate((c.model, c.drawn(measure)) for c in curves):
@@ -217,10 +211,7 @@ def severity_figure(
 
 
 def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure:
-    """Loss of the rows kept against the share withheld, beside random order and the best one.
-
-    Appendix A.3 of Young et al. 2025.
-    """
+    """Loss of the rows kept by share withheld, beside random order and the best (appendix A.3)."""
     inside = np.flatnonzero(curve.x <= LAST_SHARE)
     if not len(inside):
         raise InputError(f"curve must hold a share of at most {LAST_SHARE:g}, got none")
@@ -254,10 +245,7 @@ def _noted(note: str) -> tuple[str, ...]:
 
 
 def diagnosis_figure(tables: Sequence[Table], places: Places = NO_PLACES, note: str = "") -> Figure:
-    """CCE at unlabelled inputs against the model's true error there, a colour a model.
-
-    Section 4.7 of Young et al. 2025.
-    """
+    """CCE at unlabelled inputs against the true error there, a colour a model (section 4.7)."""
     names = distinct([table.model or "model" for table in tables])
     layers, notes = [], []
     for index, (name, table) in enumerate(zip(names, tables, strict=True)):
@@ -290,10 +278,7 @@ def diagnosis_figure(tables: Sequence[Table], places: Places = NO_PLACES, note: 
 
 
 def variation_figure(varied: Reliability) -> Figure:
-    """Coefficients of variation of ECE against those of CCE, a point a pair, a colour a task.
-
-    Table 2 of Young et al. 2025.
-    """
+    """Coefficients of variation of ECE against CCE, a point a pair, a colour a task (table 2)."""
     known = varied.known
     if not known.any():
         raise InputError("varied must hold a pair with both coefficients, got none")
@@ -321,19 +306,13 @@ def variation_figure(varied: Reliability) -> Figure:
     )
 
 
-def models_figure(
-    dots: Sequence[Dots],
-    measure: str = "cce",
-    *,
-    models: Sequence[str] | None = None,
-    note: str = "",
-) -> Figure:
+def models_figure(dots: Sequence[Dots], measure: str = "cce", *, note: str = "") -> Figure:
     """CCE or ECE of each model as a dot plot, beside what they are judged against."""
     check_known(measure, _TITLES, "measure")
     known = [group for group in dots if any(np.isfinite(v) for v in group.values.values())]
     if not known:
         raise InputError("dots must hold a value, got none")
-    order = list(models or dict.fromkeys(model for group in known for model in group.values))
+    order = list(dict.fromkeys(model for group in known for model in group.values))
     names, places = distinct(order), np.arange(float(len(order)))
     layers: list[Layer] = []
     for group in known:
@@ -383,60 +362,53 @@ def colours_of(models: Sequence[str]) -> dict[str, int]:
 
 def cce_figure(findings: Sequence[ModelFinding]) -> Figure | None:
     """CCE of every model, beside a correctly specified one."""
-    cce = {finding.model: finding.mean("cce") for finding in findings}
+    cce, null = ({f.model: f.mean(m) for f in findings} for m in ("cce", "cce_null"))
+    spreads = {finding.model: finding.data_sd("cce") for finding in findings}
     if not any(map(math.isfinite, cce.values())):
         return None
     dots = [
-        Dots(
-            series="CCE, ± sd over bootstrap samples",
-            values=cce,
-            spreads={finding.model: finding.data_sd("cce") for finding in findings},
-        ),
-        Dots(
-            series=CORRECT,
-            values={finding.model: finding.mean("cce_null") for finding in findings},
-            colour=REFERENCE,
-        ),
+        Dots(series="CCE, ± sd over bootstrap samples", values=cce, spreads=spreads),
+        Dots(series=CORRECT, values=null, colour=REFERENCE),
     ]
-    return models_figure(dots, "cce", models=list(cce))
+    return models_figure(dots, "cce")
 
 
 def ece_figure(findings: Sequence[ModelFinding], *, counts: bool) -> Figure | None:
     """ECE of every model."""
-    cells = {finding.model: finding.mean("ece_exact") for finding in findings}
+    cells, plain = ({f.model: f.mean(m) for f in findings} for m in ("ece_exact", "ece"))
     if not any(map(math.isfinite, cells.values())):
         return None
-    dots = [Dots(series="spread over cells" if counts else "ECE", values=cells)]
-    note = ""
-    if counts:
-        plain = {finding.model: finding.mean("ece") for finding in findings}
-        dots.append(Dots(series="by P(Y ≤ y)", values=plain, colour=2))
-        note = "By P(Y ≤ y), predictive distributions of counts have a large ECE even when correct."
-    return models_figure(dots, "ece", models=list(cells), note=note)
+    if not counts:
+        return models_figure([Dots(series="ECE", values=cells)], "ece")
+    dots = [
+        Dots(series="spread over cells", values=cells),
+        Dots(series="by P(Y ≤ y)", values=plain, colour=2),
+    ]
+    note = "By P(Y ≤ y), predictive distributions of counts have a large ECE even when correct."
+    return models_figure(dots, "ece", note=note)
 
 
 def input_choices(
     studies: CongruenceStudies, findings: Sequence[ModelFinding], places: Places
 ) -> tuple[Choice, ...]:
     """Predictions, CCE and calibration over the only column of x, of one set of data."""
-    curves = over_x(studies)
-    calibrations = {curve.model: curve for curve in _calibrations(studies)}
-    beliefs_of = {beliefs.model: beliefs for beliefs in studies.beliefs if beliefs.x is not None}
+    curves, calibrations = over_x(studies), _calibrations(studies)
     known = {finding.model: finding for finding in findings}
     predictions = [
-        (name, law_figure(beliefs, units=studies.units, colour=places.get(name, 0)))
-        for name, beliefs in beliefs_of.items()
+        (law.model, law_figure(law, units=studies.units, colour=places.get(law.model, 0)))
+        for law in studies.beliefs
+        if law.x is not None
     ]
     errors = [(ALL, input_figure(list(curves.values()), places))] if len(curves) > 1 else []
     for name, curve in curves.items():
         null, words = known[name].yardstick if name in known else (math.nan, "")
         figure = input_figure([curve], places, null=null, yardstick=f"{words}, mean over x")
         errors.append((name, figure))
-    together = [calibration_figure(list(calibrations.values()), places)] if calibrations else []
+    together = calibration_figure(calibrations, places) if calibrations else None
     return (
         *choice_of("Model", errors),
         *choice_of("Model", predictions),
-        *choice_of("", [("", figure) for figure in together]),
+        *choice_of("", [("", together)]),
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy.typing as npt
+
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record
@@ -99,15 +101,15 @@ def models_grid(world: TaskExperiments) -> Grid | None:
         return None
 
     def row(finding: ModelFinding) -> list[Cell]:
-        def shown(measure: str) -> Cell:
-            return estimate_cell(finding.mean(measure), finding.data_sd(measure))
-
+        mae, cce, ece, nll = (
+            estimate_cell(finding.mean(name), finding.data_sd(name))
+            for name in ("mae", "cce", "ece", "nll")
+        )
         null, words = finding.yardstick
         cells = [number_cell(finding.mean("ece_exact"))] if first.counts else []
         correct = replace(number_cell(null), small=words.replace(CORRECT, ""))
-        draws = number_cell(finding.draws_sd)
-        known = [shown("mae"), shown("cce"), draws, correct, ratio_cell(finding), shown("ece")]
-        return [Cell(text=finding.model), *known, *cells, shown("nll")]
+        draws, model = number_cell(finding.draws_sd), Cell(text=finding.model)
+        return [model, mae, cce, draws, correct, ratio_cell(finding), ece, *cells, nll]
 
     units = "" if first.units in ("", "1", "y") else f" ({first.units})"
     cells = ("ECE, cells",) if first.counts else ()
@@ -152,20 +154,16 @@ def trends_grid(result: MonotonicityResult | None) -> Grid | None:
         return None
     parts: dict[str, list[tuple[Cell, ...]]] = {}
     for curve in result.curves:
-        trials, up, steps = curve.values["cce"], curve.steps_up(), len(curve.severities) - 1
+        up, steps = curve.steps_up(), len(curve.severities) - 1
         levels = ", ".join(formats.number(float(level), 3) for level in curve.severities[1:])
         title = f"{curve.kind.replace('_', ' ').capitalize()}: {levels}"
-        parts.setdefault(title, []).append(
-            (
-                Cell(text=curve.model),
-                *(
-                    estimate_cell(mean_known(v), sample_sd(v))
-                    for v in (trials[:, 0], trials[:, -1])
-                ),
-                Cell(text=f"{round(up * steps)} of {steps}", key=repr(up)),
-                *(p_cell(curve.pages[measure][1]) for measure in MEASURES),
-            )
+        cells = (
+            Cell(text=curve.model),
+            *(spread_cell(curve.values["cce"][:, end]) for end in (0, -1)),
+            Cell(text=f"{round(up * steps)} of {steps}", key=repr(up)),
+            *(p_cell(curve.pages[measure][1]) for measure in MEASURES),
         )
+        parts.setdefault(title, []).append(cells)
     counts = sorted({len(curve.values["cce"]) for curve in result.curves})
     each = result.options.get("gamma_of_y") == "each"
     gamma = "is set anew for each" if each else "stays that of the unperturbed rows"
@@ -182,23 +180,22 @@ def trends_grid(result: MonotonicityResult | None) -> Grid | None:
 
 def rejected_grid(rejections: Sequence[Rejection]) -> Grid | None:
     """Losses of the rows kept, and gains with p."""
-    models = list(dict.fromkeys(rejection.model for rejection in rejections))
     parts = []
     for loss, title in LOSSES.items():
+        groups: dict[str, list[Rejection]] = {}
+        for rejection in rejections:
+            if loss in rejection.curves:
+                groups.setdefault(rejection.model, []).append(rejection)
         rows = []
-        for model in models:
-            own = [r for r in rejections if r.model == model and loss in r.curves]
+        for model, own in groups.items():
             curves = [rejection.curves[loss] for rejection in own]
-            numbers = [
-                *(
-                    [c.error[int(share * len(c.error))] for c in curves]
-                    for share in (0.0, 0.2, 0.5)
-                ),
-                [curve.gain for curve in curves],
+            kept = [
+                [curve.error[int(share * len(curve.error))] for curve in curves]
+                for share in (0.0, 0.2, 0.5)
             ]
-            cells = (estimate_cell(mean_known(each), sample_sd(each)) for each in numbers)
-            p = p_cell(max((r.p_values[loss] for r in own), default=math.nan))
-            rows += [(Cell(text=model), *cells, p)] if own else []
+            cells = map(spread_cell, [*kept, [curve.gain for curve in curves]])
+            p = p_cell(max(rejection.p_values[loss] for rejection in own))
+            rows.append((Cell(text=model), *cells, p))
         parts += [GridRows(title=title, rows=tuple(rows))] if rows else []
     note = (
         "Mean loss of the rows kept as those of highest CCE are rejected; CCE uses labels of "
@@ -239,7 +236,7 @@ def diagnosed_grid(world: TaskExperiments) -> Grid | None:
         over_sets(record for diagnosis in world.whole.diagnoses for record in diagnosis.records()),
         "Diagnosis without labels",
         columns=columns,
-        parts=_whole,
+        parts=lambda _: "",  # all are of one
         words="Model",
         notes=(note, "± is the sd over sets of data." if world.several else ""),
     )
@@ -270,9 +267,9 @@ def outliers_grid(world: TaskExperiments) -> Grid | None:
     )
 
 
-def _whole(record: Record) -> str:
-    """All records are of one part."""
-    return ""
+def spread_cell(values: npt.ArrayLike) -> Cell:
+    """The mean of numbers with their standard deviation."""
+    return estimate_cell(mean_known(values), sample_sd(values))
 
 
 def p_cell(value: float) -> Cell:
