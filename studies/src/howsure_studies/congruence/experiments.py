@@ -174,11 +174,7 @@ def monotonicity(
         )
     return MonotonicityResult(
         curves=tuple(curves),
-        options={
-            **how.options(),
-            "trials": float(trials),
-            "gamma_of_y": options.gamma_of_y,
-        },
+        options={**how.options(), "trials": float(trials), "gamma_of_y": options.gamma_of_y},
     )
 
 

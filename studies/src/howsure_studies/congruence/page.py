@@ -14,23 +14,9 @@ from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record
 from howsure.report.document import Cell, Document, Grid, GridRows, Section, Tone
 from howsure.report.grids import number_cell, share_cell, sort_key
-from howsure_studies.congruence.figures import (
-    cce_figure,
-    colours_of,
-    diagnosis_choices,
-    ece_figure,
-    input_choices,
-    over_x,
-    rejection_choices,
-    severity_choices,
-    variation_figure,
-)
+from howsure_studies.congruence import figures, sentences
 from howsure_studies.congruence.measure import TRUTH
-from howsure_studies.congruence.reliability import (
-    Reliability,
-    published_reliability,
-    reliability,
-)
+from howsure_studies.congruence.reliability import Reliability, published_reliability, reliability
 from howsure_studies.congruence.result import (
     MEASURES,
     TITLES,
@@ -41,25 +27,7 @@ from howsure_studies.congruence.result import (
     mean_known,
     sample_sd,
 )
-from howsure_studies.congruence.sentences import (
-    CORRECT,
-    GLOSSARY,
-    LOSSES,
-    ModelFinding,
-    TaskExperiments,
-    Verdict,
-    behind_line,
-    change_words,
-    diagnosis_line,
-    ece_lines,
-    headline,
-    model_lines,
-    monotonicity_line,
-    rejection_line,
-    reliability_lines,
-    robustness_line,
-    title_of,
-)
+from howsure_studies.congruence.sentences import ModelFinding, TaskExperiments, Verdict
 from howsure_studies.engine import (
     OwnNumber,
     beside_section,
@@ -107,7 +75,7 @@ def models_grid(world: TaskExperiments) -> Grid | None:
         )
         null, words = finding.yardstick
         cells = [number_cell(finding.mean("ece_exact"))] if first.counts else []
-        correct = replace(number_cell(null), small=words.replace(CORRECT, ""))
+        correct = replace(number_cell(null), small=words.replace(sentences.CORRECT, ""))
         draws, model = number_cell(finding.draws_sd), Cell(text=finding.model)
         return [model, mae, cce, draws, correct, ratio_cell(finding), ece, *cells, nll]
 
@@ -181,7 +149,7 @@ def trends_grid(result: MonotonicityResult | None) -> Grid | None:
 def rejected_grid(rejections: Sequence[Rejection]) -> Grid | None:
     """Losses of the rows kept, and gains with p."""
     parts = []
-    for loss, title in LOSSES.items():
+    for loss, title in sentences.LOSSES.items():
         groups: dict[str, list[Rejection]] = {}
         for rejection in rejections:
             if loss in rejection.curves:
@@ -250,7 +218,7 @@ def outliers_grid(world: TaskExperiments) -> Grid | None:
         return f"{record.group.removeprefix('setting=').capitalize()}, {rows}"
 
     def change(record: Record) -> Cell:
-        return Cell(text=change_words(record.value), key=sort_key(record.value))
+        return Cell(text=sentences.change_words(record.value), key=sort_key(record.value))
 
     note = (
         "Relative change of each measure as a few rows are perturbed, with γ of y and draws fixed. "
@@ -292,9 +260,11 @@ def opening(worlds: Sequence[TaskExperiments]) -> Section:
     )
     return Section(
         title="",
-        lines=tuple(filter(None, [behind_line(findings)])),
+        lines=tuple(filter(None, [sentences.behind_line(findings)])),
         grids=(overview("Relative CCE", states, dict(_STATES.values()), note),),
-        choices=choice_of("Task", [(world.name, cce_figure(world.findings)) for world in worlds]),
+        choices=choice_of(
+            "Task", [(world.name, figures.cce_figure(world.findings)) for world in worlds]
+        ),
     )
 
 
@@ -304,12 +274,12 @@ def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
     seeds = _seed_note(world)
     axes = {(beliefs.model, beliefs.seed): beliefs.x for beliefs in whole.beliefs}
     lines = [
-        *model_lines(findings, axes),
-        *ece_lines(findings, counts=first.counts),
-        monotonicity_line(whole.monotonicity),
-        rejection_line(whole.rejections),
-        diagnosis_line(whole.diagnoses),
-        robustness_line(whole.robustness),
+        *sentences.model_lines(findings, axes),
+        *sentences.ece_lines(findings, counts=first.counts),
+        sentences.monotonicity_line(whole.monotonicity),
+        sentences.rejection_line(whole.rejections),
+        sentences.diagnosis_line(whole.diagnoses),
+        sentences.robustness_line(whole.robustness),
     ]
     grids = [
         models_grid(world),
@@ -324,11 +294,11 @@ def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
         lines=tuple(filter(None, lines)),
         grids=tuple(filter(None, grids)),
         choices=(
-            *input_choices(first, findings, places),
-            *choice_of("", [("", ece_figure(findings, counts=first.counts))]),
-            *severity_choices(whole.monotonicity, places),
-            *rejection_choices(whole.rejections, places, seeds),
-            *diagnosis_choices(whole.diagnoses, places, seeds),
+            *figures.input_choices(first, findings, places),
+            *choice_of("", [("", figures.ece_figure(findings, counts=first.counts))]),
+            *figures.severity_choices(whole.monotonicity, places),
+            *figures.rejection_choices(whole.rejections, places, seeds),
+            *figures.diagnosis_choices(whole.diagnoses, places, seeds),
         ),
     )
 
@@ -359,11 +329,11 @@ def reliability_section(varied: Reliability) -> Section:
         "Means over pairs of a task and a model (here, also of a set of data) of sd by mean over "
         "bootstrap samples. Pairs of one task share their rows, so p is too small."
     )
-    drawn = variation_figure(varied) if varied.known.any() else None
+    drawn = figures.variation_figure(varied) if varied.known.any() else None
     return Section(
         title="Reliability",
         facts={"Pairs": str(len(varied.task)), "Tasks": ", ".join(dict.fromkeys(varied.task))},
-        lines=reliability_lines(varied),
+        lines=sentences.reliability_lines(varied),
         grids=(number_grid("Coefficients of variation", titles, rows, [note], words=("Of",)),),
         choices=choice_of("", [("", drawn)]),
     )
@@ -483,12 +453,12 @@ def congruence_report(
         TaskExperiments(name=str(name), studies=tuple(studies)) for name, studies in results.items()
     ]
     models = list(dict.fromkeys(name for world in worlds for name in world.whole.result.models))
-    places = colours_of(models)
+    places = figures.colours_of(models)
     varied = reliability_of(worlds)
     known = [name for name in models if name != TRUTH]
     return study_document(
-        title=title or title_of(len(known), [world.name for world in worlds]),
-        headline=headline([finding for world in worlds for finding in world.findings]),
+        title=title or sentences.title_of(len(known), [world.name for world in worlds]),
+        headline=sentences.headline([finding for world in worlds for finding in world.findings]),
         opening=opening(worlds),
         sections=[
             *(task_section(world, places) for world in worlds),
@@ -501,7 +471,7 @@ def congruence_report(
         beside=beside_section(own_numbers(worlds, varied), published("congruence"), _PRINTED, _WHY),
         tables=tuple(table for world in worlds for table in world.tables),
         curves=tuple(curve for world in worlds for curve in _curves(world)),
-        glossary=GLOSSARY,
+        glossary=sentences.GLOSSARY,
         facts={
             "Tasks": ", ".join(world.name for world in worlds),
             "Models": ", ".join(known),
@@ -518,7 +488,7 @@ def _curves(world: TaskExperiments) -> list[Curve]:
     for study in world.studies:
         group = f"task={world.name}, seed={study.seed}"
         own = [
-            *over_x(study).values(),
+            *figures.over_x(study).values(),
             *(c for rejection in study.rejections for c in rejection.drawn),
         ]
         curves += [replace(curve, group=group) for curve in own]

@@ -294,15 +294,12 @@ def behind_line(findings: Sequence[ModelFinding]) -> VerdictLine | None:
         return None
     cells, plain = (str(count or "none") for count in seen.values())
     ranks = f"Of {counted(compared, 'misspecified model')} beside an accepted one, ECE ranks"
+    both = f"{plain} behind it by P(Y ≤ y), {cells} if spread over the cells of counts"
     return first_said(
         "ECE beside CCE",
         (min(seen.values()) == compared, "good", f"{ranks} {cells} behind it, as CCE does."),
         (cells == plain, "bad", f"{ranks} {plain} behind it."),
-        (
-            True,
-            "caution",
-            f"{ranks} {plain} behind it by P(Y ≤ y), {cells} if spread over the cells of counts.",
-        ),
+        (True, "caution", f"{ranks} {both}."),
     )
 
 
@@ -402,14 +399,11 @@ def monotonicity_line(result: MonotonicityResult | None) -> VerdictLine | None:
         f"CCE rises significantly with severity in {cce} of {len(known)} curves of models and "
         f"perturbations (Page's trend test, p ≤ {LEVEL:g}), ECE in {ece}."
     )
+    missed = f"{text} CCE does not for {listed(flat or [''], 4)}."
     return first_said(
         "Perturbed data",
         (not flat, "good", text),
-        (
-            True,
-            "undecided" if cce else "bad",
-            f"{text} CCE does not for {listed(flat or [''], 4)}.",
-        ),
+        (True, "undecided" if cce else "bad", missed),
     )
 
 
@@ -478,18 +472,13 @@ def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
         means = f"by {cce} on average, ECE by {ece}"
         pairs = f"{int(given.known.sum())} pairs of task and model; Welch's test"
         either, more = (formats.p_words(p) for p in (test.two_sided, test.greater))
-        lines.append(
-            first_said(
-                question,
-                (test.greater <= LEVEL, "bad", f"CCE varies more: {means} ({pairs}, {more})."),
-                (test.two_sided <= LEVEL, "good", f"CCE varies less: {means} ({pairs}, {either})."),
-                (
-                    True,
-                    "undecided",
-                    f"No difference is shown: CCE varies {means} ({pairs}, {either}).",
-                ),
-            )
+        line = first_said(
+            question,
+            (test.greater <= LEVEL, "bad", f"CCE varies more: {means} ({pairs}, {more})."),
+            (test.two_sided <= LEVEL, "good", f"CCE varies less: {means} ({pairs}, {either})."),
+            (True, "undecided", f"No difference is shown: CCE varies {means} ({pairs}, {either})."),
         )
+        lines.append(line)
     return tuple(lines)
 
 

@@ -15,12 +15,7 @@ from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encoder_named
 from howsure.predictions import Distribution, Samples
-from howsure_studies.congruence.experiments import (
-    diagnosis,
-    monotonicity,
-    rejection,
-    robustness,
-)
+from howsure_studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
 from howsure_studies.congruence.measure import (
     TRUTH,
     TrueDistribution,
@@ -30,12 +25,7 @@ from howsure_studies.congruence.measure import (
     own_features,
 )
 from howsure_studies.congruence.networks import OnFeatures, batched, fit_methods
-from howsure_studies.congruence.options import (
-    NAMES,
-    OWN_SPACES,
-    CongruenceStudyOptions,
-    Experiment,
-)
+from howsure_studies.congruence.options import NAMES, OWN_SPACES, CongruenceStudyOptions, Experiment
 from howsure_studies.congruence.result import (
     CongruenceResult,
     CongruenceStudies,

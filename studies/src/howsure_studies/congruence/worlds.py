@@ -17,7 +17,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, row_blocks
 from howsure.core.convert import Positive, check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
@@ -56,7 +56,6 @@ _MOST_SIDE: Final = 64
 """Pixels a side of photographs for principal components; of more, they would fill the memory."""
 _TOP: Final = 30.0
 _TINY: Final = 1e-9
-_CELLS: Final = 4_000_000
 _SIZES: Final = ("train", "val", "test", "side", "broken", "complete")
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "aaf": _SIZES,
@@ -158,9 +157,7 @@ def law_distance(first: Belief, second: Belief, gamma: float) -> FloatArray:
     mean, spread = (np.concatenate(pair, axis=1) for pair in zip(left[:2], right[:2], strict=True))
     weight = np.concatenate([left[2], -right[2]], axis=1)
     squares = np.empty(len(mean))
-    step = max(1, _CELLS // mean.shape[1] ** 2)
-    for start in range(0, len(mean), step):
-        rows = slice(start, start + step)
+    for rows in row_blocks(len(mean), mean.shape[1] ** 2):
         gap = mean[rows, :, None] - mean[rows, None, :]
         wide = 1.0 + 2.0 * gamma * (spread[rows, :, None] ** 2 + spread[rows, None, :] ** 2)
         kernel = np.exp(-gamma * gap**2 / wide) / np.sqrt(wide)
@@ -262,7 +259,7 @@ def array_task(
     units: str = "y",
     seed: int = 0,
     embed: Embedding | None = None,
-    shares: tuple[float, float] = (0.7, 0.1),
+    shares: Sequence[float] = (0.7, 0.1),
 ) -> Task:
     """A task of rows or images of one's own, split at random."""
     inputs, rows = np.asarray(x), len(x)
@@ -275,12 +272,7 @@ def array_task(
     parts = _cut(inputs, target, child(seed, "congruence split").permutation(rows), cuts)
     space = Space(embed or _embedding(parts["train"].x))
     return Task.of(
-        parts,
-        name=name,
-        units=units,
-        counts=counts,
-        space=space,
-        images=inputs.ndim == 4,
+        parts, name=name, units=units, counts=counts, space=space, images=inputs.ndim == 4
     )
 
 
@@ -511,17 +503,17 @@ def _table_identity(
         raise InputError(f"counts of world {label!r} must be true or false, got {counts!r}")
     given = {key: value for key, value in entry.items() if key != "table"} | {"counts": counts}
     data = numbers_hash(*_columns(path, given))
-    _table_task({**given, "seed": seed, "data": data}, path)
-    return {**given, "seed": seed, "data": data}, {"table": str(path)}
+    identity = {**given, "seed": seed, "data": data}
+    _table_task(identity, path)  # so that what breaks a rule is told before anything runs
+    return identity, {"table": str(path)}
 
 
 def _table_task(identity: Mapping[str, Any], path: Path) -> Task:
     x, y = _columns(path, identity)
     if numbers_hash(x, y) != identity["data"]:
         raise InputError(f"table {str(path)!r} has changed since the plan was read: run it again")
-    options = {key: identity[key] for key in ("counts", "units", "seed") if key in identity}
-    if "shares" in identity:
-        options["shares"] = tuple(identity["shares"])
+    names = ("counts", "units", "seed", "shares")
+    options = {name: identity[name] for name in names if name in identity}
     return array_task(path.name.partition(".")[0], x, y, **options)
 
 
