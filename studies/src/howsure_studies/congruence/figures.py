@@ -30,6 +30,7 @@ from howsure_studies.congruence.result import (
     Monotonicity,
     MonotonicityResult,
     Rejection,
+    banded,
 )
 from howsure_studies.congruence.sentences import CORRECT, ModelFinding
 from howsure_studies.engine import choice_of
@@ -444,15 +445,13 @@ def cce_over(run: CongruenceRun, x: FloatArray) -> Curve:
         raise InputError(f"run must have rows, got none: {', '.join(set(run.reasons.values()))}")
     at = as_vector(x, "x", length=run.n)
     order = np.argsort(at, kind="stable")
-    cce, spread = run.rows["cce"][order], run.rows["cce_sd"][order]
-    banded = np.isfinite(spread).all()
-    return Curve(
+    spread = run.rows["cce_sd"][order]
+    return banded(
+        spread if np.isfinite(spread).all() else None,
+        "samples and draws",
         name="congruence_cce",
         x=at[order],
-        y=cce,
-        lower=cce - spread if banded else None,
-        upper=cce + spread if banded else None,
-        band="one standard deviation over samples and draws" if banded else "",
+        y=run.rows["cce"][order],
         x_label="x",
         y_label="CCE at x",
         model=run.model,

@@ -267,11 +267,10 @@ def reference_of(
 
 def calibration_of(evaluation: EvalSet, measure: CongruenceMeasure, *, exact: bool) -> float:
     """ECE of a set: by P(Y ≤ y) as published, or spread over the cells of discrete laws."""
-    law = law_of(evaluation)
-    left = law.cdf_left(evaluation.y) if exact else None
+    law, y = law_of(evaluation), evaluation.y
     return calibration_error(
-        np.clip(law.cdf(evaluation.y), 0.0, 1.0),
-        left=None if left is None else np.clip(left, 0.0, 1.0),
+        np.clip(law.cdf(y), 0.0, 1.0),
+        left=np.clip(law.cdf_left(y), 0.0, 1.0) if exact else None,
         levels=measure.levels,
         weighting=measure.weighting,
         exponent=measure.exponent,

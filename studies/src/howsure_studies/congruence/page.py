@@ -271,7 +271,8 @@ def opening(worlds: Sequence[TaskExperiments]) -> Section:
 def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
     """Everything of one task."""
     first, whole, findings = world.studies[0], world.whole, world.findings
-    seeds = _seed_note(world)
+    sets = len(world.studies)
+    seeds = f"Of {sets} sets of data, the first that has it." if world.several else ""
     axes = {(beliefs.model, beliefs.seed): beliefs.x for beliefs in whole.beliefs}
     lines = [
         *sentences.model_lines(findings, axes),
@@ -405,10 +406,6 @@ def _facts(world: TaskExperiments) -> dict[str, str]:
         "Sets of draws": "" if draws is None or sets is None else f"{float(sets):g}",
     }
     return {name: fact for name, fact in facts.items() if fact}
-
-
-def _seed_note(world: TaskExperiments) -> str:
-    return f"Of {len(world.studies)} sets of data, the first that has it." if world.several else ""
 
 
 def congruence_report(

@@ -34,6 +34,7 @@ MEASURES: Final = ("cce", "ece", "nll")
 _UNITS: Final[Mapping[str, str]] = {"nll": "nats", "nll_unnormalised": "nats", "mae": "y"}
 _LOSSES: Final = {"mae": "mean absolute error", "nll": "mean negative log likelihood"}
 _TOPS: Final = ("nll", "cce")
+_AREAS: Final = ("area", "random_area", "oracle_area")
 _NONE: Final = np.empty(0)
 
 
@@ -228,6 +229,14 @@ def _sd(values: FloatArray) -> float:
     return float(values.std(ddof=1)) if values.size > 1 else math.nan
 
 
+def banded(sd: FloatArray | None, words: str, *, y: FloatArray, **rest: Any) -> Curve:
+    """A curve with a band of one standard deviation over something, where that is known."""
+    if sd is None:
+        return Curve(y=y, **rest)
+    band = f"one standard deviation over {words}"
+    return Curve(y=y, lower=y - sd, upper=y + sd, band=band, **rest)
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Monotonicity:
@@ -246,20 +255,24 @@ class Monotonicity:
 
         NaN where there are fewer than two trials or three severities, or a value is missing.
         """
-        return {measure: _page(table) for measure, table in self.values.items()}
+        from scipy.stats import page_trend_test
+
+        pages = dict.fromkeys(self.values, (math.nan, math.nan))
+        for measure, table in self.values.items():
+            if table.shape[0] > 1 and table.shape[1] > 2 and np.isfinite(table).all():
+                trend = page_trend_test(table)
+                pages[measure] = float(trend.statistic), float(trend.pvalue)
+        return pages
 
     def drawn(self, measure: str = "cce") -> Curve:
         """The mean over trials by severity, with a band of their standard deviation."""
         table = self.values[measure]
-        mean, several = table.mean(axis=0), len(table) > 1
-        spread = table.std(axis=0, ddof=1) if several else np.zeros(len(mean))
-        return Curve(
+        return banded(
+            table.std(axis=0, ddof=1) if len(table) > 1 else None,
+            f"{len(table)} trials",
             name=f"congruence_{measure}_by_severity",
             x=self.severities,
-            y=mean,
-            lower=mean - spread if several else None,
-            upper=mean + spread if several else None,
-            band=f"one standard deviation over {len(table)} trials" if several else "",
+            y=table.mean(axis=0),
             x_label="severity",
             y_label=f"mean {measure.upper()}",
             model=self.model,
@@ -269,15 +282,6 @@ class Monotonicity:
     def steps_up(self, measure: str = "cce") -> float:
         """Share of steps from one severity to the next at which the mean rises."""
         return float((np.diff(self.values[measure].mean(axis=0)) > 0).mean())
-
-
-def _page(table: FloatArray) -> tuple[float, float]:
-    if table.shape[0] < 2 or table.shape[1] < 3 or not np.isfinite(table).all():
-        return math.nan, math.nan
-    from scipy.stats import page_trend_test
-
-    trend = page_trend_test(table)
-    return float(trend.statistic), float(trend.pvalue)
 
 
 @final
@@ -370,9 +374,7 @@ class Rejection:
                 reason="" if math.isfinite(curve.gain) else "all losses are equal",
                 options={
                     **self.options,
-                    "area": curve.area,
-                    "random_area": curve.random_area,
-                    "oracle_area": curve.oracle_area,
+                    **{area: getattr(curve, area) for area in _AREAS},
                     "p_value": self.p_values[loss],
                 },
             )

@@ -45,6 +45,7 @@ from howsure_studies.tasks.images import (
     settled,
     settled_source,
 )
+from howsure_studies.tasks.images.naming import REAL
 from howsure_studies.tasks.task import Embedding, plain_rows
 
 TAU: Final = 2.0 * np.pi
@@ -56,14 +57,8 @@ _MOST_SIDE: Final = 64
 """Pixels a side of photographs for principal components; of more, they would fill the memory."""
 _TOP: Final = 30.0
 _TINY: Final = 1e-9
-_SIZES: Final = ("train", "val", "test", "side", "broken", "complete")
-_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "aaf": _SIZES,
-    "eva": _SIZES,
-    "fg-net": (*_SIZES, "grey", "persons"),
-    "coco-people": (*_SIZES, "crowds"),
-}
-"""What a plan may say of photographs."""
+_PHOTOGRAPHS: Final = ("world", "folder", "train", "val", "test", "broken", "complete")
+"""What a plan may say of any photographs."""
 _REAL: Final = {"blood": ("bccd", BLOOD), "digits": ("mnist", DIGITS)}
 _TABLE: Final = ("target", "features", "counts", "units", "shares")
 
@@ -425,21 +420,18 @@ def task_identity(
     if name not in known:
         raise InputError(unknown(str(name), known, f"world {label!r}"))
     own = {key: value for key, value in entry.items() if key not in ("world", "folder")}
-    files = {}
-    if "folder" in entry:
-        files["folder"] = absolute(folder, entry["folder"])
+    files = {"folder": absolute(folder, entry["folder"])} if "folder" in entry else {}
+    given = {**own, **files}
     if name in PHOTOGRAPHS:
-        check_options(label, entry, ("world", "folder", *_OPTIONS[name]))
-        image_task(name, seed=seed, folder=files.get("folder"), **own)
+        check_options(label, entry, (*_PHOTOGRAPHS, *REAL[name].choices))
+        image_task(name, seed=seed, **given)
     else:
         options = set(signature(TASKS[NAMED[name]]).parameters) - {"seed", "components"}
         check_options(label, entry, ("world", *sorted(options)))
         if name in _REAL and not files:
             find_folder(*_REAL[name])
         if name == "cells":
-            own = settled(
-                image_task(name, folder=files.get("folder"), **own), {**own, **_SIMULATED}
-            )
+            own = settled(image_task(name, **given), {**own, **_SIMULATED})
     identity = {"task": NAMED.get(name, name), **own}
     if name != "blood":
         identity["seed"] = seed
