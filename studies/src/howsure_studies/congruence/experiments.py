@@ -116,10 +116,9 @@ def perturbed(
         x = gaussian_blur(x, severity)
     elif kind == "mixup":
         x, y = mixup(x, y, severity, rng, counts=task.counts)
-    elif kind == "label_shift":
-        y = noisy_labels(y, rng, shift=severity, sd=1.0, counts=task.counts)
     else:
-        y = noisy_labels(y, rng, shift=0.0, sd=severity, counts=task.counts)
+        shift, sd = (severity, 1.0) if kind == "label_shift" else (0.0, severity)
+        y = noisy_labels(y, rng, shift=shift, sd=sd, counts=task.counts)
     return Part(x=x, y=y, ids=part.ids)
 
 
@@ -188,9 +187,7 @@ def _fixed(how: CongruenceMeasure, y: FloatArray) -> CongruenceMeasure:
 
 
 def _as_before(values: FloatArray, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if like.dtype.kind in "iu":
-        return np.rint(values).astype(like.dtype)
-    return values.astype(like.dtype)
+    return (np.rint(values) if like.dtype.kind in "iu" else values).astype(like.dtype)
 
 
 def _counted(y: FloatArray, *, counts: bool) -> FloatArray:

@@ -461,18 +461,14 @@ def cce_over(run: CongruenceRun, x: FloatArray) -> Curve:
 
 def severity_choices(result: MonotonicityResult | None, places: Places) -> tuple[Choice, ...]:
     """Measures against severity, one option a perturbation."""
-    made: list[Choice] = []
-    for measure in ("cce", "ece"):
-        curves_of: dict[str, list[Monotonicity]] = {}
-        for curve in () if result is None else result.curves:
-            if np.isfinite(curve.drawn(measure).y).any():
-                curves_of.setdefault(curve.kind, []).append(curve)
-        options = [
-            (kind.replace("_", " "), severity_figure(curves, measure, places))
-            for kind, curves in curves_of.items()
-        ]
-        made += choice_of("Perturbation", options)
-    return tuple(made)
+    options: dict[str, list[tuple[str, Figure]]] = {"cce": [], "ece": []}
+    curves = () if result is None else result.curves
+    for measure, drawn in options.items():
+        known = [curve for curve in curves if np.isfinite(curve.drawn(measure).y).any()]
+        for kind in dict.fromkeys(curve.kind for curve in known):
+            own = [curve for curve in known if curve.kind == kind]
+            drawn.append((kind.replace("_", " "), severity_figure(own, measure, places)))
+    return tuple(made for drawn in options.values() for made in choice_of("Perturbation", drawn))
 
 
 def _firsts(results: Sequence[R]) -> dict[str, R]:

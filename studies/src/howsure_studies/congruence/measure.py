@@ -53,8 +53,8 @@ class TrueDistribution(Fitted):
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """What is true at inputs."""
         if self.task.truth is None:
-            words = f"task must be simulated, with a known truth, got {self.task.name!r}"
-            raise InputError(words)
+            name = self.task.name
+            raise InputError(f"task must be simulated, with a known truth, got {name!r}")
         return Beliefs(self.task.truth(np.asarray(x)))
 
 
@@ -200,14 +200,13 @@ def encoded(encoder: str, *, images: bool) -> Embedding:
 
     def embed(x: npt.NDArray[Any]) -> FloatArray:
         key = numbers_hash(x)
-        embedding = kept.pop(key, None)
-        if embedding is None:
-            embedding = encode(x, loaded, kind=kind).astype(np.float64)
-            embedding.setflags(write=False)
-        kept[key] = embedding
+        if key not in kept:
+            kept[key] = encode(x, loaded, kind=kind).astype(np.float64)
+            kept[key].setflags(write=False)
+        kept[key] = kept.pop(key)  # what was asked for last goes last
         if len(kept) > _KEPT:
             del kept[next(iter(kept))]
-        return embedding
+        return kept[key]
 
     return embed
 

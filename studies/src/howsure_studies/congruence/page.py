@@ -364,21 +364,21 @@ def own_numbers(
     for world in worlds:
         for run in world.whole.result.runs:
             task = names.get(_letters(run.task), names.get(_letters(world.name), ""))
+            method = names.get(_letters(run.model), run.model)
             cce = run.bootstrap_mean("cce")
-            cce = run.value("cce") if math.isnan(cce) else cce
             numbers = {
-                "mae": (run.value("mae"), run.data_sd("mae")),
-                "cce": (cce, run.data_sd("cce")),
-                "cce_draws_sd": (run.monte_carlo_sd, math.nan),
-                "cce_cv": (run.variation("cce"), math.nan),
-                "ece": (run.value("ece"), run.data_sd("ece")),
-                "ece_cv": (run.variation("ece"), math.nan),
-                "nll": (run.value("nll_unnormalised"), run.data_sd("nll")),
+                "mae": run.value("mae"),
+                "cce": run.value("cce") if math.isnan(cce) else cce,
+                "cce_draws_sd": run.monte_carlo_sd,
+                "cce_cv": run.variation("cce"),
+                "ece": run.value("ece"),
+                "ece_cv": run.variation("ece"),
+                "nll": run.value("nll_unnormalised"),
             }
-            for measure, (value, error) in numbers.items():
+            for measure, value in numbers.items():
+                error = run.data_sd(measure)  # NaN of what is itself a spread
                 record = Record(metric=measure, value=value, standard_error=error, model=run.model)
                 if task and math.isfinite(value):
-                    method = names.get(_letters(run.model), run.model)
                     yield OwnNumber(task=task, method=method, record=record)
     test = None if varied is None else varied.tested[0]
     for name, p in ({} if test is None else test.p_values).items():

@@ -82,11 +82,7 @@ def _on(task: Task, method: Method, world: Mapping[str, Any]) -> Method:
 
 
 def fit_all(methods: Mapping[str, Method], task: Task, seed: int) -> dict[str, Fitted]:
-    """Fit every method to the training part.
-
-    Heads train as one batch. Networks for images and for heads choose their epoch by the
-    validation part; any other method sees the training part alone.
-    """
+    """Fit every method to the training part; heads train as one batch."""
     fits: dict[str, Fitted] = {
         label: image_fit(method, task, label, seed)
         for label, method in methods.items()

@@ -253,7 +253,6 @@ def array_task(
     counts: bool = False,
     units: str = "y",
     seed: int = 0,
-    embed: Embedding | None = None,
     shares: Sequence[float] = (0.7, 0.1),
 ) -> Task:
     """A task of rows or images of one's own, split at random."""
@@ -265,7 +264,7 @@ def array_task(
     if target.shape != (rows,):
         raise InputError(f"y must have shape ({rows},), got {target.shape}")
     parts = _cut(inputs, target, child(seed, "congruence split").permutation(rows), cuts)
-    space = Space(embed or _embedding(parts["train"].x))
+    space = Space(_embedding(parts["train"].x))
     return Task.of(
         parts, name=name, units=units, counts=counts, space=space, images=inputs.ndim == 4
     )
@@ -282,8 +281,7 @@ def image_parts_task(
 ) -> Task:
     """A task of images already split, embedded by principal components of the training part.
 
-    Where images have a side of more than `most` pixels, these are of the means over the smallest
-    squares of pixels that leave no more.
+    A side of more than `most` pixels is first made smaller, by means over squares of pixels.
     """
     task = Task.of(parts, name=name, units=units, counts=counts, images=True)
     return replace(task, space=Space(_components(task.train.x, components, most)))
