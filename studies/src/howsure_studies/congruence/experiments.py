@@ -153,14 +153,13 @@ def monotonicity(
                     said, embedded = fit.predict(part.x).outcome, task.space.embed(part.x)
                 evaluation = stated(said, part.y, embedded, model=label)
                 if options.resample:
-                    rows = child(seed, "congruence perturbation rows", trial)
-                    evaluation = evaluation.take(rows.integers(evaluation.n, size=evaluation.n))
+                    rng = child(seed, "congruence perturbation rows", trial)
+                    evaluation = evaluation.take(rng.integers(evaluation.n, size=evaluation.n))
                 with part_of(stage, step * trials + trial, len(levels) * trials):
                     draws = child(seed, "congruence perturbation draws", label, trial)
-                    errors = congruence_at(evaluation, None, how, draws)
-                values["cce"][trial, step] = errors.mean()
-                values["ece"][trial, step] = calibration_of(evaluation, how, exact=False)
-                values["nll"][trial, step] = _nll(evaluation).mean()
+                    measured = _measured(evaluation, how, draws)
+                for name, rows in measured.items():
+                    values[name][trial, step] = rows.mean()
         report_progress(stage, number + 1, len(kinds))
         curves.append(
             Monotonicity(
@@ -297,12 +296,17 @@ def robustness(
     share = options.narrowing
     if share and isinstance(law, Distribution) and isinstance(law.law, NormalLaw):
         sets.append((f"one sd × {share:g}", 1, _certain(evaluation, law, share)))
-    values = [_values(moved, how, seed) for _, _, moved in sets]
+    words = "congruence outlier draws", evaluation.model
+    rows_of = [_measured(moved, how, child(seed, *words)) for _, _, moved in sets]
+    values = {name: np.array([rows[name].mean() for rows in rows_of]) for name in rows_of[0]}
+    for name in ("nll", "cce"):
+        tops = [rows[name].max() / abs(np.median(rows[name])) for rows in rows_of]
+        values[f"{name}_top"] = np.array(tops)
     return Robustness(
         model=evaluation.model,
         settings=tuple(name for name, _, _ in sets),
         spoilt=np.array([number for _, number, _ in sets]),
-        values={name: np.array([value[name] for value in values]) for name in values[0]},
+        values=values,
         n=evaluation.n,
     )
 
@@ -316,17 +320,14 @@ def _certain(evaluation: EvalSet, law: Distribution, narrowing: float) -> EvalSe
     return replace(evaluation, beliefs=(Distribution.normal(law.point(), sd),))
 
 
-def _values(evaluation: EvalSet, how: CongruenceMeasure, seed: int) -> dict[str, float]:
-    points = congruence_at(
-        evaluation, None, how, child(seed, "congruence outlier draws", evaluation.model)
-    )
-    nll = _nll(evaluation)
+def _measured(
+    evaluation: EvalSet, how: CongruenceMeasure, rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """NLL and CCE of each row, and ECE."""
     return {
-        "nll": float(nll.mean()),
-        "ece": calibration_of(evaluation, how, exact=False),
-        "cce": float(points.mean()),
-        "nll_top": float(nll.max() / abs(np.median(nll))),
-        "cce_top": float(points.max() / np.median(points)),
+        "nll": _nll(evaluation),
+        "ece": np.array(calibration_of(evaluation, how, exact=False)),
+        "cce": congruence_at(evaluation, None, how, rng),
     }
 
 

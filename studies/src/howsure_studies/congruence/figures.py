@@ -218,9 +218,8 @@ def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure
         raise InputError(f"curve must hold a share of at most {LAST_SHARE:g}, got none")
     rows = inside[sample_points(curve.x[inside], MOST_POINTS)]
     name, loss = one_line(curve.model, 60), "NLL" if curve.name.endswith("nll") else "error"
-    band = {"lower": curve.lower, "upper": curve.upper, "series": one_line(curve.band, 60)}
-    known = {"x": curve.x, "colour": REFERENCE}
-    best, own = {"series": "oracle order", "faint": True}, {"x": curve.x, "colour": colour}
+    x, oracle, band = curve.x, curve.hover["oracle"], one_line(curve.band, 60)
+    grey = {"x": x, "colour": REFERENCE}
     return Figure(
         name=curve.name,
         question=f"Does rejecting rows of high CCE lower the {loss}? ({name})",
@@ -232,10 +231,10 @@ def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure
         x=Axis(title="Share of rows rejected", kind="percent", domain=(0.0, 1.0)),
         y=Axis(title=headed(curve.y_label)),
         layers=(
-            _layer(Mark.BAND, rows, **known, **band),
-            _layer(Mark.LINE, rows, **known, y=curve.reference, series="random order"),
-            _layer(Mark.LINE, rows, **known, y=curve.hover["oracle"], **best),
-            _layer(Mark.LINE, rows, **own, y=curve.y, series="highest CCE first"),
+            _layer(Mark.BAND, rows, lower=curve.lower, upper=curve.upper, series=band, **grey),
+            _layer(Mark.LINE, rows, y=curve.reference, series="random order", **grey),
+            _layer(Mark.LINE, rows, y=oracle, series="oracle order", faint=True, **grey),
+            _layer(Mark.LINE, rows, x=x, y=curve.y, series="highest CCE first", colour=colour),
         ),
         notes=_noted(note),
     )

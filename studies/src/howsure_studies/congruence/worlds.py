@@ -7,7 +7,7 @@ tables or images of one's own; and which of them a plan's worlds are.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from inspect import signature
@@ -419,23 +419,20 @@ def task_identity(
         raise InputError(unknown(str(name), known, f"world {label!r}"))
     own = {key: value for key, value in entry.items() if key not in ("world", "folder")}
     files = {"folder": absolute(folder, entry["folder"])} if "folder" in entry else {}
-    given = {**own, **files}
+    given, usual = {**own, **files}, {"seed": seed, "components": components}
+    takes: Collection[str] = usual
     if name in PHOTOGRAPHS:
         check_options(label, entry, (*_PHOTOGRAPHS, *REAL[name].choices))
         image_task(name, seed=seed, **given)
     else:
-        options = set(signature(TASKS[NAMED[name]]).parameters) - {"seed", "components"}
-        check_options(label, entry, ("world", *sorted(options)))
+        takes = signature(TASKS[NAMED[name]]).parameters
+        check_options(label, entry, ("world", *sorted(set(takes) - set(usual))))
         if name in _REAL and not files:
             find_folder(*_REAL[name])
         if name == "cells":
             own = settled(image_task(name, **given), {**own, **_SIMULATED})
-    identity = {"task": NAMED.get(name, name), **own}
-    if name != "blood":
-        identity["seed"] = seed
-    if NAMED.get(name) != "discrete-wave":
-        identity["components"] = components
-    return identity, files
+    used = {key: value for key, value in usual.items() if key in takes}
+    return {"task": NAMED.get(name, name), **own, **used}, files
 
 
 def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
