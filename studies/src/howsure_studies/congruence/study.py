@@ -15,6 +15,7 @@ from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encoder_named
 from howsure.predictions import Distribution, Samples
+from howsure_studies.congruence import worlds
 from howsure_studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
 from howsure_studies.congruence.measure import (
     TRUTH,
@@ -34,14 +35,6 @@ from howsure_studies.congruence.result import (
     joined,
 )
 from howsure_studies.congruence.stored import packed, shortened, unpacked
-from howsure_studies.congruence.worlds import (
-    is_counted,
-    is_pictured,
-    is_simulated,
-    make_task,
-    source_of,
-    task_identity,
-)
 from howsure_studies.engine import (
     Combined,
     Group,
@@ -236,7 +229,7 @@ class CongruenceStudy(Study):
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Fit the methods of a trial once, and do all its experiments with them."""
         identity = trial.identity
-        task = make_task(identity["world"], trial.context["files"])
+        task = worlds.make_task(identity["world"], trial.context["files"])
         options, seed = CongruenceStudyOptions(**identity["options"]), identity["seed"]
         methods = {
             label: _on(task, make_method(label, entry, COVERAGES), identity["world"])
@@ -274,16 +267,17 @@ class CongruenceStudy(Study):
 
     def _of_world(self, plan: Plan, label: str, seed: int) -> Iterator[Trial]:
         options, world = CongruenceStudyOptions.of(plan, label), _world(plan, label, seed)
-        pictured = is_pictured(world[0])
+        pictured = worlds.is_pictured(world[0])
         _check_encoder(options.embedding, label, pictured=pictured)
         chosen = {
             method: made
             for method, made in _methods(plan, options, images=pictured).items()
-            if is_counted(world[0]) or not isinstance(getattr(made[0], "head", None), CountHead)
+            if worlds.is_counted(world[0])
+            or not isinstance(getattr(made[0], "head", None), CountHead)
         }
         batch = {label: made for label, made in chosen.items() if batched(made[0]) is not None}
         groups = [{method: made} for method, made in chosen.items() if method not in batch]
-        known = is_simulated(world[0]) and options.embedding != "features"
+        known = worlds.is_simulated(world[0]) and options.embedding != "features"
         if known and options.truth and "correctness" in options.studies:
             alone = replace(options, studies=("correctness",))
             yield self._trial(label, world, {}, alone, seed)
@@ -312,7 +306,7 @@ class CongruenceStudy(Study):
             {
                 "files": files,
                 "methods": {k: dict(entry) for k, (_, entry) in group.items()},
-                "source": source_of(identity),
+                "source": worlds.source_of(identity),
             },
         )
 
@@ -337,7 +331,7 @@ def _check_encoder(embedding: str, label: str, *, pictured: bool) -> None:
 def _world(plan: Plan, label: str, seed: int) -> _World:
     entry = {key: value for key, value in plan.worlds[label].items() if key not in NAMES}
     components = CongruenceStudyOptions.of(plan, label).components
-    return task_identity(label, entry, plan.folder, seed=seed, components=components)
+    return worlds.task_identity(label, entry, plan.folder, seed=seed, components=components)
 
 
 def _methods(plan: Plan, options: CongruenceStudyOptions, *, images: bool) -> dict[str, _Chosen]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
@@ -283,8 +283,8 @@ def image_parts_task(
 
     A side of more than `most` pixels is first made smaller, by means over squares of pixels.
     """
-    task = Task.of(parts, name=name, units=units, counts=counts, images=True)
-    return replace(task, space=Space(_components(task.train.x, components, most)))
+    space = Space(_components(parts["train"].x, components, most))
+    return Task.of(parts, name=name, units=units, counts=counts, space=space, images=True)
 
 
 _SIMULATED: Final[Mapping[str, Any]] = {"recipe": "direct"}
