@@ -14,7 +14,13 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.metrics.congruence import rejection_curve
 from howsure.predictions import Distribution, EvalSet
-from howsure_studies.congruence import CongruenceMeasure, answer, fit_methods, wave_task
+from howsure_studies.congruence import (
+    CongruenceMeasure,
+    CongruenceStudyOptions,
+    answer,
+    fit_methods,
+    wave_task,
+)
 from howsure_studies.congruence.experiments import (
     SEVERITIES,
     diagnosis,
@@ -148,14 +154,13 @@ def result() -> MonotonicityResult:
     y = images[:, :, :2].mean(axis=(1, 2, 3)) / 8.0 + 0.5 * rng.standard_normal(240)
     task = array_task("stripes", images, y)
     models = fit_methods({"line": OnFeatures(method=LinearT(), components=40)}, [task])[0]
-    return monotonicity(
-        task,
-        models,
+    options = CongruenceStudyOptions(
         kinds=("blur", "label_shift", "label_noise", "mixup"),
         trials=4,
-        output_bandwidth="fixed",
+        gamma_of_y="fixed",
         measure=CongruenceMeasure(kernel="polynomial"),
     )
+    return monotonicity(task, "line", models["line"], options)
 
 
 def test_cce_rises_with_shifted_and_noisy_labels(result: MonotonicityResult) -> None:
@@ -192,33 +197,29 @@ def test_curves_and_records(result: MonotonicityResult) -> None:
 
 def test_gamma_of_y_may_be_set_for_each_part() -> None:
     task = wave_task(rows=200)
-    models = fit_methods({"line": LinearT()}, [task])[0]
+    line = fit_methods({"line": LinearT()}, [task])[0]["line"]
+    options = CongruenceStudyOptions(
+        kinds=("label_noise",), severities={"label_noise": (20.0,)}, trials=2, resample=False
+    )
     found = [
-        monotonicity(
-            task,
-            models,
-            kinds=("label_noise",),
-            severities={"label_noise": (20.0,)},
-            trials=2,
-            resample=False,
-            output_bandwidth=choice,
-        )
+        monotonicity(task, "line", line, replace(options, gamma_of_y=choice))
         for choice in ("fixed", "each")
     ]
     fixed, each = (one.curves[0].values["cce"] for one in found)
     np.testing.assert_allclose(fixed[:, 0], each[:, 0])
     assert (np.abs(fixed[:, 1] - each[:, 1]) > 1e-3).all()
     for bad, message in (
-        ({"severities": {"mixup": (0.3, 0.2)}, "kinds": ("mixup",)}, "severities must rise"),
+        ({"severities": {"mixup": (0.3, 0.2)}}, "severities of mixup must rise"),
+        ({"severities": {"mixup": ()}}, "severities of mixup must rise"),
         ({"kinds": ("fog",)}, "kinds must be one of"),
-        ({"output_bandwidth": "free"}, "output_bandwidth"),
+        ({"gamma_of_y": "free"}, "gamma_of_y"),
         ({"trials": 0}, "trials"),
     ):
         with pytest.raises(InputError, match=message):
-            monotonicity(task, models, **bad)  # type: ignore[arg-type]
+            CongruenceStudyOptions(**bad)  # type: ignore[arg-type]
 
 
-QUICK = CongruenceMeasure(bootstraps=0, samplings=2)
+QUICK = CongruenceStudyOptions(measure=CongruenceMeasure(bootstraps=0, samplings=2))
 
 
 class Stated(Fitted):
@@ -250,8 +251,7 @@ def test_random_order_has_the_band_and_the_p_value_of_all_orders() -> None:
 
 def test_curves_are_means_of_the_rows_kept() -> None:
     task = wave_task(3, rows=300)
-    models = {"wrong": Stated(wrong=True)}
-    found = rejection(task, models, measure=QUICK, replicates=99)["wrong"]
+    found = rejection(task, "wrong", Stated(wrong=True), replace(QUICK, orders=99))
     order = np.argsort(found.scores)
     error = np.abs(task.test.y - Stated(wrong=True).predict(task.test.x).outcome.point())
     np.testing.assert_allclose(found.losses["mae"], error)
@@ -265,9 +265,8 @@ def test_curves_are_means_of_the_rows_kept() -> None:
 
 def test_flagged_rows_hold_the_errors_of_a_wrong_model_alone() -> None:
     task = wave_task(0, rows=3000)
-    models = {"wrong": Stated(wrong=True), "right": Stated(wrong=False)}
-    found = rejection(task, models, measure=QUICK)
-    wrong, right = found["wrong"], found["right"]
+    wrong = rejection(task, "wrong", Stated(wrong=True), QUICK)
+    right = rejection(task, "right", Stated(wrong=False), QUICK)
     assert wrong.curves["mae"].gain > 0.5
     assert wrong.p_values["mae"] == 0.001
     curves = wrong.drawn
@@ -289,7 +288,7 @@ def test_a_perfect_model_with_equal_losses_is_flat() -> None:
             return Beliefs(Distribution.normal(np.zeros(n), np.ones(n)))
 
     task = array_task("coin", x, y)
-    found = rejection(task, {"coin": Coin()}, measure=QUICK, replicates=9)["coin"]
+    found = rejection(task, "coin", Coin(), replace(QUICK, orders=9))
     np.testing.assert_allclose(found.curves["mae"].error, 1.0)
     assert math.isnan(found.curves["mae"].gain)
     assert found.p_values["mae"] == 1.0
@@ -307,19 +306,19 @@ def test_rows_of_infinite_loss_leave_no_rejection() -> None:
     task = array_task("far", rng.uniform(size=(60, 1)), rng.normal(size=60))
     n = len(task.test)
     with pytest.raises(UnanswerableError, match=f"its nll is infinite in {n} of {n} rows"):
-        rejection(task, {"sure": Sure()})
+        rejection(task, "sure", Sure(), QUICK)
 
 
 def test_own_features_are_an_embedding() -> None:
     images = np.random.default_rng(0).random((150, 3, 3, 1))
     task = array_task("sums", images, images.sum(axis=(1, 2, 3)))
-    models = fit_methods({"line": OnFeatures(method=LinearT(), components=2)}, [task])[0]
-    features = replace(task, space=Space(own_features(models["line"])))
-    own = rejection(features, models, measure=QUICK, replicates=9)["line"]
-    plain = rejection(task, models, measure=QUICK, replicates=9)["line"]
+    line = fit_methods({"line": OnFeatures(method=LinearT(), components=2)}, [task])[0]["line"]
+    features = replace(task, space=Space(own_features(line)))
+    quick = replace(QUICK, orders=9)
+    own, plain = (rejection(held, "line", line, quick) for held in (features, task))
     assert (own.scores != plain.scores).any()
-    with pytest.raises(InputError, match="replicates"):
-        rejection(task, models, replicates=0)
+    with pytest.raises(InputError, match="orders"):
+        replace(QUICK, orders=0)
 
 
 def normal_set(n: int = 100) -> EvalSet:
@@ -332,7 +331,8 @@ def normal_set(n: int = 100) -> EvalSet:
 def test_an_outlier_moves_nll_by_its_formula_and_cce_within_its_bound() -> None:
     held = normal_set()
     how = CongruenceMeasure(draws=None, bandwidth=1.0, kernel="rbf")
-    found = robustness(held, outliers=(1, 3), distance=10.0, measure=how, seed=4)
+    options = CongruenceStudyOptions(outliers=(1, 3), distance=10.0, measure=how)
+    found = robustness(held, options, seed=4)
     assert found.settings == (
         "as they are",
         "outliers at 10 sd",
@@ -363,7 +363,7 @@ def test_an_outlier_moves_nll_by_its_formula_and_cce_within_its_bound() -> None:
 def test_rows_as_they_are_keep_the_plain_value() -> None:
     held = normal_set()
     how = CongruenceMeasure(output_bandwidth=float(1.0 / (2.0 * held.y.var(ddof=1))))
-    found = robustness(held, outliers=(2,), narrowing=None, measure=how)
+    found = robustness(held, CongruenceStudyOptions(outliers=(2,), narrowing=0.0, measure=how))
     rng = child(0, "congruence outlier draws", "normal")
     assert found.values["cce"][0] == congruence_at(held, None, how, rng).mean()
     assert len(found.table()) == 2
@@ -375,7 +375,7 @@ def test_rows_as_they_are_keep_the_plain_value() -> None:
 def test_outliers_of_counts_are_counts() -> None:
     task = wave_task(rows=200)
     held = answer(Stated(wrong=False), task.test, task.space.embed, model="truth")
-    found = robustness(held, outliers=(1,), counts=True)
+    found = robustness(held, CongruenceStudyOptions(outliers=(1,)), counts=True)
     assert found.settings == ("as they are", "outliers at 10 sd")
 
 
@@ -384,13 +384,13 @@ def test_outliers_of_counts_are_counts() -> None:
 )
 def test_bad_settings_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):
-        robustness(normal_set(), **options)  # type: ignore[arg-type]
+        robustness(normal_set(), CongruenceStudyOptions(**options))  # type: ignore[arg-type]
 
 
 def test_cce_without_labels_follows_the_true_error() -> None:
     task = wave_task(0, rows=3000)
     models = {"wrong": Stated(wrong=True), "right": Stated(wrong=False)}
-    found = diagnosis(task, models)
+    found = {k: diagnosis(task, k, fit, QUICK) for k, fit in models.items()}
     spearman, pearson = found["wrong"].correlations["cce"]
     assert spearman > 0.7  # the true error of most rows is 0, whose ranks are tied
     assert pearson > 0.8
@@ -407,4 +407,4 @@ def test_diagnosis_needs_a_known_truth() -> None:
     x = np.arange(100.0)[:, None]
     task = array_task("line", x, x[:, 0])
     with pytest.raises(InputError, match="known truth"):
-        diagnosis(task, {"right": Stated(wrong=False)})
+        diagnosis(task, "right", Stated(wrong=False), QUICK)

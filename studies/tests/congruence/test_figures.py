@@ -234,16 +234,6 @@ def test_curves_are_sorted_and_banded() -> None:
 
 
 def test_a_run_without_an_answer_has_no_curves() -> None:
-    run = CongruenceRun(
-        task="t",
-        model="m",
-        seed=0,
-        n=2,
-        values={},
-        repeats=np.empty(0),
-        bootstraps={},
-        rows={},
-        reasons={"cce": "it failed"},
-    )
+    run = CongruenceRun(task="t", model="m", seed=0, n=2, reasons={"cce": "it failed"})
     with pytest.raises(InputError, match="it failed"):
         cce_over(run, np.zeros(2))

@@ -29,8 +29,8 @@ from howsure_studies.congruence import (
 from howsure_studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
 from howsure_studies.congruence.measure import encoded
 from howsure_studies.congruence.networks import OnFeatures
+from howsure_studies.congruence.options import NAMES, STUDIES
 from howsure_studies.congruence.stored import packed, unpacked
-from howsure_studies.congruence.study import NAMES, STUDIES
 from howsure_studies.congruence.worlds import is_counted, make_task
 from howsure_studies.engine import (
     Plan,
@@ -154,32 +154,25 @@ def test_results_are_those_of_the_protocol_by_hand(
     assert found.models == (*methods, TRUTH)
     for ours, theirs in zip(found.result.runs, direct.runs, strict=True):
         same(ours, replace(theirs, task="wave"))
-    withheld = rejection(task, fits[0], measure=measure, replicates=19, seed=seed)
-    for item, label in zip(found.rejections, methods, strict=True):
-        same(item, replace(withheld[label], task="wave"))
-    rising = monotonicity(task, fits[0], trials=2, measure=measure, seed=seed)
+    options = CongruenceStudyOptions(measure=measure, orders=19, trials=2)
     assert found.monotonicity is not None
-    same(found.monotonicity.options, rising.options)
-    for curve, other in zip(found.monotonicity.curves, rising.curves, strict=True):
-        same(curve, replace(other, task="wave"))
-    known = diagnosis(task, fits[0], measure=replace(measure, draws=None), seed=seed)
-    spoilt = {
-        label: robustness(
-            answer(fit, task.test, task.space.embed, model=label),
-            counts=True,
-            measure=measure.of_task(task),
-            seed=seed,
-        )
-        for label, fit in fits[0].items()
-    }
+    curves = iter(found.monotonicity.curves)
     for k, label in enumerate(methods):
-        same(found.diagnoses[k], replace(known[label], task="wave"))
-        same(found.robustness[k], spoilt[label])
+        given = task, label, fits[0][label], options, seed
+        same(found.rejections[k], replace(rejection(*given), task="wave"))
+        rising = monotonicity(*given)
+        same(found.monotonicity.options, rising.options)
+        for other in rising.curves:
+            same(next(curves), replace(other, task="wave"))
+        same(found.diagnoses[k], replace(diagnosis(*given), task="wave"))
+        test = answer(fits[0][label], task.test, task.space.embed, model=label)
+        own = replace(options, measure=measure.of_task(task))
+        same(found.robustness[k], robustness(test, own, counts=True, seed=seed))
         law = fits[0][label].predict(task.test.x).outcome
         np.testing.assert_array_equal(found.beliefs[k].point, law.point())
         np.testing.assert_array_equal(found.beliefs[k].upper, law.quantile([0.975])[:, 0])
         np.testing.assert_array_equal(found.beliefs[k].x, task.test.x[:, 0])
-    assert found.notes == ()
+    assert (list(curves), found.notes) == ([], ())
 
 
 def test_studies_are_stored_and_rebuilt_to_the_last_bit(
@@ -266,10 +259,10 @@ def test_images_are_seen_through_components_or_by_networks_for_images(tmp_path: 
     measure = CongruenceMeasure(**MEASURE)
     direct = compare({"g": head}, [task], measure=measure, seeds=[4], fits=fits)
     same(found.result.runs[0], replace(direct.runs[0], task="c"))
-    blurred = monotonicity(
-        task, fits[0], kinds=["blur"], severities={"blur": [1.0, 5.0]}, trials=2,
-        measure=measure, seed=4,
-    )  # fmt: skip
+    options = CongruenceStudyOptions(
+        kinds=("blur",), severities={"blur": (1.0, 5.0)}, trials=2, measure=measure
+    )
+    blurred = monotonicity(task, "g", fits[0]["g"], options, 4)
     assert found.monotonicity is not None
     same(found.monotonicity.curves[0], replace(blurred.curves[0], task="c"))
     short = plan_of({"g": "gaussian", "p": "poisson"}, {"c": CELLS}, network=network)

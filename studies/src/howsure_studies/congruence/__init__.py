@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from howsure_studies.congruence.measure import reference_of as reference_of
     from howsure_studies.congruence.networks import fit_methods as fit_methods
     from howsure_studies.congruence.networks import head_methods as head_methods
+    from howsure_studies.congruence.options import CongruenceStudyOptions as CongruenceStudyOptions
     from howsure_studies.congruence.page import congruence_report as congruence_report
     from howsure_studies.congruence.reliability import (
         published_reliability as published_reliability,
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from howsure_studies.congruence.result import CongruenceStudies as CongruenceStudies
     from howsure_studies.congruence.result import all_runs as all_runs
     from howsure_studies.congruence.study import CongruenceStudy as CongruenceStudy
-    from howsure_studies.congruence.study import CongruenceStudyOptions as CongruenceStudyOptions
     from howsure_studies.congruence.worlds import wave_task as wave_task
 
 _HOMES = {
     "measure": "TRUTH CongruenceMeasure answer compare reference_of",
     "networks": "fit_methods head_methods",
+    "options": "CongruenceStudyOptions",
     "page": "congruence_report",
     "reliability": "published_reliability",
     "result": "CongruenceResult CongruenceRun CongruenceStudies all_runs",
-    "study": "CongruenceStudy CongruenceStudyOptions",
+    "study": "CongruenceStudy",
     "worlds": "wave_task",
 }
 

@@ -11,15 +11,15 @@ is bounded by its smoothing weight?
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.convert import Bound, Fraction, Positive, check_whole, checked
+from howsure.core.convert import Bound, Positive, checked
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
@@ -36,6 +36,7 @@ from howsure_studies.congruence.measure import (
     losses,
     stated,
 )
+from howsure_studies.congruence.options import CongruenceStudyOptions, Kind
 from howsure_studies.congruence.result import (
     MEASURES,
     Diagnosis,
@@ -48,7 +49,6 @@ from howsure_studies.congruence.worlds import law_distance
 from howsure_studies.methods.interface import Fitted
 from howsure_studies.tasks import Part, Task
 
-Kind = Literal["blur", "label_shift", "label_noise", "mixup"]
 SEVERITIES: Final[Mapping[Kind, tuple[float, ...]]] = {
     "blur": (1.0, 2.5, 5.0, 7.5, 10.0),
     "label_shift": (1.0, 2.0, 3.0, 4.0, 5.0),
@@ -116,26 +116,16 @@ def perturbed(
         x = gaussian_blur(x, severity)
     elif kind == "mixup":
         x, y = mixup(x, y, severity, rng, counts=task.counts)
-    elif kind == "label_shift":
-        y = noisy_labels(y, rng, shift=severity, sd=1.0, counts=task.counts)
     else:
-        y = noisy_labels(y, rng, shift=0.0, sd=severity, counts=task.counts)
+        shift, sd = (severity, 1.0) if kind == "label_shift" else (0.0, severity)
+        y = noisy_labels(y, rng, shift=shift, sd=sd, counts=task.counts)
     return Part(x=x, y=y, ids=part.ids)
 
 
 def monotonicity(
-    task: Task,
-    models: Mapping[str, Fitted],
-    *,
-    kinds: Sequence[Kind] | None = None,
-    severities: Mapping[Kind, Sequence[float]] | None = None,
-    trials: int = 5,
-    resample: bool = True,
-    output_bandwidth: Literal["each", "fixed"] = "each",
-    measure: CongruenceMeasure | None = None,
-    seed: int = 0,
+    task: Task, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int = 0
 ) -> MonotonicityResult:
-    """Measure fitted models on the test part under perturbations of rising severity.
+    """Measure a fitted model on the test part under perturbations of rising severity.
 
     The perturbed part is the reference S. By default ``blur`` (of images), ``label_shift`` and
     ``mixup``, as published. With `resample` each trial takes a bootstrap sample, the same at all
@@ -143,51 +133,46 @@ def monotonicity(
     mixup does, change γ of y with it where that is set anew for each, as published: a fixed γ
     compares like with like, and may fall where the other rises.
     """
-    check_whole(trials, "trials", 1)
-    checked(output_bandwidth, Literal["each", "fixed"], "output_bandwidth")
-    how = (measure or CongruenceMeasure()).of_task(task)
-    if output_bandwidth == "fixed":
+    how, trials = options.measure.of_task(task), options.trials
+    if options.gamma_of_y == "fixed":
         how = _fixed(how, task.test.y)
     usual: tuple[Kind, ...] = ("blur", "label_shift", "mixup")
-    chosen = usual[0 if task.images else 1 :] if kinds is None else tuple(kinds)
-    levels = {kind: _levels(kind, severities) for kind in chosen}
-    total = len(models) * sum(len(level) for level in levels.values()) * trials
-    values = {
-        (label, kind): {name: np.full((trials, len(level)), np.nan) for name in MEASURES}
-        for label in models
-        for kind, level in levels.items()
-    }
-    settings = ((*key, step) for key in values for step in range(len(levels[key[1]])))
-    for number, (label, kind, step) in enumerate(settings):
-        model, level = models[label], float(levels[kind][step])
-        said: Prediction | None = None
-        embedded: FloatArray | None = None
-        for trial in range(trials):
-            noise = child(seed, "congruence perturbation", kind, level, trial)
-            part = perturbed(task, task.test, kind, level, noise)
-            if said is None or embedded is None or kind == "mixup":
-                said, embedded = model.predict(part.x).outcome, task.space.embed(part.x)
-            evaluation = stated(said, part.y, embedded, model=label)
-            if resample:
-                rows = child(seed, "congruence perturbation rows", trial)
-                evaluation = evaluation.take(rows.integers(evaluation.n, size=evaluation.n))
-            stage, done = f"{kind} of {label}", number * trials + trial
-            with part_of(stage, done, total):
-                draws = child(seed, "congruence perturbation draws", label, trial)
-                errors = congruence_at(evaluation, None, how, draws)
-            own = values[label, kind]
-            own["cce"][trial, step] = errors.mean()
-            own["ece"][trial, step] = calibration_of(evaluation, how, exact=False)
-            own["nll"][trial, step] = losses(evaluation).get("nll", np.array(np.nan)).mean()
-            report_progress(stage, done + 1, total)
-    return MonotonicityResult(
-        curves=tuple(
+    kinds = usual[0 if task.images else 1 :] if options.kinds is None else options.kinds
+    curves: list[Monotonicity] = []
+    for number, kind in enumerate(kinds):
+        levels = (0.0, *options.severities.get(kind, SEVERITIES[kind]))
+        values = {name: np.full((trials, len(levels)), np.nan) for name in MEASURES}
+        stage = f"{kind} of {label}"
+        for step, level in enumerate(levels):
+            said: Prediction | None = None
+            embedded: FloatArray | None = None
+            for trial in range(trials):
+                noise = child(seed, "congruence perturbation", kind, level, trial)
+                part = perturbed(task, task.test, kind, level, noise)
+                if said is None or embedded is None or kind == "mixup":
+                    said, embedded = fit.predict(part.x).outcome, task.space.embed(part.x)
+                evaluation = stated(said, part.y, embedded, model=label)
+                if options.resample:
+                    rng = child(seed, "congruence perturbation rows", trial)
+                    evaluation = evaluation.take(rng.integers(evaluation.n, size=evaluation.n))
+                with part_of(stage, step * trials + trial, len(levels) * trials):
+                    draws = child(seed, "congruence perturbation draws", label, trial)
+                    measured = _measured(evaluation, how, draws)
+                for name, rows in measured.items():
+                    values[name][trial, step] = rows.mean()
+        report_progress(stage, number + 1, len(kinds))
+        curves.append(
             Monotonicity(
-                task=task.name, model=label, kind=kind, severities=levels[kind], values=own
+                task=task.name,
+                model=label,
+                kind=kind,
+                severities=np.array(levels, dtype=np.float64),
+                values=values,
             )
-            for (label, kind), own in values.items()
-        ),
-        options={**how.options(), "trials": float(trials), "gamma_of_y": output_bandwidth},
+        )
+    return MonotonicityResult(
+        curves=tuple(curves),
+        options={**how.options(), "trials": float(trials), "gamma_of_y": options.gamma_of_y},
     )
 
 
@@ -200,19 +185,8 @@ def _fixed(how: CongruenceMeasure, y: FloatArray) -> CongruenceMeasure:
     return how if how.output_bandwidth is not None else replace(how, output_bandwidth=_gamma_of(y))
 
 
-def _levels(kind: Kind, severities: Mapping[Kind, Sequence[float]] | None) -> FloatArray:
-    checked(kind, Kind, "kinds")
-    given = np.asarray((severities or {}).get(kind, SEVERITIES[kind]), dtype=np.float64)
-    levels = np.concatenate([[0.0], given])
-    if given.ndim != 1 or not len(given) or not (np.diff(levels) > 0).all():
-        raise InputError(f"severities must rise from above 0, got {given.tolist()} of {kind}")
-    return levels
-
-
 def _as_before(values: FloatArray, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if like.dtype.kind in "iu":
-        return np.rint(values).astype(like.dtype)
-    return values.astype(like.dtype)
+    return (np.rint(values) if like.dtype.kind in "iu" else values).astype(like.dtype)
 
 
 def _counted(y: FloatArray, *, counts: bool) -> FloatArray:
@@ -239,12 +213,10 @@ def order_p_value(
 
 
 def _unlabelled(
-    task: Task, label: str, model: Fitted, how: CongruenceMeasure, seed: int, name: str
+    task: Task, label: str, fit: Fitted, how: CongruenceMeasure, seed: int, name: str
 ) -> tuple[EvalSet, FloatArray]:
     """The test part, and CCE there by the validation part's labels: mean over sets of draws."""
-    val, test = (
-        answer(model, part, task.space.embed, model=label) for part in (task.val, task.test)
-    )
+    val, test = (answer(fit, part, task.space.embed, model=label) for part in (task.val, task.test))
     sets = [
         congruence_at(val, test.embedding, how, child(seed, name, label, number))
         for number in range(how.sets)
@@ -253,80 +225,53 @@ def _unlabelled(
 
 
 def rejection(
-    task: Task,
-    models: Mapping[str, Fitted],
-    *,
-    measure: CongruenceMeasure | None = None,
-    replicates: int = 999,
-    seed: int = 0,
-) -> dict[str, Rejection]:
+    task: Task, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int = 0
+) -> Rejection:
     """Withhold test rows by a CCE that knows labels of the validation part alone."""
-    check_whole(replicates, "replicates", 1)
-    how = (measure or CongruenceMeasure(draws=1, bootstraps=0)).of_task(task)
-    results = {}
-    for number, (label, model) in enumerate(models.items()):
-        with part_of(f"rejection by {label}", number, len(models)):
-            test, scores = _unlabelled(task, label, model, how, seed, "congruence rejection")
-        known = losses(test)
-        rows = {"mae": known["error"]} | ({"nll": known["nll"]} if "nll" in known else {})
-        for loss, values in rows.items():
-            if infinite := int((~np.isfinite(values)).sum()):
-                raise UnanswerableError(f"its {loss} is infinite in {infinite} of {test.n} rows")
-        areas = {loss: rejection_curve(scores, values).area for loss, values in rows.items()}
-        rng = child(seed, "congruence rejection orders", label)
-        results[label] = Rejection(
-            task=task.name,
-            model=label,
-            scores=scores,
-            losses=rows,
-            p_values={
-                loss: order_p_value(rows[loss], area, rng, replicates)
-                for loss, area in areas.items()
-            },
-            units=task.units,
-            options=how.options(),
-        )
-    report_progress("rejection", len(models), len(models))
-    return results
+    how = options.measure.of_task(task)
+    test, scores = _unlabelled(task, label, fit, how, seed, "congruence rejection")
+    known = losses(test)
+    rows = {"mae": known["error"]} | ({"nll": known["nll"]} if "nll" in known else {})
+    for loss, values in rows.items():
+        if infinite := int((~np.isfinite(values)).sum()):
+            raise UnanswerableError(f"its {loss} is infinite in {infinite} of {test.n} rows")
+    rng = child(seed, "congruence rejection orders", label)
+    return Rejection(
+        task=task.name,
+        model=label,
+        scores=scores,
+        losses=rows,
+        p_values={
+            loss: order_p_value(values, rejection_curve(scores, values).area, rng, options.orders)
+            for loss, values in rows.items()
+        },
+        units=task.units,
+        options=how.options(),
+    )
 
 
 def diagnosis(
-    task: Task,
-    models: Mapping[str, Fitted],
-    *,
-    measure: CongruenceMeasure | None = None,
-    seed: int = 0,
-) -> dict[str, Diagnosis]:
-    """Compare CCE at unlabelled test inputs with the true error of each model."""
-    how = (measure or CongruenceMeasure(draws=None)).of_task(task)
+    task: Task, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int = 0
+) -> Diagnosis:
+    """Compare CCE at unlabelled test inputs, by the exact embedding, with the true error."""
+    how = replace(options.measure, draws=None).of_task(task)
     right = answer(TrueDistribution(task), task.test, task.space.embed)
-    results = {}
-    for label, model in models.items():
-        test, cce = _unlabelled(task, label, model, how, seed, "congruence diagnosis")
-        assert test.embedding is not None
-        results[label] = Diagnosis(
-            task=task.name,
-            model=label,
-            x=test.embedding,
-            cce=cce,
-            error=law_distance(
-                belief_of(test, "exact"), belief_of(right, "exact"), _gamma_of(task.val.y)
-            ),
-            nll=losses(test).get("nll", np.full(test.n, np.nan)),
-            options=how.options(),
-        )
-    return results
+    test, cce = _unlabelled(task, label, fit, how, seed, "congruence diagnosis")
+    assert test.embedding is not None
+    laws = belief_of(test, "exact"), belief_of(right, "exact")
+    return Diagnosis(
+        task=task.name,
+        model=label,
+        x=test.embedding,
+        cce=cce,
+        error=law_distance(*laws, _gamma_of(task.val.y)),
+        nll=_nll(test),
+        options=how.options(),
+    )
 
 
 def robustness(
-    evaluation: EvalSet,
-    *,
-    outliers: Sequence[int] = (1, 2, 5),
-    distance: float = 10.0,
-    narrowing: float | None = 1e-3,
-    counts: bool = False,
-    measure: CongruenceMeasure | None = None,
-    seed: int = 0,
+    evaluation: EvalSet, options: CongruenceStudyOptions, *, counts: bool = False, seed: int = 0
 ) -> Robustness:
     """Measure a model on rows as they are, with a few outliers, and with one false certainty.
 
@@ -334,31 +279,34 @@ def robustness(
     to a random side, or above for counts; rows of a smaller number are among those of a larger
     one. γ of y stays that of the rows as they are, and so do draws.
     """
-    checked(distance, Positive, "distance")
-    checked(narrowing, Fraction | None, "narrowing")
-    for number in outliers:
-        check_whole(number, "outliers", 1)
-        if number > evaluation.n:
-            raise InputError(f"outliers must be at most {evaluation.n} rows, got {number}")
-    how = _fixed(measure or CongruenceMeasure(), evaluation.y)
+    most, distance = max(options.outliers, default=0), options.distance
+    if most > evaluation.n:
+        raise InputError(f"outliers must be at most {evaluation.n} rows, got {most}")
+    how = _fixed(options.measure, evaluation.y)
     law = law_of(evaluation)
     rng = child(seed, "congruence outliers")
     order = rng.permutation(evaluation.n)
     side = np.ones(evaluation.n) if counts else rng.choice([-1.0, 1.0], evaluation.n)
     sets: list[tuple[str, int, EvalSet]] = [("as they are", 0, evaluation)]
-    for number in outliers:
+    for number in options.outliers:
         far, rows = evaluation.y.copy(), order[:number]
         far[rows] = (law.point() + side * distance * law.sd())[rows]
         moved = replace(evaluation, y=np.rint(far) if counts else far)
         sets.append((f"outliers at {distance:g} sd", number, moved))
-    if narrowing is not None and isinstance(law, Distribution) and isinstance(law.law, NormalLaw):
-        sets.append((f"one sd × {narrowing:g}", 1, _certain(evaluation, law, narrowing)))
-    values = [_values(moved, how, seed) for _, _, moved in sets]
+    share = options.narrowing
+    if share and isinstance(law, Distribution) and isinstance(law.law, NormalLaw):
+        sets.append((f"one sd × {share:g}", 1, _certain(evaluation, law, share)))
+    words = "congruence outlier draws", evaluation.model
+    rows_of = [_measured(moved, how, child(seed, *words)) for _, _, moved in sets]
+    values = {name: np.array([rows[name].mean() for rows in rows_of]) for name in rows_of[0]}
+    for name in ("nll", "cce"):
+        tops = [rows[name].max() / abs(np.median(rows[name])) for rows in rows_of]
+        values[f"{name}_top"] = np.array(tops)
     return Robustness(
         model=evaluation.model,
         settings=tuple(name for name, _, _ in sets),
         spoilt=np.array([number for _, number, _ in sets]),
-        values={name: np.array([value[name] for value in values]) for name in values[0]},
+        values=values,
         n=evaluation.n,
     )
 
@@ -372,15 +320,17 @@ def _certain(evaluation: EvalSet, law: Distribution, narrowing: float) -> EvalSe
     return replace(evaluation, beliefs=(Distribution.normal(law.point(), sd),))
 
 
-def _values(evaluation: EvalSet, how: CongruenceMeasure, seed: int) -> dict[str, float]:
-    points = congruence_at(
-        evaluation, None, how, child(seed, "congruence outlier draws", evaluation.model)
-    )
-    nll = losses(evaluation).get("nll", np.full(evaluation.n, np.nan))
+def _measured(
+    evaluation: EvalSet, how: CongruenceMeasure, rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """NLL and CCE of each row, and ECE."""
     return {
-        "nll": float(nll.mean()),
-        "ece": calibration_of(evaluation, how, exact=False),
-        "cce": float(points.mean()),
-        "nll_top": float(nll.max() / abs(np.median(nll))),
-        "cce_top": float(points.max() / np.median(points)),
+        "nll": _nll(evaluation),
+        "ece": np.array(calibration_of(evaluation, how, exact=False)),
+        "cce": congruence_at(evaluation, None, how, rng),
     }
+
+
+def _nll(evaluation: EvalSet) -> FloatArray:
+    """NLL of each row; NaN where predictions have no density."""
+    return losses(evaluation).get("nll", np.full(evaluation.n, np.nan))

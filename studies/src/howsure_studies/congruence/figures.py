@@ -1,13 +1,14 @@
-"""Figures of the congruence study."""
+"""Figures of the congruence study; those of the paper are of Young et al. 2025."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import numpy as np
+import numpy.typing as npt
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, as_vector
@@ -29,6 +30,7 @@ from howsure_studies.congruence.result import (
     Monotonicity,
     MonotonicityResult,
     Rejection,
+    banded,
 )
 from howsure_studies.congruence.sentences import CORRECT, ModelFinding
 from howsure_studies.engine import choice_of
@@ -40,13 +42,15 @@ LAST_SHARE: Final = 0.95
 INSIDE: Final = 0.95
 """Nominal coverage of the intervals that `ModelBeliefs` holds."""
 ALL: Final = "all models"
+Places = Mapping[str, int]
+"""Colours by model."""
+NO_PLACES: Final[Places] = {}
+_NONE: Final = np.zeros(0)
+R = TypeVar("R", Rejection, Diagnosis)
 
 
 def law_figure(law: ModelBeliefs, *, units: str = "y", colour: int = 0) -> Figure:
-    """Data over x with one model's predictions and central intervals: the first row of figure 2.
-
-    Figure 2 of Young et al. 2025.
-    """
+    """Data over x with one model's predictions and central intervals: the first row of figure 2."""
     given = law.x if law.x is not None else np.zeros(0)
     columns = (given, law.y, law.point, law.lower, law.upper)
     if not len(given) or len({len(column) for column in columns}) > 1:
@@ -57,8 +61,8 @@ def law_figure(law: ModelBeliefs, *, units: str = "y", colour: int = 0) -> Figur
     rows = order[sample_points(given[order], MOST_POINTS)]
     x, y, point, lower, upper = (column[rows] for column in columns)
     share, name = formats.level(INSIDE), one_line(law.model, 60)
-    band: dict[str, Any] = {"lower": lower, "upper": upper, "series": f"central {share}"}
     dots: dict[str, Any] = {"series": "test rows", "colour": REFERENCE, "size": 0.5}
+    band = f"central {share}"
     return Figure(
         name="congruence_law",
         question=f"What does the model predict, and what was observed? ({name})",
@@ -67,7 +71,7 @@ def law_figure(law: ModelBeliefs, *, units: str = "y", colour: int = 0) -> Figur
         x=Axis(title="x"),
         y=Axis(title=headed(units)),
         layers=(
-            Layer(mark=Mark.BAND, x=x, colour=colour, **band),
+            Layer(mark=Mark.BAND, x=x, lower=lower, upper=upper, series=band, colour=colour),
             Layer(mark=Mark.LINE, x=x, y=point, series="point prediction", colour=colour),
             Layer(mark=Mark.POINTS, x=x, y=y, **dots),
         ),
@@ -76,7 +80,7 @@ def law_figure(law: ModelBeliefs, *, units: str = "y", colour: int = 0) -> Figur
     )
 
 
-def calibration_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = None) -> Figure:
+def calibration_figure(curves: Sequence[Curve], places: Places = NO_PLACES) -> Figure:
     """Observed share by nominal level, one line a model: the second row of figure 2."""
     lines = _lines(curves, places)
     ends = np.array([0.0, 1.0])
@@ -92,79 +96,61 @@ def calibration_figure(curves: Sequence[Curve], places: Mapping[str, int] | None
         x=Axis(title="Nominal level", kind="percent", domain=(0.0, 1.0)),
         y=Axis(title="Observed share", kind="percent", domain=(0.0, 1.0)),
         layers=(level, *lines),
-        notes=_notes_of(curves),
     )
 
 
 def input_figure(
     curves: Sequence[Curve],
-    places: Mapping[str, int] | None = None,
+    places: Places = NO_PLACES,
     *,
     null: float = np.nan,
     yardstick: str = "a correctly specified model, on average",
 ) -> Figure:
     """CCE over the only column of x, one line a model with its band: the third row of figure 2."""
     lines = _lines(curves, places)
-    first = curves[0]
     bands = [
-        Layer(
-            mark=Mark.BAND,
-            x=line.x,
-            lower=line.lower,
-            upper=line.upper,
-            series=f"band of {line.series}",
-            colour=line.colour,
-            listed=False,
-        )
+        replace(line, mark=Mark.BAND, y=_NONE, series=f"band of {line.series}", listed=False)
         for line in lines
         if len(line.lower)
     ]
     rules = []
     if np.isfinite(null):
         rules = [Layer(mark=Mark.RULE, y=np.array([null]), series=yardstick, colour=REFERENCE)]
-    shaded = dict.fromkeys(f"Shaded: {one_line(c.band, 200)}." for c in curves if c.band)
     return Figure(
-        name=first.name,
+        name="congruence_cce",
         question="Where are the predictive distributions wrong?",
-        title=headed(first.y_label) or "CCE at x",
+        title="CCE at x",
         reading="A line is high where the predictive distribution departs from the data.",
-        x=Axis(title=headed(first.x_label) or "x"),
-        y=Axis(title=headed(first.y_label) or "CCE at x", zero=True),
+        x=Axis(title="x"),
+        y=Axis(title="CCE at x", zero=True),
         layers=(*bands, *rules, *lines),
-        notes=(*shaded, *_notes_of(curves)),
+        notes=tuple(dict.fromkeys(f"Shaded: {one_line(c.band, 200)}." for c in curves if c.band)),
     )
 
 
-def _lines(curves: Sequence[Curve], places: Mapping[str, int] | None) -> list[Layer]:
+def _layer(mark: Mark, rows: npt.NDArray[Any], **columns: Any) -> Layer:
+    """A layer of some rows of its columns."""
+    own = {k: col[rows] if isinstance(col, np.ndarray) else col for k, col in columns.items()}
+    return Layer(mark=mark, **own)
+
+
+def _lines(curves: Sequence[Curve], places: Places) -> list[Layer]:
     """A line a curve, thinned, with the ends of its band where it has one."""
     if not curves:
         raise InputError("curves must hold at least one, got none")
     names = distinct([curve.model or "model" for curve in curves])
     lines = []
     for index, (name, curve) in enumerate(zip(names, curves, strict=True)):
-        finite = np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y))
-        rows = finite[sample_points(curve.x[finite], MOST_POINTS)] if len(finite) else finite
-        low, high = np.zeros(0), np.zeros(0)
+        rows = np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y))
+        rows = rows[sample_points(curve.x[rows], MOST_POINTS)]
+        colour = places.get(curve.model, index)
+        line = _layer(Mark.LINE, rows, x=curve.x, y=curve.y, series=name, colour=colour)
         if curve.lower is not None and curve.upper is not None:
-            ends = np.isfinite(curve.lower[rows]) & np.isfinite(curve.upper[rows])
-            if len(rows) and ends.all():
-                low, high = np.maximum(curve.lower[rows], 0.0), curve.upper[rows]
-        lines.append(
-            Layer(
-                mark=Mark.LINE,
-                x=curve.x[rows],
-                y=curve.y[rows],
-                lower=low,
-                upper=high,
-                series=name,
-                colour=(places or {}).get(curve.model, index),
-            )
-        )
+            low, high = np.maximum(curve.lower[rows], 0.0), curve.upper[rows]
+            if np.isfinite([low, high]).all():
+                line = replace(line, lower=low, upper=high)
+        lines.append(line)
     return lines
-
-
-def _notes_of(curves: Sequence[Curve]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one_line(curve.notes, 400) for curve in curves if curve.notes))
 
 
 def shown(drawn: int, rows: int) -> tuple[str, ...]:
@@ -172,7 +158,7 @@ def shown(drawn: int, rows: int) -> tuple[str, ...]:
     return (f"Shown: {drawn:,} of {rows:,} rows.",) if drawn < rows else ()
 
 
-_TITLES: Final[Mapping[str, str]] = {"cce": "CCE", "ece": "ECE", "nll": "NLL"}
+_TITLES: Final[Mapping[str, str]] = {"cce": "CCE", "ece": "ECE"}
 _KINDS: Final[Mapping[str, str]] = {
     "blur": "sd of the blur, pixels",
     "label_shift": "mean of the noise on y",
@@ -193,78 +179,47 @@ class Dots:
 
 
 def severity_figure(
-    curves: Sequence[Monotonicity], measure: str = "cce", places: Mapping[str, int] | None = None
+    curves: Sequence[Monotonicity], measure: str = "cce", places: Places = NO_PLACES
 ) -> Figure:
-    """A measure against the severity of one perturbation, one line a model.
-
-    Section 4.4 of Young et al. 2025.
-    """
+    """A measure against the severity of one perturbation, one line a model (section 4.4)."""
     check_known(measure, _TITLES, "measure")
     layers = []
-    for index, curve in enumerate(item.drawn(measure) for item in curves):
+    for index, (model, curve) in enumerate((c.model, c.drawn(measure)) for c in curves):
         known = np.isfinite(curve.y)
+        words = {
+            "x": curve.x,
+            "series": one_line(model, 60) or "(empty)",
+            "colour": places.get(model, index),
+        }
+        if known.any() and curve.lower is not None:
+            ends = {"lower": curve.lower, "upper": curve.upper}
+            layers.append(_layer(Mark.INTERVALS, known, **ends, **words))
         if known.any():
-            layers += _spread_line(
-                curve.x[known],
-                curve.y[known],
-                None if curve.upper is None else (curve.upper - curve.y)[known],
-                series=one_line(curve.model, 60) or "(empty)",
-                colour=(places or {}).get(curve.model, index),
-            )
+            layers += [_layer(m, known, y=curve.y, **words) for m in (Mark.LINE, Mark.POINTS)]
     if not layers:
         raise InputError(f"curves must hold a known {measure}, got none")
     title, kind = _TITLES[measure], curves[0].kind
-    words = one_line(kind.replace("_", " "), 60)
+    perturbation = one_line(kind.replace("_", " "), 60)
     return Figure(
         name=f"congruence_{measure}_by_severity",
-        question=f"Does {title} rise as the data are perturbed? ({words})",
-        title=f"{title} by severity of {words}",
+        question=f"Does {title} rise as the data are perturbed? ({perturbation})",
+        title=f"{title} by severity of {perturbation}",
         reading="The first point is the unperturbed data. Vertical lines: ± one sd over trials.",
         x=Axis(title=headed(_KINDS.get(kind, "severity"))),
-        y=Axis(title=f"Mean {title}", zero=measure != "nll"),
+        y=Axis(title=f"Mean {title}", zero=True),
         layers=tuple(layers),
     )
 
 
 def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure:
-    """Loss of the rows kept against the share withheld, beside random order and the best one.
-
-    Appendix A.3 of Young et al. 2025.
-    """
+    """Loss of the rows kept by share withheld, beside random order and the best (appendix A.3)."""
     inside = np.flatnonzero(curve.x <= LAST_SHARE)
     if not len(inside):
         raise InputError(f"curve must hold a share of at most {LAST_SHARE:g}, got none")
     rows = inside[sample_points(curve.x[inside], MOST_POINTS)]
-    x, name = curve.x[rows], one_line(curve.model, 60)
-    layers = []
-    if curve.lower is not None and curve.upper is not None:
-        layers.append(
-            Layer(
-                mark=Mark.BAND,
-                x=x,
-                lower=curve.lower[rows],
-                upper=curve.upper[rows],
-                series=one_line(curve.band, 60) or "band",
-                colour=REFERENCE,
-            )
-        )
-    others = {"random order": curve.reference, "oracle order": curve.hover.get("oracle")}
-    layers += [
-        Layer(
-            mark=Mark.LINE,
-            x=x,
-            y=losses[rows],
-            series=words,
-            colour=REFERENCE,
-            faint=words == "oracle order",
-        )
-        for words, losses in others.items()
-        if losses is not None
-    ]
-    layers.append(
-        Layer(mark=Mark.LINE, x=x, y=curve.y[rows], series="highest CCE first", colour=colour)
-    )
-    loss = "NLL" if curve.name.endswith("nll") else "error"
+    name, loss = one_line(curve.model, 60), "NLL" if curve.name.endswith("nll") else "error"
+    x, oracle, band = curve.x, curve.hover["oracle"], one_line(curve.band, 60)
+    grey = {"x": x, "colour": REFERENCE}
     return Figure(
         name=curve.name,
         question=f"Does rejecting rows of high CCE lower the {loss}? ({name})",
@@ -275,16 +230,22 @@ def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure
         ),
         x=Axis(title="Share of rows rejected", kind="percent", domain=(0.0, 1.0)),
         y=Axis(title=headed(curve.y_label)),
-        layers=tuple(layers),
-        notes=(one_line(note, 400),) if note else (),
+        layers=(
+            _layer(Mark.BAND, rows, lower=curve.lower, upper=curve.upper, series=band, **grey),
+            _layer(Mark.LINE, rows, y=curve.reference, series="random order", **grey),
+            _layer(Mark.LINE, rows, y=oracle, series="oracle order", faint=True, **grey),
+            _layer(Mark.LINE, rows, x=x, y=curve.y, series="highest CCE first", colour=colour),
+        ),
+        notes=_noted(note),
     )
 
 
-def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None = None) -> Figure:
-    """CCE at unlabelled inputs against the model's true error there, a colour a model.
+def _noted(note: str) -> tuple[str, ...]:
+    return (one_line(note, 400),) if note else ()
 
-    Section 4.7 of Young et al. 2025.
-    """
+
+def diagnosis_figure(tables: Sequence[Table], places: Places = NO_PLACES, note: str = "") -> Figure:
+    """CCE at unlabelled inputs against the true error there, a colour a model (section 4.7)."""
     names = distinct([table.model or "model" for table in tables])
     layers, notes = [], []
     for index, (name, table) in enumerate(zip(names, tables, strict=True)):
@@ -292,22 +253,12 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
         if error is None or cce is None:
             raise InputError(f"tables must hold error and cce, got {', '.join(table.columns)}")
         known = np.flatnonzero(np.isfinite(error) & np.isfinite(cce))
-        step = max(1, -(-len(known) // MOST_POINTS))
-        rows = known[::step]
-        if not len(rows):
-            continue
-        notes += [f"{name}: {note}" for note in shown(len(rows), len(known))]
-        layers.append(
-            Layer(
-                mark=Mark.POINTS,
-                x=error[rows],
-                y=cce[rows],
-                series=name,
-                colour=(places or {}).get(table.model, index),
-                size=0.6,
-                labels=tuple(f"test row {row}" for row in rows),
-            )
-        )
+        rows = known[:: max(1, -(-len(known) // MOST_POINTS))]
+        notes += [f"{name}: {words}" for words in shown(len(rows), len(known))]
+        if len(rows):
+            labels = tuple(f"test row {row}" for row in rows)
+            words = {"series": name, "colour": places.get(table.model, index), "size": 0.6}
+            layers.append(_layer(Mark.POINTS, rows, x=error, y=cce, labels=labels, **words))
     if not layers:
         raise InputError("tables must hold a row with error and cce, got none")
     return Figure(
@@ -321,36 +272,27 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
         x=Axis(title="Distance from the true distribution", zero=True),
         y=Axis(title="CCE at x", zero=True),
         layers=tuple(layers),
-        notes=tuple(notes),
+        notes=(*notes, *_noted(note)),
         naming="Row",
     )
 
 
 def variation_figure(varied: Reliability) -> Figure:
-    """Coefficients of variation of ECE against those of CCE, a point a pair, a colour a task.
-
-    Table 2 of Young et al. 2025.
-    """
+    """Coefficients of variation of ECE against CCE, a point a pair, a colour a task (table 2)."""
     known = varied.known
     if not known.any():
         raise InputError("varied must hold a pair with both coefficients, got none")
-    names = np.array(varied.model, dtype=object)
+    tasks, models = np.array(varied.task), np.array(varied.model, dtype=object)
     end = float(max(varied.cce[known].max(), varied.ece[known].max()))
     line = np.array([0.0, end])
     layers = [Layer(mark=Mark.LINE, x=line, y=line, series="equal", colour=REFERENCE)]
     for colour, task in enumerate(dict.fromkeys(varied.task)):
-        rows = np.flatnonzero(known & np.array([name == task for name in varied.task]))
+        rows = np.flatnonzero(known & (tasks == task))
         if len(rows):
+            words = {"series": task, "colour": colour % SERIES_LIMIT, "labels": (*models[rows],)}
+            hover = {"CCE over draws alone": varied.cce_draws[rows]}
             layers.append(
-                Layer(
-                    mark=Mark.POINTS,
-                    x=varied.cce[rows],
-                    y=varied.ece[rows],
-                    series=task,
-                    colour=colour % SERIES_LIMIT,
-                    labels=tuple(names[rows]),
-                    hover={"CCE over draws alone": varied.cce_draws[rows]},
-                )
+                _layer(Mark.POINTS, rows, x=varied.cce, y=varied.ece, hover=hover, **words)
             )
     return Figure(
         name="congruence_variation",
@@ -364,47 +306,27 @@ def variation_figure(varied: Reliability) -> Figure:
     )
 
 
-def models_figure(
-    dots: Sequence[Dots],
-    measure: str = "cce",
-    *,
-    models: Sequence[str] | None = None,
-    note: str = "",
-) -> Figure:
+def models_figure(dots: Sequence[Dots], measure: str = "cce", *, note: str = "") -> Figure:
     """CCE or ECE of each model as a dot plot, beside what they are judged against."""
     check_known(measure, _TITLES, "measure")
     known = [group for group in dots if any(np.isfinite(v) for v in group.values.values())]
     if not known:
         raise InputError("dots must hold a value, got none")
-    order = list(models or dict.fromkeys(model for group in known for model in group.values))
-    names = distinct(order)
+    order = list(dict.fromkeys(model for group in known for model in group.values))
+    names, places = distinct(order), np.arange(float(len(order)))
     layers: list[Layer] = []
     for group in known:
-        values = np.array([group.values.get(model, np.nan) for model in order])
-        ends = np.array([group.spreads.get(model, np.nan) for model in order])
-        ruled = np.flatnonzero(np.isfinite(values) & np.isfinite(ends))
-        at = np.flatnonzero(np.isfinite(values))
-        if len(ruled):
-            layers.append(
-                Layer(
-                    mark=Mark.INTERVALS,
-                    y=ruled.astype(np.float64),
-                    lower=np.maximum(values[ruled] - ends[ruled], 0.0),
-                    upper=values[ruled] + ends[ruled],
-                    series=group.series,
-                    colour=group.colour,
-                )
-            )
-        layers.append(
-            Layer(
-                mark=Mark.POINTS,
-                x=values[at],
-                y=at.astype(np.float64),
-                series=group.series,
-                colour=group.colour,
-                labels=tuple(names[row] for row in at),
-            )
+        values, ends = (
+            np.array([column.get(model, np.nan) for model in order])
+            for column in (group.values, group.spreads)
         )
+        words = {"y": places, "series": group.series, "colour": group.colour}
+        at = np.flatnonzero(np.isfinite(values))
+        if len(ruled := at[np.isfinite(ends[at])]):
+            lower, upper = np.maximum(values - ends, 0.0), values + ends
+            layers.append(_layer(Mark.INTERVALS, ruled, lower=lower, upper=upper, **words))
+        labels = tuple(names[row] for row in at)
+        layers.append(_layer(Mark.POINTS, at, x=values, labels=labels, **words))
     title = _TITLES[measure]
     question, reading = _MODELS_WORDS[measure]
     return Figure(
@@ -412,10 +334,10 @@ def models_figure(
         question=question,
         title=f"{title} of each model",
         reading=reading,
-        x=Axis(title=title, zero=measure != "nll"),
+        x=Axis(title=title, zero=True),
         y=Axis(kind="category", categories=names),
         layers=tuple(layers),
-        notes=(one_line(note, 400),) if note else (),
+        notes=_noted(note),
         naming="Model",
     )
 
@@ -429,31 +351,7 @@ _MODELS_WORDS: Final[Mapping[str, tuple[str, str]]] = {
         "How well calibrated are the models over all rows?",
         "Lower is better. Errors of opposite sign at different x may cancel.",
     ),
-    "nll": ("How likely were the observations?", "Lower is better."),
 }
-
-
-def _spread_line(
-    x: FloatArray, y: FloatArray, spread: FloatArray | None, **words: Any
-) -> list[Layer]:
-    """A line with its points, and a vertical line of one spread up and down where it is known."""
-    layers = []
-    if spread is not None and np.isfinite(spread).any():
-        known = np.isfinite(spread)
-        layers.append(
-            Layer(
-                mark=Mark.INTERVALS,
-                x=x[known],
-                lower=(y - spread)[known],
-                upper=(y + spread)[known],
-                **words,
-            )
-        )
-    return [
-        *layers,
-        Layer(mark=Mark.LINE, x=x, y=y, **words),
-        Layer(mark=Mark.POINTS, x=x, y=y, **words),
-    ]
 
 
 def colours_of(models: Sequence[str]) -> dict[str, int]:
@@ -464,60 +362,53 @@ def colours_of(models: Sequence[str]) -> dict[str, int]:
 
 def cce_figure(findings: Sequence[ModelFinding]) -> Figure | None:
     """CCE of every model, beside a correctly specified one."""
-    cce = {finding.model: finding.mean("cce") for finding in findings}
+    cce, null = ({f.model: f.mean(m) for f in findings} for m in ("cce", "cce_null"))
+    spreads = {finding.model: finding.data_sd("cce") for finding in findings}
     if not any(map(math.isfinite, cce.values())):
         return None
     dots = [
-        Dots(
-            series="CCE, ± sd over bootstrap samples",
-            values=cce,
-            spreads={finding.model: finding.data_sd("cce") for finding in findings},
-        ),
-        Dots(
-            series=CORRECT,
-            values={finding.model: finding.mean("cce_null") for finding in findings},
-            colour=REFERENCE,
-        ),
+        Dots(series="CCE, ± sd over bootstrap samples", values=cce, spreads=spreads),
+        Dots(series=CORRECT, values=null, colour=REFERENCE),
     ]
-    return models_figure(dots, "cce", models=list(cce))
+    return models_figure(dots, "cce")
 
 
 def ece_figure(findings: Sequence[ModelFinding], *, counts: bool) -> Figure | None:
     """ECE of every model."""
-    cells = {finding.model: finding.mean("ece_exact") for finding in findings}
+    cells, plain = ({f.model: f.mean(m) for f in findings} for m in ("ece_exact", "ece"))
     if not any(map(math.isfinite, cells.values())):
         return None
-    dots = [Dots(series="spread over cells" if counts else "ECE", values=cells)]
-    note = ""
-    if counts:
-        plain = {finding.model: finding.mean("ece") for finding in findings}
-        dots.append(Dots(series="by P(Y ≤ y)", values=plain, colour=2))
-        note = "By P(Y ≤ y), predictive distributions of counts have a large ECE even when correct."
-    return models_figure(dots, "ece", models=list(cells), note=note)
+    if not counts:
+        return models_figure([Dots(series="ECE", values=cells)], "ece")
+    dots = [
+        Dots(series="spread over cells", values=cells),
+        Dots(series="by P(Y ≤ y)", values=plain, colour=2),
+    ]
+    note = "By P(Y ≤ y), predictive distributions of counts have a large ECE even when correct."
+    return models_figure(dots, "ece", note=note)
 
 
 def input_choices(
-    studies: CongruenceStudies, findings: Sequence[ModelFinding], places: Mapping[str, int]
+    studies: CongruenceStudies, findings: Sequence[ModelFinding], places: Places
 ) -> tuple[Choice, ...]:
     """Predictions, CCE and calibration over the only column of x, of one set of data."""
-    curves = over_x(studies)
-    calibrations = {curve.model: curve for curve in _calibrations(studies)}
-    beliefs_of = {beliefs.model: beliefs for beliefs in studies.beliefs if beliefs.x is not None}
+    curves, calibrations = over_x(studies), _calibrations(studies)
     known = {finding.model: finding for finding in findings}
     predictions = [
-        (name, law_figure(beliefs, units=studies.units, colour=places.get(name, 0)))
-        for name, beliefs in beliefs_of.items()
+        (law.model, law_figure(law, units=studies.units, colour=places.get(law.model, 0)))
+        for law in studies.beliefs
+        if law.x is not None
     ]
     errors = [(ALL, input_figure(list(curves.values()), places))] if len(curves) > 1 else []
     for name, curve in curves.items():
         null, words = known[name].yardstick if name in known else (math.nan, "")
         figure = input_figure([curve], places, null=null, yardstick=f"{words}, mean over x")
         errors.append((name, figure))
-    together = [calibration_figure(list(calibrations.values()), places)] if calibrations else []
+    together = calibration_figure(calibrations, places) if calibrations else None
     return (
         *choice_of("Model", errors),
         *choice_of("Model", predictions),
-        *choice_of("", [("", figure) for figure in together]),
+        *choice_of("", [("", together)]),
     )
 
 
@@ -553,15 +444,13 @@ def cce_over(run: CongruenceRun, x: FloatArray) -> Curve:
         raise InputError(f"run must have rows, got none: {', '.join(set(run.reasons.values()))}")
     at = as_vector(x, "x", length=run.n)
     order = np.argsort(at, kind="stable")
-    cce, spread = run.rows["cce"][order], run.rows["cce_sd"][order]
-    banded = np.isfinite(spread).all()
-    return Curve(
+    spread = run.rows["cce_sd"][order]
+    return banded(
+        spread if np.isfinite(spread).all() else None,
+        "samples and draws",
         name="congruence_cce",
         x=at[order],
-        y=cce,
-        lower=cce - spread if banded else None,
-        upper=cce + spread if banded else None,
-        band="one standard deviation over samples and draws" if banded else "",
+        y=run.rows["cce"][order],
         x_label="x",
         y_label="CCE at x",
         model=run.model,
@@ -569,49 +458,49 @@ def cce_over(run: CongruenceRun, x: FloatArray) -> Curve:
     )
 
 
-def severity_choices(
-    result: MonotonicityResult | None, places: Mapping[str, int]
-) -> tuple[Choice, ...]:
+def severity_choices(result: MonotonicityResult | None, places: Places) -> tuple[Choice, ...]:
     """Measures against severity, one option a perturbation."""
-    made: list[Choice] = []
-    for measure in ("cce", "ece"):
-        curves_of: dict[str, list[Monotonicity]] = {}
-        for curve in () if result is None else result.curves:
-            if np.isfinite(curve.drawn(measure).y).any():
-                curves_of.setdefault(curve.kind, []).append(curve)
-        options = [
-            (kind.replace("_", " "), severity_figure(curves, measure, places))
-            for kind, curves in curves_of.items()
-        ]
-        made += choice_of("Perturbation", options)
-    return tuple(made)
+    options: dict[str, list[tuple[str, Figure]]] = {"cce": [], "ece": []}
+    curves = () if result is None else result.curves
+    for measure, drawn in options.items():
+        known = [curve for curve in curves if np.isfinite(curve.drawn(measure).y).any()]
+        for kind in dict.fromkeys(curve.kind for curve in known):
+            own = [curve for curve in known if curve.kind == kind]
+            drawn.append((kind.replace("_", " "), severity_figure(own, measure, places)))
+    return tuple(made for drawn in options.values() for made in choice_of("Perturbation", drawn))
+
+
+def _firsts(results: Sequence[R]) -> dict[str, R]:
+    """The first result of each model."""
+    firsts: dict[str, R] = {}
+    for result in results:
+        firsts.setdefault(result.model, result)
+    return firsts
 
 
 def rejection_choices(
-    rejections: Sequence[Rejection], places: Mapping[str, int], note: str = ""
+    rejections: Sequence[Rejection], places: Places, note: str = ""
 ) -> tuple[Choice, ...]:
     """What rejection leaves, one option a model; of several sets of data the first."""
-    first = {rejection.model: rejection for rejection in reversed(rejections)}
     figures: dict[str, list[tuple[str, Figure]]] = {}
-    for model in dict.fromkeys(rejection.model for rejection in rejections):
-        for curve in first[model].drawn:
+    for model, rejection in _firsts(rejections).items():
+        for curve in rejection.drawn:
             figure = rejection_figure(curve, colour=places.get(model, 0), note=note)
             figures.setdefault(curve.name, []).append((model, figure))
     return tuple(made for options in figures.values() for made in choice_of("Model", options))
 
 
 def diagnosis_choices(
-    diagnoses: Sequence[Diagnosis], places: Mapping[str, int], note: str = ""
+    diagnoses: Sequence[Diagnosis], places: Places, note: str = ""
 ) -> tuple[Choice, ...]:
     """CCE without labels against the true error, all models and each; the first set of data."""
-    first = {diagnosis.model: diagnosis for diagnosis in reversed(diagnoses)}
     tables = {
-        model: first[model].table()
-        for model in dict.fromkeys(diagnosis.model for diagnosis in diagnoses)
-        if (np.isfinite(first[model].cce) & np.isfinite(first[model].error)).any()
+        model: diagnosis.table()
+        for model, diagnosis in _firsts(diagnoses).items()
+        if (np.isfinite(diagnosis.cce) & np.isfinite(diagnosis.error)).any()
     }
     options = [(ALL, list(tables.values()))] if len(tables) > 1 else []
     options += [(model, [table]) for model, table in tables.items()]
-    drawn = [(label, diagnosis_figure(chosen, places)) for label, chosen in options]
-    notes = (note,) if note else ()
-    return choice_of("Model", [(n, replace(f, notes=(*f.notes, *notes))) for n, f in drawn])
+    return choice_of(
+        "Model", [(label, diagnosis_figure(own, places, note)) for label, own in options]
+    )

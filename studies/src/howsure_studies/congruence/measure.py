@@ -53,8 +53,8 @@ class TrueDistribution(Fitted):
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """What is true at inputs."""
         if self.task.truth is None:
-            words = f"task must be simulated, with a known truth, got {self.task.name!r}"
-            raise InputError(words)
+            name = self.task.name
+            raise InputError(f"task must be simulated, with a known truth, got {name!r}")
         return Beliefs(self.task.truth(np.asarray(x)))
 
 
@@ -130,10 +130,10 @@ class CongruenceMeasure(Checked):
 
     def options(self) -> dict[str, str | float]:
         """The choices as plain values."""
-        chosen = {name: value for name, value in plain(self).items() if value is not None}
         return {
             name: value if isinstance(value, str) else float(value)
-            for name, value in chosen.items()
+            for name, value in plain(self).items()
+            if value is not None
         }
 
 
@@ -200,14 +200,13 @@ def encoded(encoder: str, *, images: bool) -> Embedding:
 
     def embed(x: npt.NDArray[Any]) -> FloatArray:
         key = numbers_hash(x)
-        embedding = kept.pop(key, None)
-        if embedding is None:
-            embedding = encode(x, loaded, kind=kind).astype(np.float64)
-            embedding.setflags(write=False)
-        kept[key] = embedding
+        if key not in kept:
+            kept[key] = encode(x, loaded, kind=kind).astype(np.float64)
+            kept[key].setflags(write=False)
+        kept[key] = kept.pop(key)  # what was asked for last goes last
         if len(kept) > _KEPT:
             del kept[next(iter(kept))]
-        return embedding
+        return kept[key]
 
     return embed
 
@@ -267,11 +266,10 @@ def reference_of(
 
 def calibration_of(evaluation: EvalSet, measure: CongruenceMeasure, *, exact: bool) -> float:
     """ECE of a set: by P(Y ≤ y) as published, or spread over the cells of discrete laws."""
-    law = law_of(evaluation)
-    left = law.cdf_left(evaluation.y) if exact else None
+    law, y = law_of(evaluation), evaluation.y
     return calibration_error(
-        np.clip(law.cdf(evaluation.y), 0.0, 1.0),
-        left=None if left is None else np.clip(left, 0.0, 1.0),
+        np.clip(law.cdf(y), 0.0, 1.0),
+        left=np.clip(law.cdf_left(y), 0.0, 1.0) if exact else None,
         levels=measure.levels,
         weighting=measure.weighting,
         exponent=measure.exponent,
@@ -308,82 +306,61 @@ def evaluate(
 ) -> CongruenceRun:
     """Measure one model on labelled rows."""
     how = measure or CongruenceMeasure()
-    if evaluation.embedding is None:
+    n, model, grid = evaluation.n, evaluation.model, evaluation.embedding
+    if grid is None:
         raise UnanswerableError("congruence needs an embedding of the inputs, got none")
-    stage, total = f"congruence of {evaluation.model}", how.sets * (1 + how.bootstraps)
     source = evaluation if reference is None else reference
-    plain, points = [], []
-    for number in range(how.sets):
-        rng = child(seed, "congruence draws", evaluation.model, number)
-        with part_of(stage, number, total):
-            points.append(congruence_at(source, evaluation.embedding, how, rng))
-        plain.append(points[-1].mean())
+    stage, total = f"congruence of {model}", how.sets * (1 + how.bootstraps)
+
+    def by_draws(rows: EvalSet, at: FloatArray, sample: int, *words: str | int) -> list[FloatArray]:
+        """CCE at points, once a set of draws."""
+        points = []
+        for turn in range(how.sets):
+            with part_of(stage, how.sets * sample + turn, total):
+                points.append(congruence_at(rows, at, how, child(seed, *words, turn)))
+        return points
+
+    points = by_draws(source, grid, 0, "congruence draws", model)
+    repeats = np.array([errors.mean() for errors in points])
     known = losses(evaluation)
-    values = {"cce": float(np.mean(plain)), "mae": float(known["error"].mean())}
+    values = {"cce": float(np.mean(repeats)), "mae": float(known["error"].mean())}
     values |= {name: float(known[name].mean()) for name in known if name.startswith("nll")}
     reasons: dict[str, str] = {} if "nll" in known else {"nll": "samples give no density"}
     values["ece"] = calibration_of(evaluation, how, exact=False)
     values["ece_exact"] = calibration_of(evaluation, how, exact=True)
     values["cce_null"] = _null(source, evaluation, how, seed, reasons)
-    spread, again = _bootstrapped(evaluation, source, reference is None, known, how, seed)
-    points = again or points
-    rows = {
-        "cce": np.mean(points, axis=0),
-        "cce_sd": np.std(points, axis=0, ddof=1)
-        if len(points) > 1
-        else np.full(evaluation.n, np.nan),
-        **{name: value for name, value in known.items() if name != "nll_unnormalised"},
-    }
-    return CongruenceRun(
-        task=task,
-        model=evaluation.model,
-        seed=seed,
-        n=evaluation.n,
-        values=values,
-        repeats=np.array(plain),
-        bootstraps=spread,
-        rows=rows,
-        reasons=reasons,
-    )
-
-
-def _bootstrapped(
-    evaluation: EvalSet,
-    source: EvalSet,
-    own: bool,
-    known: Mapping[str, FloatArray],
-    how: CongruenceMeasure,
-    seed: int,
-) -> tuple[dict[str, FloatArray], list[FloatArray]]:
-    """Measures on bootstrap samples, and CCE at fixed rows in each of them.
-
-    ECE and NLL take the same samples of rows as CCE where the reference is the set itself.
-    """
-    values: dict[str, list[Any]] = {"cce": [], "ece": [], "nll": [], "mae": []}
-    points: list[FloatArray] = []
-    stage, total = f"congruence of {evaluation.model}", how.sets * (1 + how.bootstraps)
-    assert evaluation.embedding is not None
+    samples: dict[str, list[Any]] = {"cce": [], "ece": [], "nll": [], "mae": []}
+    fixed: list[FloatArray] = []
     for number in range(how.bootstraps):
         rng = child(seed, "congruence bootstrap", number)
-        rows = rng.integers(evaluation.n, size=evaluation.n)
-        chosen = rows if own else rng.integers(source.n, size=source.n)
-        sample = source.take(chosen)
-        grid = evaluation.embedding if how.grid == "fixed" else evaluation.embedding[rows]
-        means = []
-        for turn in range(how.sets):
-            drawn = child(seed, "congruence bootstrap draws", evaluation.model, number, turn)
-            with part_of(stage, how.sets * (1 + number) + turn, total):
-                errors = congruence_at(sample, grid, how, drawn)
-            means.append(errors.mean())
-            if how.grid == "fixed":
-                points.append(errors)
-        values["cce"].append(means)
-        values["ece"].append(calibration_of(evaluation.take(rows), how, exact=False))
-        values["mae"].append(known["error"][rows].mean())
+        rows = rng.integers(n, size=n)  # ECE and NLL take the rows of CCE, where it has no others
+        labelled = source.take(rows if reference is None else rng.integers(source.n, size=source.n))
+        at = grid if how.grid == "fixed" else grid[rows]
+        errors = by_draws(labelled, at, 1 + number, "congruence bootstrap draws", model, number)
+        fixed += errors if how.grid == "fixed" else []
+        samples["cce"].append([each.mean() for each in errors])
+        samples["ece"].append(calibration_of(evaluation.take(rows), how, exact=False))
+        samples["mae"].append(known["error"][rows].mean())
         if "nll" in known:
-            values["nll"].append(known["nll"][rows].mean())
+            samples["nll"].append(known["nll"][rows].mean())
     report_progress(stage, total, total)
-    return {name: np.array(value) for name, value in values.items() if value}, points
+    points = fixed or points
+    several = len(points) > 1
+    return CongruenceRun(
+        task=task,
+        model=model,
+        seed=seed,
+        n=n,
+        values=values,
+        repeats=repeats,
+        bootstraps={name: np.array(value) for name, value in samples.items() if value},
+        rows={
+            "cce": np.mean(points, axis=0),
+            "cce_sd": np.std(points, axis=0, ddof=1) if several else np.full(n, np.nan),
+            **{name: value for name, value in known.items() if name != "nll_unnormalised"},
+        },
+        reasons=reasons,
+    )
 
 
 def _null(
@@ -461,33 +438,15 @@ def compare(
         known = truth and task.truth is not None
         judged = {**models, TRUTH: TrueDistribution(task)} if known else models
         for label, model in judged.items():
-            runs.append(_run(task, label, model, how.of_task(task), reference, seed))
+            space, rule = task.space.embed, how.of_task(task)
+            try:
+                test = answer(model, task.test, space, model=label)
+                val = answer(model, task.val, space, model=label) if reference == "val" else None
+                run = evaluate(test, measure=rule, reference=val, task=task.name, seed=seed)
+            except UnanswerableError as error:
+                reasons = dict.fromkeys(("cce", "ece", "ece_exact", "nll", "mae"), str(error))
+                run = CongruenceRun(
+                    task=task.name, model=label, seed=seed, n=len(task.test), reasons=reasons
+                )
+            runs.append(run)
     return CongruenceResult(runs=tuple(runs), options={**how.options(), "reference": reference})
-
-
-def _run(
-    task: Task,
-    label: str,
-    model: Fitted,
-    how: CongruenceMeasure,
-    reference: str,
-    seed: int,
-) -> CongruenceRun:
-    try:
-        evaluation = answer(model, task.test, task.space.embed, model=label)
-        other = (
-            answer(model, task.val, task.space.embed, model=label) if reference == "val" else None
-        )
-        return evaluate(evaluation, measure=how, reference=other, task=task.name, seed=seed)
-    except UnanswerableError as error:
-        return CongruenceRun(
-            task=task.name,
-            model=label,
-            seed=seed,
-            n=len(task.test),
-            values={},
-            repeats=np.empty(0),
-            bootstraps={},
-            rows={},
-            reasons=dict.fromkeys(("cce", "ece", "ece_exact", "nll", "mae"), str(error)),
-        )

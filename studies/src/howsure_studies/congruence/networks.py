@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -85,20 +86,14 @@ def head_methods(
     """
     from howsure_studies.methods.deep import HeadNetwork
 
-    methods: dict[str, Method] = {}
-    for head in heads:
-        method: Method = HeadNetwork(head=head, **options)
-        methods[head] = (
-            method if components is None else OnFeatures(method=method, components=components)
-        )
-    return methods
+    networks = {head: HeadNetwork(head=head, **options) for head in heads}
+    if components is None:
+        return {**networks}
+    return {k: OnFeatures(method=net, components=components) for k, net in networks.items()}
 
 
 def fit_methods(
-    methods: Mapping[str, Method],
-    tasks: Sequence[Task],
-    *,
-    seeds: Sequence[int] | None = None,
+    methods: Mapping[str, Method], tasks: Sequence[Task], *, seeds: Sequence[int] | None = None
 ) -> list[dict[str, Fitted]]:
     """Fit every method to the training part of every task.
 
@@ -138,12 +133,12 @@ def fit_methods(
             "methods and tasks must hold at least one, and seeds one a task, got "
             f"{len(methods)}, {len(tasks)} and {len(own)}"
         )
-    networks = {k: net for k, method in methods.items() if (net := _network(method)) is not None}
-    batched = _batched(methods, networks, tasks, own)
+    networks = {k: net for k, method in methods.items() if (net := batched(method)) is not None}
+    together = _batched(methods, networks, tasks, own)
     alone = [label for label in methods if label not in networks]
     total, fitted = len(alone) * len(tasks), []
     for index, (task, seed) in enumerate(zip(tasks, own, strict=True)):
-        fits = {label: batched[label, index] for label in networks}
+        fits = {label: together[label, index] for label in networks}
         for number, label in enumerate(alone):
             rng = child(seed, "congruence fit", label)
             with part_of(f"fitting {label}", index * len(alone) + number, total):
@@ -152,8 +147,8 @@ def fit_methods(
     return fitted
 
 
-def _network(method: Method) -> HeadNetwork | None:
-    """The single network that a method trains, if it is one that can be batched."""
+def batched(method: Method) -> HeadNetwork | None:
+    """The single network with a head that a method trains, so that it is one of a batch."""
     inner = method.method if isinstance(method, OnFeatures) else method
     if not type(inner).__module__.startswith("howsure_studies.methods.deep."):
         return None  # so that torch-free methods need nothing of that room
@@ -174,32 +169,31 @@ def _batched(
         return {}
     from howsure_studies.methods.deep import HeadFit, Member, train
 
-    widths = {k: m.components for k, m in methods.items() if isinstance(m, OnFeatures)}
-    views = {  # components are fitted once a task, for all methods that take as many
-        (width, index): PixelPCA.of(task.train.x, width)
-        for index, task in enumerate(tasks)
-        for width in {widths[label] for label in networks if label in widths}
-    }
+    @cache  # fitted once a task, for all methods that take as many
+    def components(width: int, index: int) -> PixelPCA:
+        return PixelPCA.of(tasks[index].train.x, width)
+
     recipes: dict[Any, list[tuple[str, int]]] = {}
+    views: dict[tuple[str, int], PixelPCA] = {}
     for label, network in networks.items():
         pairs = [(label, index) for index in range(len(tasks))]
         recipes.setdefault(network.training, []).extend(pairs)
+        if isinstance(method := methods[label], OnFeatures):
+            views |= {pair: components(method.components, pair[1]) for pair in pairs}
     total = len(networks) * len(tasks)
     fits: dict[tuple[str, int], Fitted] = {}
     for training, pairs in recipes.items():
         report_progress("training networks", len(fits), total)
         members = []
-        for label, index in pairs:
-            view, task = views.get((widths.get(label, 0), index), _numbers), tasks[index]
-            validation = (view(task.val.x), task.val.y)
-            members.append(
-                Member(view(task.train.x), task.train.y, seed=seeds[index], held=validation)
-            )
+        for pair in pairs:
+            view, task, seed = views.get(pair, _numbers), tasks[pair[1]], seeds[pair[1]]
+            validation = view(task.val.x), task.val.y
+            members.append(Member(view(task.train.x), task.train.y, seed=seed, held=validation))
         heads = [networks[label].head for label, _ in pairs]
         trained = train(members, heads, training)
-        for (label, index), head, network_ in zip(pairs, heads, trained, strict=True):
-            fit, features = HeadFit((network_,), head), views.get((widths.get(label, 0), index))
-            fits[label, index] = fit if features is None else FeatureFit(fit, features)
+        for pair, head, single in zip(pairs, heads, trained, strict=True):
+            fit = HeadFit((single,), head)
+            fits[pair] = FeatureFit(fit, views[pair]) if pair in views else fit
     report_progress("training networks", len(fits), total)
     return fits
 

@@ -7,28 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy.typing as npt
+
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record
 from howsure.report.document import Cell, Document, Grid, GridRows, Section, Tone
 from howsure.report.grids import number_cell, share_cell, sort_key
-from howsure_studies.congruence.figures import (
-    cce_figure,
-    colours_of,
-    diagnosis_choices,
-    ece_figure,
-    input_choices,
-    over_x,
-    rejection_choices,
-    severity_choices,
-    variation_figure,
-)
+from howsure_studies.congruence import figures, sentences
 from howsure_studies.congruence.measure import TRUTH
-from howsure_studies.congruence.reliability import (
-    Reliability,
-    published_reliability,
-    reliability,
-)
+from howsure_studies.congruence.reliability import Reliability, published_reliability, reliability
 from howsure_studies.congruence.result import (
     MEASURES,
     TITLES,
@@ -39,25 +27,7 @@ from howsure_studies.congruence.result import (
     mean_known,
     sample_sd,
 )
-from howsure_studies.congruence.sentences import (
-    CORRECT,
-    GLOSSARY,
-    LOSSES,
-    ModelFinding,
-    TaskExperiments,
-    Verdict,
-    behind_line,
-    change_words,
-    diagnosis_line,
-    ece_lines,
-    headline,
-    model_lines,
-    monotonicity_line,
-    rejection_line,
-    reliability_lines,
-    robustness_line,
-    title_of,
-)
+from howsure_studies.congruence.sentences import ModelFinding, TaskExperiments, Verdict
 from howsure_studies.engine import (
     OwnNumber,
     beside_section,
@@ -99,15 +69,15 @@ def models_grid(world: TaskExperiments) -> Grid | None:
         return None
 
     def row(finding: ModelFinding) -> list[Cell]:
-        def shown(measure: str) -> Cell:
-            return estimate_cell(finding.mean(measure), finding.data_sd(measure))
-
+        mae, cce, ece, nll = (
+            estimate_cell(finding.mean(name), finding.data_sd(name))
+            for name in ("mae", "cce", "ece", "nll")
+        )
         null, words = finding.yardstick
         cells = [number_cell(finding.mean("ece_exact"))] if first.counts else []
-        correct = replace(number_cell(null), small=words.replace(CORRECT, ""))
-        draws = number_cell(finding.draws_sd)
-        known = [shown("mae"), shown("cce"), draws, correct, ratio_cell(finding), shown("ece")]
-        return [Cell(text=finding.model), *known, *cells, shown("nll")]
+        correct = replace(number_cell(null), small=words.replace(sentences.CORRECT, ""))
+        draws, model = number_cell(finding.draws_sd), Cell(text=finding.model)
+        return [model, mae, cce, draws, correct, ratio_cell(finding), ece, *cells, nll]
 
     units = "" if first.units in ("", "1", "y") else f" ({first.units})"
     cells = ("ECE, cells",) if first.counts else ()
@@ -152,20 +122,16 @@ def trends_grid(result: MonotonicityResult | None) -> Grid | None:
         return None
     parts: dict[str, list[tuple[Cell, ...]]] = {}
     for curve in result.curves:
-        trials, up, steps = curve.values["cce"], curve.steps_up(), len(curve.severities) - 1
+        up, steps = curve.steps_up(), len(curve.severities) - 1
         levels = ", ".join(formats.number(float(level), 3) for level in curve.severities[1:])
         title = f"{curve.kind.replace('_', ' ').capitalize()}: {levels}"
-        parts.setdefault(title, []).append(
-            (
-                Cell(text=curve.model),
-                *(
-                    estimate_cell(mean_known(v), sample_sd(v))
-                    for v in (trials[:, 0], trials[:, -1])
-                ),
-                Cell(text=f"{round(up * steps)} of {steps}", key=repr(up)),
-                *(p_cell(curve.pages[measure][1]) for measure in MEASURES),
-            )
+        cells = (
+            Cell(text=curve.model),
+            *(spread_cell(curve.values["cce"][:, end]) for end in (0, -1)),
+            Cell(text=f"{round(up * steps)} of {steps}", key=repr(up)),
+            *(p_cell(curve.pages[measure][1]) for measure in MEASURES),
         )
+        parts.setdefault(title, []).append(cells)
     counts = sorted({len(curve.values["cce"]) for curve in result.curves})
     each = result.options.get("gamma_of_y") == "each"
     gamma = "is set anew for each" if each else "stays that of the unperturbed rows"
@@ -182,23 +148,22 @@ def trends_grid(result: MonotonicityResult | None) -> Grid | None:
 
 def rejected_grid(rejections: Sequence[Rejection]) -> Grid | None:
     """Losses of the rows kept, and gains with p."""
-    models = list(dict.fromkeys(rejection.model for rejection in rejections))
     parts = []
-    for loss, title in LOSSES.items():
+    for loss, title in sentences.LOSSES.items():
+        groups: dict[str, list[Rejection]] = {}
+        for rejection in rejections:
+            if loss in rejection.curves:
+                groups.setdefault(rejection.model, []).append(rejection)
         rows = []
-        for model in models:
-            own = [r for r in rejections if r.model == model and loss in r.curves]
+        for model, own in groups.items():
             curves = [rejection.curves[loss] for rejection in own]
-            numbers = [
-                *(
-                    [c.error[int(share * len(c.error))] for c in curves]
-                    for share in (0.0, 0.2, 0.5)
-                ),
-                [curve.gain for curve in curves],
+            kept = [
+                [curve.error[int(share * len(curve.error))] for curve in curves]
+                for share in (0.0, 0.2, 0.5)
             ]
-            cells = (estimate_cell(mean_known(each), sample_sd(each)) for each in numbers)
-            p = p_cell(max((r.p_values[loss] for r in own), default=math.nan))
-            rows += [(Cell(text=model), *cells, p)] if own else []
+            cells = map(spread_cell, [*kept, [curve.gain for curve in curves]])
+            p = p_cell(max(rejection.p_values[loss] for rejection in own))
+            rows.append((Cell(text=model), *cells, p))
         parts += [GridRows(title=title, rows=tuple(rows))] if rows else []
     note = (
         "Mean loss of the rows kept as those of highest CCE are rejected; CCE uses labels of "
@@ -239,7 +204,7 @@ def diagnosed_grid(world: TaskExperiments) -> Grid | None:
         over_sets(record for diagnosis in world.whole.diagnoses for record in diagnosis.records()),
         "Diagnosis without labels",
         columns=columns,
-        parts=_whole,
+        parts=lambda _: "",  # all are of one
         words="Model",
         notes=(note, "± is the sd over sets of data." if world.several else ""),
     )
@@ -253,7 +218,7 @@ def outliers_grid(world: TaskExperiments) -> Grid | None:
         return f"{record.group.removeprefix('setting=').capitalize()}, {rows}"
 
     def change(record: Record) -> Cell:
-        return Cell(text=change_words(record.value), key=sort_key(record.value))
+        return Cell(text=sentences.change_words(record.value), key=sort_key(record.value))
 
     note = (
         "Relative change of each measure as a few rows are perturbed, with γ of y and draws fixed. "
@@ -270,9 +235,9 @@ def outliers_grid(world: TaskExperiments) -> Grid | None:
     )
 
 
-def _whole(record: Record) -> str:
-    """All records are of one part."""
-    return ""
+def spread_cell(values: npt.ArrayLike) -> Cell:
+    """The mean of numbers with their standard deviation."""
+    return estimate_cell(mean_known(values), sample_sd(values))
 
 
 def p_cell(value: float) -> Cell:
@@ -295,24 +260,27 @@ def opening(worlds: Sequence[TaskExperiments]) -> Section:
     )
     return Section(
         title="",
-        lines=tuple(filter(None, [behind_line(findings)])),
+        lines=tuple(filter(None, [sentences.behind_line(findings)])),
         grids=(overview("Relative CCE", states, dict(_STATES.values()), note),),
-        choices=choice_of("Task", [(world.name, cce_figure(world.findings)) for world in worlds]),
+        choices=choice_of(
+            "Task", [(world.name, figures.cce_figure(world.findings)) for world in worlds]
+        ),
     )
 
 
 def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
     """Everything of one task."""
     first, whole, findings = world.studies[0], world.whole, world.findings
-    seeds = _seed_note(world)
+    sets = len(world.studies)
+    seeds = f"Of {sets} sets of data, the first that has it." if world.several else ""
     axes = {(beliefs.model, beliefs.seed): beliefs.x for beliefs in whole.beliefs}
     lines = [
-        *model_lines(findings, axes),
-        *ece_lines(findings, counts=first.counts),
-        monotonicity_line(whole.monotonicity),
-        rejection_line(whole.rejections),
-        diagnosis_line(whole.diagnoses),
-        robustness_line(whole.robustness),
+        *sentences.model_lines(findings, axes),
+        *sentences.ece_lines(findings, counts=first.counts),
+        sentences.monotonicity_line(whole.monotonicity),
+        sentences.rejection_line(whole.rejections),
+        sentences.diagnosis_line(whole.diagnoses),
+        sentences.robustness_line(whole.robustness),
     ]
     grids = [
         models_grid(world),
@@ -327,11 +295,11 @@ def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
         lines=tuple(filter(None, lines)),
         grids=tuple(filter(None, grids)),
         choices=(
-            *input_choices(first, findings, places),
-            *choice_of("", [("", ece_figure(findings, counts=first.counts))]),
-            *severity_choices(whole.monotonicity, places),
-            *rejection_choices(whole.rejections, places, seeds),
-            *diagnosis_choices(whole.diagnoses, places, seeds),
+            *figures.input_choices(first, findings, places),
+            *choice_of("", [("", figures.ece_figure(findings, counts=first.counts))]),
+            *figures.severity_choices(whole.monotonicity, places),
+            *figures.rejection_choices(whole.rejections, places, seeds),
+            *figures.diagnosis_choices(whole.diagnoses, places, seeds),
         ),
     )
 
@@ -362,11 +330,11 @@ def reliability_section(varied: Reliability) -> Section:
         "Means over pairs of a task and a model (here, also of a set of data) of sd by mean over "
         "bootstrap samples. Pairs of one task share their rows, so p is too small."
     )
-    drawn = variation_figure(varied) if varied.known.any() else None
+    drawn = figures.variation_figure(varied) if varied.known.any() else None
     return Section(
         title="Reliability",
         facts={"Pairs": str(len(varied.task)), "Tasks": ", ".join(dict.fromkeys(varied.task))},
-        lines=reliability_lines(varied),
+        lines=sentences.reliability_lines(varied),
         grids=(number_grid("Coefficients of variation", titles, rows, [note], words=("Of",)),),
         choices=choice_of("", [("", drawn)]),
     )
@@ -396,21 +364,21 @@ def own_numbers(
     for world in worlds:
         for run in world.whole.result.runs:
             task = names.get(_letters(run.task), names.get(_letters(world.name), ""))
+            method = names.get(_letters(run.model), run.model)
             cce = run.bootstrap_mean("cce")
-            cce = run.value("cce") if math.isnan(cce) else cce
             numbers = {
-                "mae": (run.value("mae"), run.data_sd("mae")),
-                "cce": (cce, run.data_sd("cce")),
-                "cce_draws_sd": (run.monte_carlo_sd, math.nan),
-                "cce_cv": (run.variation("cce"), math.nan),
-                "ece": (run.value("ece"), run.data_sd("ece")),
-                "ece_cv": (run.variation("ece"), math.nan),
-                "nll": (run.value("nll_unnormalised"), run.data_sd("nll")),
+                "mae": run.value("mae"),
+                "cce": run.value("cce") if math.isnan(cce) else cce,
+                "cce_draws_sd": run.monte_carlo_sd,
+                "cce_cv": run.variation("cce"),
+                "ece": run.value("ece"),
+                "ece_cv": run.variation("ece"),
+                "nll": run.value("nll_unnormalised"),
             }
-            for measure, (value, error) in numbers.items():
+            for measure, value in numbers.items():
+                error = run.data_sd(measure)  # NaN of what is itself a spread
                 record = Record(metric=measure, value=value, standard_error=error, model=run.model)
                 if task and math.isfinite(value):
-                    method = names.get(_letters(run.model), run.model)
                     yield OwnNumber(task=task, method=method, record=record)
     test = None if varied is None else varied.tested[0]
     for name, p in ({} if test is None else test.p_values).items():
@@ -438,10 +406,6 @@ def _facts(world: TaskExperiments) -> dict[str, str]:
         "Sets of draws": "" if draws is None or sets is None else f"{float(sets):g}",
     }
     return {name: fact for name, fact in facts.items() if fact}
-
-
-def _seed_note(world: TaskExperiments) -> str:
-    return f"Of {len(world.studies)} sets of data, the first that has it." if world.several else ""
 
 
 def congruence_report(
@@ -486,12 +450,12 @@ def congruence_report(
         TaskExperiments(name=str(name), studies=tuple(studies)) for name, studies in results.items()
     ]
     models = list(dict.fromkeys(name for world in worlds for name in world.whole.result.models))
-    places = colours_of(models)
+    places = figures.colours_of(models)
     varied = reliability_of(worlds)
     known = [name for name in models if name != TRUTH]
     return study_document(
-        title=title or title_of(len(known), [world.name for world in worlds]),
-        headline=headline([finding for world in worlds for finding in world.findings]),
+        title=title or sentences.title_of(len(known), [world.name for world in worlds]),
+        headline=sentences.headline([finding for world in worlds for finding in world.findings]),
         opening=opening(worlds),
         sections=[
             *(task_section(world, places) for world in worlds),
@@ -504,7 +468,7 @@ def congruence_report(
         beside=beside_section(own_numbers(worlds, varied), published("congruence"), _PRINTED, _WHY),
         tables=tuple(table for world in worlds for table in world.tables),
         curves=tuple(curve for world in worlds for curve in _curves(world)),
-        glossary=GLOSSARY,
+        glossary=sentences.GLOSSARY,
         facts={
             "Tasks": ", ".join(world.name for world in worlds),
             "Models": ", ".join(known),
@@ -521,7 +485,7 @@ def _curves(world: TaskExperiments) -> list[Curve]:
     for study in world.studies:
         group = f"task={world.name}, seed={study.seed}"
         own = [
-            *over_x(study).values(),
+            *figures.over_x(study).values(),
             *(c for rejection in study.rejections for c in rejection.drawn),
         ]
         curves += [replace(curve, group=group) for curve in own]

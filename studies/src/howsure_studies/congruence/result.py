@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, final
@@ -34,6 +34,7 @@ MEASURES: Final = ("cce", "ece", "nll")
 _UNITS: Final[Mapping[str, str]] = {"nll": "nats", "nll_unnormalised": "nats", "mae": "y"}
 _LOSSES: Final = {"mae": "mean absolute error", "nll": "mean negative log likelihood"}
 _TOPS: Final = ("nll", "cce")
+_AREAS: Final = ("area", "random_area", "oracle_area")
 _NONE: Final = np.empty(0)
 
 
@@ -86,10 +87,10 @@ class CongruenceRun:
     model: str
     seed: int
     n: int
-    values: Mapping[str, float]
-    repeats: FloatArray
-    bootstraps: Mapping[str, FloatArray]
-    rows: Mapping[str, FloatArray]
+    values: Mapping[str, float] = field(default_factory=dict)
+    repeats: FloatArray = field(default_factory=lambda: _NONE)
+    bootstraps: Mapping[str, FloatArray] = field(default_factory=dict)
+    rows: Mapping[str, FloatArray] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     __repr__ = brief_repr
@@ -228,6 +229,14 @@ def _sd(values: FloatArray) -> float:
     return float(values.std(ddof=1)) if values.size > 1 else math.nan
 
 
+def banded(sd: FloatArray | None, words: str, *, y: FloatArray, **rest: Any) -> Curve:
+    """A curve with a band of one standard deviation over something, where that is known."""
+    if sd is None:
+        return Curve(y=y, **rest)
+    band = f"one standard deviation over {words}"
+    return Curve(y=y, lower=y - sd, upper=y + sd, band=band, **rest)
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Monotonicity:
@@ -246,20 +255,24 @@ class Monotonicity:
 
         NaN where there are fewer than two trials or three severities, or a value is missing.
         """
-        return {measure: _page(table) for measure, table in self.values.items()}
+        from scipy.stats import page_trend_test
+
+        pages = dict.fromkeys(self.values, (math.nan, math.nan))
+        for measure, table in self.values.items():
+            if table.shape[0] > 1 and table.shape[1] > 2 and np.isfinite(table).all():
+                trend = page_trend_test(table)
+                pages[measure] = float(trend.statistic), float(trend.pvalue)
+        return pages
 
     def drawn(self, measure: str = "cce") -> Curve:
         """The mean over trials by severity, with a band of their standard deviation."""
         table = self.values[measure]
-        mean, several = table.mean(axis=0), len(table) > 1
-        spread = table.std(axis=0, ddof=1) if several else np.zeros(len(mean))
-        return Curve(
+        return banded(
+            table.std(axis=0, ddof=1) if len(table) > 1 else None,
+            f"{len(table)} trials",
             name=f"congruence_{measure}_by_severity",
             x=self.severities,
-            y=mean,
-            lower=mean - spread if several else None,
-            upper=mean + spread if several else None,
-            band=f"one standard deviation over {len(table)} trials" if several else "",
+            y=table.mean(axis=0),
             x_label="severity",
             y_label=f"mean {measure.upper()}",
             model=self.model,
@@ -269,15 +282,6 @@ class Monotonicity:
     def steps_up(self, measure: str = "cce") -> float:
         """Share of steps from one severity to the next at which the mean rises."""
         return float((np.diff(self.values[measure].mean(axis=0)) > 0).mean())
-
-
-def _page(table: FloatArray) -> tuple[float, float]:
-    if table.shape[0] < 2 or table.shape[1] < 3 or not np.isfinite(table).all():
-        return math.nan, math.nan
-    from scipy.stats import page_trend_test
-
-    trend = page_trend_test(table)
-    return float(trend.statistic), float(trend.pvalue)
 
 
 @final
@@ -370,9 +374,7 @@ class Rejection:
                 reason="" if math.isfinite(curve.gain) else "all losses are equal",
                 options={
                     **self.options,
-                    "area": curve.area,
-                    "random_area": curve.random_area,
-                    "oracle_area": curve.oracle_area,
+                    **{area: getattr(curve, area) for area in _AREAS},
                     "p_value": self.p_values[loss],
                 },
             )
@@ -472,13 +474,12 @@ class Robustness:
     def changes(self) -> dict[str, FloatArray]:
         """Change of NLL, ECE and CCE against the data as they are, by its size; shape (s,)."""
         return {
-            measure: (values - values[0]) / abs(values[0])
-            for measure, values in ((name, self.values[name]) for name in ("nll", "ece", "cce"))
+            measure: (self.values[measure] - self.values[measure][0]) / abs(self.values[measure][0])
+            for measure in ("nll", "ece", "cce")
         }
 
     def records(self) -> tuple[Record, ...]:
         """The relative change of each measure in each setting."""
-        changes = self.changes
         return tuple(
             Record(
                 metric=f"{measure}_relative_change",
@@ -491,7 +492,7 @@ class Robustness:
             )
             for number, setting in enumerate(self.settings)
             if number
-            for measure, change in changes.items()
+            for measure, change in self.changes.items()
         )
 
     def table(self) -> Table:
@@ -584,9 +585,8 @@ class CongruenceStudies:
 
     def records(self) -> tuple[Record, ...]:
         """The numbers of all experiments."""
-        trend = () if self.monotonicity is None else (self.monotonicity,)
-        parts = (self.result, *self.rejections, *self.diagnoses, *trend, *self.robustness)
-        return tuple(record for result in parts for record in result.records())
+        parts = (*self.rejections, *self.diagnoses, self.monotonicity, *self.robustness)
+        return tuple(r for part in (self.result, *parts) if part for r in part.records())
 
 
 def all_runs(studies: Sequence[CongruenceStudies]) -> CongruenceResult:
@@ -619,17 +619,13 @@ def all_runs(studies: Sequence[CongruenceStudies]) -> CongruenceResult:
     return CongruenceResult(runs=runs, options=first)
 
 
-def _curves(studies: CongruenceStudies) -> tuple[Monotonicity, ...]:
-    return () if studies.monotonicity is None else studies.monotonicity.curves
-
-
 def joined(
     parts: Sequence[CongruenceStudies], task: str = "", models: Sequence[str] = ()
 ) -> CongruenceStudies:
     """Studies of models of one task and seed as one, under a name and in an order of models."""
 
-    def every(items: Callable[[CongruenceStudies], Iterable[Any]]) -> tuple[Any, ...]:
-        gathered = [item for study in parts for item in items(study)]
+    def every(lists: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
+        gathered = [item for items in lists for item in items]
         if task:
             gathered = [replace(i, task=task) if hasattr(i, "task") else i for i in gathered]
         if models:
@@ -642,10 +638,10 @@ def joined(
         first,
         task=task or first.task,
         notes=tuple(dict.fromkeys(note for study in parts for note in study.notes)),
-        result=replace(first.result, runs=every(lambda study: study.result.runs)),
-        monotonicity=replace(trends[0], curves=every(_curves)) if trends else None,
-        rejections=every(lambda study: study.rejections),
-        diagnoses=every(lambda study: study.diagnoses),
-        robustness=every(lambda study: study.robustness),
-        beliefs=every(lambda study: study.beliefs),
+        result=replace(first.result, runs=every(study.result.runs for study in parts)),
+        monotonicity=replace(trends[0], curves=every(t.curves for t in trends)) if trends else None,
+        rejections=every(study.rejections for study in parts),
+        diagnoses=every(study.diagnoses for study in parts),
+        robustness=every(study.robustness for study in parts),
+        beliefs=every(study.beliefs for study in parts),
     )

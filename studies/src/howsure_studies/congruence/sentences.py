@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Final, Literal, final
 
 import numpy as np
@@ -156,17 +157,12 @@ class TaskExperiments:
         for curve in every.monotonicity.curves:
             key = (curve.model, curve.kind, tuple(curve.severities.tolist()))
             groups.setdefault(key, []).append(curve)
-        curves = tuple(
-            replace(
-                own[0],
-                values={
-                    name: np.concatenate([curve.values[name] for curve in own], dtype=np.float64)
-                    for name in own[0].values
-                },
-            )
-            for own in groups.values()
-        )
-        return replace(every, monotonicity=replace(every.monotonicity, curves=curves))
+        curves = []
+        for first, *others in groups.values():
+            tables = {k: [v, *(o.values[k] for o in others)] for k, v in first.values.items()}
+            values = {k: np.concatenate(own, dtype=np.float64) for k, own in tables.items()}
+            curves.append(replace(first, values=values))
+        return replace(every, monotonicity=replace(every.monotonicity, curves=tuple(curves)))
 
     @property
     def several(self) -> bool:
@@ -181,17 +177,12 @@ class TaskExperiments:
     @property
     def records(self) -> tuple[Record, ...]:
         """Every number; of experiments on several sets of data, with the seed."""
-        rest = []
+        whole, records = self.whole, list(self.whole.result.records())
         for study in self.studies:
             seed = {"seed": float(study.seed)} if self.several else {}
             own = replace(study, result=CongruenceResult(runs=()), monotonicity=None)
-            rest += [replace(r, options={**r.options, **seed}) for r in own.records()]
-        trend = self.whole.monotonicity
-        return (
-            *self.whole.result.records(),
-            *rest,
-            *(trend.records() if trend is not None else ()),
-        )
+            records += [replace(r, options={**r.options, **seed}) for r in own.records()]
+        return (*records, *(whole.monotonicity.records() if whole.monotonicity else ()))
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -209,15 +200,11 @@ class TaskExperiments:
 def findings(world: str, runs: Sequence[CongruenceRun]) -> tuple[ModelFinding, ...]:
     """One finding a model of one task, in order of first appearance, the true distribution last."""
     truths = tuple(run for run in runs if run.model == TRUTH)
-    models = sorted(dict.fromkeys(run.model for run in runs), key=lambda model: model == TRUTH)
+    own: dict[str, tuple[CongruenceRun, ...]] = {}
+    for run in sorted(runs, key=lambda run: run.model == TRUTH):
+        own[run.model] = (*own.get(run.model, ()), run)
     return tuple(
-        ModelFinding(
-            world=world,
-            model=model,
-            runs=tuple(run for run in runs if run.model == model),
-            truths=truths,
-        )
-        for model in models
+        ModelFinding(world=world, model=model, runs=own[model], truths=truths) for model in own
     )
 
 
@@ -225,12 +212,8 @@ def blind_spots(
     findings: Sequence[ModelFinding], measure: str
 ) -> list[tuple[ModelFinding, ModelFinding]]:
     """Pairs that an ECE puts the wrong way round: a misspecified model before an accepted one."""
-    pairs = [
-        (bad, good)
-        for bad in _wrong(findings)
-        for good in _right(findings)
-        if bad.mean(measure) < good.mean(measure)
-    ]
+    every = product(_wrong(findings), _right(findings))
+    pairs = [(bad, good) for bad, good in every if bad.mean(measure) < good.mean(measure)]
     return sorted(pairs, key=lambda pair: pair[0].mean(measure) - pair[1].mean(measure))
 
 
@@ -294,15 +277,12 @@ def behind_line(findings: Sequence[ModelFinding]) -> VerdictLine | None:
         return None
     cells, plain = (str(count or "none") for count in seen.values())
     ranks = f"Of {counted(compared, 'misspecified model')} beside an accepted one, ECE ranks"
+    both = f"{plain} behind it by P(Y ≤ y), {cells} if spread over the cells of counts"
     return first_said(
         "ECE beside CCE",
         (min(seen.values()) == compared, "good", f"{ranks} {cells} behind it, as CCE does."),
         (cells == plain, "bad", f"{ranks} {plain} behind it."),
-        (
-            True,
-            "caution",
-            f"{ranks} {plain} behind it by P(Y ≤ y), {cells} if spread over the cells of counts.",
-        ),
+        (True, "caution", f"{ranks} {both}."),
     )
 
 
@@ -393,24 +373,16 @@ def monotonicity_line(result: MonotonicityResult | None) -> VerdictLine | None:
     if not known:
         return None
     cce, ece = (sum(c.pages[m][1] <= LEVEL for c in known) for m in ("cce", "ece"))
-    flat = [
-        f"{curve.model} under {curve.kind.replace('_', ' ')}"
-        for curve in known
-        if curve.pages["cce"][1] > LEVEL
-    ]
+    missed = [curve for curve in known if curve.pages["cce"][1] > LEVEL]
+    flat = [f"{curve.model} under {curve.kind.replace('_', ' ')}" for curve in missed]
     text = (
         f"CCE rises significantly with severity in {cce} of {len(known)} curves of models and "
         f"perturbations (Page's trend test, p ≤ {LEVEL:g}), ECE in {ece}."
     )
-    return first_said(
-        "Perturbed data",
-        (not flat, "good", text),
-        (
-            True,
-            "undecided" if cce else "bad",
-            f"{text} CCE does not for {listed(flat or [''], 4)}.",
-        ),
-    )
+    if not flat:
+        return VerdictLine(text=text, tone="good", question="Perturbed data")
+    text += f" CCE does not for {listed(flat, 4)}."
+    return VerdictLine(text=text, tone="undecided" if cce else "bad", question="Perturbed data")
 
 
 def rejection_line(rejections: Sequence[Rejection]) -> VerdictLine | None:
@@ -478,18 +450,13 @@ def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
         means = f"by {cce} on average, ECE by {ece}"
         pairs = f"{int(given.known.sum())} pairs of task and model; Welch's test"
         either, more = (formats.p_words(p) for p in (test.two_sided, test.greater))
-        lines.append(
-            first_said(
-                question,
-                (test.greater <= LEVEL, "bad", f"CCE varies more: {means} ({pairs}, {more})."),
-                (test.two_sided <= LEVEL, "good", f"CCE varies less: {means} ({pairs}, {either})."),
-                (
-                    True,
-                    "undecided",
-                    f"No difference is shown: CCE varies {means} ({pairs}, {either}).",
-                ),
-            )
+        line = first_said(
+            question,
+            (test.greater <= LEVEL, "bad", f"CCE varies more: {means} ({pairs}, {more})."),
+            (test.two_sided <= LEVEL, "good", f"CCE varies less: {means} ({pairs}, {either})."),
+            (True, "undecided", f"No difference is shown: CCE varies {means} ({pairs}, {either})."),
         )
+        lines.append(line)
     return tuple(lines)
 
 

@@ -4,46 +4,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, final, get_args
+from dataclasses import replace
+from typing import Any, ClassVar, Final, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.convert import (
-    Bound,
-    Checked,
-    Count,
-    NonNegative,
-    filled,
-    from_options,
-    option_names,
-    plain,
-)
 from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
 from howsure.core.records import Record
-from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encoder_named
 from howsure.predictions import Distribution, Samples
-from howsure_studies.congruence.experiments import (
-    Kind,
-    diagnosis,
-    monotonicity,
-    rejection,
-    robustness,
-)
+from howsure_studies.congruence import worlds
+from howsure_studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
 from howsure_studies.congruence.measure import (
     TRUTH,
-    CongruenceMeasure,
     TrueDistribution,
     answer,
     compare,
     encoded,
     own_features,
 )
-from howsure_studies.congruence.networks import OnFeatures, fit_methods
+from howsure_studies.congruence.networks import OnFeatures, batched, fit_methods
+from howsure_studies.congruence.options import NAMES, OWN_SPACES, CongruenceStudyOptions, Experiment
 from howsure_studies.congruence.result import (
     CongruenceResult,
     CongruenceStudies,
@@ -52,15 +35,6 @@ from howsure_studies.congruence.result import (
     joined,
 )
 from howsure_studies.congruence.stored import packed, shortened, unpacked
-from howsure_studies.congruence.worlds import (
-    COMPONENTS,
-    is_counted,
-    is_pictured,
-    is_simulated,
-    make_task,
-    source_of,
-    task_identity,
-)
 from howsure_studies.engine import (
     Combined,
     Group,
@@ -74,7 +48,6 @@ from howsure_studies.engine import (
     records_table,
     stacked,
 )
-from howsure_studies.methods.deep import HeadNetwork
 from howsure_studies.methods.deep.heads import HEADS, CountHead
 from howsure_studies.methods.deep.modules.method import ImageFit, ImageNetwork
 from howsure_studies.methods.deep.modules.training import train_module
@@ -82,149 +55,6 @@ from howsure_studies.methods.interface import Fitted, Method
 from howsure_studies.tasks import DataNotFoundError, Space, Task
 
 T = TypeVar("T")
-Experiment = Literal["correctness", "rejection", "monotonicity", "diagnosis", "robustness"]
-STUDIES: Final[tuple[Experiment, ...]] = get_args(Experiment)
-TRAINING: Final = (
-    *("layers", "epochs", "batch_size", "learning_rate", "penalty", "weight_decay"),
-    *("schedule", "keep", "initial", "warm", "standardise"),
-)
-"""Options of `HeadNetwork` that a plan sets for all heads."""
-_OWN: Final = ("task", "features")
-
-
-def _rising(value: tuple[float, ...], name: str) -> tuple[float, ...]:
-    if not all(first < second for first, second in pairwise((0.0, *value))):
-        raise InputError(f"{name} must rise from above 0, got {list(value)}")
-    return value
-
-
-def _over(whole: Any, own: Any) -> Any:
-    """A table of a plan with what a world says in place of some of it."""
-    if not (isinstance(whole, Mapping) and isinstance(own, Mapping)):
-        return own
-    return {**whole, **{key: _over(whole.get(key), value) for key, value in own.items()}}
-
-
-def _space(value: str, name: str) -> str:
-    if value not in _OWN and ":" not in value:
-        raise InputError(
-            f"{name} must be 'task', 'features' or an encoder that assess takes, such as "
-            f"'transformers:FOLDER' or 'MODULE:NAME', got {value!r}"
-        )
-    return value
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CongruenceStudyOptions(Checked):
-    """Options with their defaults; those of `CongruenceMeasure` and `TRAINING` stand among them.
-
-    Attributes
-    ----------
-    studies : tuple of str
-        Which of `STUDIES`. A diagnosis needs a world whose truth is known, and is left out
-        elsewhere.
-    methods : tuple of str, optional
-        Labels of the methods that are meant; all if omitted. A world's own entry is the place.
-    reference : {"test", "val"}
-        The labelled rows S of correctness.
-    truth : bool
-        Whether the true distribution is judged as if it were a model, where it is known.
-    embedding : str
-        Where inputs are alike: ``task``, in the task's own embedding; ``features``, in each
-        model's own features; or as an encoder has it, by any name that
-        `howsure.inputs.encoders.encode` takes, such as ``open_clip:NAME/PRETRAINED`` or
-        ``MODULE:NAME``. A model by name takes worlds of images alone.
-    components : int
-        Principal components of images: of the embedding, and of what heads for tables take.
-    kinds : tuple of str, optional
-        Perturbations; by default as published, and blur of images alone.
-    severities : mapping of str to list of float
-        In place of the published.
-    trials : int
-        How often each perturbation is done.
-    resample : bool
-        Whether each takes a bootstrap sample of the test part.
-    gamma_of_y : {"each", "fixed"}
-        Whether γ of y is set anew for each perturbed part.
-    orders : int
-        Random orders behind p-values of rejection.
-    outliers : tuple of int
-        Rows spoilt, setting by setting.
-    distance : float
-        How far, in predicted standard deviations.
-    narrowing : float
-        What one prediction's standard deviation is multiplied by; 0 for no such setting.
-    absent : {"error", "skip"}
-        What becomes of worlds whose data are not on this machine.
-    measure : CongruenceMeasure
-        How CCE and ECE are measured.
-    training : mapping
-        Options of heads.
-    network : mapping, optional
-        Options of `ImageNetwork`, as ``backbone`` and ``recipe``. Where it is given, heads on
-        worlds of images are networks for images, trained one by one; else they are networks for
-        tables, on principal components. What a world says of it, as of its ``recipe``, stands
-        over what the plan says of all.
-
-    Examples
-    --------
-    >>> CongruenceStudyOptions(**CongruenceStudyOptions(trials=3).identity()).trials
-    3
-    """
-
-    studies: Annotated[tuple[Experiment, ...], filled] = STUDIES
-    methods: Annotated[tuple[str, ...], filled] | None = None
-    reference: Literal["test", "val"] = "test"
-    truth: bool = True
-    embedding: Annotated[str, _space] = "task"
-    components: Count = COMPONENTS
-    kinds: tuple[Kind, ...] | None = None
-    severities: Mapping[Kind, Annotated[tuple[float, ...], _rising]] = field(default_factory=dict)
-    trials: Count = 5
-    resample: bool = True
-    gamma_of_y: Literal["each", "fixed"] = "each"
-    orders: Count = 999
-    outliers: tuple[Count, ...] = (1, 2, 5)
-    distance: NonNegative = 10.0
-    narrowing: Annotated[float, Bound(0.0, 1.0)] = 1e-3
-    absent: Literal["error", "skip"] = "error"
-    measure: CongruenceMeasure = field(default_factory=CongruenceMeasure)
-    training: Mapping[str, Any] = field(default_factory=dict)
-    network: Mapping[str, Any] | None = None
-
-    @classmethod
-    def of(cls, plan: Plan, world: str | None = None) -> CongruenceStudyOptions:
-        """Check those of a plan, or of one of its worlds."""
-        for key in plan.options:
-            check_known(key, NAMES, "option of study 'congruence'")
-        entry = {} if world is None else plan.worlds[world]
-        own = {key: entry[key] for key in entry if key in NAMES}
-        if isinstance(own.get("network"), Mapping) and "network" in plan.options:
-            own["network"] = _over(plan.options["network"], own["network"])
-        given = {**plan.options, **own}
-        if given.get("draws") == "exact":
-            given["draws"] = None
-        training = {key: given.pop(key) for key in TRAINING if key in given}
-        options = from_options(cls, {**given, "training": training}, "option")
-        for label in options.methods or ():
-            check_known(label, plan.methods, "methods")
-        return options
-
-    def identity(self) -> dict[str, Any]:
-        """What decides the results of a trial, as plain values; training is the methods' own."""
-        names = ["reference", "embedding", "measure"]
-        if "monotonicity" in self.studies:
-            names += ["kinds", "severities", "trials", "resample", "gamma_of_y"]
-        names += ["orders"] * ("rejection" in self.studies)
-        if "robustness" in self.studies:
-            names += ["outliers", "distance", "narrowing"]
-        values = plain(self)
-        return {"studies": sorted(self.studies), **{name: values[name] for name in names}}
-
-
-NAMES: Final = (*(n for n in option_names(CongruenceStudyOptions) if n != "training"), *TRAINING)
-"""All options that a plan or a world may set."""
 COVERAGES: Final = (0.9,)
 """For methods that fix theirs when they are made; such methods give no distribution of y."""
 _ENDS: Final = (0.025, 0.975)
@@ -237,24 +67,6 @@ _Chosen = tuple[Method, Mapping[str, Any]]
 """A method, and the plan's words for it with what the plan says of all heads."""
 
 
-def run_studies(trial: Trial) -> TrialOutput:
-    """Fit the methods of a trial once, and do all its experiments with them."""
-    identity = trial.identity
-    task = make_task(identity["world"], trial.context["files"])
-    options, seed = CongruenceStudyOptions(**identity["options"]), identity["seed"]
-    methods = {
-        label: _on(task, make_method(label, entry, COVERAGES), identity["world"])
-        for label, entry in trial.context["methods"].items()
-    }
-    fits = fit_all(methods, task, seed)
-    if identity["truth"]:
-        fits[TRUTH] = TrueDistribution(task)
-    parts = [model_studies(task, label, fit, options, seed) for label, fit in fits.items()]
-    studies = joined(parts)
-    arrays, facts = packed(studies)
-    return TrialOutput(arrays=arrays, keys={**trial.labels, "seed": seed}, facts=facts)
-
-
 def _on(task: Task, method: Method, world: Mapping[str, Any]) -> Method:
     """Methods for tables see principal components of images."""
     if not task.images or isinstance(method, ImageNetwork):
@@ -263,16 +75,14 @@ def _on(task: Task, method: Method, world: Mapping[str, Any]) -> Method:
 
 
 def fit_all(methods: Mapping[str, Method], task: Task, seed: int) -> dict[str, Fitted]:
-    """Fit every method to the training part.
-
-    Heads train as one batch. Networks for images and for heads choose their epoch by the
-    validation part; any other method sees the training part alone.
-    """
-    others = {k: method for k, method in methods.items() if not isinstance(method, ImageNetwork)}
-    fits = fit_methods(others, [task], seeds=[seed])[0] if others else {}
-    for label, method in methods.items():
-        if isinstance(method, ImageNetwork):
-            fits[label] = image_fit(method, task, label, seed)
+    """Fit every method to the training part; heads train as one batch."""
+    fits: dict[str, Fitted] = {
+        label: image_fit(method, task, label, seed)
+        for label, method in methods.items()
+        if isinstance(method, ImageNetwork)
+    }
+    if others := {label: method for label, method in methods.items() if label not in fits}:
+        fits |= fit_methods(others, [task], seeds=[seed])[0]
     return {label: fits[label] for label in methods}
 
 
@@ -305,82 +115,50 @@ def model_studies(
     elif options.embedding != "task":
         task = replace(task, space=Space(encoded(options.embedding, images=task.images)))
         notes.append(f"Inputs are compared by the vectors of {options.embedding}.")
-    models, how = {label: fit}, options.measure
-    kinds = options.kinds
-    if kinds is not None:  # blur is for images alone
-        kinds = tuple(kind for kind in kinds if kind != "blur" or task.images)
+    if options.kinds is not None and not task.images:
+        options = replace(options, kinds=tuple(kind for kind in options.kinds if kind != "blur"))
 
-    def tried(study: Experiment, do: Callable[[], T]) -> T | None:
-        if study not in options.studies:
-            return None
+    def tried(study: Experiment, do: Callable[..., T], known: bool = True) -> tuple[T, ...]:
+        if study not in options.studies or not known:
+            return ()
         try:
-            return do()
+            return (do(task, label, fit, options, seed),)
         except UnanswerableError as error:
             notes.append(f"{label} has no {study}: {error}")
-            return None
+            return ()
 
-    def spoilt() -> Robustness:
-        judged = answer(fit, task.test, task.space.embed, model=label)
-        return robustness(
-            judged,
-            outliers=tuple(number for number in options.outliers if number <= judged.n),
-            distance=options.distance,
-            narrowing=options.narrowing or None,
-            counts=task.counts,
-            measure=how.of_task(task),
-            seed=seed,
-        )
-
-    result = tried(
-        "correctness",
-        lambda: compare(
-            {}, [task], measure=how, seeds=[seed], reference=options.reference, fits=[models]
-        ),
-    )
-    withheld = tried(
-        "rejection",
-        lambda: rejection(task, models, measure=how, replicates=options.orders, seed=seed),
-    )
-    trend = tried(
-        "monotonicity",
-        lambda: (
-            None
-            if kinds == ()
-            else monotonicity(
-                task,
-                models,
-                kinds=kinds,
-                severities=options.severities,
-                trials=options.trials,
-                resample=options.resample,
-                output_bandwidth=options.gamma_of_y,
-                measure=how,
-                seed=seed,
-            )
-        ),
-    )
-    known = tried(
-        "diagnosis",
-        lambda: (
-            {}
-            if task.truth is None
-            else diagnosis(task, models, measure=replace(how, draws=None), seed=seed)
-        ),
-    )
-    robust = tried("robustness", spoilt)
     return CongruenceStudies(
         task=task.name,
         units=task.units,
         counts=task.counts,
-        result=result or CongruenceResult(runs=()),
-        rejections=tuple((withheld or {}).values()),
-        monotonicity=trend,
-        diagnoses=tuple((known or {}).values()),
-        robustness=() if robust is None else (robust,),
+        result=next(iter(tried("correctness", _correctness)), CongruenceResult(runs=())),
+        rejections=tried("rejection", rejection),
+        monotonicity=next(iter(tried("monotonicity", monotonicity, options.kinds != ())), None),
+        diagnoses=tried("diagnosis", diagnosis, task.truth is not None),
+        robustness=tried("robustness", _robustness),
         beliefs=_predicted(label, fit, task, seed),
         seed=seed,
         notes=tuple(notes),
     )
+
+
+def _correctness(
+    task: Task, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int
+) -> CongruenceResult:
+    how, rows = options.measure, options.reference
+    return compare({}, [task], measure=how, seeds=[seed], reference=rows, fits=[{label: fit}])
+
+
+def _robustness(
+    task: Task, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int
+) -> Robustness:
+    test = answer(fit, task.test, task.space.embed, model=label)
+    own = replace(
+        options,
+        measure=options.measure.of_task(task),
+        outliers=tuple(number for number in options.outliers if number <= test.n),
+    )
+    return robustness(test, own, counts=task.counts, seed=seed)
 
 
 def _predicted(label: str, fit: Fitted, task: Task, seed: int) -> tuple[ModelBeliefs, ...]:
@@ -449,8 +227,20 @@ class CongruenceStudy(Study):
         return tuple(trials)
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
-        """Fit the methods, and do all studies."""
-        return run_studies(trial)
+        """Fit the methods of a trial once, and do all its experiments with them."""
+        identity = trial.identity
+        task = worlds.make_task(identity["world"], trial.context["files"])
+        options, seed = CongruenceStudyOptions(**identity["options"]), identity["seed"]
+        methods = {
+            label: _on(task, make_method(label, entry, COVERAGES), identity["world"])
+            for label, entry in trial.context["methods"].items()
+        }
+        fits = fit_all(methods, task, seed)
+        if identity["truth"]:
+            fits[TRUTH] = TrueDistribution(task)
+        parts = [model_studies(task, label, fit, options, seed) for label, fit in fits.items()]
+        arrays, facts = packed(joined(parts))
+        return TrialOutput(arrays=arrays, keys={**trial.labels, "seed": seed}, facts=facts)
 
     def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[CongruenceStudies]:
         """What each trial gave: studies of the models that it fitted together, or of the truth."""
@@ -477,24 +267,20 @@ class CongruenceStudy(Study):
 
     def _of_world(self, plan: Plan, label: str, seed: int) -> Iterator[Trial]:
         options, world = CongruenceStudyOptions.of(plan, label), _world(plan, label, seed)
-        pictured = is_pictured(world[0])
+        pictured = worlds.is_pictured(world[0])
         _check_encoder(options.embedding, label, pictured=pictured)
         chosen = {
             method: made
             for method, made in _methods(plan, options, images=pictured).items()
-            if is_counted(world[0]) or not _counts(made[0])
+            if worlds.is_counted(world[0])
+            or not isinstance(getattr(made[0], "head", None), CountHead)
         }
-        batch = {label: made for label, made in chosen.items() if _together(made[0])}
+        batch = {label: made for label, made in chosen.items() if batched(made[0]) is not None}
         groups = [{method: made} for method, made in chosen.items() if method not in batch]
-        known = is_simulated(world[0]) and options.embedding != "features"
+        known = worlds.is_simulated(world[0]) and options.embedding != "features"
         if known and options.truth and "correctness" in options.studies:
-            plain = CongruenceStudyOptions(
-                studies=("correctness",),
-                reference=options.reference,
-                embedding=options.embedding,
-                measure=options.measure,
-            )
-            yield self._trial(label, world, {}, plain, seed)
+            alone = replace(options, studies=("correctness",))
+            yield self._trial(label, world, {}, alone, seed)
         for group in ([batch] if batch else []) + groups:
             yield self._trial(label, world, group, options, seed)
 
@@ -520,14 +306,14 @@ class CongruenceStudy(Study):
             {
                 "files": files,
                 "methods": {k: dict(entry) for k, (_, entry) in group.items()},
-                "source": source_of(identity),
+                "source": worlds.source_of(identity),
             },
         )
 
 
 def _check_encoder(embedding: str, label: str, *, pictured: bool) -> None:
     """Refuse an encoder that does not take what the inputs of a world are."""
-    if embedding in _OWN:
+    if embedding in OWN_SPACES:
         return
     meant = encoder_named(embedding, "embedding")
     if isinstance(meant, str) and not pictured:
@@ -545,7 +331,7 @@ def _check_encoder(embedding: str, label: str, *, pictured: bool) -> None:
 def _world(plan: Plan, label: str, seed: int) -> _World:
     entry = {key: value for key, value in plan.worlds[label].items() if key not in NAMES}
     components = CongruenceStudyOptions.of(plan, label).components
-    return task_identity(label, entry, plan.folder, seed=seed, components=components)
+    return worlds.task_identity(label, entry, plan.folder, seed=seed, components=components)
 
 
 def _methods(plan: Plan, options: CongruenceStudyOptions, *, images: bool) -> dict[str, _Chosen]:
@@ -565,16 +351,6 @@ def _methods(plan: Plan, options: CongruenceStudyOptions, *, images: bool) -> di
             words = {**options.training, **words}
         chosen[label] = (make_method(label, words, COVERAGES), words)
     return chosen
-
-
-def _together(method: Method) -> bool:
-    """Whether a method is one network with a head, so that it trains with others as a batch."""
-    return isinstance(method, HeadNetwork) and method.members == 1 and not method.resampled
-
-
-def _counts(method: Method) -> bool:
-    """Whether a method's head is for counts alone."""
-    return isinstance(getattr(method, "head", None), CountHead)
 
 
 def _present(plan: Plan) -> list[str]:

@@ -7,8 +7,8 @@ tables or images of one's own; and which of them a plan's worlds are.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, row_blocks
 from howsure.core.convert import Positive, check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
@@ -45,6 +45,7 @@ from howsure_studies.tasks.images import (
     settled,
     settled_source,
 )
+from howsure_studies.tasks.images.naming import REAL
 from howsure_studies.tasks.task import Embedding, plain_rows
 
 TAU: Final = 2.0 * np.pi
@@ -56,15 +57,8 @@ _MOST_SIDE: Final = 64
 """Pixels a side of photographs for principal components; of more, they would fill the memory."""
 _TOP: Final = 30.0
 _TINY: Final = 1e-9
-_CELLS: Final = 4_000_000
-_SIZES: Final = ("train", "val", "test", "side", "broken", "complete")
-_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "aaf": _SIZES,
-    "eva": _SIZES,
-    "fg-net": (*_SIZES, "grey", "persons"),
-    "coco-people": (*_SIZES, "crowds"),
-}
-"""What a plan may say of photographs."""
+_PHOTOGRAPHS: Final = ("world", "folder", "train", "val", "test", "broken", "complete")
+"""What a plan may say of any photographs."""
 _REAL: Final = {"blood": ("bccd", BLOOD), "digits": ("mnist", DIGITS)}
 _TABLE: Final = ("target", "features", "counts", "units", "shares")
 
@@ -158,9 +152,7 @@ def law_distance(first: Belief, second: Belief, gamma: float) -> FloatArray:
     mean, spread = (np.concatenate(pair, axis=1) for pair in zip(left[:2], right[:2], strict=True))
     weight = np.concatenate([left[2], -right[2]], axis=1)
     squares = np.empty(len(mean))
-    step = max(1, _CELLS // mean.shape[1] ** 2)
-    for start in range(0, len(mean), step):
-        rows = slice(start, start + step)
+    for rows in row_blocks(len(mean), mean.shape[1] ** 2):
         gap = mean[rows, :, None] - mean[rows, None, :]
         wide = 1.0 + 2.0 * gamma * (spread[rows, :, None] ** 2 + spread[rows, None, :] ** 2)
         kernel = np.exp(-gamma * gap**2 / wide) / np.sqrt(wide)
@@ -261,8 +253,7 @@ def array_task(
     counts: bool = False,
     units: str = "y",
     seed: int = 0,
-    embed: Embedding | None = None,
-    shares: tuple[float, float] = (0.7, 0.1),
+    shares: Sequence[float] = (0.7, 0.1),
 ) -> Task:
     """A task of rows or images of one's own, split at random."""
     inputs, rows = np.asarray(x), len(x)
@@ -273,14 +264,9 @@ def array_task(
     if target.shape != (rows,):
         raise InputError(f"y must have shape ({rows},), got {target.shape}")
     parts = _cut(inputs, target, child(seed, "congruence split").permutation(rows), cuts)
-    space = Space(embed or _embedding(parts["train"].x))
+    space = Space(_embedding(parts["train"].x))
     return Task.of(
-        parts,
-        name=name,
-        units=units,
-        counts=counts,
-        space=space,
-        images=inputs.ndim == 4,
+        parts, name=name, units=units, counts=counts, space=space, images=inputs.ndim == 4
     )
 
 
@@ -295,11 +281,10 @@ def image_parts_task(
 ) -> Task:
     """A task of images already split, embedded by principal components of the training part.
 
-    Where images have a side of more than `most` pixels, these are of the means over the smallest
-    squares of pixels that leave no more.
+    A side of more than `most` pixels is first made smaller, by means over squares of pixels.
     """
-    task = Task.of(parts, name=name, units=units, counts=counts, images=True)
-    return replace(task, space=Space(_components(task.train.x, components, most)))
+    space = Space(_components(parts["train"].x, components, most))
+    return Task.of(parts, name=name, units=units, counts=counts, space=space, images=True)
 
 
 _SIMULATED: Final[Mapping[str, Any]] = {"recipe": "direct"}
@@ -433,27 +418,21 @@ def task_identity(
     if name not in known:
         raise InputError(unknown(str(name), known, f"world {label!r}"))
     own = {key: value for key, value in entry.items() if key not in ("world", "folder")}
-    files = {}
-    if "folder" in entry:
-        files["folder"] = absolute(folder, entry["folder"])
+    files = {"folder": absolute(folder, entry["folder"])} if "folder" in entry else {}
+    given, usual = {**own, **files}, {"seed": seed, "components": components}
+    takes: Collection[str] = usual
     if name in PHOTOGRAPHS:
-        check_options(label, entry, ("world", "folder", *_OPTIONS[name]))
-        image_task(name, seed=seed, folder=files.get("folder"), **own)
+        check_options(label, entry, (*_PHOTOGRAPHS, *REAL[name].choices))
+        image_task(name, seed=seed, **given)
     else:
-        options = set(signature(TASKS[NAMED[name]]).parameters) - {"seed", "components"}
-        check_options(label, entry, ("world", *sorted(options)))
+        takes = signature(TASKS[NAMED[name]]).parameters
+        check_options(label, entry, ("world", *sorted(set(takes) - set(usual))))
         if name in _REAL and not files:
             find_folder(*_REAL[name])
         if name == "cells":
-            own = settled(
-                image_task(name, folder=files.get("folder"), **own), {**own, **_SIMULATED}
-            )
-    identity = {"task": NAMED.get(name, name), **own}
-    if name != "blood":
-        identity["seed"] = seed
-    if NAMED.get(name) != "discrete-wave":
-        identity["components"] = components
-    return identity, files
+            own = settled(image_task(name, **given), {**own, **_SIMULATED})
+    used = {key: value for key, value in usual.items() if key in takes}
+    return {"task": NAMED.get(name, name), **own, **used}, files
 
 
 def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
@@ -511,17 +490,17 @@ def _table_identity(
         raise InputError(f"counts of world {label!r} must be true or false, got {counts!r}")
     given = {key: value for key, value in entry.items() if key != "table"} | {"counts": counts}
     data = numbers_hash(*_columns(path, given))
-    _table_task({**given, "seed": seed, "data": data}, path)
-    return {**given, "seed": seed, "data": data}, {"table": str(path)}
+    identity = {**given, "seed": seed, "data": data}
+    _table_task(identity, path)  # so that what breaks a rule is told before anything runs
+    return identity, {"table": str(path)}
 
 
 def _table_task(identity: Mapping[str, Any], path: Path) -> Task:
     x, y = _columns(path, identity)
     if numbers_hash(x, y) != identity["data"]:
         raise InputError(f"table {str(path)!r} has changed since the plan was read: run it again")
-    options = {key: identity[key] for key in ("counts", "units", "seed") if key in identity}
-    if "shares" in identity:
-        options["shares"] = tuple(identity["shares"])
+    names = ("counts", "units", "seed", "shares")
+    options = {name: identity[name] for name in names if name in identity}
     return array_task(path.name.partition(".")[0], x, y, **options)
 
 
