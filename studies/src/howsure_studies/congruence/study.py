@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, TypeVar, final
@@ -10,7 +9,7 @@ from typing import Any, ClassVar, Final, TypeVar, final
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encoder_named
@@ -45,6 +44,7 @@ from howsure_studies.engine import (
     TrialOutput,
     make_method,
     method_identity,
+    present,
     records_table,
     stacked,
 )
@@ -52,7 +52,7 @@ from howsure_studies.methods.deep.heads import HEADS, CountHead
 from howsure_studies.methods.deep.modules.method import ImageFit, ImageNetwork
 from howsure_studies.methods.deep.modules.training import train_module
 from howsure_studies.methods.interface import Fitted, Method
-from howsure_studies.tasks import DataNotFoundError, Space, Task
+from howsure_studies.tasks import Space, Task
 
 T = TypeVar("T")
 COVERAGES: Final = (0.9,)
@@ -218,7 +218,11 @@ class CongruenceStudy(Study):
             raise InputError(f"a method must not be called {TRUTH!r}, the world's own distribution")
         trials = [
             trial
-            for label in _present(plan)
+            for label in present(
+                plan.worlds,
+                lambda label: _world(plan, label, plan.seeds[0]),
+                lambda label: CongruenceStudyOptions.of(plan, label).absent,
+            )
             for seed in plan.seeds
             for trial in self._of_world(plan, label, seed)
         ]
@@ -351,25 +355,6 @@ def _methods(plan: Plan, options: CongruenceStudyOptions, *, images: bool) -> di
             words = {**options.training, **words}
         chosen[label] = (make_method(label, words, COVERAGES), words)
     return chosen
-
-
-def _present(plan: Plan) -> list[str]:
-    """Labels of the worlds whose data are on this machine; all, where none may be absent."""
-    there, lost = [], {}
-    for label in plan.worlds:
-        try:
-            _world(plan, label, plan.seeds[0])
-            there.append(label)
-        except DataNotFoundError as error:
-            if CongruenceStudyOptions.of(plan, label).absent == "error":
-                raise
-            lost[label] = error
-    if not there:
-        raise next(iter(lost.values()))
-    if lost:
-        words = f"left out, as their data are not on this machine: {', '.join(lost)}"
-        warnings.warn(f"{words}; see howsure data get NAME", HowsureWarning, stacklevel=2)
-    return there
 
 
 def _by_setting(studies: CongruenceStudies, world: str) -> dict[tuple[str, str], list[Record]]:
