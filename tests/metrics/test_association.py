@@ -86,6 +86,16 @@ def test_binned_r2_obeys_the_law_of_weights(case):
     np.testing.assert_allclose(ours.standard_error, theirs.standard_error, atol=1e-12)
 
 
+def test_bins_without_a_slope_have_a_value_and_finite_influence():
+    """The covariance is exactly 0, as a law of weights found by chance: it may not divide."""
+    error, width = np.array([1.0, 1.0, 0.0]), np.array([0.0, 4.0, 2.0])
+    flat = binned_r2(error, width, bins=3)
+    assert (flat.value, flat.reason) == (0.0, "")
+    np.testing.assert_array_equal(flat.influence, np.zeros(3))
+    near = binned_r2(error, width + np.array([0.0, 1e-6, 0.0]), bins=3)
+    np.testing.assert_allclose(near.influence, np.zeros(3), atol=1e-5)
+
+
 @pytest.mark.parametrize("decimals", [None, 1, 0])
 def test_scipy_agrees_on_a_thousand_rows(decimals):
     error, width = linked(child(1, "scipy"), 1000, decimals)

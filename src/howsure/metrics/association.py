@@ -322,10 +322,10 @@ def binned_r2(
     uu, uv, vv = float(share @ (u * u)), float(share @ (u * v)), float(share @ (v * v))
     value = uv * uv / (uu * vv)
     u_row, v_row = u[table.codes], v[table.codes]
-    influence = value * (
-        2 * (v_row * u_own + u_row * v_own + u_row * v_row) / uv
-        - u_row * (2 * u_own + u_row) / uu
-        - v_row * (2 * v_own + v_row) / vv
+    influence = (
+        # without a slope, uv is 0, and may not divide
+        2.0 * (uv / (uu * vv)) * (v_row * u_own + u_row * v_own + u_row * v_row)
+        - value * (u_row * (2 * u_own + u_row) / uu + v_row * (2 * v_own + v_row) / vv)
     )
     reason = "the line falls: rows with wider predictions have smaller errors" if uv < 0 else ""
     own = np.bincount(
