@@ -132,6 +132,20 @@ def test_the_first_screen_shows_states_and_calibration_with_a_switch(page: str) 
     assert {str(g["aria-label"]) for g in signs} >= {"fails", "caution", "negligible", "holds"}
 
 
+@pytest.mark.parametrize("numeric", [False, True])
+def test_only_a_long_table_of_numbers_stands_below_the_figure(numeric: bool) -> None:
+    content = samples.content()
+    (grid,) = content.opening.grids[:1]
+    (part,) = grid.parts
+    long = replace(
+        grid,
+        columns=tuple(replace(column, numeric=numeric) for column in grid.columns),
+        parts=(replace(part, rows=part.rows[:1] * 9),),
+    )
+    page = replace(content, opening=replace(content.opening, grids=(long,))).to_html()
+    assert (page.index(" states") > page.index('class="shown"')) == numeric
+
+
 def test_there_is_one_drawing_a_figure(page: str) -> None:
     elements = Elements(page)
     content = samples.content()
