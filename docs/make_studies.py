@@ -90,15 +90,18 @@ def _block(study: str, section: str, what: str, *chosen: str) -> str:
 def _printed(study: str) -> str:
     """Each table and figure that a paper printed: how many of its numbers stand beside ours."""
     (beside,) = (table for table in _page(study).tables if table.name == "beside_published")
-    names = ("paper", "table", "task", "published_method", "measure", "coverage", "reason")
-    rows = [*zip(*(beside.columns[name].tolist() for name in names), strict=True)]
-    ours = Counter(row[:2] for row in {(*row[:5], repr(row[5])) for row in rows})
-    parted = Counter(row[:2] for row in {(*row[:5], repr(row[5])) for row in rows if row[6]})
+    names = ("paper", "table", "task", "published_method", "measure", "coverage", "differs")
+    differs: dict[tuple[str, ...], set[str]] = {}
+    for *key, told in zip(*(map(str, beside.columns[name]) for name in names), strict=True):
+        differs.setdefault(tuple(key), set()).add(told)
+    ours = Counter(key[:2] for key in differs)
+    differ = Counter(key[:2] for key, told in differs.items() if "yes" in told)
+    untold = Counter(key[:2] for key, told in differs.items() if told == {"unknown"})
     printed = Counter((row.paper, row.table) for row in published(study))
-    lines = ["| printed in | numbers | beside ours | of these, some of ours part |"]
-    lines.append("| :-- | --: | --: | --: |")
+    lines = ["| printed in | numbers | beside ours | of these, ours differ | cannot be told |"]
+    lines.append("| :-- | --: | --: | --: | --: |")
     lines += [
-        f"| {', '.join(key)} | {count} | {ours[key]} | {parted[key]} |"
+        f"| {', '.join(key)} | {count} | {ours[key]} | {differ[key]} | {untold[key]} |"
         for key, count in printed.items()
         if ours[key]
     ]
@@ -106,9 +109,7 @@ def _printed(study: str) -> str:
     left = [key for key in printed if key[0] in papers and not ours[key]]
     if left:
         count = sum(printed[key] for key in left)
-        lines.append(
-            f"| {formats.counted(len(left), 'place')} more, not run here | {count} | 0 | 0 |"
-        )
+        lines.append(f"| {formats.counted(len(left), 'place')} more, not run | {count} | 0 | | |")
     return "\n".join(lines)
 
 

@@ -391,6 +391,15 @@ def test_a_class_of_its_own_is_benched(tmp_path: Path, monkeypatch: pytest.Monke
     assert words in " ".join(failed.output.split())
 
 
+def test_a_store_of_ones_own_is_pointed_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["bench", "show", "splits"]
+    note = "for runs of your own, name a plan and --store howsure-results"
+    assert note not in CliRunner().invoke(app, asked).output
+    Path("howsure-results").mkdir()
+    assert note in " ".join(CliRunner().invoke(app, asked).output.split())
+
+
 @pytest.mark.parametrize("plan", ["adaptivity_intervals", "characteristic_traffic", "shift"])
 def test_results_that_ship_need_no_data_and_miss_nothing(
     plan: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

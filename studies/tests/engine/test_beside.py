@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from howsure.core.records import Record
 from howsure_studies.engine import OwnNumber, Published, beside_section
 
@@ -37,10 +39,58 @@ def test_each_published_number_stands_beside_ours() -> None:
         "c: MAE": ["mine", "–", "1", "–", "(2)"],
         "d: MAE": ["mine", "4.00", "small", "–", ""],
     }
-    assert section.lines[0].text == "1 of 2 numbers part from the published."
+    assert section.lines[0].text == "Significantly different from the published: 1 of 2 numbers."
     assert "Here ± is a guess" in grid.notes[0]
     assert grid.notes[-1].startswith("1 published number")
     assert table.columns["reason"].tolist() == ["", WHY, "no rows", ""]
+    assert table.columns["differs"].tolist() == ["no", "yes", "unknown", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "sentence"),
+    [
+        (
+            [own("a", 1.0), own("b", 1.0, math.nan)],
+            "Significantly different from the published: 1 of 1 number; of 1 number here without "
+            "a known error it cannot be told.",
+        ),
+        (
+            [own("a", 1.0, math.nan), own("b", 1.0, math.nan)],
+            "Whether ours differ from the published cannot be told: 2 numbers here without a "
+            "known error.",
+        ),
+        ([own("a", math.nan)], "No number here can be compared with a published one."),
+    ],
+)
+def test_no_difference_is_counted_where_none_can_be_told(
+    ours: list[OwnNumber], sentence: str
+) -> None:
+    theirs = [printed("a", 2.0), printed("b", 2.0)]
+    beside = beside_section(ours, theirs, {"mae": "MAE"}, WHY)
+    assert beside is not None
+    assert beside[0].lines[0].text == sentence
+    assert set(beside[1].columns["reason"]) == ({WHY} if len(ours) > 1 else {""})
+
+
+def test_seeds_are_averaged_and_shares_are_in_percent() -> None:
+    at = {"model": "mine", "coverage": 0.9}
+    ours = [
+        OwnNumber(task="a", method="Net", record=Record(metric="share", value=value, **at))
+        for value in (0.8, 0.9, 1.0)
+    ]
+    names = {"paper": "A paper", "table": "table 1", "task": "a", "method": "net"}
+    theirs = [Published(measure="share", value=0.7, sd=0.01, coverage=0.9, **names)]
+    beside = beside_section(ours, theirs, {"share": "Share"}, WHY, shares={"share"})
+    assert beside is not None
+    section, table = beside
+    (part,) = section.grids[0].parts
+    assert part.title == "a: Share in %, nominal 90 %"
+    assert [(cell.text, cell.small) for cell in part.rows[0][1:3]] == [
+        ("90.0", "± 5.8"),
+        ("70.0", "± 1.0"),
+    ]
+    assert table.columns["standard_error"][0] == pytest.approx(0.1 / 3**0.5)
+    assert table.columns["published_method"].tolist() == ["net"]
 
 
 def test_a_reason_stands_once_below_the_table() -> None:

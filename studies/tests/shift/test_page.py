@@ -236,7 +236,7 @@ def test_published_numbers_stand_beside_ours(page: Document) -> None:
     assert "tables A1, A2" in grid.notes[0]
     table = next(t for t in page.tables if t.name == "beside_published")
     assert len(table) == grid.size
-    assert f"{sum(map(bool, table.columns['reason']))} of {len(table)} numbers part" in (
+    assert f": {sum(map(bool, table.columns['reason']))} of {len(table)} numbers." in (
         section.lines[0].text
     )
 

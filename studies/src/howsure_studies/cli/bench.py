@@ -230,7 +230,8 @@ def _results(
 
     if name in studies.names() and folder is None and not changes and profile is None:
         results = study_shipped(name)
-        say(f"note: a run of your own is shown with --store {_STORE}", error=True)
+        if Path(_STORE).exists():
+            say(f"note: for runs of your own, name a plan and --store {_STORE}", error=True)
     else:
         plan, store = _opened(name, folder or _STORE, changes, profile)
         there = plan_shipped(plan) if folder is None and not Path(_STORE).exists() else None
@@ -238,14 +239,10 @@ def _results(
             state = survey(plan, store)
             _say_as_run(state)
             there = combined(plan, state, store)
-        results = there
-        if results.missing:
-            total = sum(state.counts.values())
-            say(
-                f"note: {results.missing} of {total} trials are not done: see bench status",
-                error=True,
-            )
-        results = replace(results, facts={"Plan": plan.name, **results.facts})
+            if there.missing:
+                of = f"{there.missing} of {state.counts.total()} trials"
+                say(f"note: {of} are not done: see bench status", error=True)
+        results = replace(there, facts={"Plan": plan.name, **there.facts})
         name = plan.study
     for title, fact in results.facts.items():
         if title != "Plan":

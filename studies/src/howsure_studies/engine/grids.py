@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, final
 
 import numpy as np
 
@@ -23,8 +23,8 @@ Shown = str | tuple[str, Show]
 """A column of a table: a measure, or one with how its cells are made."""
 
 MISSING: Final = Cell(text=formats.MISSING)
-_APART: Final = 1.96  # standard errors
-"""What stands for reasons that many numbers share."""
+_Z: Final = 1.96  # two-sided 95 %
+Differs = Literal["yes", "no", "unknown"]
 
 
 def estimate_cell(value: float, error: float = math.nan, *, sign: str = "± ") -> Cell:
@@ -168,6 +168,44 @@ def _of(record: Record, key: Key) -> str:
     return str(record.options.get(key, "") if key in record.options else getattr(record, key))
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beside:
+    """A published number beside ours."""
+
+    printed: Published
+    method: str
+    ours: float
+    error: float
+    lost: str  # why ours is missing
+    why: str  # it differs, where the paper's number has no note
+
+    @property
+    def difference(self) -> float:
+        return self.ours - self.printed.value
+
+    @property
+    def spread(self) -> float:
+        """The error of the difference; NaN without one of ours."""
+        return math.hypot(self.error, 0.0 if math.isnan(self.printed.sd) else self.printed.sd)
+
+    @property
+    def differs(self) -> Differs:
+        """Whether the difference is significant."""
+        if math.isnan(self.difference) or math.isnan(self.spread):
+            return "unknown"
+        return "yes" if abs(self.difference) > _Z * self.spread else "no"
+
+    @property
+    def reason(self) -> str:
+        """Why ours is missing, or why it differs; nothing where it does not."""
+        if math.isnan(self.ours):
+            return self.printed.note or self.lost
+        if math.isnan(self.difference) or self.differs == "no":
+            return ""
+        return self.printed.note or self.why
+
+
 def beside_section(
     own: Iterable[OwnNumber],
     published: Sequence[Published],
@@ -177,7 +215,7 @@ def beside_section(
     shares: Collection[str] = (),
     error: str = "the standard error",
 ) -> tuple[Section, Table] | None:
-    """Each published number beside ours, and where they part the reason; None where there is none.
+    """Each published number beside ours, and where they differ the reason; None without any.
 
     Where the paper has words in place of a number, they stand there.
 
@@ -204,68 +242,28 @@ def beside_section(
         The same numbers, for programs.
     """
     wanted = [printed for printed in published if printed.measure in titles]
-    known = pairs(own, wanted)
+    known = [_compared(numbers, printed, why) for numbers, printed in pairs(own, wanted)]
     if not known:
         return None
     parts: dict[str, list[tuple[Cell, ...]]] = {}
-    rows, parted, compared = [], 0, 0
     reasons: dict[str, int] = {}  # each stands once, below the table
-    for numbers, printed in known:
-        value, spread = _mean_of([number.record for number in numbers])
-        away = value - printed.value
-        reach = math.hypot(spread, 0.0 if math.isnan(printed.sd) else printed.sd)
-        apart = abs(away) > _APART * reach
-        parted += apart
-        compared += not math.isnan(away)
-        reason = ""
-        if math.isnan(value):
-            reason = printed.note or numbers[0].record.reason
-        elif apart or (math.isnan(reach) and not math.isnan(away)):
-            reason = printed.note or why
+    for number in known:
+        printed, reason = number.printed, number.reason
         unit = 100.0 if printed.measure in shares else 1.0
-        method = numbers[0].record.model
         heading = f"{printed.task}: {titles[printed.measure]}{' in %' if unit > 1.0 else ''}"
         if not math.isnan(printed.coverage):
             heading += f", nominal {formats.level(printed.coverage)}"
-        parts.setdefault(heading, []).append(
-            (
-                Cell(text=method),
-                estimate_cell(unit * value, unit * spread),
-                Cell(text=printed.note)
-                if math.isnan(printed.value)
-                else estimate_cell(unit * printed.value, unit * printed.sd),
-                replace(estimate_cell(unit * away, unit * reach), small=""),
-                Cell(text=f"({reasons.setdefault(reason, len(reasons) + 1)})" if reason else ""),
-            )
-        )
-        rows.append(
-            {
-                **{name: getattr(printed, name) for name in ("paper", "table", "task")},
-                "method": method,
-                "published_method": printed.method,
-                "measure": printed.measure,
-                "coverage": printed.coverage,
-                "ours": value,
-                "standard_error": spread,
-                "published": printed.value,
-                "published_sd": printed.sd,
-                "difference": away,
-                "reason": reason,
-            }
-        )
-    papers = {printed.paper: dict[str, None]() for _, printed in known}
-    for _, printed in known:
-        papers[printed.paper][printed.table] = None
-    sources = "; ".join(f"{paper}, {_listed(tables)}" for paper, tables in papers.items())
-    left = len(wanted) - len({id(printed) for _, printed in known})
+        mark = f"({reasons.setdefault(reason, len(reasons) + 1)})" if reason else ""
+        parts.setdefault(heading, []).append((*_cells(number, unit), Cell(text=mark)))
+    left = len(wanted) - len({id(number.printed) for number in known})
     grid = number_grid(
         "Published numbers",
         ("Here", "Published", "Difference"),
         [GridRows(title=heading, rows=tuple(cells)) for heading, cells in parts.items()],
         (
-            f"Published: {sources}. Here ± is {error}; published, it is the printed standard "
-            "deviation. A reason stands where the difference is above 1.96 times both together, "
-            "or no error is known.",
+            f"Published: {_sources(number.printed for number in known)}. Here ± is {error}; "
+            "published, it is the printed standard deviation. A reason stands where the difference "
+            "is above 1.96 times both together, or no error is known.",
             *(f"({number}) {reason}." for reason, number in reasons.items()),
             f"{formats.counted(left, 'published number')} without one here: tasks or methods that "
             "were not run."
@@ -274,12 +272,74 @@ def beside_section(
         ),
     )
     grid = replace(grid, columns=(*grid.columns, Column(title="Why")))
-    line = VerdictLine(
-        text=f"{parted:,} of {formats.counted(compared, 'number')} part from the published.",
-        question="Beside the published",
-    )
+    line = VerdictLine(text=_significant(known), question="Beside the published")
     section = Section(title="Beside the published", lines=(line,), grids=(grid,))
-    return section, Table(name="beside_published", columns=columns_of(rows))
+    return section, Table(name="beside_published", columns=columns_of([*map(_row, known)]))
+
+
+def _compared(numbers: Sequence[OwnNumber], printed: Published, why: str) -> _Beside:
+    """A number with its standard error; of several seeds their mean, by their spread."""
+    records = [number.record for number in numbers]
+    value, error = records[0].value, records[0].standard_error
+    if len(records) > 1:
+        values = np.array([record.value for record in records])
+        value, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
+    method, lost = records[0].model, records[0].reason
+    return _Beside(printed=printed, method=method, ours=value, error=error, lost=lost, why=why)
+
+
+def _cells(number: _Beside, unit: float) -> tuple[Cell, ...]:
+    """The method, ours, the published number or its words, and the difference."""
+    printed = number.printed
+    return (
+        Cell(text=number.method),
+        estimate_cell(unit * number.ours, unit * number.error),
+        Cell(text=printed.note)
+        if math.isnan(printed.value)
+        else estimate_cell(unit * printed.value, unit * printed.sd),
+        replace(estimate_cell(unit * number.difference, unit * number.spread), small=""),
+    )
+
+
+def _row(number: _Beside) -> dict[str, Any]:
+    """The same for programs."""
+    printed = number.printed
+    return {
+        **{name: getattr(printed, name) for name in ("paper", "table", "task")},
+        "method": number.method,
+        "published_method": printed.method,
+        "measure": printed.measure,
+        "coverage": printed.coverage,
+        "ours": number.ours,
+        "standard_error": number.error,
+        "published": printed.value,
+        "published_sd": printed.sd,
+        "difference": number.difference,
+        "differs": number.differs,
+        "reason": number.reason,
+    }
+
+
+def _significant(numbers: Sequence[_Beside]) -> str:
+    """How many of ours differ from the published, of those whose error is known."""
+    compared = [n.differs for n in numbers if not math.isnan(n.difference)]
+    yes, unknown = compared.count("yes"), compared.count("unknown")
+    if not compared:
+        return "No number here can be compared with a published one."
+    rest = f"{formats.counted(unknown, 'number')} here without a known error"
+    if unknown == len(compared):
+        return f"Whether ours differ from the published cannot be told: {rest}."
+    of = formats.counted(len(compared) - unknown, "number")
+    more = f"; of {rest} it cannot be told" if unknown else ""
+    return f"Significantly different from the published: {yes:,} of {of}{more}."
+
+
+def _sources(numbers: Iterable[Published]) -> str:
+    """The papers, with their tables and figures."""
+    papers: dict[str, dict[str, None]] = {}
+    for printed in numbers:
+        papers.setdefault(printed.paper, {})[printed.table] = None
+    return "; ".join(f"{paper}, {_listed(tables)}" for paper, tables in papers.items())
 
 
 def _listed(tables: Iterable[str]) -> str:
@@ -292,11 +352,3 @@ def _listed(tables: Iterable[str]) -> str:
         f"{kind}{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
         for kind, numbers in kinds.items()
     )
-
-
-def _mean_of(records: Sequence[Record]) -> tuple[float, float]:
-    """A number with its standard error; of several seeds their mean, by their spread."""
-    if len(records) == 1:
-        return records[0].value, records[0].standard_error
-    values = np.array([record.value for record in records])
-    return float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))

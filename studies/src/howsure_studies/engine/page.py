@@ -20,10 +20,8 @@ from howsure.report.document import (
     TONES,
     Cell,
     Choice,
-    Column,
     Document,
     Grid,
-    GridRows,
     Option,
     Section,
     Tone,
@@ -110,24 +108,20 @@ def overview(
     tasks = dict.fromkeys(task for cells in rows.values() for task in cells)
     tones = [cell.tone for cells in rows.values() for cell in cells.values()]
     marked = [(tone, words) for tone, words in states.items() if tone in tones]
+    many = len(tasks) > MOST_TASKS
     shown = []
     for name, cells in rows.items():
         own = [cell.tone for cell in cells.values()]
         counts = [own.count(tone) for tone, _ in marked]
-        row = [cells.get(task, Cell(text=formats.MISSING)) for task in tasks]
-        if len(tasks) > MOST_TASKS:
-            row = [Cell(text=f"{count} of {len(own)}", key=str(count)) for count in counts]
+        row = (
+            [Cell(text=f"{count} of {len(own)}", key=str(count)) for count in counts]
+            if many
+            else [cells.get(task, MISSING) for task in tasks]
+        )
         shown.append((Cell(text=name), *row))
-    titles = list(tasks)
+    titles = [words for _, words in marked] if many else tasks
     marks = "; ".join(f"{TONES[tone][0]} {words.lower()}" for tone, words in marked)
-    if len(tasks) > MOST_TASKS:
-        titles, marks = [words for _, words in marked], ""
-    return Grid(
-        title=title,
-        columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
-        parts=(GridRows(rows=tuple(shown)),),
-        notes=(*notes, *([f"{marks}."] if marks else [])),
-    )
+    return number_grid(title, titles, shown, (*notes, f"{marks}." if marks and not many else ""))
 
 
 def named(names: Sequence[str], noun: str) -> str:
