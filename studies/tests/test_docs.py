@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from howsure_studies.engine import load_plan, plan_file, plan_names, study_of, study_shipped
 from howsure_studies.engine.shipped import _made, plan_hash
+from scripts import script
 
 ROOT = Path(__file__).parents[2]
 
 
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_studies", ROOT / "docs" / "make_studies.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.slow
 def test_results_in_the_docs_are_those_that_ship() -> None:
-    made = maker()
+    made = script("docs/make_studies.py")
     held = {page: page.read_text("utf-8") for page in made.pages()}
     assert held
     for page, text in held.items():

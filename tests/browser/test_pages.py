@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from browser import pages
+from scripts import script
 
 DESK = {"width": 1400, "height": 950}
 PHONE = {"width": 390, "height": 844}
@@ -108,11 +108,7 @@ def test_what_is_not_shown_is_counted(opened: Open) -> None:
 @pytest.mark.rate
 def test_the_pictures_of_the_docs_are_all_there_and_small() -> None:
     docs = Path(__file__).parents[2] / "docs"
-    spec = importlib.util.spec_from_file_location("make_pages", docs / "make_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
+    maker = script("docs/make_pages.py")
     assert (docs / "pages.md").read_text(encoding="utf-8") == maker.page(), "run make_pages.py"
     assert set(maker.SHOWN) == set(pages.SIX)
     held = {path.name: path.stat().st_size for path in (docs / "pages").iterdir()}

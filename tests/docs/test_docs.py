@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import runpy
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
 
 from extras import libraries
 from howsure.cli.main import app
+from scripts import script
 
 ROOT = Path(__file__).parents[2]
 MADE = {"_build", "learn", "figures", "api"}
@@ -24,18 +23,9 @@ PAGES = sorted(
 )
 
 
-def maker(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make", ROOT / "docs" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.rate
 def test_measure_pages_are_current() -> None:
-    made = maker("make_measures").pages()
+    made = script("docs/make_measures.py").pages()
     held = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "docs/measures").glob("*.md")}
     assert held == made, "run python docs/make_measures.py"
 
@@ -48,7 +38,7 @@ def test_the_page_of_time_and_memory_is_current() -> None:
 
 def test_the_page_of_columns_is_current() -> None:
     held = (ROOT / "docs" / "inputs.md").read_text(encoding="utf-8")
-    assert held == maker("make_inputs").page(), "run python docs/make_inputs.py"
+    assert held == script("docs/make_inputs.py").page(), "run python docs/make_inputs.py"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

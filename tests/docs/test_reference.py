@@ -15,10 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 import howsure
-from docs.test_docs import maker
 from howsure.cli.main import app
 from howsure.figures.layouts import companions, layouts
 from howsure.metrics.catalogue import catalogue
+from scripts import script
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -28,19 +28,19 @@ STUDIES = ("adaptivity", "characteristic", "congruence", "pointwise", "shift")
 
 def test_the_page_of_commands_is_current() -> None:
     held = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
-    assert held == maker("make_commands").page(), "run python docs/make_commands.py"
+    assert held == script("docs/make_commands.py").page(), "run python docs/make_commands.py"
 
 
 @pytest.mark.slow
 def test_the_page_of_commands_names_every_command() -> None:
-    made = maker("make_commands")
+    made = script("docs/make_commands.py")
     names = [path for path, command, _ in made.commands() if not hasattr(command, "list_commands")]
     assert {"howsure assess", "howsure conformal", "howsure bench submit"} <= set(names)
     assert all(f"\n## `{name}`\n" in made.page().replace("###", "##") for name in names)
 
 
 def test_the_reference_of_the_api_holds_every_exported_name() -> None:
-    made = maker("make_api")
+    made = script("docs/make_api.py")
     held: dict[str, list[str]] = {}
     for topic in made.TOPICS.values():
         held.setdefault(topic.package, []).extend(made.names_of(topic))
@@ -50,7 +50,7 @@ def test_the_reference_of_the_api_holds_every_exported_name() -> None:
 
 
 def test_every_room_that_exports_names_has_a_page() -> None:
-    pages = {topic.package for topic in maker("make_api").TOPICS.values()}
+    pages = {topic.package for topic in script("docs/make_api.py").TOPICS.values()}
     studies = (ROOT / "studies" / "src" / "howsure_studies").glob("*/__init__.py")
     rooms = [f"howsure.{room}" for room in dir(howsure) if (ROOT / "src/howsure" / room).is_dir()]
     for name in [*rooms, *(f"howsure_studies.{path.parent.name}" for path in studies)]:
@@ -162,7 +162,7 @@ def test_the_gallery_draws_every_figure(name: str) -> None:
 @pytest.mark.rate
 def test_weights_are_taken_where_the_page_says_so() -> None:
     """Each measure has a value on some table, and keeps it with weights only where that is told."""
-    made = maker("make_measures")
+    made = script("docs/make_measures.py")
     counts = np.random.default_rng(1).integers(1, 3, 500)
     seen: dict[str, bool] = {}
     for name, code in made.EXAMPLES.items():

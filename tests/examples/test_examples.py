@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from extras import needs
-
-FOLDER = Path(__file__).parents[2] / "examples"
+from scripts import script
 
 
 def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(f"examples/{name}.py")
 
 
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge")

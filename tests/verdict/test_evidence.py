@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from howsure.core.rng import child
+from scripts import script
 
 TABLES = 8
 
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "verdict.py"
-    spec = importlib.util.spec_from_file_location("verdict_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("benchmarks/verdict.py")
 
 
 @pytest.mark.rate
