@@ -260,8 +260,13 @@ def test_prices_are_checked(price):
 
 def test_no_price_is_supposed():
     """The default was 1 for each axis, at which it was cheapest to miss everything."""
-    for prices in ({}, {"miss_cost": 1.0, "coverage": 0.9}, {"miss_cost": 1.0, "cost_weight": 0.5}):
-        with pytest.raises(InputError, match="one of miss_cost, coverage, cost_weight must be giv"):
+    for prices, came in (
+        ({}, "none"),
+        ({"miss_cost": 1.0, "coverage": 0.9}, "miss_cost and coverage"),
+        ({"miss_cost": 1.0, "cost_weight": 0.5}, "miss_cost and cost_weight"),
+    ):
+        rule = f"one of miss_cost, coverage, cost_weight must be given, got {came}"
+        with pytest.raises(InputError, match=rule):
             example().cost(**prices)
     with pytest.raises(InputError, match="coverage"):
         example().cost(coverage=90)

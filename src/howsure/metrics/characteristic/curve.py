@@ -390,8 +390,10 @@ class CharacteristicCurve:
         12.5
         """
         given = {"miss_cost": miss_cost, "coverage": coverage, "cost_weight": cost_weight}
-        if sum(value is not None for value in given.values()) != 1:
-            raise InputError(f"one of {', '.join(given)} must be given")
+        named = [name for name, value in given.items() if value is not None]
+        if len(named) != 1:
+            came = " and ".join(named) or "none"
+            raise InputError(f"one of {', '.join(given)} must be given, got {came}")
         x_weight, y_weight = 2.0, math.nan
         if coverage is not None:
             y_weight = self._own_price(check_fraction(coverage, "coverage"))
