@@ -77,7 +77,7 @@ def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.Monk
 def test_a_screen_computes_nothing_more() -> None:
     result = howsure.assess(table(), groups="side")
     result.to_markdown()
-    result.answer()
+    result.brief_document()
     str(result)
     repr(result)
     assert result.whole._made is None  # type: ignore[attr-defined]

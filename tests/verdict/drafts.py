@@ -10,7 +10,7 @@ import numpy as np
 from howsure.core.records import Record
 from howsure.metrics.autocorrelation import Dependence, Kind
 from howsure.metrics.compare import Standing
-from howsure.metrics.finding import FROM_ALL, Draft, Finding, State
+from howsure.metrics.finding import Draft, Finding, State
 from howsure.metrics.shared import SharedScore
 from howsure.verdict import QUESTIONS
 from howsure.verdict.copies import RowFault
@@ -152,20 +152,28 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             return [draft(abs(effect) / 10, record("impossible_share", abs(effect) / 10))]
         case "groups":
             chosen: dict[str, Any] = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
-            least = {**chosen, "by": "claimed at least"}
-            chosen["by"] = FROM_ALL
+            chosen |= {"sets": False}
+            least = {**chosen, "claimed": True}
+            chosen |= {"claimed": False, "overall": 0.88}
+            apart = {**chosen, "overall": 0.9}
             worst = record("worst_group_shortfall", 0.1, group="season=winter")
             return [
                 draft(effect, where="season=winter", worst=worst, **chosen),
                 draft(effect, where="region=north west", worst=worst, **chosen),
                 draft(effect, where="season=winter", worst=None, **chosen),
+                draft(effect, where="season=winter", worst=worst, **apart),
                 draft(effect, where="season=winter", worst=worst, **least),
             ]
         case "region":
             return [
                 draft(
                     effect,
-                    record("worst_region", 0.88 + effect, null=0.88, options={"signal": signal}),
+                    record(
+                        "worst_region",
+                        0.88 + effect,
+                        null=0.88,
+                        options={"signal": signal, "deviation": effect},
+                    ),
                     where=WHERE,
                 )
                 for signal in ("coverage", "bias", "spread")

@@ -15,7 +15,7 @@ from howsure.core.labels import Categories
 from howsure.core.rng import child, row_keys
 from howsure.inputs import Loaded
 from howsure.metrics.autocorrelation import Dependence
-from howsure.metrics.finding import FROM_ALL, Draft
+from howsure.metrics.finding import Draft
 from howsure.metrics.measure import evaluate
 from howsure.metrics.view import View
 from howsure.predictions import (
@@ -193,8 +193,8 @@ def test_a_wrong_season_is_named_by_its_spells() -> None:
     groups, dependence = told["groups"], told["dependence"]
     assert groups.state == "bad"
     assert groups.where == "season=winter"
-    assert groups.sentence.startswith("season=winter covers 4")
-    assert "rows in 3 spells; 78.5 %" in groups.sentence
+    assert groups.sentence.startswith("Intervals cover 4")
+    assert "rows in 3 spells in season=winter, 78.5 % overall" in groups.sentence
     assert told["coverage"].state == "bad"
     assert told["coverage"].upper < -0.08
     count = int(dependence.sentence.rpartition("about ")[2].rstrip(".").replace(",", ""))
@@ -214,7 +214,7 @@ def test_few_spells_tell_of_themselves_alone() -> None:
     told = {each.id: each for each in examine(held)[0]}
     assert told["groups"].state == "caution"
     assert told["groups"].sentence.endswith(
-        "is expected from all rows. 2 spells cannot show whether season=winter is so in general."
+        "% overall. 2 spells cannot show whether season=winter is so in general."
     )
 
 
@@ -565,7 +565,8 @@ def test_what_goes_to_a_file_has_no_batches() -> None:
     ],
 )
 def test_what_spells_cannot_tell_is_said_where_rows_alone_reject(p: float, told: str) -> None:
-    facts = {"value": 0.7, "expected": 0.9, "by": FROM_ALL, "rows": 50.0, "spells": 2.0}
+    facts = {"value": 0.7, "expected": 0.9, "overall": 0.9, "rows": 50.0, "spells": 2.0}
+    facts |= {"claimed": False, "sets": False}
     draft = Draft(
         id="groups",
         effect=-0.2,

@@ -629,7 +629,7 @@ def test_a_column_that_may_mark_censored_rows_is_asked_for() -> None:
     (last,) = [each for each in assess(table, trials=False).verdict.splitlines() if "'e" in each]
     assert last.startswith("Column 'event' may mark censored rows and is not read: --groups")
     read = assess(table, groups="event", trials=False)
-    assert read.verdict.startswith("y seems censored in ")
+    assert read.lines[1].text.startswith("y seems censored in ")
     assert all(each.state != "bad" for each in read.findings)
 
 

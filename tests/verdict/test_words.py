@@ -98,25 +98,30 @@ EXACT: dict[tuple[str, State], str] = {
     ("coverage", "negligible"): "The 90 % intervals cover 84 % (82.0–86.0): they under-cover by "
     "6 points. This is within the tolerance of 1 point.",
     ("coverage", "undecided"): "The 90 % intervals cover 84 % (82.0–86.0). No departure is proven.",
-    ("bias", "bad"): "y lies 0.05 stated sd below its prediction on average: predictions are too "
-    "high.",
+    (
+        "bias",
+        "bad",
+    ): "y averages 0.05 predicted standard deviations below its prediction: "
+    "predictions are too high.",
     ("spread", "negligible"): "Errors are 0.94 times their stated size (0.92–0.96): the stated "
     "spread is too large. This is within the tolerance of 2 %.",
     ("skew", "bad"): "Skew moves stated probabilities by up to 6 points: the lower tail is longer "
     "than stated. Of y, 13 % lie below the stated 10 % quantile and 22 % above the 90 % quantile.",
-    ("tails", "good"): "Tails move stated probabilities by up to 6 points: the stated tails are "
-    "right.",
+    ("tails", "good"): "Tails are right, to within 8 points.",
     ("one_sided", "bad"): "y lies below its interval in 10.5 % of rows and above it in 4.5 %: "
     "misses are mostly below.",
     ("support", "bad"): "0.6 % of y have probability 0 under their prediction: the predictive "
     "distribution rules out values that occurred.",
-    ("groups", "good"): "season=winter covers 82 % of its 1,234 rows; 88 % is expected from all "
-    "rows: no group differs by more than 3 points.",
-    ("groups", "bad"): "season=winter covers 82 % of its 1,234 rows; 88 % is expected from all "
-    "rows: groups differ in coverage. It is at least 8 points short of its claim.",
-    ("region", "caution"): "Where temperature > 21.5 and wind ≤ 3.2, coverage is 82 % against an "
-    "expected 88 %. Perhaps coverage depends on the inputs: p = 0.01 alone, not significant among "
-    "all tests.",
+    (
+        "groups",
+        "good",
+    ): "Intervals cover 82 % of 1,234 rows in season=winter, 88 % overall: no "
+    "group differs by more than 3 points.",
+    ("groups", "bad"): "Intervals cover 82 % of 1,234 rows in season=winter, 88 % overall: groups "
+    "differ in coverage. It is at least 8 points short of its claim.",
+    ("region", "caution"): "Where temperature > 21.5 and wind ≤ 3.2, coverage is 82 %, where "
+    "88 % is expected from all rows. Perhaps coverage depends on the inputs: p = 0.01 alone, not "
+    "significant among all tests.",
     (
         "ease",
         "bad",
@@ -126,9 +131,11 @@ EXACT: dict[tuple[str, State], str] = {
     "inputs the predictive distribution is wrong.",
     ("width", "bad"): "Errors are 1.17 times their stated size where widths are large, 1.21 times "
     "where small: widths overreact.",
-    ("trade", "bad"): "At miscoverage up to 20 %, these widths are 6 % worse than a constant band "
-    "(4.0–8.0): a constant band is better. Over all levels of miscoverage they are 3 % "
-    "better.",
+    (
+        "trade",
+        "bad",
+    ): "Varying widths are 6 % worse than one constant width at miscoverage up to "
+    "20 % (4.0–8.0): a constant width is better. Over all levels of miscoverage they are 3 % better.",
     (
         "sets",
         "bad",
@@ -142,8 +149,11 @@ EXACT: dict[tuple[str, State], str] = {
     "are too few to tell.",
     ("drift", "bad"): "Around 2024-03-01 coverage fell from 93.3 % to 87.3 % (83.0–91.0): coverage "
     "drifts. It fell by at least 4 points. Over the last tenth of rows it is 95 %.",
-    ("drift", "good"): "The clearest change, around 2024-03-01, is of coverage from 93.3 % to "
-    "87.3 % (83.0–91.0): changes stay within 3 points.",
+    (
+        "drift",
+        "good",
+    ): "Coverage changes most around 2024-03-01, from 93.3 % to 87.3 % (83.0–91.0): "
+    "changes stay within 3 points.",
 }
 
 
@@ -199,7 +209,7 @@ def test_drift_names_what_changed() -> None:
     assert coverage.startswith("Around 2024-03-01 coverage rose from 81.3 % to 87.3 % (83.0–91.0)")
     assert spread.startswith("Around 2024-03-01 errors went from 0.81 to 0.87 (0.83–0.91) times")
     assert bias.startswith(
-        "Around 2024-03-01 y moved from 0.81 to 0.87 (0.83–0.91) stated sd above"
+        "Around 2024-03-01 y moved from 0.81 to 0.87 (0.83–0.91) predicted standard deviations "
     )
     assert "Stated probabilities moved by at least 4 points." in spread
     claimed = told("drift", "bad", 1.0)[-3]
@@ -210,15 +220,17 @@ def test_rows_that_would_decide() -> None:
     """An interval of ±4 points about 0 lies within 3 points from (4/3)² as many rows on."""
     (each, *_) = drafts("coverage", 0.0)
     wide = finding(each, "undecided")
-    for half, text in ((0.04, "about 540 rows would decide"), (0.02, "")):
+    for half, text in ((0.04, "about 240 more would settle it"), (0.02, "")):
         text_of = sentence(replace(wide, lower=-half, upper=half), each)
         assert text in text_of
-        assert ("would decide" in text_of) == bool(text)
+        assert ("would settle" in text_of) == bool(text)
 
 
 def test_what_is_as_good_as_zero_is_told_so() -> None:
     (each, *_) = drafts("bias", 1e-7)
-    assert sentence(finding(each, "good"), each).startswith("y lies within 0.01 stated sd of")
+    assert sentence(finding(each, "good"), each).startswith(
+        "y averages within 0.01 predicted standard deviations of"
+    )
 
 
 BEST_SETS = (

@@ -110,7 +110,7 @@ def show(console: Console, result: Assessment, shown: str, written: Sequence[Pat
     if shown in ("json", "quiet"):
         return
     everything = shown == "all"
-    document = result.document() if everything else result.answer()
+    document = result.document() if everything else result.brief_document()
     print_report(console, document, everything=everything)
     if not everything:
         show_note(console, "--all shows every sentence and number, -o report.html a page.")

@@ -175,12 +175,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(parts: Iterable[str], most: int | None = None) -> str:
+def listed(parts: Iterable[str], most: int | None = None, *, last: str = "and") -> str:
     """Parts as a list in words; past the most, how many more there are."""
     known = list(parts)
     if most is not None and len(known) > most:
         known = [*known[:most], f"{len(known) - most} more"]
-    return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))
+    return f" {last} ".join(filter(None, (", ".join(known[:-1]), known[-1])))
 
 
 def roughly(count: float) -> str:

@@ -106,7 +106,13 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
         seen += f", where the predictions claim {percent(least)}"
     way = "under-cover" if draft.effect < 0 else "over-cover"
     well = "in line with the nominal coverage"
-    return Words(seen, f"they {way} by {points(draft.effect)}", well + _as_others(draft, what))
+    clause = f"the {percent(facts['coverage'])} {what} cover {percent(facts['record'].value)}"
+    return Words(
+        seen,
+        f"they {way} by {points(draft.effect)}",
+        well + _as_others(draft, what),
+        clause=clause,
+    )
 
 
 def _as_others(draft: Draft, what: str) -> str:
@@ -161,8 +167,12 @@ def _one_sided_words(draft: Draft, _: Finding) -> Words:
 
 def _groups(case: Case) -> Draft:
     worst = case.records.get("worst_group_shortfall")
+    shared = {"worst": worst, "sets": case.of_sets}
     try:
-        return apart(case.get("groups_differ"), {"worst": worst, "by": FROM_ALL})
+        test = case.get("groups_differ")
+        cover = case.records.get("empirical_coverage")
+        overall = math.nan if cover is None else cover.value
+        return apart(test, {**shared, "overall": overall, "claimed": False})
     except UnanswerableError:  # of a range of claims, a group can fall short of the least
         if worst is None or math.isnan(worst.p):
             raise
@@ -176,12 +186,12 @@ def _groups(case: Case) -> Draft:
         n=worst.n,
         good=worst.upper <= MARGIN,
         facts={
+            **shared,
             "value": claimed - worst.value,
             "expected": claimed,
-            "by": "claimed at least",
+            "claimed": True,
             "rows": worst.n,
             "spells": worst.options.get("spells", 0.0),
-            "worst": worst,
         },
     )
 
@@ -190,11 +200,18 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
     facts, where = draft.facts, draft.where
     spells, limit = int(facts.get("spells", 0)), ""
     stretches = "1 spell" if spells == 1 else f"{spells:,} spells"
+    cover, expected = percent(float(facts["value"])), percent(float(facts["expected"]))
     seen = (
-        f"{where} covers {percent(float(facts['value']))} of its {float(facts['rows']):,.0f} rows"
-        f"{f' in {stretches}' if spells else ''}; "
-        f"{percent(float(facts['expected']))} is {facts['by']}"
+        f"{'Sets' if facts['sets'] else 'Intervals'} cover {cover} of "
+        f"{float(facts['rows']):,.0f} rows{f' in {stretches}' if spells else ''} in {where}, "
     )
+    if facts["claimed"]:
+        seen += f"where at least {expected} is claimed"
+    elif expected == percent(float(facts["overall"])):
+        seen += f"{expected} overall"
+    else:
+        seen += f"where {expected} is {FROM_ALL}"
+    clause = f"coverage is {cover} in {where}"
     if float(facts.get("p_here", 1.0)) < LEVEL <= finding.p:
         limit = f"{stretches} cannot show whether {where} is so in general."
     worst, more = facts.get("worst"), ""
@@ -202,10 +219,10 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
         who = "It" if worst.group == where else worst.group
         more = f"{who} is at least {points(worst.lower)} short of its claim."
     margin = points(MARGIN)
-    if facts["by"] != FROM_ALL:
-        return Words(seen, "it falls short", f"no group falls {margin} short", more)
+    if facts["claimed"]:
+        return Words(seen, "it falls short", f"no group falls {margin} short", more, clause=clause)
     well = f"no group differs by more than {margin}"
-    return Words(seen, "groups differ in coverage", well, more, limit)
+    return Words(seen, "groups differ in coverage", well, more, limit, clause)
 
 
 FINDINGS = (

@@ -30,7 +30,7 @@ from howsure.metrics.finding import (
     known_drift,
 )
 from howsure.metrics.metric import SHARE, Metric, Question, Topic, itself, stated, statistic
-from howsure.metrics.wording import between, points
+from howsure.metrics.wording import SDS, between, points
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes
 from howsure.stats.estimate import Estimate, weighted_mean
@@ -360,7 +360,7 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
     what, unit = {
         "coverage": ("coverage", ""),
         "spread": ("errors", " times their stated size"),
-        "bias": ("y", " stated sd above its prediction"),
+        "bias": ("y", f" {SDS} above its prediction"),
     }[signal]
     times, places = (100.0, 1) if signal == "coverage" else (1.0, 2)
 
@@ -381,18 +381,20 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
     if signal != "coverage":
         well = f"no probability moves by {margin}"
     if finding.state not in ("bad", "negligible"):
-        seen = f"The clearest change, around {options['when']}, is of {what} {levels}"
-        return Words(seen, fault, well)
+        verb = "change" if signal == "spread" else "changes"
+        begins = what if signal == "bias" else what.capitalize()
+        return Words(f"{begins} {verb} most around {options['when']}, {levels}", fault, well)
     seen = f"Around {options['when']} {what} {moved} {levels}"
     if finding.state == "negligible":
         return Words(seen, fault, well)
+    clause = f"{what} {moved} {levels} around {options['when']}"
     sure = points(draft.facts["record"].lower)
     more = f"It {way} by at least {sure}."
     if signal != "coverage":
         more = f"Stated probabilities moved by at least {sure}."
     if not low <= latest <= high:
         more += f" Over the last tenth of rows it is {say(latest)}."
-    return Words(seen, fault, well, more)
+    return Words(seen, fault, well, more, clause=clause)
 
 
 TOPIC = Topic(

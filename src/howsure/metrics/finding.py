@@ -31,6 +31,8 @@ MARGIN = 0.03
 """Shares that differ by no more are alike."""
 HALF_WIDTH = float(special.ndtri(0.975))
 """Of a 95 % interval, in standard errors."""
+FEWEST_ROWS = 10
+"""Rows that a part of all needs, lest what it shows be condemned."""
 FROM_ALL = "expected from all rows"
 """By what the coverage of a part of the rows is judged, in words."""
 
@@ -61,6 +63,10 @@ class Finding:
         The group or the part of the inputs, if there is one.
     sentence : str
         The finding in words.
+    clause : str
+        What was seen, short, as a part of a sentence.
+    more_rows : float
+        How many more rows would decide what is undecided; NaN where that is not known.
     model : str
         Which model.
     """
@@ -78,6 +84,8 @@ class Finding:
     cost: float
     where: str
     sentence: str
+    clause: str = ""
+    more_rows: float = math.nan
     model: str = ""
 
 
@@ -135,6 +143,8 @@ class Words(NamedTuple):
         A sentence that follows.
     limit : str
         Of what more than these rows nothing can be said.
+    clause : str
+        What was seen, short, as a part of a sentence; the fault where it is empty.
     """
 
     seen: str
@@ -142,6 +152,7 @@ class Words(NamedTuple):
     well: str = ""
     more: str = ""
     limit: str = ""
+    clause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +198,8 @@ class FindingQuestion:
         What is proven or not.
     measured : bool
         Whether its effect is of what its sentence tells.
+    times : str
+        What its effect is a multiple of, for people; empty where it is a difference.
     reads_null : callable, optional
         Of which records it reads what a perfect model shows, that is drawn for it.
     """
@@ -208,6 +221,7 @@ class FindingQuestion:
     reported: bool = False
     sought: str = "departure"
     measured: bool = True
+    times: str = ""
     reads_null: Callable[[Record], bool] | None = None
 
 

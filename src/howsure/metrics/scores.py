@@ -512,7 +512,8 @@ def _support(case: Case) -> Draft:
 
 def _support_words(draft: Draft, _: Finding) -> Words:
     seen = f"{small(100.0 * draft.effect, 1)} % of y have probability 0 under their prediction"
-    return Words(seen, "the predictive distribution rules out values that occurred")
+    clause = f"{seen[0].lower()}{seen[1:]}"
+    return Words(seen, "the predictive distribution rules out values that occurred", clause=clause)
 
 
 TOPIC = Topic(
@@ -530,7 +531,7 @@ TOPIC = Topic(
     findings=(
         FindingQuestion(
             id="support",
-            asked="Is every y possible?",
+            asked="Did anything happen that the model called impossible?",
             label="Support",
             draft=_support,
             words=_support_words,

@@ -7,6 +7,9 @@ import math
 from howsure.core.formats import fixed, number, percent
 from howsure.core.records import Record
 
+SDS = "predicted standard deviations"
+"""The unit of what is measured by the spread that a model states."""
+
 
 def small(value: float, places: int, *, trim: bool = True) -> str:
     """So many decimals; two digits where these would show 0; 0 below 0.0001."""

@@ -38,8 +38,9 @@ from howsure.report.document import VerdictLine, noted
 from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
 from howsure.report.overview import overview
-from howsure.verdict import TOLERANCE, Advice, Finding, judge
+from howsure.verdict import TOLERANCE, Advice, Answer, Finding, judge
 from howsure.verdict.advice import Trials, tried
+from howsure.verdict.answer import STATES, answer
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import ordered
 from howsure.verdict.findings import questions
@@ -425,7 +426,8 @@ def _told(
 ) -> Assessment:
     models, done = measured.models, [model.found for model in measured.models]
     several, tested, loaded = len(models) > 1, judged.tested, rows.loaded
-    said = _in_sequence(judged, rows, several)
+    answered = _answer(rows, measured, ranked, judged)
+    said = [_answer_line(answered), *_in_sequence(judged, rows, several)]
     last = [judged.silent, *([loaded.manifest.table()] if loaded.manifest.files else [])]
     if tested is not None:
         last = [*_trial_table(tested, judged.lead), *last]
@@ -456,6 +458,7 @@ def _told(
         last,
     )
     return Assessment(
+        answer=answered,
         lines=tuple(_line(each, several) for each in said),
         findings=tuple(_findings(said)),
         brief=brief,
@@ -463,6 +466,33 @@ def _told(
         advice=None if tested is None else tested.advice,
         title=_title(done, facts),
     )
+
+
+def _answer(rows: _Ordered, measured: _Measured, ranked: _Ranked, judged: _Judged) -> Answer:
+    """Whether the first model can be trusted, and, of several, why it comes first."""
+    names = [model.name for model in measured.models]
+    lead = next(model for model in measured.models if model.name == judged.lead)
+    totals = rows.loaded.totals
+    findings = _findings(judged.said[lead.name])
+    if judged.tested is not None:
+        findings = list(ordered(findings, judged.tested.costs))
+    unknown = next(_unknown([lead.evalset]), None)
+    advice = None if judged.tested is None else judged.tested.advice
+    return answer(
+        findings,
+        totals[0].n if totals else lead.evalset.n,
+        reason=_WITHOUT_COVERAGE if unknown else judged.uncovered.get(lead.name, ""),
+        standing=ranked.standing,
+        models=[lead.name, *(name for name in names if name != lead.name)],
+        recalibrates=advice is not None and bool(advice.method),
+    )
+
+
+_WITHOUT_COVERAGE = "the nominal coverage of the intervals is unknown"
+
+
+def _answer_line(answered: Answer) -> VerdictLine:
+    return VerdictLine(answered.sentence, STATES[answered.reply], "Can it be trusted?")
 
 
 def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
@@ -512,6 +542,7 @@ class _Judged:
     said: Mapping[str, list[Said]]
     silent: Table
     states: Mapping[str, dict[str, str]]
+    uncovered: Mapping[str, str]  # why coverage is not judged, by model
     lead: str
     tested: Trials | None
 
@@ -529,6 +560,7 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
     said: dict[str, list[Said]] = {}
     silent: list[tuple[str, str, str, str]] = []
     states: dict[str, dict[str, str]] = {}
+    uncovered: dict[str, str] = {}
     for model in models:
         name = model.name
         told, reasons = judge(
@@ -549,9 +581,10 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
         else:
             told = told[:1]
         said[name] = list(told)
-        if not told:
-            named = f"{name}: " if several else ""
-            text = f"{named}Nothing can be judged: {reasons['coverage']}."
+        if model.evalset.beliefs and "coverage" in reasons:
+            uncovered[name] = reasons["coverage"]
+        if not told and several:
+            text = f"{name}: Nothing can be judged: {reasons['coverage']}."
             said[name].append(VerdictLine(text, "undecided", questions()["coverage"].asked))
     names = ("model", "id", "question", "reason")
     columns = {
@@ -563,7 +596,7 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
     first = next(each for each in models if each.name in (ranked.best or [models[0].name])[:1])
     tested = _tested(first, _findings(said[first.name]), settings) if settings.trials else None
     table = Table(name="not_judged", columns=columns, notes=notes)
-    return _Judged(said, table, states, first.name, tested)
+    return _Judged(said, table, states, uncovered, first.name, tested)
 
 
 def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
@@ -647,11 +680,16 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
     title = made.score or "score"
     notes = (
         f"By how much each method lowers the {title} on held-out fifths, with a 95 % interval. "
-        "Heals and leaves name the bad findings that it corrects, and those that remain."
+        "It fixes findings that were bad and are no longer; others are still open."
     )
     if "harms" in columns:
         notes += " What harms a part of the rows is not advised."
-    labels = {"mend": "method", "reason": "why not tried"}
+    labels = {
+        "mend": "method",
+        "heals": "fixes",
+        "leaves": "still open",
+        "reason": "why not tried",
+    }
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
 
 

@@ -17,7 +17,7 @@ from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import metric_named
 from howsure.metrics.finding import State
 from howsure.report.document import TONES, Document, Formed, VerdictLine
-from howsure.verdict import Advice, Finding
+from howsure.verdict import Advice, Answer, Finding
 
 if TYPE_CHECKING:
     from howsure.figures import Figure
@@ -75,7 +75,9 @@ class Assessment(Formed):
     Attributes
     ----------
     lines : tuple of VerdictLine
-        The verdict in sentences, what is bad first.
+        The verdict in sentences: the answer, what is bad, the next step, the rest.
+    answer : Answer, optional
+        Whether it can be trusted, in a sentence; of several models, also which to use.
     findings : tuple of Finding
         The verdict as data, in the same order.
     advice : Advice, optional
@@ -93,6 +95,7 @@ class Assessment(Formed):
     lines: tuple[VerdictLine, ...]
     brief: Basis
     whole: Callable[[], Basis]
+    answer: Answer | None = None
     findings: tuple[Finding, ...] = ()
     advice: Advice | None = None
     command: str = ""
@@ -282,7 +285,7 @@ class Assessment(Formed):
         """The report that every form is made of."""
         return self._document(self.whole(), drawn=True)
 
-    def answer(self) -> Document:
+    def brief_document(self) -> Document:
         """The report of the verdict and the key numbers, for which nothing is left to compute."""
         return self._document(self.brief, drawn=False)
 
@@ -291,6 +294,7 @@ class Assessment(Formed):
 
         return document_of(
             title=self.title,
+            answer=self.answer,
             lines=self.lines,
             findings=self.findings,
             advice=self.advice,
@@ -306,7 +310,7 @@ class Assessment(Formed):
         """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
         from howsure.report.short_forms import pull_request
 
-        return pull_request(self.answer())
+        return pull_request(self.brief_document())
 
     def __str__(self) -> str:
         return self.verdict

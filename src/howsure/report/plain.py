@@ -33,6 +33,7 @@ def to_json(document: Document) -> str:
         "title": document.title,
         "command": document.command,
         "facts": {str(name): str(fact) for name, fact in document.facts.items()},
+        "answer": None if document.answer is None else plain(document.answer),
         "verdict": [plain(line) for line in document.lines],
         "findings": [plain(finding, json_number) for finding in document.findings],
         "advice": None if document.advice is None else plain(document.advice, json_number),

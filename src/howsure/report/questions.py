@@ -34,7 +34,7 @@ from howsure.report.document import (
 from howsure.report.galleries import Gallery, galleries
 from howsure.report.glossary import glossary
 from howsure.report.overview import OVERVIEW
-from howsure.verdict import Advice, Finding
+from howsure.verdict import Advice, Answer, Finding
 from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def _sections_of_topics() -> tuple[_PagePart, ...]:
 def document_of(
     *,
     title: str,
+    answer: Answer | None = None,
     lines: Sequence[VerdictLine] = (),
     findings: Sequence[Finding] = (),
     advice: Advice | None = None,
@@ -161,12 +162,13 @@ def document_of(
         title=title,
         opening=Section(
             title="Verdict",
-            lines=short(_answer(lines, findings, tables)),
+            lines=short(_first_lines(lines, findings, answer)),
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
         ),
         sections=tuple(replace(each, lines=short(each.lines)) for each in sections),
         lines=short(lines),
+        answer=answer,
         findings=tuple(findings),
         advice=advice,
         records=tuple(records),
@@ -201,16 +203,23 @@ def _shortener(
     return lambda lines: tuple(replace(line, text=told(line.text)) for line in lines)
 
 
-def _answer(
-    lines: Sequence[VerdictLine], findings: Sequence[Finding], tables: Sequence[Table]
+def _first_lines(
+    lines: Sequence[VerdictLine], findings: Sequence[Finding], answer: Answer | None
 ) -> tuple[VerdictLine, ...]:
-    """The headline, what is worst of the best of several models, and the next step."""
-    ranked = next((table for table in tables if table.name == OVERVIEW and len(table)), None)
-    best = "" if ranked is None else str(ranked.columns["model"][0])
-    faults = {each.sentence for each in findings if each.model == best and each.state == "bad"}
+    """The answer, what is worst of the model that it names, and the next step."""
+    best = "" if answer is None else answer.model
+    faults = {
+        each.sentence
+        for each in findings
+        if each.state == "bad" and (not best or each.model == best)
+    }
     rest = lines[1:]
-    worst = [line for line in rest if line.text.removeprefix(f"{best}: ") in faults][:1]
+    worst = [line for line in rest if line.text.removeprefix(f"{best}: ") in faults][:_WORST]
     return (*lines[:1], *worst, *[line for line in rest if line.question == STEP][:1])
+
+
+_WORST: Final = 3
+"""Faults on the first screen."""
 
 
 def _first_figure(figures: Sequence[Figure]) -> Choice | None:
@@ -286,6 +295,10 @@ def _size(finding: Finding) -> str:
     question = questions().get(finding.id)
     if not np.isfinite(finding.effect) or (question and not question.measured):
         return ""
+    if question and question.times:
+        return f"{formats.fixed(1.0 + finding.effect, 1)} times {question.times}"
+    if finding.unit == "ratio − 1" and finding.effect > 1.0:
+        return f"{formats.number(1.0 + finding.effect, 2)} times"
     places = 0 if abs(finding.effect) >= 0.1 else 1
     number = formats.fixed(100.0 * finding.effect, places, plus=True)
     if finding.unit == "share":

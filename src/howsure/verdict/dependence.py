@@ -31,6 +31,7 @@ from howsure.metrics.autocorrelation import (
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.view import View
+from howsure.metrics.wording import small
 from howsure.predictions import EvalSet, Intervals
 from howsure.stats.changes import find_changes
 from howsure.stats.estimate import spread_of
@@ -285,7 +286,10 @@ def _words(draft: Draft, finding: Finding) -> Words:
     known: Dependence = draft.facts["found"]
     size = known.signal == "size"
     later = f" at lag {known.lag}" if known.lag > 1 else ""
-    seen = f"(r = {fixed(known.correlation, 2)}{later})"
+    r = fixed(known.correlation, 2)
+    if finding.state == "caution":  # what is correlated has no r of 0.00
+        r = small(known.correlation, 2, trim=False)
+    seen = f"(r = {r}{later})"
     if known.by == "file":
         told = (
             f"{'Sizes of e' if size else 'E'}rrors of neighbouring rows in the file are correlated"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -16,12 +15,12 @@ from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.metrics.autocorrelation import Dependence
 from howsure.metrics.compare import Standing
-from howsure.metrics.finding import LEVEL, Draft, Finding, State
+from howsure.metrics.finding import FEWEST_ROWS, LEVEL, Draft, Finding, State
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict.copies import OTHERS
 from howsure.verdict.findings import case_of, drafts_of, questions
-from howsure.verdict.words import sentence
+from howsure.verdict.words import clause, more_rows, sentence
 
 TOLERANCE = 0.01
 NEVER_BAD = frozenset({"dependence", "comparison"})
@@ -111,12 +110,17 @@ def judge(
 def _in_words(finding: Finding, draft: Draft, cause: str) -> Finding:
     """With its sentence; words that fail leave those of the others."""
     label = questions()[finding.id].label
-    text = attempt(
+    more = more_rows(finding, draft)
+    return attempt(
         f"words of {finding.id}",
-        partial(sentence, finding, draft, cause),
-        lambda reason: f"{label}: {reason}.",
+        lambda: replace(
+            finding,
+            sentence=sentence(finding, draft, cause),
+            clause=clause(finding, draft),
+            more_rows=more,
+        ),
+        lambda reason: replace(finding, sentence=f"{label}: {reason}.", clause=label.lower()),
     )
-    return replace(finding, sentence=text)
 
 
 def _moved_by_rows(drafts: Sequence[Draft]) -> dict[str, float]:
@@ -182,6 +186,8 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
         state = "bad" if draft.facts["bad"] else "caution"
     elif draft.id in NEVER_BAD:
         state = "good" if draft.good else "caution" if draft.caution else "undecided"
+    elif proven and draft.where and draft.n < FEWEST_ROWS:
+        state = "caution"
     elif proven:
         state = "bad" if size > allowed else "negligible"
     elif alone and size > allowed:

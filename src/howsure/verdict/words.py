@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from howsure.core.formats import fixed, listed, p_words, percent
-from howsure.metrics.finding import Draft, Finding
+from howsure.metrics.finding import FEWEST_ROWS, LEVEL, Draft, Finding
 from howsure.metrics.wording import points
 from howsure.recalibration.registry import METHODS
 from howsure.verdict.findings import questions
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     """The finding in words."""
     question = questions()[finding.id]
-    seen, fault, well, more, limit = question.words(draft, finding)
+    seen, fault, well, after, limit, _ = question.words(draft, finding)
+    few = f"{FEWEST_ROWS} rows are the least by which a part of them is condemned."
     if not fault:
         told = f"{seen}."
     elif cause:
@@ -30,6 +31,8 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
         told = f"{seen}: {fault}."
     elif finding.state == "negligible":
         told = f"{seen}: {fault}. This is within the tolerance of {_tolerated(finding)}."
+    elif finding.state == "caution" and finding.p_adjusted < LEVEL:
+        told = f"{seen}. {few}"
     elif finding.state == "caution" and limit:
         told = f"{seen}. {limit}"
     elif finding.state == "caution":
@@ -39,33 +42,47 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     elif finding.state == "good":
         told = f"{seen}: {well}."
     else:
-        told = f"{seen}. No {question.sought} is proven{_rows_that_decide(finding, draft)}."
-    return f"{told} {more}".strip()
+        more = more_rows(finding, draft)
+        told = f"{seen}. No {question.sought} is proven."
+        if not math.isnan(more):
+            told = f"{seen}. Too few rows to tell; about {more:,.0f} more would settle it."
+    return f"{told} {after}".strip()
+
+
+def clause(finding: Finding, draft: Draft) -> str:
+    """The finding in a part of a sentence."""
+    words = questions()[finding.id].words(draft, finding)
+    return words.clause or words.fault or words.seen
 
 
 def _tolerated(finding: Finding) -> str:
     return points(finding.tolerance) if finding.unit == "share" else percent(finding.tolerance)
 
 
-def _rows_that_decide(finding: Finding, draft: Draft) -> str:
-    """How many rows would bring the interval within the margin, or prove what is seen.
+def more_rows(finding: Finding, draft: Draft) -> float:
+    """How many more rows would bring the interval within the margin, or prove what is seen.
 
     Of the worst of many parts it is not known: with more rows another part may be the worst.
+    NaN of what is decided, too.
     """
-    if finding.where:
-        return ""
+    if finding.where or finding.state != "undecided":
+        return math.nan
     margin = max(questions()[finding.id].margin, finding.tolerance)
     spans = [(finding.effect, finding.lower, finding.upper), *draft.beside]
     pairs = [((high - low) / 2.0, abs(effect)) for effect, low, high in spans]
     known = all(math.isfinite(half) and half > 0 for half, _ in pairs)
     if math.isnan(margin) or not known or math.isnan(draft.n):
-        return ""
+        return math.nan
     within = max(half / (margin - size) if size < margin else math.inf for half, size in pairs)
     proven = min(_JOINT * half / max(size, 1e-9) for half, size in pairs)
-    need = draft.n * min(within, proven) ** 2
-    digits = 10 ** max(math.floor(math.log10(max(need, 1.0))) - 1, 0)
-    rows = math.ceil(need / digits) * digits
-    return f"; about {rows:,} rows would decide" if rows > draft.n else ""
+    more = draft.n * (min(within, proven) ** 2 - 1.0)
+    return _rounded_up(more) if more > 0 else math.nan
+
+
+def _rounded_up(rows: float) -> float:
+    """To two digits."""
+    digits = 10 ** max(math.floor(math.log10(max(rows, 1.0))) - 1, 0)
+    return float(math.ceil(rows / digits) * digits)
 
 
 _JOINT = 1.5
@@ -87,12 +104,12 @@ def next_step(
         gain = f"this cuts the {advice.score} by {share} ({ends})"
     else:
         gain = f"the {advice.score} does not change beyond its error (gain {share}, {ends})"
-    told = f"Best next step: {what}{since}. On held-out fifths {gain}."
+    told = f"Best next step: {what}{since}. In five-fold cross-validation {gain}."
     if lifted is not None:
         name, before, after = lifted
         told += f" Coverage of {name} goes from {percent(before)} to {percent(after)}."
     if advice.heals:
-        told += f" It brings {_named(advice.heals)} in line."
+        told += f" After it, no fault of {_named(advice.heals)} remains."
     if advice.leaves:
         told += f" It does not correct {_named(advice.leaves)}."
     return told
@@ -105,7 +122,7 @@ def _mended(method: str, learnt: Sequence[FittedParameter]) -> str:
 
 
 def _named(ids: Sequence[str]) -> str:
-    return listed([questions()[each].name or each for each in ids])
+    return listed([questions()[each].name or each for each in ids], last="or")
 
 
 def nothing_helps(
@@ -118,10 +135,9 @@ def nothing_helps(
         told = "Nothing that was tried helps beyond chance."
     if nearest is not None:
         method, gain, rows = nearest
-        digits = 10 ** max(math.floor(math.log10(max(rows, 1))) - 1, 0)
         told += (
             f" The nearest is {method}, with a gain of {percent(gain)}. "
-            f"About {math.ceil(rows / digits) * digits:,} rows would prove it."
+            f"About {_rounded_up(rows):,.0f} rows would prove it."
         )
     needs = [questions()[each.id].needs.format(where=each.where) for each in red]
     return " ".join([told, *dict.fromkeys(filter(None, needs))])

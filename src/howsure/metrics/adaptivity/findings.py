@@ -39,7 +39,8 @@ def _ease_words(draft: Draft, _: Finding) -> Words:
         f"T-CV is {fixed(record.value, 3)}, of a correctly specified model {fixed(record.null, 3)}."
     )
     well = f"no part differs by more than {points(MARGIN)}"
-    return Words(seen, "coverage depends on ease", well, more)
+    clause = f"coverage is {percent(float(facts['value']))} where {draft.where}"
+    return Words(seen, "coverage depends on ease", well, more, clause=clause)
 
 
 _SAME = 1e-6
@@ -73,7 +74,8 @@ def _sets_words(draft: Draft, _: Finding) -> Words:
     empty = float(facts["empty"])
     more = f"{percent(empty)} of sets are empty." if empty else ""
     fault = "coverage depends on the size of the set"
-    return Words(seen, fault, "sets of all sizes cover alike", more)
+    clause = f"sets of {draft.where} {labels} cover {percent(float(facts['value']))}"
+    return Words(seen, fault, "sets of all sizes cover alike", more, clause=clause)
 
 
 FINDINGS = (

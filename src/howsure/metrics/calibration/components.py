@@ -258,7 +258,6 @@ def pit_components(
         null_lower=math.exp(-chance[1]),
         null_upper=math.exp(chance[1]),
     )
-    beyond = _beyond(at, cells, share)
     shapes = []
     for order, distortion in zip((2, 3), DISTORTION, strict=True):
         if orders <= order:
@@ -272,7 +271,7 @@ def pit_components(
         value, reach = distortion * mean, distortion * size * REACH / math.sqrt(n)
         reach *= wider_by(rest - mean, weights, cluster)
         found = Estimate(value, distortion * rest - value, p=p, null_lower=-reach, null_upper=reach)
-        shapes.append(replace(found, details=beyond))
+        shapes.append(replace(found, details=_beyond(at, cells, share, value, paired=order == 3)))
     return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
 
 
@@ -357,24 +356,46 @@ def _root(
     raise UnanswerableError("rows are too few, or too alike, to tell shift from spread")
 
 
+_LEVELS = (0.1, 0.05, 0.025, 0.01, 0.25)
+"""Shares of the outermost parts in which a tail is told: the first in which it shows clearly."""
+_CLEAR = 3.0
+"""Standard errors."""
+
+
 def _beyond(
-    at: npt.NDArray[Any], cells: FloatArray | None, weights: FloatArray | None
+    at: npt.NDArray[Any],
+    cells: FloatArray | None,
+    weights: FloatArray | None,
+    value: float,
+    *,
+    paired: bool,
 ) -> dict[str, str | float]:
-    """What shares of y were to lie in the outermost tenths or cells, below and above, and do."""
-    stated = (0.1, 0.1) if cells is None else (float(cells[0]), float(cells[-1]))
-    if at.ndim > 1:  # the part of each jump that lies there
-        gap = np.maximum(at[1] - at[0], 1e-12)
-        outside = [
-            np.clip((stated[0] - at[0]) / gap, 0.0, 1.0),
-            np.clip((at[1] - 1.0 + stated[1]) / gap, 0.0, 1.0),
-        ]
-    elif cells is None:
-        outside = [at < stated[0], at > 1.0 - stated[1]]
-    else:
-        outside = [at == 0, at == len(cells) - 1]
-    seen = [weighted_mean(each.astype(np.float64), weights) for each in outside]
-    names = ("stated_below", "stated_above", "seen_below", "seen_above")
-    return dict(zip(names, (*stated, *seen), strict=True))
+    """What shares of y were to lie in outermost parts, below and above, and do.
+
+    Skew and tails are what is left once shift and scale are taken out, which move these shares
+    too. So they are told where they go the way of the `value`: both together if `paired`, else
+    the upper less the lower. Where they do so nowhere, nothing is told.
+    """
+    count, sides = at.shape[-1], [(level, level) for level in _LEVELS]
+    if cells is not None and at.ndim == 1:
+        half = range(1, (len(cells) + 1) // 2)
+        sides = [(float(cells[:k].sum()), float(cells[-k:].sum())) for k in half]
+    for place, (low, high) in enumerate(sides, 1):
+        if at.ndim > 1:  # the part of each jump that lies there
+            gap = np.maximum(at[1] - at[0], 1e-12)
+            below = np.clip((low - at[0]) / gap, 0.0, 1.0)
+            above = np.clip((at[1] - 1.0 + high) / gap, 0.0, 1.0)
+        elif cells is None:
+            below, above = at < low, at > 1.0 - high
+        else:
+            below, above = at < place, at >= len(cells) - place
+        seen = [weighted_mean(each.astype(np.float64), weights) for each in (below, above)]
+        off = (seen[0] - low, seen[1] - high)
+        way = off[0] + off[1] if paired else off[1] - off[0]
+        if way * math.copysign(1.0, value) > _CLEAR * math.sqrt((low + high) / count):
+            names = ("stated_below", "stated_above", "seen_below", "seen_above")
+            return dict(zip(names, (low, high, *seen), strict=True))
+    return {}
 
 
 def mean_test(

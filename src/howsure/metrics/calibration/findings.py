@@ -20,7 +20,7 @@ from howsure.metrics.finding import (
     since_change,
     student_p,
 )
-from howsure.metrics.wording import points, small, span
+from howsure.metrics.wording import SDS, points, small, span
 
 MEAN_ERROR = math.sqrt(2.0 / math.pi)
 """Mean absolute error of a normal law, in sds."""
@@ -69,12 +69,13 @@ def _bias_words(draft: Draft, _: Finding) -> Words:
             f"{percent(abs(draft.effect), 0)} of its mean error"
         )
     else:
-        far = f"{abs(record.value):.2f} stated sd {'above' if low else 'below'}"
+        far = f"{abs(record.value):.2f} {SDS} {'above' if low else 'below'}"
         if abs(record.value) < 0.005:
-            far = "within 0.01 stated sd of"
-        seen = f"y lies {far} its prediction on average"
+            far = f"within 0.01 {SDS} of"
+        seen = f"y averages {far} its prediction"
     way = "low" if low else "high"
-    return Words(seen, f"predictions are too {way}", "predictions are centred")
+    clause = seen if seen[0] == "y" else f"t{seen[1:]}"
+    return Words(seen, f"predictions are too {way}", "predictions are centred", clause=clause)
 
 
 def _spread(case: Case) -> Draft:
@@ -88,7 +89,10 @@ def _spread_words(draft: Draft, _: Finding) -> Words:
     times = small(record.value, 2, trim=False)
     seen = f"Errors are {times} times their stated size{span(record, places=2)}"
     way = "small" if draft.effect > 0 else "large"
-    return Words(seen, f"the stated spread is too {way}", "the stated spread is right")
+    clause = f"errors are {times} times their stated size"
+    return Words(
+        seen, f"the stated spread is too {way}", "the stated spread is right", clause=clause
+    )
 
 
 def _shape(measure: str, case: Case) -> Draft:
@@ -98,21 +102,30 @@ def _shape(measure: str, case: Case) -> Draft:
 
 
 def _skew_words(draft: Draft, finding: Finding) -> Words:
+    if finding.state == "good":
+        return Words(f"Skew is right, to within {_bound(draft)}")
     seen = f"Skew moves stated probabilities by up to {points(draft.effect)}"
     way = "upper" if draft.effect > 0 else "lower"
     fault = f"the {way} tail is longer than stated"
-    return Words(seen, fault, "the stated skew is right", _outside(draft, finding))
+    return Words(seen, fault, more=_outside(draft, finding))
 
 
 def _tails_words(draft: Draft, finding: Finding) -> Words:
+    if finding.state == "good":
+        return Words(f"Tails are right, to within {_bound(draft)}")
     seen = f"Tails move stated probabilities by up to {points(draft.effect)}"
     way = "heavier" if draft.effect > 0 else "lighter"
     fault = f"tails are {way} than stated"
-    return Words(seen, fault, "the stated tails are right", _outside(draft, finding))
+    return Words(seen, fault, more=_outside(draft, finding))
+
+
+def _bound(draft: Draft) -> str:
+    """The end of the interval that is farther from 0."""
+    return points(max(abs(draft.lower), abs(draft.upper)))
 
 
 def _outside(draft: Draft, finding: Finding) -> str:
-    """What is seen in the outermost cells, of a fault alone: bias and spread move it too."""
+    """What is seen beyond a level at which the fault shows, of a fault alone."""
     options = draft.facts["record"].options
     if finding.state != "bad" or "seen_below" not in options:
         return ""
@@ -155,7 +168,8 @@ def _width_words(draft: Draft, _: Finding) -> Words:
         f"{narrow} times where small"
     )
     way = "overreact" if draft.effect < 0 else "react too little"
-    return Words(seen, f"widths {way}", "widths follow the errors")
+    clause = f"widths {way} to the size of errors"
+    return Words(seen, f"widths {way}", "widths follow the errors", clause=clause)
 
 
 FINDINGS = (

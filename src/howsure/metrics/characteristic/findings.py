@@ -7,6 +7,7 @@ import math
 from scipy import special
 
 from howsure.core.errors import UnanswerableError
+from howsure.core.formats import fixed, number
 from howsure.core.records import Record
 from howsure.metrics.finding import HALF_WIDTH, Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.miss_range import in_words
@@ -37,19 +38,27 @@ def _trade(case: Case) -> Draft:
     )
 
 
-def _trade_words(draft: Draft, _: Finding) -> Words:
+def _trade_words(draft: Draft, finding: Finding) -> Words:
     low, whole = draft.facts["record"], draft.facts["whole"]
-    interval = span(low, times=math.copysign(1.0, low.value))
     start, end = map(float, str(low.options["miss_range"]).split(" to "))
-    part = in_words((start, end))
-    seen = f"At miscoverage {part}, these widths are {_against(low)} than a constant band{interval}"
+    where = f"at miscoverage {in_words((start, end))}"
     more = f"Over all levels of miscoverage they are {_against(whole)}."
-    return Words(seen, "a constant band is better", "the varying widths help", more)
+    if finding.state == "undecided":
+        seen = f"Varying widths bring no provable gain over one constant width {where}"
+        return Words(f"{seen}: {fixed(low.value, 1)} %{span(low)}", more=more)
+    interval = span(low, times=math.copysign(1.0, low.value)) if low.value > -_PERCENT else ""
+    seen = f"Varying widths are {_against(low)} than one constant width {where}{interval}"
+    return Words(seen, "a constant width is better", "they help", more)
 
 
 def _against(gain: Record) -> str:
+    if gain.value <= -_PERCENT:
+        return f"worse by a factor of {number(1.0 - gain.value / _PERCENT, 2)}"
     way = "better" if gain.value >= 0 else "worse"
     return f"{small(abs(gain.value), 1)} % {way}"
+
+
+_PERCENT = 100.0
 
 
 FINDINGS = (

@@ -8,8 +8,17 @@ from scipy import special
 
 from howsure.core.formats import percent
 from howsure.core.records import Record
-from howsure.metrics.calibration.components import MOVED
-from howsure.metrics.finding import HALF_WIDTH, Case, Draft, Finding, FindingQuestion, Words
+from howsure.metrics.calibration.components import MOVED, scale_of, shift_of
+from howsure.metrics.finding import (
+    FROM_ALL,
+    HALF_WIDTH,
+    Case,
+    Draft,
+    Finding,
+    FindingQuestion,
+    Words,
+)
+from howsure.metrics.wording import SDS, small
 
 _VAGUE = 0.5
 """P-value from which on no interval follows from it."""
@@ -48,17 +57,21 @@ def _is_ease(case: Case, where: str) -> bool:
 
 def _region_words(draft: Draft, _: Finding) -> Words:
     record: Record = draft.facts["record"]
-    seen = (
-        f"Where {draft.where}, coverage is {percent(record.value)} "
-        f"against an expected {percent(record.null)}"
-    )
-    high = draft.effect > 0
-    fault = {
-        "coverage": "coverage depends on the inputs",
-        "bias": f"y lies {'above' if high else 'below'} its prediction there",
-        "spread": f"errors are too {'large' if high else 'small'} for their stated size there",
-    }[str(record.options["signal"])]
-    return Words(seen, fault, "the worst region found is in line")
+    signal, off = str(record.options["signal"]), float(record.options["deviation"])
+    if signal == "coverage":
+        what = f"coverage is {percent(record.value)}"
+        seen = f"{what}, where {percent(record.null)} is {FROM_ALL}"
+        fault = "coverage depends on the inputs"
+    elif signal == "bias":  # as of normal y
+        way = "higher" if draft.effect > 0 else "lower"
+        what = f"y averages {abs(shift_of(off)):.2f} {SDS} {way}"
+        seen, fault = f"{what} beside its prediction than overall", "bias depends on the inputs"
+    else:
+        size = small(scale_of(off), 2, trim=False)
+        what = f"errors are {size} times as large"
+        seen, fault = f"{what} for their stated size as overall", "spread depends on the inputs"
+    well = "the worst region found is in line"
+    return Words(f"Where {draft.where}, {seen}", fault, well, clause=f"{what} where {draft.where}")
 
 
 FINDINGS = (

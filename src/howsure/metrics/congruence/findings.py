@@ -8,6 +8,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.formats import number
 from howsure.core.records import Record
 from howsure.metrics.finding import HALF_WIDTH, Case, Draft, Finding, FindingQuestion, Words
+from howsure.metrics.wording import small
 
 
 def _congruence(case: Case) -> Draft:
@@ -31,7 +32,9 @@ def _congruence_words(draft: Draft, _: Finding) -> Words:
         f"Mean CCE is {number(record.value, 3)}; "
         f"a correctly specified model has {number(record.null, 3)}"
     )
-    return Words(seen, "at some inputs the predictive distribution is wrong")
+    ratio = small(record.value / record.null, 1)
+    clause = f"mean CCE is {ratio} times that of a correctly specified model"
+    return Words(seen, "at some inputs the predictive distribution is wrong", clause=clause)
 
 
 FINDINGS = (
@@ -47,5 +50,6 @@ FINDINGS = (
         measures=("mean_cce",),
         healed="none",
         reported=True,
+        times="a correct model's",
     ),
 )

@@ -1,0 +1,175 @@
+"""The answer to the one question of an assessment: can the uncertainty be trusted?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, final
+
+from howsure.core.formats import fixed, listed, number
+from howsure.metrics.compare import Standing
+from howsure.metrics.finding import Finding, State
+
+Reply = Literal["yes", "partly", "no", "unknown"]
+
+STATES: Mapping[Reply, State] = MappingProxyType(
+    {"yes": "good", "partly": "caution", "no": "bad", "unknown": "undecided"}
+)
+"""The state that has the colour of a reply."""
+_MOST = 2
+"""Faults that an answer names; the page shows more."""
+_NAMED = 3
+"""Models that an answer names where they cannot be told apart."""
+_HOLDS: tuple[State, ...] = ("good", "negligible")
+_ABSOLUTE = frozenset({"log_score"})
+"""Scores that may be 0 or less, of which no percentage tells a difference."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Whether the uncertainty of a model can be trusted, in a sentence or two.
+
+    Attributes
+    ----------
+    reply : {"yes", "partly", "no", "unknown"}
+        ``no``: coverage is proven to be off, or of predictions without intervals anything else.
+        ``partly``: something is wrong, but coverage over all rows is not proven to be. ``yes``:
+        nothing is, and coverage is right within the margin. ``unknown``: the rows do not tell.
+    sentence : str
+        The answer in words; of several models, also which to use.
+    model : str
+        That model; empty where there is one.
+    """
+
+    reply: Reply
+    sentence: str
+    model: str = ""
+
+
+def answer(
+    findings: Sequence[Finding],
+    rows: int,
+    *,
+    reason: str = "",
+    standing: Standing | None = None,
+    models: Sequence[str] = (),
+    recalibrates: bool = False,
+) -> Answer:
+    """Answer by what was found of a model, the best of several.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        Of that model, what is bad first.
+    rows : int
+        Rows that were assessed.
+    reason : str
+        Why coverage is not judged, where it is not.
+    standing : Standing, optional
+        How several models compare.
+    models : sequence of str
+        Several models, that whose findings these are first; none where there is one.
+    recalibrates : bool
+        Whether a recalibration that helps was found.
+
+    Returns
+    -------
+    Answer
+        The reply and its words.
+
+    Examples
+    --------
+    >>> answer((), 10, reason="the predictions state no uncertainty").sentence
+    'Cannot be told: the predictions state no uncertainty.'
+    """
+    reply, told = _of_one(findings, rows, reason)
+    if len(models) < 2:
+        begins = {
+            "yes": f"Yes, as far as {_counted(rows)} can tell: ",
+            "partly": "Partly: ",
+            "no": "No. ",
+            "unknown": "Cannot be told: ",
+        }[reply]
+        return Answer(reply=reply, sentence=f"{begins}{_capital(told) if reply == 'no' else told}.")
+    own = f"Its {told[4:]}" if told.startswith("the ") else f"With it, {told}"
+    if recalibrates and reply in ("no", "partly"):
+        own += ": recalibrate it first" if reply == "no" else "; recalibrating it helps"
+    elif reply == "no":
+        own += ": do not rely on it as it is"
+    return Answer(reply=reply, sentence=f"{_chosen(standing, models)} {own}.", model=models[0])
+
+
+def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply, str]:
+    """The reply of one model, and what it rests on."""
+    coverage = next((each for each in findings if each.id == "coverage"), None)
+    bad = [each for each in findings if each.state == "bad" and each is not coverage]
+    faults = "; ".join(_first(each.clause) for each in bad[:_MOST])
+    if coverage is None:
+        if bad:
+            return "no", faults
+        return "unknown", reason or "the predictions state no uncertainty"
+    if coverage.state == "bad":
+        return "no", f"{coverage.clause}; {faults}" if bad else coverage.clause
+    if bad and coverage.state == "caution":  # of which a fault is the cause
+        if bad[0].id == "rows":
+            return "unknown", faults
+        if any(each.id == "drift" and each.effect < 0 for each in bad):
+            return "no", faults
+    if bad:
+        return "partly", f"{coverage.clause}, but {faults}"
+    if coverage.state in _HOLDS:
+        perhaps = [each.clause for each in findings if _doubtful(each)]
+        return "yes", coverage.clause + (f", though perhaps {perhaps[0]}" if perhaps else "")
+    few = f"{_counted(rows)} {'is' if rows == 1 else 'are'} too few"
+    if not math.isnan(coverage.more_rows):
+        few += f"; about {coverage.more_rows:,.0f} more would settle it"
+    return "unknown", f"{coverage.clause}, and {few}"
+
+
+def _doubtful(finding: Finding) -> bool:
+    """Whether it is seen by itself alone, not among all tests."""
+    return finding.state == "caution" and finding.id not in ("dependence", "comparison", "rows")
+
+
+def _counted(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
+def _capital(told: str) -> str:
+    """Words as a sentence begins, unless with y."""
+    return told if told.startswith("y ") else told[:1].upper() + told[1:]
+
+
+def _first(clause: str) -> str:
+    """The first sentence of several, as it stands within another."""
+    told = clause.partition(". ")[0]
+    return told if told[1:2].isupper() else told[:1].lower() + told[1:]
+
+
+def _chosen(standing: Standing | None, models: Sequence[str]) -> str:
+    """Which of several models to use, and by how much it is better."""
+    if standing is None:
+        return f"The {len(models)} models share no score; {models[0]} stands first."
+    best = [name for name, held in zip(standing.models, standing.best, strict=True) if held]
+    title = standing.score.title
+    if len(best) > _NAMED:
+        told = f"{len(best)} of {len(models):,} models cannot be told apart in {title}"
+        return f"{told}; that of {best[0]} is lowest."
+    if len(best) > 1:
+        told = f"{listed(best)} cannot be told apart in {title}"
+        return f"{told}; that of {best[0]} is lowest."
+    return f"Use {best[0]}: its {title} is lower by {_lead(standing)}."
+
+
+def _lead(standing: Standing) -> str:
+    """By how much the first model is ahead of the next, with the interval."""
+    ends = sorted(-each for each in (standing.difference_lower, standing.difference_upper))
+    size, base = -standing.difference, float(standing.values[1])
+    if standing.score.metric in _ABSOLUTE or not base > 0:
+        low, high = (number(each, 3) for each in ends)
+        return f"{number(size, 3)} ({low} to {high})"
+    told, low, high = (fixed(100.0 * each / base, 0) for each in (size, *ends))
+    return f"{told} % ({low}–{high})"
