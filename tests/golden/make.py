@@ -27,6 +27,8 @@ from pyarrow import csv
 HERE = Path(__file__).parent
 INPUTS = HERE / "inputs"
 EXPECTED = HERE / "expected"
+ANSWERS = HERE / "answers.txt"
+"""The answer of every case that has one, to be read."""
 WIDTH = 100
 
 COMMANDS = {
@@ -180,6 +182,14 @@ def write() -> None:
     for case in CASES:
         for ending, text in made(case).items():
             (EXPECTED / f"{case}{ending}").write_text(text, "utf-8", newline="\n")
+    ANSWERS.write_text(answers(), "utf-8", newline="\n")
+
+
+def answers() -> str:
+    """A line for each case: its answer."""
+    kept = {case: read(case).get(".json") for case in CASES}
+    told = {case: json.loads(text).get("answer") for case, text in kept.items() if text}
+    return "".join(f"{case}: {held['sentence']}\n" for case, held in told.items() if held)
 
 
 if __name__ == "__main__":

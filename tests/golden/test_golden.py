@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from golden.make import CASES, EXPECTED, made, read
+from golden.make import ANSWERS, CASES, EXPECTED, answers, made, read
 
 REMAKE = (
     "If the change is meant: run `python tests/golden/make.py`, read the difference, and say in "
@@ -54,6 +54,10 @@ def test_what_people_see_is_what_it_was(case: str) -> None:
 
 def test_no_golden_file_is_left_over() -> None:
     assert {path.stem for path in EXPECTED.iterdir()} == set(CASES)
+
+
+def test_every_answer_is_listed() -> None:
+    assert ANSWERS.read_text("utf-8") == answers()
 
 
 def differ(factor: float, **others: Any) -> tuple[Any, Any]:

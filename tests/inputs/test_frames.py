@@ -97,7 +97,7 @@ def test_categories_are_columns_too() -> None:
         ({"y": {1, 2}, "pred": [1, 2]}, "column 'y' .* an array .* got set"),
         ({"y": [1.0], "pred": np.zeros((1, 2))}, r"column 'pred' .* got shape \(1, 2\)"),
         ({"y": [1.0], "pred": [[1.0, 2.0]]}, "'pred' must hold one value a row, got nested"),
-        ({"y": [1.0], "pred": [1 + 2j]}, "'pred' must hold numbers, got a cell that is none"),
+        ({"y": [1.0], "pred": [1 + 2j]}, "'pred' must hold numbers, got a cell that is not one"),
         ({"y": [1.0, 2.0], "pred": [1.0, "x"]}, "'pred' must hold numbers, .* 'x' at row 1"),
         ({"y": [1.0], "pred": ["\ud800"]}, "column 'pred'"),
         (

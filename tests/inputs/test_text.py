@@ -103,9 +103,12 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         ("y,pred,region\n1,2\n", r"got 1 row that does not \(first: line 2 has 2"),
         (
             "y,pred,region\n1,2,a\nx,2,b\n3,z,c\n?,5,d\n",
-            r"column 'y' must hold numbers, got 2 cells that are none \(first: 'x' at line 3",
+            r"column 'y' must hold numbers, got 2 cells that are not \(first: 'x' at line 3",
         ),
-        ("y,pred,region\n1,true,a\n", r"column 'pred' .* got a cell that is none \(first: 'true'"),
+        (
+            "y,pred,region\n1,true,a\n",
+            r"column 'pred' .* a cell that is not one \(first: 'true'",
+        ),
         ("y,pred,region\n1,1_000,a\n", "'1_000' at line 2"),
         ("y,pred,region\n1,0x1A,a\n", "'0x1A' at line 2"),
         ("y,pred,region\n1,#DIV/0!,a\n", "'#DIV/0!' at line 2"),

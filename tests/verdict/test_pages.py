@@ -61,7 +61,7 @@ def _text(name: str) -> str:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_page_lists_the_mends_that_aim_at_it(name: str) -> None:
     aimed = [f"`{each.name}`" for each in METHODS.values() if name in each.aims]
-    told = f"[Tried on held-out fifths](../recalibrate.md): {', '.join(aimed)}."
+    told = f"[Tried in five-fold cross-validation](../recalibrate.md): {', '.join(aimed)}."
     assert (told in _text(name)) == bool(aimed)
 
 

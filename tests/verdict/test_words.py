@@ -135,7 +135,8 @@ EXACT: dict[tuple[str, State], str] = {
         "trade",
         "bad",
     ): "Varying widths are 6 % worse than one constant width at miscoverage up to "
-    "20 % (4.0–8.0): a constant width is better. Over all levels of miscoverage they are 3 % better.",
+    "20 % (4.0–8.0): a constant width is better. Over all levels of miscoverage they are 3 % "
+    "better.",
     (
         "sets",
         "bad",

@@ -145,7 +145,7 @@ Trials = Annotated[
     bool,
     typer.Option(
         "--trials/--no-trials",
-        help="Try ways to recalibrate, and measure their gain on held-out fifths.",
+        help="Try ways to recalibrate, and measure their gain in five-fold cross-validation.",
         rich_help_panel=_FINDINGS,
     ),
 ]

@@ -353,7 +353,7 @@ def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
             first = first or f"(first: {quoted(cell)} at row {row}, counting from 0)"
             first += _remedy(cell, decimal) * (wrong == 1)
     if wrong:
-        what = "a cell that is none" if wrong == 1 else f"{wrong} cells that are none"
+        what = "a cell that is not one" if wrong == 1 else f"{wrong:,} cells that are not"
         raise InputError(f"column {quoted(name)} must hold numbers, got {what} {first}")
     return values
 

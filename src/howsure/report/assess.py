@@ -178,8 +178,8 @@ def assess(
     ignore : collection of str
         Ids of findings that the verdict leaves out, such as ``{"width"}``.
     trials : bool
-        Whether ways to recalibrate are tried on held-out fifths, for the next step. Of several
-        models the one with the lowest mean score is tried.
+        Whether ways to recalibrate are tried in five-fold cross-validation, for the next step. Of
+        several models the one with the lowest mean score is tried.
     congruence : CongruenceOptions, optional
         Kernel, λ, draws and map of the conditional congruence error.
     miss_range : (float, float)
@@ -679,8 +679,8 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
             del columns[name]
     title = made.score or "score"
     notes = (
-        f"By how much each method lowers the {title} on held-out fifths, with a 95 % interval. "
-        "It fixes findings that were bad and are no longer; others are still open."
+        f"By how much each method lowers the {title} in five-fold cross-validation, with a 95 % "
+        "interval. It fixes findings that were bad and are no longer; others are still open."
     )
     if "harms" in columns:
         notes += " What harms a part of the rows is not advised."

@@ -13,7 +13,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, row_blocks
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
-from howsure.core.formats import fixed, roughly
+from howsure.core.formats import fixed, number, roughly
 from howsure.core.labels import Categories, joint
 from howsure.core.times import Chronology, less_means, slots
 from howsure.metrics.autocorrelation import (
@@ -31,7 +31,6 @@ from howsure.metrics.autocorrelation import (
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.view import View
-from howsure.metrics.wording import small
 from howsure.predictions import EvalSet, Intervals
 from howsure.stats.changes import find_changes
 from howsure.stats.estimate import spread_of
@@ -288,7 +287,7 @@ def _words(draft: Draft, finding: Finding) -> Words:
     later = f" at lag {known.lag}" if known.lag > 1 else ""
     r = fixed(known.correlation, 2)
     if finding.state == "caution":  # what is correlated has no r of 0.00
-        r = small(known.correlation, 2, trim=False)
+        r = number(known.correlation, 2) if abs(known.correlation) < 0.005 else r
     seen = f"(r = {r}{later})"
     if known.by == "file":
         told = (

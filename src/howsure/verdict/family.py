@@ -186,7 +186,7 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
         state = "bad" if draft.facts["bad"] else "caution"
     elif draft.id in NEVER_BAD:
         state = "good" if draft.good else "caution" if draft.caution else "undecided"
-    elif proven and draft.where and draft.n < FEWEST_ROWS:
+    elif proven and draft.where and draft.facts.get("rows", draft.n) < FEWEST_ROWS:
         state = "caution"
     elif proven:
         state = "bad" if size > allowed else "negligible"

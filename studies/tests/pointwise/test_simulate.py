@@ -527,8 +527,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, cache: Path
     assert running.returncode == 130
     (place,) = cache.iterdir()
     assert err == (
-        f"howsure: interrupted: finished trials are kept in {place}; the same command continues "
-        "from here\n"
+        f"howsure: interrupted: finished trials are kept in {place}; to resume, repeat the "
+        "command\n"
     )
     blocks, log = len(kept(cache)), tmp_path / "fits.txt"
     assert 1 <= blocks < 6

@@ -36,7 +36,7 @@ from howsure_studies.engine import (
     run,
 )
 
-KEPT: Final = "interrupted: finished trials are kept; the same command continues from here"
+KEPT: Final = "interrupted: finished trials are kept; to resume, repeat the command"
 _LONGEST: Final = 2_000  # characters of an error, which earlier versions kept whole
 _PARTS: Final = "failed parts"
 _STATES: Final = ("done", "failed", "damaged", "at work", "missing", _PARTS)

@@ -224,10 +224,10 @@ def simulate(
                 report.save(path)
     except KeyboardInterrupt:
         lasting = store is not None or location == str(_cached_folder(plan))
-        more = "" if lasting else f", with --store {shlex.quote(location)},"
+        more = "" if lasting else f" with --store {shlex.quote(location)}"
         raise Interrupted(
-            f"interrupted: finished trials are kept in {location}; the same command{more} "
-            "continues from here"
+            f"interrupted: finished trials are kept in {location}; to resume, repeat the "
+            f"command{more}"
         ) from None
     except InputError:
         if store is None:

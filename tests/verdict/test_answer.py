@@ -1,0 +1,234 @@
+"""The answer: every reply, from findings alone, in words that a reader needs to read once."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+import howsure
+from howsure.core.rng import child
+from howsure.metrics.compare import Standing
+from howsure.metrics.finding import Finding, State
+from howsure.report.assessment import Assessment
+from howsure.verdict.answer import STATES, answer
+from verdict.drafts import drafts, finding, possible
+from verdict.test_words import FORBIDDEN
+
+ROWS = 1_200
+
+
+def found(name: str, state: State, clause: str = "", **more: Any) -> Finding:
+    made = replace(finding(drafts(name, -1.0)[0], state), clause=clause or f"{name} is so")
+    return replace(made, p_adjusted=0.5, **more)
+
+
+COVER = "the 90 % intervals cover 82.9 %"
+NORTH = "coverage is 67.9 % in region=north"
+
+
+@pytest.mark.parametrize(
+    ("findings", "reply", "words"),
+    [
+        (
+            [found("coverage", "bad", COVER), found("groups", "bad", NORTH)],
+            "no",
+            f"No. The 90 % intervals cover 82.9 %; {NORTH}.",
+        ),
+        (
+            [found("groups", "bad", NORTH), found("coverage", "good", COVER)],
+            "partly",
+            f"Partly: {COVER}, but {NORTH}.",
+        ),
+        (
+            [found("bias", "bad", "y averages 0.31 above"), found("coverage", "undecided", COVER)],
+            "partly",
+            f"Partly: {COVER}, but y averages 0.31 above.",
+        ),
+        (
+            [found("coverage", "good", COVER)],
+            "yes",
+            f"Yes, as far as 1,200 rows can tell: {COVER}.",
+        ),
+        (
+            [found("coverage", "negligible", COVER), found("drift", "caution", "coverage fell")],
+            "yes",
+            f"Yes, as far as 1,200 rows can tell: {COVER}, though perhaps coverage fell.",
+        ),
+        (
+            [found("coverage", "undecided", COVER, more_rows=900.0)],
+            "unknown",
+            f"Cannot be told: {COVER}, and 1,200 rows are too few; about 900 more would settle it.",
+        ),
+        (
+            [found("coverage", "undecided", COVER)],
+            "unknown",
+            f"Cannot be told: {COVER}, and 1,200 rows are too few.",
+        ),
+        (
+            [
+                found("rows", "bad", "Predictions look divided by 1,000. Give y in one unit"),
+                found("coverage", "caution", COVER),
+            ],
+            "unknown",
+            "Cannot be told: predictions look divided by 1,000.",
+        ),
+        (
+            [
+                found("drift", "bad", "coverage fell from 91 % to 52 % around May", effect=-0.39),
+                found("coverage", "caution", COVER),
+            ],
+            "no",
+            "No. Coverage fell from 91 % to 52 % around May.",
+        ),
+        (
+            [
+                found("drift", "bad", "coverage rose from 52 % to 90 % around May", effect=0.38),
+                found("coverage", "caution", COVER),
+            ],
+            "partly",
+            f"Partly: {COVER}, but coverage rose from 52 % to 90 % around May.",
+        ),
+        ([found("bias", "bad", "y averages 3 above")], "no", "No. y averages 3 above."),
+        ([], "unknown", "Cannot be told: the predictions state no uncertainty."),
+    ],
+)
+def test_every_reply(findings: list[Finding], reply: str, words: str) -> None:
+    told = answer(findings, ROWS)
+    assert (told.reply, told.sentence, told.model) == (reply, words, "")
+
+
+def ranked(
+    values: tuple[float, ...], best: tuple[int, ...], metric: str = "crps"
+) -> tuple[Standing, list[str]]:
+    names = ["two", "one", "three", "four", "five"][: len(values)]
+    size = np.array(values)
+    held: Any = SimpleNamespace(
+        models=tuple(names),
+        values=size,
+        best=np.isin(np.arange(len(values)), best),
+        difference=float(size[0] - size[1]),
+        difference_lower=float(size[0] - size[1]) - 0.06,
+        difference_upper=float(size[0] - size[1]) + 0.06,
+        score=SimpleNamespace(metric=metric, title="CRPS" if metric == "crps" else "log score"),
+    )
+    return held, names
+
+
+@pytest.mark.parametrize(
+    ("values", "best", "metric", "words"),
+    [
+        ((0.72, 1.0), (0,), "crps", "Use two: its CRPS is lower by 28 % (22–34)."),
+        ((0.5, 0.7), (0,), "log_score", "Use two: its log score is lower by 0.2 (0.14 to 0.26)."),
+        ((-0.3, -0.1), (0,), "crps", "Use two: its CRPS is lower by 0.2 (0.14 to 0.26)."),
+        (
+            (0.72, 0.73, 0.9),
+            (0, 1),
+            "crps",
+            "two and one cannot be told apart in CRPS; that of two is lowest.",
+        ),
+        (
+            (0.72, 0.73, 0.74, 0.75, 0.9),
+            (0, 1, 2, 3),
+            "crps",
+            "4 of 5 models cannot be told apart in CRPS; that of two is lowest.",
+        ),
+    ],
+)
+def test_of_several_models_one_is_named(
+    values: tuple[float, ...], best: tuple[int, ...], metric: str, words: str
+) -> None:
+    standing, names = ranked(values, best, metric)
+    bad = [found("coverage", "bad", "the 90 % intervals cover 84 %")]
+    told = answer(bad, ROWS, standing=standing, models=names, recalibrates=True)
+    assert (told.reply, told.model) == ("no", "two")
+    own = "Its 90 % intervals cover 84 %"
+    assert told.sentence == f"{words} {own}: recalibrate it first."
+    alone = answer(bad, ROWS, standing=standing, models=names)
+    assert alone.sentence.endswith(f"{own}: do not rely on it as it is.")
+    good = answer([found("coverage", "good", COVER)], ROWS, standing=standing, models=names)
+    assert good.sentence == f"{words} Its 90 % intervals cover 82.9 %."
+    assert STATES[good.reply] == "good"
+
+
+def test_models_without_a_score_in_common_are_said_to_have_none() -> None:
+    told = answer([found("coverage", "good", COVER)], ROWS, models=["a", "b"])
+    assert told.sentence.startswith("The 2 models share no score; a stands first. Its 90 %")
+
+
+ANY = [(name, state) for name in howsure.verdict.QUESTIONS for state in possible(name)]
+
+
+@given(some.lists(some.sampled_from(ANY), max_size=5, unique_by=lambda each: each[0]))
+def test_no_reply_without_its_evidence(seen: list[tuple[str, State]]) -> None:
+    """Yes needs coverage in line and nothing bad; no and partly need something bad."""
+    findings = [found(name, state) for name, state in seen]
+    findings.sort(key=lambda each: (each.state != "bad", each.id != "rows"))
+    told, states = answer(findings, ROWS), dict(seen)
+    bad = [name for name, state in seen if state == "bad"]
+    if told.reply == "yes":
+        assert not bad
+        assert states["coverage"] in ("good", "negligible")
+    if told.reply in ("no", "partly"):
+        assert bad
+    if states.get("coverage") == "bad":
+        assert told.reply == "no"
+
+
+def assessed(sd: float, n: int, seed: int = 0, **options: Any) -> Assessment:
+    y = child(seed, "answer").normal(size=n)
+    law = howsure.Distribution.normal(np.zeros(n), np.full(n, sd))
+    return howsure.assess(y, law, **options)
+
+
+@pytest.mark.parametrize(
+    ("sd", "n", "reply"), [(0.7, 1_000, "no"), (1.0, 4_000, "yes"), (1.0, 60, "unknown")]
+)
+def test_it_is_the_first_line_in_every_form(sd: float, n: int, reply: str) -> None:
+    result = assessed(sd, n)
+    told = result.answer
+    assert told is not None
+    assert told.reply == reply
+    first = result.lines[0]
+    assert (first.text, first.tone) == (told.sentence, STATES[told.reply])
+    assert result.verdict.startswith(told.sentence)
+    document = result.brief_document()
+    assert document.headline == first
+    assert document.answer == told
+    assert told.sentence.split(";")[0] in result.to_markdown()
+    assert not FORBIDDEN.search(told.sentence)
+    for each in re.split(r"(?<=\.)\s+", told.sentence):
+        assert len(each.split()) <= 25
+
+
+def test_the_first_screen_has_the_faults_of_the_model_that_it_names() -> None:
+    n = 800
+    y, zero = child(2, "answer").normal(size=n), np.zeros(n)
+    laws = {
+        "off": howsure.Distribution.normal(zero + 1.5, zero + 1.0),
+        "narrow": howsure.Distribution.normal(zero + 0.2, zero + 0.7),
+    }
+    result = howsure.assess(y, laws)
+    assert result.answer is not None
+    assert result.answer.model == "narrow"
+    assert result.answer.sentence.startswith("Use narrow: its CRPS is lower by ")
+    _, *faults, step = result.brief_document().opening.lines
+    assert 1 <= len(faults) <= 3
+    assert all(each.tone == "bad" and each.text.startswith("narrow: ") for each in faults)
+    assert step.question == "What would help?"
+
+
+def test_what_more_rows_would_do_is_in_the_finding() -> None:
+    coverage = next(each for each in assessed(1.0, 60).findings if each.id == "coverage")
+    assert coverage.state == "undecided"
+    assert coverage.more_rows > 0
+    assert f"about {coverage.more_rows:,.0f} more would settle it" in coverage.sentence
+    decided = next(each for each in assessed(0.5, 1_000).findings if each.id == "coverage")
+    assert math.isnan(decided.more_rows)
