@@ -38,7 +38,7 @@ from howsure.report.document import VerdictLine, noted
 from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
 from howsure.report.overview import overview
-from howsure.verdict import TOLERANCE, Advice, Answer, Finding, judge
+from howsure.verdict import TOLERANCE, Advice, Finding, TrustAnswer, judge
 from howsure.verdict.advice import Trials, tried
 from howsure.verdict.answer import STATES, answer
 from howsure.verdict.dependence import Known, batches_in_words, follow
@@ -468,7 +468,7 @@ def _told(
     )
 
 
-def _answer(rows: _Ordered, measured: _Measured, ranked: _Ranked, judged: _Judged) -> Answer:
+def _answer(rows: _Ordered, measured: _Measured, ranked: _Ranked, judged: _Judged) -> TrustAnswer:
     """Whether the first model can be trusted, and, of several, why it comes first."""
     names = [model.name for model in measured.models]
     lead = next(model for model in measured.models if model.name == judged.lead)
@@ -491,7 +491,7 @@ def _answer(rows: _Ordered, measured: _Measured, ranked: _Ranked, judged: _Judge
 _WITHOUT_COVERAGE = "the nominal coverage of the intervals is unknown"
 
 
-def _answer_line(answered: Answer) -> VerdictLine:
+def _answer_line(answered: TrustAnswer) -> VerdictLine:
     return VerdictLine(answered.sentence, STATES[answered.reply], "Can it be trusted?")
 
 

@@ -17,7 +17,7 @@ from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import metric_named
 from howsure.metrics.finding import State
 from howsure.report.document import TONES, Document, Formed, VerdictLine
-from howsure.verdict import Advice, Answer, Finding
+from howsure.verdict import Advice, Finding, TrustAnswer
 
 if TYPE_CHECKING:
     from howsure.figures import Figure
@@ -76,7 +76,7 @@ class Assessment(Formed):
     ----------
     lines : tuple of VerdictLine
         The verdict in sentences: the answer, what is bad, the next step, the rest.
-    answer : Answer, optional
+    answer : TrustAnswer, optional
         Whether it can be trusted, in a sentence; of several models, also which to use.
     findings : tuple of Finding
         The verdict as data, in the same order.
@@ -95,7 +95,7 @@ class Assessment(Formed):
     lines: tuple[VerdictLine, ...]
     brief: Basis
     whole: Callable[[], Basis]
-    answer: Answer | None = None
+    answer: TrustAnswer | None = None
     findings: tuple[Finding, ...] = ()
     advice: Advice | None = None
     command: str = ""

@@ -19,7 +19,7 @@ from howsure.core.records import Curve, Record, Table
 if TYPE_CHECKING:
     from howsure.figures import Figure
     from howsure.report.galleries import Gallery
-    from howsure.verdict import Advice, Answer, Finding
+    from howsure.verdict import Advice, Finding, TrustAnswer
 
 Tone = Literal["good", "caution", "bad", "negligible", "undecided", "info"]
 
@@ -251,7 +251,7 @@ class Document(Formed):
     sections: tuple[Section, ...] = ()  # one a question, world or task
     # every sentence, the most important first; those of the opening and the sections if omitted
     lines: tuple[VerdictLine, ...] = ()
-    answer: Answer | None = None  # the first of them, as data
+    answer: TrustAnswer | None = None  # the first of them, as data
     findings: tuple[Finding, ...] = ()  # what the sentences say, as data
     advice: Advice | None = None  # the next step, as data
     # every number, curve and small table, for the forms that programs read

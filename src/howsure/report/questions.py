@@ -34,7 +34,7 @@ from howsure.report.document import (
 from howsure.report.galleries import Gallery, galleries
 from howsure.report.glossary import glossary
 from howsure.report.overview import OVERVIEW
-from howsure.verdict import Advice, Answer, Finding
+from howsure.verdict import Advice, Finding, TrustAnswer
 from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _sections_of_topics() -> tuple[_PagePart, ...]:
 def document_of(
     *,
     title: str,
-    answer: Answer | None = None,
+    answer: TrustAnswer | None = None,
     lines: Sequence[VerdictLine] = (),
     findings: Sequence[Finding] = (),
     advice: Advice | None = None,
@@ -204,7 +204,7 @@ def _shortener(
 
 
 def _first_lines(
-    lines: Sequence[VerdictLine], findings: Sequence[Finding], answer: Answer | None
+    lines: Sequence[VerdictLine], findings: Sequence[Finding], answer: TrustAnswer | None
 ) -> tuple[VerdictLine, ...]:
     """The answer, what is worst of the model that it names, and the next step."""
     best = "" if answer is None else answer.model

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from howsure.metrics.finding import Finding, FindingQuestion
 from howsure.verdict.advice import Advice, RecalibrationTrial, Trials, try_recalibrations
-from howsure.verdict.answer import Answer
+from howsure.verdict.answer import TrustAnswer
 from howsure.verdict.examine import examine
 from howsure.verdict.family import TOLERANCE, judge
 from howsure.verdict.findings import questions
@@ -19,11 +19,11 @@ __all__ = [
     "QUESTIONS",
     "TOLERANCE",
     "Advice",
-    "Answer",
     "Finding",
     "FindingQuestion",
     "RecalibrationTrial",
     "Trials",
+    "TrustAnswer",
     "examine",
     "judge",
     "try_recalibrations",

@@ -29,7 +29,7 @@ _ABSOLUTE = frozenset({"log_score"})
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class TrustAnswer:
     """Whether the uncertainty of a model can be trusted, in a sentence or two.
 
     Attributes
@@ -57,7 +57,7 @@ def answer(
     standing: Standing | None = None,
     models: Sequence[str] = (),
     recalibrates: bool = False,
-) -> Answer:
+) -> TrustAnswer:
     """Answer by what was found of a model, the best of several.
 
     Parameters
@@ -77,7 +77,7 @@ def answer(
 
     Returns
     -------
-    Answer
+    TrustAnswer
         The reply and its words.
 
     Examples
@@ -93,13 +93,15 @@ def answer(
             "no": "No. ",
             "unknown": "Cannot be told: ",
         }[reply]
-        return Answer(reply=reply, sentence=f"{begins}{_capital(told) if reply == 'no' else told}.")
+        return TrustAnswer(
+            reply=reply, sentence=f"{begins}{_capital(told) if reply == 'no' else told}."
+        )
     own = f"Its {told[4:]}" if told.startswith("the ") else f"With it, {told}"
     if recalibrates and reply in ("no", "partly"):
         own += ": recalibrate it first" if reply == "no" else "; recalibrating it helps"
     elif reply == "no":
         own += ": do not rely on it as it is"
-    return Answer(reply=reply, sentence=f"{_chosen(standing, models)} {own}.", model=models[0])
+    return TrustAnswer(reply=reply, sentence=f"{_chosen(standing, models)} {own}.", model=models[0])
 
 
 def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply, str]:

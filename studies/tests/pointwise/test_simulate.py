@@ -646,6 +646,6 @@ def test_where_the_cache_is_closed_the_command_says_how_it_goes_on(
     (place,) = tmp_path.glob("howsure-simulate-*")
     assert isinstance(result.exception, Interrupted)
     assert result.exception.words == (
-        f"interrupted: finished trials are kept in {place}; the same command, with --store "
-        f"{place}, continues from here"
+        f"interrupted: finished trials are kept in {place}; to resume, repeat the "
+        f"command with --store {place}"
     )
