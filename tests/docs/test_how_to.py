@@ -40,7 +40,10 @@ BLOCK = re.compile(
     flags=re.DOTALL | re.MULTILINE,
 )
 FILE = re.compile(r"# ([\w.-]+\.(?:toml|py|csv|yml))\n")
-OPTIONAL = ("mapie", "uncertainty_toolbox", "crepes", "scoringrules", "pandas", "polars", "torch")
+OPTIONAL = (
+    *("mapie", "uncertainty_toolbox", "crepes", "scoringrules", "pandas", "polars", "torch"),
+    *("arviz", "statsmodels", "python_calamine", "openpyxl"),
+)
 COMMAND: Any = typer.main.get_command(app)
 
 

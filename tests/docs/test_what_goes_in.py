@@ -53,6 +53,11 @@ def models(code: str, x: Any, y: Any) -> dict[str, Any]:
         table = {"unique_id": ["a"] * len(y), "ds": range(len(y)), "y": y, "linear": y}
         table |= {"linear-lo-90": y - 1, "linear-hi-90": y + 1}
         found["nixtla_frame"] = needs("pandas").DataFrame(table)
+    if "idata" in code:
+        drawn = x[:, 0] + 0.8 * child(0, "draws").normal(size=(2, 20, len(x)))
+        made = needs("arviz")
+        groups = {"posterior_predictive": {"demand": drawn}, "observed_data": {"demand": y}}
+        found["idata"] = made.from_dict(**groups)
     if "ridge" in code:
         found["ridge"] = BayesianRidge().fit(x, y)
     for name, level in (("low", 0.05), ("middle", 0.5), ("high", 0.95)):
@@ -86,6 +91,7 @@ def held(code: str) -> dict[str, Any]:
         "ends": np.stack([np.stack([mean - 1, lower], 1), np.stack([mean + 1, upper], 1)], 1),
         "quantiles": np.column_stack([lower, mean, upper]),
         "samples": samples,
+        "chains": samples.T[None],
         "square": rng.normal(size=(n, n)),
         "names": ["cat", "dog", "emu"],
         "label": np.array(["cat", "dog", "emu", "dog"] * (n // 4)),

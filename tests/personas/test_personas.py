@@ -300,3 +300,48 @@ def test_the_keeper_of_a_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert_covers(y, (2 * x[:, 0] - 1.645, 2 * x[:, 0] + 1.645), coverage=0.9)
     with pytest.raises(AssertionError, match=r"cover"):
         assert_covers(y, (2 * x[:, 0] - 1.2, 2 * x[:, 0] + 1.2), coverage=0.9)
+
+
+def test_the_bayesian_with_arviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it announces its next version
+        arviz = needs("arviz")
+    monkeypatch.chdir(tmp_path)
+    rng = child(0, "personas", "arviz")
+    x, y = world("arviz")
+    drawn = 2 * x[:, 0] + 0.5 * rng.normal(size=(4, 100, N))  # half of the spread of y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = arviz.from_dict(posterior_predictive={"obs": drawn}, observed_data={"obs": y})
+    idata.to_netcdf("fit.nc")
+    result = said("howsure.assess(idata)", idata=idata)
+    assert states(result)["coverage"] == "bad"
+    beside = said("howsure.assess(y, idata)", y=y, idata=idata)
+    alone = said("howsure.assess(y, drawn)", y=y, drawn=drawn)
+    assert result.value("crps") == pytest.approx(beside.value("crps"))
+    assert alone.value("crps") == pytest.approx(beside.value("crps"))
+    assert "(chain 4, draw 100, obs_dim_0 400) read as 400 samples" in beside.facts["Reading"]
+    told = commanded("howsure assess fit.nc -o fit.json")
+    assert told.returncode == 0, told.stdout + told.stderr
+    findings = json.loads(Path("fit.json").read_text(encoding="utf-8"))["findings"]
+    assert {f["id"]: f["state"] for f in findings}["coverage"] == "bad"
+
+
+def test_the_bayesian_with_numpyro() -> None:
+    jax, infer = needs("jax"), needs("numpyro.infer")
+    numpyro = needs("numpyro")
+    x, y = world("numpyro")
+
+    def model(x: Any) -> None:
+        slope = numpyro.sample("slope", numpyro.distributions.Normal(2.0, 0.01))
+        numpyro.sample("obs", numpyro.distributions.Normal(slope * x, 0.5))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        drawn = infer.Predictive(model, num_samples=300, return_sites=["obs"])(
+            jax.random.PRNGKey(0), x[:, 0]
+        )
+    result = said("howsure.assess(y, drawn)", y=y, drawn=drawn)
+    assert states(result)["coverage"] == "bad"
+    assert {record.model for record in result.records} == {"obs"}
+    assert "of shape (300, 400) read as 300 samples a row" in result.facts["Reading"]

@@ -174,6 +174,8 @@ class Arrays:
             return self._intervals(array[:, 0, :], array[:, 1, :], name)
         if array.ndim == 3 and 1 in shape[1:]:
             array = array.squeeze(axis=1 if shape[1] == 1 else 2)
+        if array.ndim == 3 and shape[2] == n and n not in shape[:2] and self.levels is None:
+            return self._draws(array, name)
         if array.ndim == 2 and array.shape == (n, 1):
             array = array[:, 0]
         if array.ndim == 1 and len(array) == n:
@@ -214,6 +216,16 @@ class Arrays:
                 f"howsure.Samples({name}{turned}){self._point_beside(table.shape[1])}"
             )
         note = f"{name} of shape {shape} read as {table.shape[1]} samples a row"
+        return PredictionInput(predictions=(Samples(table),), notes=(note,))
+
+    def _draws(self, array: FloatArray, name: str) -> PredictionInput:
+        """Draws of chains, shape (chains, draws, n)."""
+        chains, draws, n = array.shape
+        table = as_matrix(array.reshape(chains * draws, n).T, name)
+        note = (
+            f"{name} of shape {array.shape} read as {chains} chains of {draws:,} draws: "
+            f"{name}.reshape(-1, {n}).T, {chains * draws:,} samples a row"
+        )
         return PredictionInput(predictions=(Samples(table),), notes=(note,))
 
     def _column(self, array: FloatArray, shape: tuple[int, ...], name: str) -> PredictionInput:
@@ -319,7 +331,7 @@ class Arrays:
             f"{name} of shape {shape} fits none of the readings for {n} rows of y. "
             f"A point forecast has shape ({n},); intervals ({n}, 2), with coverage=0.9. "
             f"Quantiles have shape ({n}, k), with levels=[…] of k numbers; samples ({n}, m). "
-            f"Intervals at k coverages have shape ({n}, 2, k)"
+            f"Intervals at k coverages have shape ({n}, 2, k), draws of chains (chains, draws, {n})"
         )
 
 

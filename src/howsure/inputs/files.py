@@ -18,12 +18,17 @@ from howsure.inputs.text import TextFile
 TEXT_ENDINGS: Final = (".csv", ".tsv")
 PARQUET_ENDINGS: Final = (".parquet", ".pq")
 ARROW_ENDINGS: Final = (".arrow", ".feather", ".ipc")
+NETCDF: Final = ".nc"
+READ_ENDINGS: Final = (NETCDF,)
+"""Of files that are read whole by their own names: never written, nor parts of a larger table."""
 _SIGNS: Final = (
     (b"PAR1", "Parquet"),
     (b"ARROW1", "Arrow"),
     (b"FEA1", "Feather version 1, which is no longer written: save it anew"),
     (b"\x1f\x8b", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\x89HDF\r\n\x1a\n", "netCDF"),
+    (b"CDF", "netCDF of version 3, which has no groups: save it as version 4"),
     (b"PK\x03\x04", "zip, as a spreadsheet is: save it as CSV"),
     (b"\xd0\xcf\x11\xe0", "an old spreadsheet: save it as CSV"),
     (b"%PDF", "PDF"),
@@ -42,6 +47,12 @@ def table_form(path: str | os.PathLike[str]) -> tuple[str, str]:
     return ending, packed
 
 
+def source_form(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The same of a file that is read, which may be of a kind that is never written."""
+    ending = Path(path).suffix.lower()
+    return (ending, "") if ending in READ_ENDINGS else table_form(path)
+
+
 def table_of(
     title: str,
     file: pa.NativeFile,
@@ -52,7 +63,11 @@ def table_of(
     remote: bool = False,
 ) -> Source:
     """The reader of an open file by the ending of its name: all of it, or some of its groups."""
-    ending, _ = table_form(title)
+    ending, _ = source_form(title)
+    if ending == NETCDF:
+        from howsure.inputs.posterior import posterior_file  # which reads tables of memory
+
+        return posterior_file(title, file, remote=remote)
     if ending in TEXT_ENDINGS:
         return TextFile(title, file, encoding, decimal, remote=remote)
     kind = ParquetTable if ending in PARQUET_ENDINGS else ArrowTable
@@ -225,6 +240,8 @@ def check_sign(start: bytes, title: str, ending: str, packed: str) -> None:
         expected = ("Parquet",)
     elif ending in ARROW_ENDINGS:
         expected = ("Arrow", None)
+    elif ending == NETCDF:
+        expected = ("netCDF",)
     if found not in expected:
         says = "compressed " * bool(packed) + f"{ending} file"
         raise InputError(

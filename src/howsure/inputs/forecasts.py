@@ -13,6 +13,7 @@ from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.errors import InputError
 from howsure.inputs.array_inputs import PredictionInput
 from howsure.inputs.distributions import library_classes, read_distribution
+from howsure.inputs.posterior import read_posterior
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
 
 _TABPFN_LEVELS = tuple(round(0.1 * step, 1) for step in range(1, 10))
@@ -23,7 +24,7 @@ def read_foreign(
     value: Any, n: int, coverage: npt.ArrayLike | None = None, levels: npt.ArrayLike | None = None
 ) -> PredictionInput | None:
     """A library's predictions of n rows; None of anything else."""
-    found = read_distribution(value, n)
+    found = read_distribution(value, n) or read_posterior(value, n)
     if found is not None:
         return found
     if "DataFrame" in library_classes(value, "pandas") and value.columns.nlevels > 1:

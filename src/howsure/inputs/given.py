@@ -19,11 +19,13 @@ from howsure.inputs.assigned import Roles
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_models, stated_spreads
+from howsure.inputs.distributions import library_classes
 from howsure.inputs.families import KEYS
 from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.frames import MappingTable, is_frame, is_missing
 from howsure.inputs.matching import Missing
 from howsure.inputs.names import bound, normal_form, quantile_levels
+from howsure.inputs.posterior import is_inference
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
@@ -144,6 +146,11 @@ def _missing_rows(value: Any, n: int) -> BoolArray:
 def _rows_of(value: Any, kept: BoolArray, name: str) -> Any:
     """A value at the rows that are kept."""
     n = len(kept)
+    if is_inference(value) or library_classes(value, "xarray"):
+        raise InputError(
+            f"missing='drop' leaves no rows out of what xarray holds: leave them out of {name} "
+            f"before, or give {name}.values"
+        )
     if isinstance(value, Mapping):
         return {key: _rows_of(one, kept, f"{name}[{key!r}]") for key, one in value.items()}
     if is_frame(value):

@@ -21,7 +21,13 @@ import pyarrow as pa
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
 from howsure.core.optional import require
 from howsure.inputs.columns import as_number
-from howsure.inputs.files import ARROW_ENDINGS, PARQUET_ENDINGS, check_sign, table_form
+from howsure.inputs.files import (
+    ARROW_ENDINGS,
+    PARQUET_ENDINGS,
+    check_sign,
+    source_form,
+    table_form,
+)
 from howsure.inputs.source import listed
 
 _WILD: Final = re.compile(r"[*?\[]")
@@ -47,15 +53,15 @@ class Place:
 
     @property
     def form(self) -> str:
-        """The kind of table that its ending says: parquet, arrow, .csv or .tsv."""
-        ending, _ = table_form(self.path)
+        """The kind of table that its ending says: parquet, arrow, or the ending itself."""
+        ending, _ = source_form(self.path)
         if ending in PARQUET_ENDINGS:
             return "parquet"
         return "arrow" if ending in ARROW_ENDINGS else ending
 
     def open(self) -> pa.NativeFile:
         """The open file, its first bytes checked; an error where it is another than was found."""
-        ending, packed = table_form(self.path)
+        ending, packed = source_form(self.path)
         if self.remote:
             files, root = _far(self.path)
             with refusals(self.path):

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from howsure.core.errors import InputError, within
 from howsure.inputs.arrow import is_text, together, written_out
 from howsure.inputs.batches import regrouped, with_numbers
-from howsure.inputs.files import arrow_reader, is_list, some_rows
+from howsure.inputs.files import READ_ENDINGS, arrow_reader, is_list, some_rows
 from howsure.inputs.frames import FrameTable, MappingTable, is_frame
 from howsure.inputs.parts import (
     FilePiece,
@@ -41,6 +41,7 @@ from howsure.inputs.places import (
     listed_skipped,
     places,
 )
+from howsure.inputs.posterior import is_inference, posterior_table
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import COMPRESSION, Source, name_parts, refusing
 from howsure.inputs.streams import is_dask, is_lazy, stream_of
@@ -282,6 +283,8 @@ def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
 
 def _rows_of(place: Place) -> int | None:
     """The rows of a file near by, as its metadata say or its first bytes suggest."""
+    if place.form in READ_ENDINGS:
+        return None
     if place.form == "parquet":
         return int(_footer(place).num_rows)
     with refusing(place.path), place.open() as handle:
@@ -308,6 +311,8 @@ def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Ite
         title = "the table" if len(many) == 1 else f"table {number}"
         if isinstance(item, Source):
             yield item
+        elif is_inference(item):
+            yield posterior_table(item, title)
         elif isinstance(item, Mapping):
             yield MappingTable(item, title)
         elif isinstance(item, str | PathLike):

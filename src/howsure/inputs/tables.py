@@ -134,10 +134,10 @@ def load(
     Parameters
     ----------
     source : path, dataframe, mapping of str to array, or sequence of these
-        A file (.csv, .tsv, also .gz and .zst; .parquet; .arrow, .feather), any dataframe that
-        narwhals takes, or arrays by name. Several are several models on the same rows; each is
-        called after its file. What is known of the rows besides (groups, features, weights,
-        cluster, time) comes from the first.
+        A file (.csv, .tsv, also .gz and .zst; .parquet; .arrow, .feather; .nc), any
+        dataframe that narwhals takes, arrays by name, or what ArviZ calls InferenceData. Several
+        are several models on the same rows; each is called after its file. What is known of the
+        rows besides (groups, features, weights, cluster, time) comes from the first.
     missing : {"error", "drop"}
         What to do with rows where a cell is missing.
     common_rows : bool

@@ -122,6 +122,7 @@ def assess(
         - (mean, sd), each (n,), if means exceed sds in many rows: normal laws.
         - (n, k), (k, n) or k arrays (n,), with `levels`: quantiles.
         - (n, m), (m, n), (n, 1, m) or (m, n, 1), with m of 3 or more: samples.
+        - (chains, draws, n): samples, all chains together.
         - A mapping of levels to arrays (n,): quantiles.
         - A mapping or frame of columns whose names say what they hold, as in a table: one model.
         - Any other mapping of names to predictions: models, compared on these rows.
