@@ -58,6 +58,16 @@ def models(code: str, x: Any, y: Any) -> dict[str, Any]:
         made = needs("arviz")
         groups = {"posterior_predictive": {"demand": drawn}, "observed_data": {"demand": y}}
         found["idata"] = made.from_dict(**groups)
+    if "summary" in code:
+        api = needs("statsmodels.api")
+        inputs = api.add_constant(x)
+        predicted = api.OLS(y, inputs).fit().get_prediction(inputs)
+        found["summary"] = predicted.summary_frame(alpha=0.1)
+    if "prophet_frame" in code:
+        days = np.arange("2024-01-01", len(y), dtype="datetime64[D]")
+        table = {"ds": days, "trend": y, "trend_lower": y, "trend_upper": y}
+        table |= {"yhat": y, "yhat_lower": y - 1, "yhat_upper": y + 1}
+        found["prophet_frame"] = needs("pandas").DataFrame(table)
     if "ridge" in code:
         found["ridge"] = BayesianRidge().fit(x, y)
     for name, level in (("low", 0.05), ("middle", 0.5), ("high", 0.95)):

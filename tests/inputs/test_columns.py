@@ -59,6 +59,7 @@ def roles_of(names: str, **said: Any) -> dict[str, Any]:
                 "y": "y",
                 "point": "yhat",
                 "intervals": (("yhat_lower", "yhat_upper", None),),
+                "time": "ds",
             },
         ),
         (

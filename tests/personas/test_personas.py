@@ -345,3 +345,43 @@ def test_the_bayesian_with_numpyro() -> None:
     assert states(result)["coverage"] == "bad"
     assert {record.model for record in result.records} == {"obs"}
     assert "of shape (300, 400) read as 300 samples a row" in result.facts["Reading"]
+
+
+def test_the_econometrician_with_statsmodels() -> None:
+    api = needs("statsmodels.api")
+    (x, y), (new, truth) = world("statsmodels, fitted"), world("statsmodels")
+    fit = api.OLS(y, api.add_constant(x)).fit()
+    frame = fit.get_prediction(api.add_constant(new)).summary_frame(alpha=0.1)
+    result = said("howsure.assess(y, frame, coverage=0.9)", y=truth, frame=frame)
+    inside = (frame["obs_ci_lower"] <= truth) & (truth <= frame["obs_ci_upper"])
+    assert result.value("empirical_coverage") == pytest.approx(inside.mean())
+    assert states(result)["coverage"] != "bad"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        forecast = api.tsa.SARIMAX(y, exog=x, order=(0, 0, 0)).fit(disp=0).get_forecast(N, exog=new)
+    table = forecast.summary_frame().assign(y=truth)
+    with pytest.raises(howsure.HowsureError, match=r"may be intervals of the mean of y"):
+        howsure.assess(table)
+    normal = said("howsure.assess(howsure.load(table, mean='mean', sd='mean_se'))", table=table)
+    assert states(normal)["coverage"] != "bad"
+
+
+def test_the_forecaster_with_prophet() -> None:
+    pd, prophet = needs("pandas"), needs("prophet")
+    _, y = world("prophet")
+    days = pd.date_range("2023-01-01", periods=N)
+    frame = pd.DataFrame({"ds": days, "y": y})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = prophet.Prophet(weekly_seasonality=True, uncertainty_samples=200)
+        forecast = model.fit(frame[: N // 2]).predict(frame[["ds"]][N // 2 :])
+    truth = y[N // 2 :]
+    beside = said("howsure.assess(y, forecast, coverage=0.8)", y=truth, forecast=forecast)
+    inside = (forecast["yhat_lower"] <= truth) & (truth <= forecast["yhat_upper"])
+    assert beside.value("empirical_coverage") == pytest.approx(inside.mean())
+    assert "not read: trend, trend_lower, trend_upper" in beside.facts["Reading"]
+    joined = frame.merge(forecast, on="ds")
+    whole = said("howsure.assess(joined, coverage=0.8)", joined=joined)
+    assert whole.value("empirical_coverage") == pytest.approx(inside.mean())
+    with pytest.raises(howsure.HowsureError, match=r"pass coverage=0\.8, Prophet's default"):
+        howsure.assess(truth, forecast)

@@ -16,6 +16,7 @@ from howsure.core.errors import InputError, within
 from howsure.core.registry import unknown
 from howsure.inputs import classes
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
+from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
 from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
 from howsure.inputs.names import IntervalEnd, bound, normal_form, quantile_levels
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
@@ -25,6 +26,7 @@ from howsure.predictions.counts.family import COUNT_FAMILIES
 
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
 _CLASSES: Final = ("softmax", "label_set")
+_UNCERTAIN: Final = ("lower", "sd", "variance", "quantiles", "samples")
 _LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
 _HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
 _RANGES: Final = frozenset({"interval_range", "range"})
@@ -164,6 +166,9 @@ class _Assignment:
             self._columns["features"] = self._expanded(self._features, "features", self._free())
         self._guess("ease")
         self._guess("features")
+        for name, why in idle_columns(self._names).items():
+            if name not in self._claimed:
+                self._notes.setdefault(name, why)
         for name in stated_spreads(self._free()):
             self._notes.setdefault(name, "may state uncertainty: --sd or --variance would read it")
         return tuple(self._of_family(name, *held).made() for name, held in models.items()) or (
@@ -327,6 +332,9 @@ class _Assignment:
     def _guess_nixtla(self) -> None:
         """The columns that say which series and when, where both stand as nixtla calls them."""
         if not self._plain.issuperset(("unique_id", "ds")):
+            if is_prophet(self._plain) and "time" not in self._columns:
+                found = [name for name in self._free() if normal_form(name) == "ds"]
+                self._claim("time", self._matching("time") or found, guessed=True)
             return
         for role, plain in (("time", "ds"), ("cluster", "unique_id")):
             if role not in self._columns and not self._matching(role):
@@ -434,6 +442,10 @@ class _Assignment:
             self._guessed.add(role)
 
     def _set_pairs(self, pairs: Sequence[IntervalColumns], *, guessed: bool = False) -> None:
+        if guessed and pairs[0].coverage is None:
+            usual, why = usual_coverage(self._names)
+            if why:
+                self._notes[pairs[0].lower] = f"coverage={usual} (--coverage {usual}), {why}"
         self._claim("lower", (pair.lower for pair in pairs), guessed=guessed)
         self._claim("upper", (pair.upper for pair in pairs), guessed=guessed)
         self._coverages = tuple(pair.coverage for pair in pairs)
@@ -576,6 +588,9 @@ class _Assignment:
                 + (f" ({said})" if said else "")
                 + (_MELTED if {"variable", "value"} <= set(self._names) else "")
             )
+        stated = any(roles[name] for name in _UNCERTAIN) or roles.law is not None or roles.classes
+        if not stated and "lower" not in self._said:
+            refuse_mean_intervals(self._names)
         y = roles.one("y")
         if y in held:
             raise InputError(f"y must not be part of a prediction, got {quoted(str(y))} for both")

@@ -19,6 +19,7 @@ from howsure.inputs.assigned import Roles
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_models, stated_spreads
+from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
 from howsure.inputs.distributions import library_classes
 from howsure.inputs.families import KEYS
 from howsure.inputs.forecasts import read_foreign
@@ -327,7 +328,9 @@ class _Reader:
     def _recognised(self, names: Sequence[str], name: str) -> list[Roles]:
         """The roles of columns of predictions with uncertainty, by model; none if none is."""
         said: Any = {"coverage": self.arrays.coverages or None}
-        keys = _keys(names)
+        idle = idle_columns(names)
+        keys = [*_keys(names), *idle]
+        refuse_mean_intervals(names, name)
         outcomes = [column for column in names if BY_NAME["y"].matches(normal_form(column))]
         if outcomes:
             raise InputError(
@@ -372,7 +375,11 @@ class _Reader:
     ) -> PredictionInput:
         """One model's columns, by the road of tables."""
         if roles["lower"] and None in roles.coverages:
-            raise InputError(f"{name} has ends of intervals of unknown coverage: pass coverage=0.9")
+            usual, why = usual_coverage(columns)
+            raise InputError(
+                f"{name} has ends of intervals of unknown coverage: pass coverage={usual}"
+                + f", {why}" * bool(why)
+            )
         if self.arrays.levels is not None and name == "prediction":
             raise InputError(
                 f"levels are for bare arrays, and the names in {name} give them: "
@@ -396,9 +403,13 @@ class _Reader:
         notes = [f"{'columns' if frame else 'keys'} of {name} read as: {uses}"]
         if keys := _keys(list(columns)):
             notes.append(
-                f"{', '.join(keys)} play no role beside a y of its own; as a column of the frame, "
-                "y is assessed by series and time"
+                f"{', '.join(keys)} play{'s' * (len(keys) == 1)} no role beside a y of its own; as "
+                "a column of the frame, y is assessed by series and time"
             )
+        whys: dict[str, list[str]] = {}
+        for column, why in idle_columns(columns).items():
+            whys.setdefault(why, []).append(column)
+        notes += [f"not read: {', '.join(held)} ({why})" for why, held in whys.items()]
         return PredictionInput(predictions=made, point=cells.one("point"), notes=tuple(notes))
 
     def _frame(self, value: Any, name: str) -> dict[str, PredictionInput]:
@@ -461,7 +472,7 @@ def _is_column(value: Any) -> bool:
 def _keys(names: Sequence[str]) -> list[str]:
     """Columns that say which row of nixtla's it is: they play no role beside a y of its own."""
     known = {normal_form(name): name for name in names}
-    if not known.keys() >= set(KEYS[:2]):
+    if not (known.keys() >= set(KEYS[:2]) or is_prophet(known)):
         return []
     return [known[plain] for plain in KEYS if plain in known]
 

@@ -87,7 +87,7 @@ ROLES: Final = (
         "Column of point forecasts.",
         told="point forecast",
         names="point pred prediction predictions predicted y_pred ypred yhat y_hat forecast "
-        "point_forecast",
+        "point_forecast .prediction .mean",
     ),
     Role(
         "lower",
@@ -281,7 +281,7 @@ ROLES: Final = (
         "order",
         "label",
         "Column that names the model of each row.",
-        names="model model_name",
+        names="model model_name .model",
         later="model_id algo algorithm learner regressor estimator forecaster",
     ),
     Role(
@@ -291,7 +291,7 @@ ROLES: Final = (
         "Column of row names, by which models and tables are matched.",
         flag="row-id",
         told="name of the row",
-        names="id row_id rowid row",
+        names="id row_id rowid row .row",
     ),
     Role(
         "quantile_level",

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from howsure.core.errors import InputError, within
 from howsure.inputs.arrow import is_text, together, written_out
 from howsure.inputs.batches import regrouped, with_numbers
+from howsure.inputs.dialects import adapted
 from howsure.inputs.files import READ_ENDINGS, arrow_reader, is_list, some_rows
 from howsure.inputs.frames import FrameTable, MappingTable, is_frame
 from howsure.inputs.parts import (
@@ -304,6 +305,12 @@ def _rows_of(place: Place) -> int | None:
 
 def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Iterator[Source]:
     """The tables that a caller gives, each opened when it is asked for."""
+    for table in _opened(source, encoding, decimal):
+        yield adapted(table)
+
+
+def _opened(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]:
+    """The tables, as they are written."""
     many = source if isinstance(source, list | tuple) else [source]
     if not many:
         raise InputError("a table is needed, got none")

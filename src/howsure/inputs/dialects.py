@@ -1,0 +1,312 @@
+"""How libraries call and write columns, where a name or a cell alone would be misread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.inputs import values
+from howsure.inputs.arrow import arrow_of, is_text
+from howsure.inputs.names import normal_form
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import MISSING_WORDS, Source, in_lines, listed, quoted
+
+# ---- names ---------------------------------------------------------------------------------------
+
+_PROPHET: Final = frozenset(("ds", "yhat", "yhat_lower", "yhat_upper"))
+_STATSMODELS: Final = ("mean_ci_lower", "mean_ci_upper")
+_TIDY: Final = (".lower", ".upper", ".width")
+_OF_MEAN: Final = (".epred", ".linpred")
+
+
+def is_prophet(plain: Iterable[str]) -> bool:
+    """Whether names, in normal form, are those of a forecast of Prophet's."""
+    return _PROPHET.issubset(plain)
+
+
+def idle_columns(names: Iterable[str]) -> dict[str, str]:
+    """Columns that a library writes beside its prediction, and why they play no role in it."""
+    known = {normal_form(name): name for name in names}
+    found = {}
+    if is_prophet(known):
+        for plain, name in known.items():
+            stem = re.sub("_(lower|upper)$", "", plain)
+            parts = {stem, f"{stem}_lower", f"{stem}_upper"}
+            if stem not in ("yhat", "y") and parts <= known.keys():
+                found[name] = "a component of Prophet's forecast"
+        if "cutoff" in known:
+            found[known["cutoff"]] = "when the forecast was made, which plays no role"
+    if {*_STATSMODELS, "obs_ci_lower", "obs_ci_upper"} <= known.keys():
+        for plain in (*_STATSMODELS, "mean_se"):
+            if plain in known:
+                found[known[plain]] = "of the mean of y, not of y itself, as obs_ci is"
+    return found
+
+
+def usual_coverage(names: Iterable[str]) -> tuple[str, str]:
+    """The coverage that a library's intervals have where nothing else was asked, and why."""
+    plain = {normal_form(name) for name in names}
+    if is_prophet(plain):
+        return "0.8", "Prophet's default interval_width"
+    if {"obs_ci_lower", "obs_ci_upper"} <= plain:
+        return "0.95", "summary_frame's default (alpha=0.05)"
+    return "0.9", ""
+
+
+def refuse_mean_intervals(names: Iterable[str], name: str = "") -> None:
+    """Refuse statsmodels' intervals where nothing tells whether they are of y or of its mean.
+
+    `name` is what a message calls a frame beside a y of its own.
+    """
+    known = {normal_form(each): each for each in names}
+    if not {*_STATSMODELS, "mean"} <= known.keys() or "obs_ci_lower" in known:
+        return
+    lower, upper = (known[plain] for plain in _STATSMODELS)
+    way = f"lower={lower!r}, upper={upper!r} and coverage=0.95 (--lower, --upper, --coverage)"
+    silent = "say so by lower='' (--lower '')"
+    if name:
+        way = f"({name}[{lower!r}], {name}[{upper!r}]) with coverage=0.95"
+        silent = "give the mean alone"
+    raise InputError(
+        f"{quoted(lower)} and {quoted(upper)} may be intervals of the mean of y (a regression's "
+        "summary_frame) or of y (the forecast of a state space model, such as SARIMAX): for y "
+        f"give {way}; of the mean, they are no prediction intervals: {silent}"
+    )
+
+
+# ---- cells ---------------------------------------------------------------------------------------
+
+_NUMBER: Final = r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|-?Inf)\s*"
+_HILO: Final = re.compile(rf"[\[(]{_NUMBER},{_NUMBER}[\])]\s*(\d*\.?\d+)\s*%?")
+_NORMAL: Final = re.compile(rf"N\({_NUMBER},{_NUMBER}\)")
+_OTHER: Final = re.compile(
+    r"(t|lN|Pois|NB|B|Geom|Γ|Gamma|Exp|U|Beta|Student_t|sample|mixture|inflated|truncated|transformed)"
+    r"[(\[].*[)\]]"
+)
+_PERCENT: Final = re.compile(r"\d+(\.\d+)?%")
+
+
+class DerivedTable(Source):
+    """A table some of whose columns are made of others, and perhaps some of whose rows remain."""
+
+    def __init__(
+        self,
+        base: Source,
+        made: Mapping[str, FloatArray],
+        *,
+        without: Iterable[str],
+        notes: Sequence[str],
+        rows: IntArray | None = None,
+    ) -> None:
+        gone = set(without)
+        self.title, self.folder, self.indexed = base.title, base.folder, base.indexed
+        self.from_text, self.decimal = base.from_text, base.decimal
+        self.notes = (*base.notes, *notes)
+        self.names = (*(name for name in base.names if name not in gone), *made)
+        self._base, self._made, self._rows = base, dict(made), rows
+        self.check_names()
+
+    @property
+    def stem(self) -> str:
+        """As the table's that it is made of."""
+        return self._base.stem
+
+    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+        """The named columns."""
+        own = {name: kind for name, kind in kinds.items() if name not in self._made}
+        table = self._kept(self._base.read(own)) if own else pa.table({})
+        return self._with_made(table, list(kinds))
+
+    def whole(self) -> pa.Table:
+        """Every column."""
+        table = self._kept(self._base.whole())
+        return self._with_made(table, list(self.names))
+
+    def line(self, row: int) -> int | str:
+        """As in the table that it is made of."""
+        return self._base.line(row if self._rows is None else int(self._rows[row]))
+
+    def _kept(self, table: pa.Table) -> pa.Table:
+        return table if self._rows is None else table.take(pa.array(self._rows))
+
+    def _with_made(self, table: pa.Table, names: Sequence[str]) -> pa.Table:
+        columns = {name: table[name] for name in names if name not in self._made}
+        columns |= {name: arrow_of(self._made[name]) for name in names if name in self._made}
+        return pa.table({name: columns[name] for name in names})
+
+
+def adapted(source: Source) -> Source:
+    """A table in the dialect of a library as one of plain columns; any other as it is."""
+    plain = {normal_form(name) for name in source.names}
+    printed = plain & {".mean", "distribution", ".distribution"}
+    with in_lines([source]) as lent:
+        if {*_TIDY} <= plain:
+            return _of_tidybayes(next(lent))
+        if printed or any(map(_PERCENT.fullmatch, plain)):
+            return _unpacked(next(lent))
+    return source
+
+
+def _of_tidybayes(source: Source) -> Source:
+    """Intervals of tidybayes and ggdist: a row for each case and width."""
+    known = {normal_form(name): name for name in source.names}
+    lower, upper, width = (known[name] for name in _TIDY)
+    of_mean = [known[name] for name in _OF_MEAN if name in known]
+    if of_mean:
+        raise InputError(
+            f"{source.title}: intervals beside {quoted(of_mean[0])} are of the mean of y, not of "
+            "y: in R, begin with add_predicted_draws in place of add_epred_draws"
+        )
+    ends = {name: _numbers(source, name) for name in (lower, upper, width)}
+    widths = np.unique(ends[width])
+    if not ((widths > 0) & (widths < 1)).all():
+        raise InputError(
+            f"{source.title}: column {quoted(width)} must hold coverages between 0 and 1, got "
+            f"{', '.join(f'{value:g}' for value in widths[:5])}"
+        )
+    said = " and ".join(f"{100 * value:g} %" for value in widths)
+    note = f"{lower}, {upper} and {width} read as intervals at {said}"
+    cases = _cases(source, {lower, upper, width}) if len(widths) > 1 else None
+    made: dict[str, FloatArray] = {}
+    rows = None
+    if cases is not None:
+        rows = np.unique(cases, return_index=True)[1]
+        counts = np.bincount(cases, minlength=len(rows))
+        pairs = np.unique(np.column_stack([cases, np.searchsorted(widths, ends[width])]), axis=0)
+        others = int((counts != len(widths)).sum())
+        if others or len(pairs) < len(cases):
+            raise InputError(
+                f"{source.title}: each case must have one row for each of the widths "
+                f"{', '.join(f'{value:g}' for value in widths)}; rows that agree in all columns "
+                f"but {lower}, {upper} and {width} are one case, and {others} of {len(rows)} "
+                "have others"
+            )
+        note += f", {len(cases):,} rows as {len(rows):,} cases"
+    for value in widths:
+        here = ends[width] == value
+        for side, name in (("lower", lower), ("upper", upper)):
+            held = ends[name][here]
+            if cases is not None:
+                held = held[np.argsort(cases[here], kind="stable")]
+            made[f"{side}_{value:g}"] = held
+    order = None if rows is None or cases is None else rows
+    return DerivedTable(source, made, without=(lower, upper, width), notes=(note,), rows=order)
+
+
+def _cases(source: Source, without: set[str]) -> IntArray:
+    """The number of each row's case, in the order of their first rows: rows alike in the rest."""
+    names = [name for name in source.names if name not in without and name]
+    held = source.read(dict.fromkeys(names, "key"))
+    codes = np.column_stack(
+        [values.keys(held[name], name).codes for name in names]
+        or [np.arange(held.num_rows, dtype=np.int64)]
+    )
+    _, first, cases = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(place[cases.reshape(-1)], dtype=np.int64)
+
+
+def _numbers(source: Source, name: str) -> FloatArray:
+    column = source.read({name: "number"})[name]
+    try:
+        return values.numbers(column, name, decimal=source.decimal)
+    except InputError as error:
+        raise InputError(f"{source.title}: {error}") from error
+
+
+def _unpacked(source: Source) -> Source:
+    """Columns of fable: intervals such as [1.2, 3.4]95, and distributions such as N(3.1, 2.4)."""
+    made: dict[str, FloatArray] = {}
+    gone: list[str] = []
+    notes: list[str] = []
+    for name, cells in _texts(source).items():
+        first = _first(cells)
+        before = dict(made)
+        if _HILO.fullmatch(first):
+            matched = _matched(_HILO, cells, name, source.title, "[1.2, 3.4]95")
+            ends = np.array([[found[k] for found in matched] for k in (1, 2)], dtype=np.float64)
+            shares = {found[3] for found in matched} - {"nan"}
+            if len(shares) > 1:
+                raise InputError(
+                    f"{source.title}: column {quoted(name)} must hold intervals of one coverage, "
+                    f"got {listed(sorted(shares), 3)} %"
+                )
+            share = f"{round(float(shares.pop()) / 100, 12):g}"
+            made |= {f"lower_{share}": ends[0], f"upper_{share}": ends[1]}
+            notes.append(
+                f"{name} unpacked as the two ends of intervals at {100 * float(share):g} %"
+            )
+        elif _OTHER.fullmatch(first):
+            raise InputError(
+                f"{source.title}: column {quoted(name)} holds distributions as text, and "
+                f"{quoted(first)} is not a normal one: in R, write quantiles or intervals of it "
+                "(hilo, then unpack_hilo), or its parameters, as columns"
+            )
+        elif _NORMAL.fullmatch(first):
+            matched = _matched(_NORMAL, cells, name, source.title, "N(3.1, 2.4)")
+            mean, variance = (
+                np.array([found[k] for found in matched], dtype=np.float64) for k in (1, 2)
+            )
+            with np.errstate(invalid="ignore"):
+                made |= {"mean": mean, "sd": np.sqrt(variance)}
+            notes.append(
+                f"{name} read as normal distributions, the second number of {first} as the "
+                "variance; text has few digits: in R, mean(.) and sqrt(variance(.)) keep them all"
+            )
+        else:
+            continue
+        gone.append(name)
+        if twice := [each for each in made if before.get(each, made[each]) is not made[each]]:
+            raise InputError(
+                f"{source.title}: columns {listed(gone)} state {' and '.join(twice)} more than "
+                "once: keep one of them"
+            )
+    if not gone:
+        return source
+    return DerivedTable(source, made, without=gone, notes=notes)
+
+
+def _texts(source: Source) -> dict[str, pa.ChunkedArray]:
+    """The columns of text."""
+    try:
+        held = source.read(dict.fromkeys([name for name in source.names if name], "text"))
+    except InputError:
+        return {}  # lists in cells, as of embeddings
+    kinds = {name: held.schema.field(name).type for name in held.column_names}
+    return {name: held[name] for name, kind in kinds.items() if is_text(kind)}
+
+
+def _first(cells: pa.ChunkedArray) -> str:
+    """The first cell that is not empty."""
+    for chunk in cells.chunks:
+        for cell in chunk:
+            if (text := cell.as_py()) and text.strip() not in MISSING_WORDS:
+                return str(text).strip()
+    return ""
+
+
+_GONE: Final = ("", "nan", "nan", "nan")
+
+
+def _matched(
+    pattern: re.Pattern[str], cells: pa.ChunkedArray, name: str, title: str, such: str
+) -> list[Any]:
+    """Each cell taken apart; a missing one is NaN."""
+    found: list[Any] = []
+    for row, held in enumerate(cells.to_pylist()):
+        cell = "" if held is None else held.strip()
+        match = pattern.fullmatch(cell)
+        if match is None and cell not in MISSING_WORDS:
+            raise InputError(
+                f"{title}: column {quoted(name)} must hold cells such as {such}, got "
+                f"{quoted(cell)} at row {row}, counting from 0"
+            )
+        found.append(_GONE if match is None else match)
+    return found
