@@ -18,17 +18,19 @@ HEADINGS = {
 START = """\
 # Columns of a table
 
-Predictions come in a CSV or TSV file (also `.gz`, `.zst`), a Parquet or an Arrow file; in Python
-also as any data frame or as a mapping of arrays. Columns are recognised by their names. Where a
-name is not, give a flag of a command that reads tables, such as `howsure assess`, or a keyword of
-`howsure.load`. Flags take precedence over names; an empty one (`--time ""`) leaves a role empty.
-Names that allow two readings are an error, which names the flag to use. `--explain-input` shows how
-each column is read.
+Predictions come in a CSV or TSV file (also `.gz`, `.zst`), a Parquet or an Arrow file, a
+[workbook of Excel](how-to/from-excel.md), or a [netCDF file of ArviZ](how-to/from-arviz.md); in
+Python also as any data frame or as a mapping of arrays. Columns are recognised by their names.
+Where a name is not, give a flag of a command that reads tables, such as `howsure assess`, or a
+keyword of `howsure.load`. Flags take precedence over names; an empty one (`--time ""`) leaves a
+role empty. Names that allow two readings are an error, which names the flag to use.
+`--explain-input` shows how each column is read.
 
 Names are compared in lower case, with spaces and hyphens as underscores.
 
 A column of dates and one of times of day, such as `Date` and `Time`, are read as one time. The
-times that index a data frame of pandas are read as the time where no column is named so.
+times that index a data frame of pandas are read as the time where no column is named so. Dates such
+as `31.12.2025` and `31/12/2025` are read day first, and the result states this.
 
 `howsure recalibrate` adds columns whose names begin with `recalibrated_`, such as
 `recalibrated_sd`. Where a table has such predictions, they are read in place of the originals.

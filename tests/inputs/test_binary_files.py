@@ -92,7 +92,7 @@ def test_other_content_than_the_ending_says(tmp_path: Path, path: Path) -> None:
         load(csv)
 
 
-@pytest.mark.parametrize("name", ["t.txt", "t", "t.csv.bz2", "t.parquet.gz", "t.xlsx", "t.gz"])
+@pytest.mark.parametrize("name", ["t.txt", "t", "t.csv.bz2", "t.parquet.gz", "t.xls", "t.gz"])
 def test_unknown_endings(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"y,pred\n1,2\n")
     with pytest.raises(InputError, match=r"the ending must be one of \.csv, \.tsv"):

@@ -385,3 +385,29 @@ def test_the_forecaster_with_prophet() -> None:
     assert whole.value("empirical_coverage") == pytest.approx(inside.mean())
     with pytest.raises(howsure.HowsureError, match=r"pass coverage=0\.8, Prophet's default"):
         howsure.assess(truth, forecast)
+
+
+def test_the_hydrologist_with_excel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    openpyxl = needs("openpyxl")
+    needs("python_calamine")
+    monkeypatch.chdir(tmp_path)
+    x, y = world("excel")
+    days = np.arange("2024-01-01", N, dtype="datetime64[D]").astype(object)
+    made = openpyxl.Workbook()
+    for name, half in (("HBV", 1.645), ("GR4J", 0.8)):  # the second is too narrow
+        sheet = made.create_sheet(name)
+        sheet.append(["date", "observed", "lower_90", "upper_90"])
+        for day, truth, mean in zip(days, y.tolist(), (2 * x[:, 0]).tolist(), strict=True):
+            sheet.append([day.strftime("%d.%m.%Y"), truth, mean - half, mean + half])
+    made.save("runoff.xlsx")
+    refused = commanded("howsure assess runoff.xlsx")
+    assert refused.returncode == 2
+    assert "'HBV', 'GR4J'" in " ".join(refused.stderr.split())
+    told = commanded("howsure assess runoff.xlsx#HBV runoff.xlsx#GR4J -o both.json")
+    assert told.returncode == 0, told.stdout + told.stderr
+    held = json.loads(Path("both.json").read_text(encoding="utf-8"))
+    found = {(f["model"], f["id"]): f["state"] for f in held["findings"]}
+    assert found["GR4J", "coverage"] == "bad"
+    assert found["HBV", "coverage"] != "bad"
+    alone = howsure.assess("runoff.xlsx#HBV")
+    assert "'01.01.2024' are read day first" in alone.facts["Reading"]

@@ -132,6 +132,11 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
     if source.indexed in roles["time"]:
         timed = (f"the index of times is read as the column {quoted(source.indexed)}",)
+    days = [
+        f"column {quoted(name)}: {said}"
+        for kind, name in keys
+        if kind == "time" and (kind, name) in columns and (said := values.told_of_days(table[name]))
+    ]
     remarks = [
         f"column {quoted(name)}: {quoted(word)} is read as a label, not as a missing cell"
         for (kind, name), column in columns.items()
@@ -146,7 +151,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         roles=roles,
         columns=columns,
         places=np.arange(table.num_rows),
-        notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *timed, *remarks)),
+        notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *timed, *days, *remarks)),
         names=source.names,
         labels=labels,
     )

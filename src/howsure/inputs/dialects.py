@@ -113,6 +113,11 @@ class DerivedTable(Source):
         self.check_names()
 
     @property
+    def lined(self) -> bool:
+        """As the table's that it is made of."""
+        return self._base.lined
+
+    @property
     def stem(self) -> str:
         """As the table's that it is made of."""
         return self._base.stem

@@ -12,15 +12,23 @@ import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import COMPRESSION, Source, name_parts, quoted, refusing
+from howsure.inputs.source import (
+    COMPRESSION,
+    WORKBOOK_ENDINGS,
+    Source,
+    name_parts,
+    quoted,
+    refusing,
+)
 from howsure.inputs.text import TextFile
 
 TEXT_ENDINGS: Final = (".csv", ".tsv")
 PARQUET_ENDINGS: Final = (".parquet", ".pq")
 ARROW_ENDINGS: Final = (".arrow", ".feather", ".ipc")
 NETCDF: Final = ".nc"
-READ_ENDINGS: Final = (NETCDF,)
+READ_ENDINGS: Final = (NETCDF, *WORKBOOK_ENDINGS)
 """Of files that are read whole by their own names: never written, nor parts of a larger table."""
+_ZIP: Final = "zip, as a spreadsheet is: name it .xlsx if it is one"
 _SIGNS: Final = (
     (b"PAR1", "Parquet"),
     (b"ARROW1", "Arrow"),
@@ -29,28 +37,31 @@ _SIGNS: Final = (
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\x89HDF\r\n\x1a\n", "netCDF"),
     (b"CDF", "netCDF of version 3, which has no groups: save it as version 4"),
-    (b"PK\x03\x04", "zip, as a spreadsheet is: save it as CSV"),
-    (b"\xd0\xcf\x11\xe0", "an old spreadsheet: save it as CSV"),
+    (b"PK\x03\x04", _ZIP),
+    (b"\xd0\xcf\x11\xe0", "an old spreadsheet: save it as .xlsx or .csv"),
     (b"%PDF", "PDF"),
 )
 
 
-def table_form(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The ending of a file that may hold a table, and that of its compression if any."""
+def table_form(path: str | os.PathLike[str], *, beside: Sequence[str] = ()) -> tuple[str, str]:
+    """The ending of a file that may hold a table, and that of its compression if any.
+
+    What else may be given is told in the error.
+    """
     _, ending, packed = name_parts(Path(path))
     known = TEXT_ENDINGS if packed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
     if ending not in known:
         raise InputError(
             f"{path}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or .zst), "
-            f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS))}, got {Path(path).suffix!r}"
+            f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *beside))}, got {Path(path).suffix!r}"
         )
     return ending, packed
 
 
 def source_form(path: str | os.PathLike[str]) -> tuple[str, str]:
     """The same of a file that is read, which may be of a kind that is never written."""
-    ending = Path(path).suffix.lower()
-    return (ending, "") if ending in READ_ENDINGS else table_form(path)
+    _, ending, _ = name_parts(Path(path))
+    return (ending, "") if ending in READ_ENDINGS else table_form(path, beside=READ_ENDINGS)
 
 
 def table_of(
@@ -68,6 +79,10 @@ def table_of(
         from howsure.inputs.posterior import posterior_file  # which reads tables of memory
 
         return posterior_file(title, file, remote=remote)
+    if ending in WORKBOOK_ENDINGS:
+        from howsure.inputs.workbook import sheet_table
+
+        return sheet_table(title, file, decimal=decimal, remote=remote)
     if ending in TEXT_ENDINGS:
         return TextFile(title, file, encoding, decimal, remote=remote)
     kind = ParquetTable if ending in PARQUET_ENDINGS else ArrowTable
@@ -242,6 +257,8 @@ def check_sign(start: bytes, title: str, ending: str, packed: str) -> None:
         expected = ("Arrow", None)
     elif ending == NETCDF:
         expected = ("netCDF",)
+    elif ending in WORKBOOK_ENDINGS:
+        expected = (_ZIP,)
     if found not in expected:
         says = "compressed " * bool(packed) + f"{ending} file"
         raise InputError(

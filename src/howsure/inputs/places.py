@@ -28,7 +28,7 @@ from howsure.inputs.files import (
     source_form,
     table_form,
 )
-from howsure.inputs.source import listed
+from howsure.inputs.source import listed, split_sheet
 
 _WILD: Final = re.compile(r"[*?\[]")
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -70,7 +70,7 @@ class Place:
         else:
             self.check_unchanged()
             with refusals(self.path):
-                handle = pa.OSFile(self.path)
+                handle = pa.OSFile(split_sheet(self.path)[0])
         check_sign(handle.read(8), self.path, ending, packed)
         handle.seek(0)
         return handle
@@ -179,12 +179,12 @@ def _listed_near(source: str) -> _Found:
             walk.through(top)
         return base, *walk.files()
     try:
-        os.lstat(source)
+        os.lstat(split_sheet(source)[0])
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
         raise InputError(f"{_brief(source)}: there is no such file") from error
     except OSError as error:
         raise InputError(f"{_brief(source)} cannot be read: {error.strerror}") from error
-    held = _status(source)
+    held = _status(split_sheet(source)[0])
     if stat.S_ISDIR(held.st_mode):
         walk = _Walk(_ALL)
         walk.through(source)
@@ -360,7 +360,7 @@ def _brief(path: str) -> str:
 
 
 def _near(path: str, held: os.stat_result | None = None, *, linked: bool = False) -> Place:
-    held = held or _status(path)
+    held = held or _status(split_sheet(path)[0])
     return Place(path, held.st_size, str(held.st_mtime_ns), linked=linked)
 
 
@@ -370,7 +370,7 @@ def _far(url: str) -> tuple[Any, str]:
     kind = url.partition("://")[0]
     try:
         with refusals(url):
-            files, root = core.url_to_fs(url)
+            files, root = core.url_to_fs(split_sheet(url)[0])
     except ImportError as error:
         raise MissingDependencyError(
             f"a table at {kind}:// needs a library that is not installed: {error}"

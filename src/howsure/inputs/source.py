@@ -56,6 +56,11 @@ class Source(ABC):
     indexed: str = ""
 
     @property
+    def lined(self) -> bool:
+        """Whether its rows are told by `line`, as those of files that people look at."""
+        return self.from_text
+
+    @property
     def stem(self) -> str:
         """The name of its file without endings; empty where it is none."""
         return "" if self.folder is None else name_parts(Path(self.title))[0]
@@ -88,8 +93,24 @@ class Source(ABC):
             )
 
 
+WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm")
+_SHEET: Final = re.compile(r"(.+(?:\.xlsx|\.xlsm))#([^/\\]+)", re.IGNORECASE | re.DOTALL)
+
+
+def split_sheet(path: str) -> tuple[str, str]:
+    """The path of a file, and the sheet of a workbook that follows it: ``book.xlsx#May``."""
+    match = _SHEET.fullmatch(path)
+    return (path, "") if match is None else (match[1], match[2])
+
+
 def name_parts(path: Path) -> tuple[str, str, str]:
-    """A file's name without endings, its ending, and that of its compression if any."""
+    """A file's name without endings, its ending, and that of its compression if any.
+
+    Of a sheet of a workbook, the name of the sheet.
+    """
+    book, sheet = split_sheet(path.name)
+    if sheet:
+        return sheet, Path(book).suffix.lower(), ""
     packed = path.suffix.lower() if path.suffix.lower() in COMPRESSION else ""
     inner = Path(path.stem) if packed else path
     return inner.stem, inner.suffix.lower(), packed
@@ -137,7 +158,7 @@ def in_lines(tables: Iterable[Source]) -> Iterator[Iterator[Source]]:
         yield lent()
     except InputError as error:
         named = [table for table in opened if str(error).startswith(f"{table.title}: ")] or opened
-        if not named or not all(table.from_text for table in named):
+        if not named or not all(table.lined for table in named):
             raise
         error.args = (_numbered(str(error), named[0].line, lines=True),)
         raise

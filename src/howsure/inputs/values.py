@@ -221,8 +221,8 @@ def names_zone(column: pa.ChunkedArray) -> bool | None:
     if not _is_text(plain.type):
         return None
     first = _without_words(plain).drop_null().slice(0, 1)
-    if len(first) == 0 or _casts(first, pa.float64()):
-        return None
+    if len(first) == 0 or _casts(first, pa.float64()) or _is_day_first(first):
+        return None if len(first) == 0 or not _is_day_first(first) else False
     return not (_casts(first, pa.timestamp("us")) or _casts(first, pa.timestamp("ns")))
 
 
@@ -376,11 +376,52 @@ def _number(cell: str, decimal: str) -> float:
     return float(cell.replace(",", ".") if decimal == "," else cell)
 
 
+def told_of_days(column: pa.ChunkedArray) -> str:
+    """What to say of dates that were read day first; nothing of others."""
+    plain = _plain(column)
+    if not _is_text(plain.type):
+        return ""
+    filled = _without_words(plain).drop_null()
+    if not _is_day_first(filled):
+        return ""
+    turned = pc.replace_substring_regex(filled, r"^(\d{1,2}[./])(\d{1,2}[./])", r"\2\1")
+    twofold = "." not in str(filled[0].as_py())[:3] and _casts(_with_year_first(turned), _MOMENT)
+    also = ", though month first would fit all of them" if twofold else ""
+    return f"dates such as {quoted(filled[0].as_py())} are read day first{also}"
+
+
+_MOMENT: Final = pa.timestamp("us")
+_DAY_FIRST: Final = r"^\d{1,2}([./])\d{1,2}[./]\d{4}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
+
+
+def _is_day_first(filled: pa.ChunkedArray) -> bool:
+    """Whether text that misses nothing begins with a date such as 31.12.2025 or 31/12/2025."""
+    first = filled.slice(0, 1)
+    return bool(len(first) and pc.all(pc.match_substring_regex(first, _DAY_FIRST)).as_py())
+
+
+def _with_year_first(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dates whose day comes first as ISO writes them; what is none stays."""
+    for wanted, made in (
+        (r"^(\d)([./])", r"0\1\2"),
+        (r"^(\d{2}[./])(\d)([./]\d{4})", r"\10\2\3"),
+        (r"^(\d{2})[./](\d{2})[./](\d{4})", r"\3-\2-\1"),
+        (r"^(\d{4}-\d{2}-\d{2}[ T])(\d):", r"\10\2:"),
+    ):
+        text = pc.replace_substring_regex(text, wanted, made)
+    return text
+
+
 def _as_moments(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Text as moments, or as numbers where its first cell is one."""
     filled = text.drop_null()
     if len(filled) == 0 or _casts(filled.slice(0, 1), pa.float64()):
         return pa.chunked_array([_parsed(text, name, ".")])
+    written, ways = text, "2024-02-29 or 2024-02-29T12:30:00"
+    if _is_day_first(filled):
+        days = pc.match_substring_regex(text, _DAY_FIRST)
+        text = pc.if_else(days, _with_year_first(text), words_of([""], text.type)[0])
+        ways = "31.12.2025 or 31/12/2025, day first"
     kinds = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"))
     for kind in kinds:
         if _casts(text, kind):
@@ -389,8 +430,8 @@ def _as_moments(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         cell = text.slice(row, 1)
         if not any(_casts(cell, kind) for kind in kinds):
             raise InputError(
-                f"column {quoted(name)} must hold numbers or dates as 2024-02-29 or "
-                f"2024-02-29T12:30:00, got {quoted(cell[0].as_py())} at row {row}, counting from 0"
+                f"column {quoted(name)} must hold numbers or dates as {ways}, got "
+                f"{quoted(written[row].as_py())} at row {row}, counting from 0"
             )
     raise InputError(
         f"column {quoted(name)} must hold moments that all name a time zone, or none that does; "

@@ -1,0 +1,206 @@
+"""Workbooks of Excel, as a person fills them: the cells come out, or the error says what to do."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import howsure
+from extras import needs
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.inputs import load
+
+N = 20
+RNG = child(0, "workbook")
+MEAN = RNG.normal(size=N).round(3)
+Y = (MEAN + RNG.normal(size=N)).round(3)
+DAYS = [datetime.date(2025, 1, 1) + datetime.timedelta(k) for k in range(N)]
+
+
+def rows(sd: float = 1.0, days: list[Any] | None = None) -> list[list[Any]]:
+    head = ["date", "y", "mean", "sd", "group", "id"]
+    body = zip(
+        DAYS if days is None else days,
+        *(Y.tolist(), MEAN.tolist(), [sd] * N, ["a", "b"] * (N // 2), range(N)),
+        strict=True,
+    )
+    return [head, *map(list, body)]
+
+
+def book(path: Path, **sheets: list[list[Any]]) -> Path:
+    openpyxl = needs("openpyxl")
+    needs("python_calamine")
+    made = openpyxl.Workbook()
+    made.remove(made.active)
+    for name, held in sheets.items():
+        sheet = made.create_sheet(name)
+        for row in held:
+            sheet.append(row)
+    made.save(path)
+    return path
+
+
+def test_a_sheet_is_a_table(tmp_path: Path) -> None:
+    loaded = load(book(tmp_path / "may.xlsx", Sheet1=rows()))
+    (held,) = loaded.evalsets
+    assert np.array_equal(held.y, Y)
+    assert np.array_equal(held.beliefs[0].parameters["loc"], MEAN)
+    assert held.time.astype("datetime64[D]").tolist() == DAYS
+    assert held.groups["group"].values().tolist() == ["a", "b"] * (N // 2)
+    assert held.row_names().tolist() == list(range(N))
+    assert held.model == "may"
+    assert loaded.notes == ()
+
+
+def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
+    path = book(tmp_path / "all.xlsx", ridge=rows(), **{"forest 2.1": rows(2.0)})
+    with pytest.raises(InputError, match=r"2 hold cells \('ridge', 'forest 2.1'\): give the one"):
+        load(path)
+    with pytest.raises(InputError, match=r"all.xlsx has no sheet 'oak'; its sheets are 'ridge'"):
+        load(f"{path}#oak")
+    (one,) = load(f"{path}#forest 2.1").evalsets
+    assert one.beliefs[0].parameters["scale"][0] == 2.0
+    both = load([f"{path}#ridge", f"{path}#forest 2.1"]).evalsets
+    assert [each.model for each in both] == ["ridge", "forest 2.1"]
+
+
+def test_empty_and_hidden_sheets_do_not_count(tmp_path: Path) -> None:
+    path = book(tmp_path / "one.xlsx", notes=[], data=rows(), old=rows(3.0))
+    openpyxl = needs("openpyxl")
+    made = openpyxl.load_workbook(path)
+    made["old"].sheet_state = "hidden"
+    made.save(path)
+    loaded = load(path)
+    assert loaded.evalsets[0].beliefs[0].parameters["scale"][0] == 1.0
+    assert "sheet 'data' is read, of 'notes', 'data', 'old'" in loaded.facts["Reading"]
+
+
+def test_a_table_may_stand_anywhere_and_have_gaps(tmp_path: Path) -> None:
+    table = [[], [], *([None, None, *row] for row in rows())]
+    table.insert(5, [])
+    path = book(tmp_path / "t.xlsx", data=table)
+    (held,) = load(path).evalsets
+    assert np.array_equal(held.y, Y)
+    table[7][3] = "?"  # y, in the eighth row of the sheet
+    path = book(tmp_path / "t.xlsx", data=table)
+    with pytest.raises(InputError, match=r"'y' must hold numbers, .* '\?' at line 8"):
+        load(path)
+    table[7][3] = "#N/A"
+    path = book(tmp_path / "t.xlsx", data=table)
+    with pytest.raises(InputError, match=r"no cell may be missing, got 1 in 'y' .first at line 8"):
+        load(path)
+    assert load(path, missing="drop").evalsets[0].n == N - 1
+
+
+def test_decimal_commas_in_cells_of_text(tmp_path: Path) -> None:
+    table = rows()
+    for row in table[1:]:
+        row[1] = str(row[1]).replace(".", ",")
+    path = book(tmp_path / "t.xlsx", data=table)
+    with pytest.raises(InputError, match=r"decimal=',' \(--decimal ,\) reads a decimal comma"):
+        load(path)
+    assert np.array_equal(load(path, decimal=",").evalsets[0].y, Y)
+    table[1][1] = float(Y[0])  # one of them is a number
+    assert np.array_equal(load(book(tmp_path / "t.xlsx", data=table), decimal=",").evalsets[0].y, Y)
+
+
+def test_levels_as_numbers_in_the_header(tmp_path: Path) -> None:
+    table = [["y", 0.05, 0.95], *([float(y), float(y) - 1, float(y) + 1] for y in Y)]
+    (held,) = load(book(tmp_path / "t.xlsx", data=table)).evalsets
+    assert list(held.beliefs[0].levels) == [0.05, 0.95]
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ([], "the workbook holds no cells"),
+        ([["y", "mean", "sd"]], "the sheet holds column names but no rows"),
+        ([["Forecasts of May"], *rows()], "must hold the names of 6 columns, got 'Forecasts of M"),
+        ([["y", "y", "sd"], [1, 2, 3]], "column names must differ, got more than one 'y'"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path: Path, table: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        load(book(tmp_path / "t.xlsx", data=table))
+
+
+def test_broken_workbooks_are_refused(tmp_path: Path) -> None:
+    path = book(tmp_path / "t.xlsx", data=rows())
+    whole = path.read_bytes()
+    for content in (whole[:2_000], b"PK\x03\x04nonsense", b"y,mean\n1,2\n", b""):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"t\.xlsx"):
+            load(path)
+    other = tmp_path / "t.csv"
+    other.write_bytes(whole)
+    with pytest.raises(InputError, match=r"zip, as a spreadsheet is: name it \.xlsx if it is one"):
+        load(other)
+    with pytest.raises(InputError, match="there is no such file"):
+        load(tmp_path / "none.xlsx#a")
+
+
+def test_without_the_library_the_error_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(b"PK\x03\x04")
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    with pytest.raises(howsure.HowsureError, match=r'pip install "howsure\[excel\]"'):
+        load(path)
+
+
+# ---- dates with the day first --------------------------------------------------------------------
+
+
+def dated(form: str, n: int = N) -> dict[str, Any]:
+    days = [DAYS[0] + datetime.timedelta(k) for k in range(n)]
+    return {
+        "date": [day.strftime(form) for day in days],
+        "y": Y[:n],
+        "mean": MEAN[:n],
+        "sd": Y * 0 + 1,
+    }
+
+
+@pytest.mark.parametrize(
+    "form", ["%d.%m.%Y", "%d/%m/%Y", "%d.%m.%Y 05:30", "%d/%m/%Y 5:30:10", "%-d.%-m.%Y"]
+)
+def test_european_dates_are_read_day_first_and_told(form: str) -> None:
+    loaded = load(dated(form))
+    assert loaded.evalsets[0].time.astype("datetime64[D]").tolist() == DAYS
+    told = DAYS[0].strftime(form)
+    assert f"column 'date': dates such as '{told}' are read day first" in loaded.facts["Reading"]
+    assert "month first would fit" not in loaded.facts["Reading"]
+
+
+def test_dates_that_month_first_would_fit_too_are_told() -> None:
+    table = {name: held[:9] for name, held in dated("%d/%m/%Y").items()}
+    loaded = load(table)
+    assert "though month first would fit all of them" in loaded.facts["Reading"]
+    assert loaded.evalsets[0].time.astype("datetime64[D]").tolist() == DAYS[:9]
+
+
+def test_american_dates_are_no_time_and_refused_where_asked_for() -> None:
+    loaded = load(dated("%m/%d/%Y"))
+    assert loaded.evalsets[0].time is None
+    with pytest.raises(InputError, match=r"31/12/2025, day first, got '01/13/2025' at row 12"):
+        load(dated("%m/%d/%Y"), time="date")
+
+
+def test_european_dates_beside_times_of_day_and_in_parts(tmp_path: Path) -> None:
+    table = dated("%d.%m.%Y") | {"time": ["12:00"] * N}
+    (held,) = load(table).evalsets
+    assert held.time[0] == np.datetime64("2025-01-01T12:00")
+    from howsure.inputs.pieces import cut
+
+    path = tmp_path / "t.csv"
+    columns = [map(str, held) for held in dated("%d.%m.%Y").values()]
+    lines = [",".join(row) for row in zip(*columns, strict=False)]
+    path.write_text("\n".join(["date,y,mean,sd", *lines]), encoding="utf-8")
+    assert "are read day first" in " ".join(cut(path).notes)
