@@ -58,7 +58,7 @@ column is its nominal coverage (`set_90`), or `--coverage` gives it.
 """
 
 MODELS = """
-One table may hold several models, in either of two ways.
+One table may hold several models, in one of three ways.
 
 - **Under one another**, with a column that names the model of each row. If no column has such a
   name, but each label of some column has the same rows, that is an error: it may be the model.
@@ -69,6 +69,8 @@ One table may hold several models, in either of two ways.
   Other names that begin or end with the model are read too, such as `ridge_mean`, `ridge_sd`,
   `forest_mean`, `forest_sd`. There must be at least two models, each with the same columns.
   Names are read so only where no column is a prediction without a model's name.
+- **Point forecasts beside one another**, each column called after its model: `--points 'DNN*'`
+  takes those that match, and `--points "DNN 1,LEAR 56"` those that are named.
 
 In a table with `unique_id` and `ds`, `ds` is the time. `unique_id` is the cluster if it has ten
 series or more, and a group if it has fewer.

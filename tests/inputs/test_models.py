@@ -205,3 +205,39 @@ def test_common_rows_need_names_rows_and_one_y() -> None:
         load([first, {**other, "id": [11, 12, 13, 14, 15, 16]}], common_rows=True)
     with pytest.raises(InputError, match=r"got 1 rows where y of 'model 2' is not y of 'model 1'"):
         load([first, {**other, "y": [9.0, 5, 4, 3.5, 2, 8]}], common_rows=True)
+
+
+# ---- models side by side -------------------------------------------------------------------------
+
+SIDE = {"Price": Y, "Date": ["a", "b", "c"], "DNN 1": [1, 2, 3], "DNN 2": [2, 3, 4], "LEAR": Y}
+
+
+def test_columns_of_point_forecasts_are_models() -> None:
+    assert points(SIDE, y="Price", points="DNN*") == {"DNN 1": [1, 2, 3], "DNN 2": [2, 3, 4]}
+    assert points(SIDE, y="Price", points=["LEAR", "DNN 2"]) == {"LEAR": Y, "DNN 2": [2, 3, 4]}
+    assert points(SIDE, y="Price", points="LEAR") == {"LEAR": Y}
+    told = {use.column: use.role for use in load(SIDE, y="Price", points="DNN*").explanation}
+    assert told["DNN 2"] == "point forecast of DNN 2"
+    assert told["LEAR"] == "ignored"
+
+
+def test_what_points_cannot_name_is_refused() -> None:
+    with pytest.raises(InputError, match=r"points must match a column, got the pattern 'CNN\*'"):
+        load(SIDE, y="Price", points="CNN*")
+    with pytest.raises(InputError, match="points names a model for each column, and point a pred"):
+        load(SIDE, y="Price", points="DNN*", point="LEAR")
+    with pytest.raises(InputError, match="points must name a column of the table, got 'CNN'"):
+        load(SIDE, y="Price", points="CNN")
+
+
+@pytest.mark.parametrize("levels", [("0.05", "0.5", "0.95"), ("q05", "q50", "q95")])
+@pytest.mark.parametrize("mark", [" ", "_"])
+def test_quantiles_side_by_side_are_models(levels: tuple[str, ...], mark: str) -> None:
+    table: dict[str, Any] = {"y": Y}
+    for model in ("DNN 1", "LEAR 56"):
+        table |= {f"{model}{mark}{level}": np.array(Y) + k for k, level in enumerate(levels)}
+    loaded = load(table)
+    assert [held.model for held in loaded.evalsets] == ["DNN 1", "LEAR 56"]
+    for held in loaded.evalsets:
+        assert list(held.beliefs[0].levels) == [0.05, 0.5, 0.95]
+        assert np.array_equal(held.beliefs[0].values[:, 2], np.array(Y) + 2)

@@ -411,3 +411,24 @@ def test_the_hydrologist_with_excel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found["HBV", "coverage"] != "bad"
     alone = howsure.assess("runoff.xlsx#HBV")
     assert "'01.01.2024' are read day first" in alone.facts["Reading"]
+
+
+def test_the_trader_with_models_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, y = world("electricity prices")
+    rng = child(0, "personas", "electricity prices, models")
+    models = {f"DNN {k}": 2 * x[:, 0] + (k - 1) * rng.normal(size=N) for k in (1, 2)}
+    held = {"Price": y.copy(), **models, "LEAR 56": np.zeros(N)}
+    held["Price"][:3] = -9999
+    lines = [",".join(f"{value:.6f}" for value in row) for row in zip(*held.values(), strict=True)]
+    Path("prices.csv").write_text("\n".join([",".join(held), *lines]), encoding="utf-8")
+    command = "howsure assess prices.csv --y Price --points DNN* -o prices.json"
+    plain = commanded(command)
+    assert "--missing-value -9999" in " ".join(plain.stdout.split())
+    result = commanded(f"{command} --missing-value -9999 --missing drop")
+    assert result.returncode == 0, result.stdout + result.stderr
+    told = json.loads(Path("prices.json").read_text(encoding="utf-8"))
+    assert {record["model"] for record in told["records"]} == {"DNN 1", "DNN 2"}
+    assert "-9999 stands for a missing value: 3 cells ('Price' 3)" in told["facts"]["Reading"]

@@ -178,7 +178,7 @@ ROWS = {
     "target": "The input price is y itself. If the model was given it, it knew the answer; if not, "
     "leave it out of the inputs.",
     "marks": "y is −9999 in 30 rows (3 %), far from all others: this looks like a mark of missing "
-    "values. Leave these rows out, or leave such cells empty and use --missing drop.",
+    "values. If it is one, --missing-value -9999 --missing drop leaves these rows out.",
     "clipped": "y is 0 and never below in 30 rows (3 %): it looks clipped there. Judge y before it "
     "was clipped, or predict a distribution with a share at that value.",
     "clipped_predictions": "Predictions are 10 and never above in 30 rows (3 %), and y lies beyond "

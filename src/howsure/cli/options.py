@@ -328,7 +328,7 @@ def _flag(role: Role) -> inspect.Parameter:
         role.option,
         help=role.help,
         metavar=role.metavar,
-        callback=share if kind is float else None,
+        callback=share if role.name == "coverage" else None,
         rich_help_panel=_COLUMNS[role.of],
     )
     return inspect.Parameter(

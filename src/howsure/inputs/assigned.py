@@ -71,6 +71,8 @@ class Roles:
         What makes the embedding of the column ``encode``.
     weights_kind : str
         What weights mean.
+    missing_values : tuple of float
+        Numbers that stand for missing values.
     guessed : frozenset of str
         Roles that no flag gave.
     notes : mapping of str to str
@@ -86,6 +88,7 @@ class Roles:
     labels: tuple[str, ...] = ()
     encoder: Encoder | None = None
     weights_kind: str = "frequency"
+    missing_values: tuple[float, ...] = ()
     guessed: frozenset[str] = frozenset()
     notes: Mapping[str, str] = field(default_factory=dict)
     model: str = ""

@@ -214,6 +214,7 @@ def _roles_told(roles: Roles) -> dict[str, Any]:
         "law": None if roles.law is None else [roles.law.name, dict(roles.law.parameters)],
         "weights_kind": roles.weights_kind,
         "guessed": sorted(roles.guessed),
+        **({"missing_values": list(roles.missing_values)} if roles.missing_values else {}),
         "model": roles.model,
     }
 
@@ -227,6 +228,7 @@ def _roles_from(facts: Mapping[str, Any]) -> Roles:
         law=None if facts["law"] is None else LawColumns(*facts["law"]),
         weights_kind=facts["weights_kind"],
         guessed=frozenset(facts["guessed"]),
+        missing_values=tuple(facts.get("missing_values", ())),
         model=facts["model"],
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -44,6 +44,8 @@ class ParsedColumns:
     notes: tuple[str, ...] = ()  # what the reader of a result should know
     names: tuple[str, ...] = ()  # all columns of the table
     labels: tuple[str, ...] = ()  # the classes, where y is the place of one of them
+    # for each column, how many of its cells a number marked as missing
+    marked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -119,6 +121,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
                 raise refused(f"{source.title}: {error}") from error
             notes = {**roles.notes, name: "cells that are neither numbers nor ISO dates"}
             roles = replace(roles.only(lambda role: role.name != "time"), notes=notes)
+    marked = _marked(columns, roles.missing_values)
     labels: tuple[str, ...] = ()
     if classes:
         try:
@@ -154,7 +157,47 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *timed, *days, *remarks)),
         names=source.names,
         labels=labels,
+        marked=marked,
     )
+
+
+def _marked(
+    columns: dict[tuple[Kind, str], Any], missing_values: Sequence[float]
+) -> dict[str, int]:
+    """Make cells NaN that hold a number that stands for a missing value; how many in each column.
+
+    A number that came in single precision is known by its rounding.
+    """
+    counts: dict[str, int] = {}
+    known = np.unique([*missing_values, *np.asarray(missing_values, np.float32).astype(float)])
+    for key, column in columns.items() if missing_values else ():
+        if isinstance(column, Labels) or column.dtype.kind != "f" or key[0] == "time":
+            continue
+        here = np.isin(column, known)
+        if here.any():
+            columns[key] = np.where(here, np.nan, column)
+            counts[key[1]] = max(counts.get(key[1], 0), int(here.sum()))
+    return counts
+
+
+def told_of_marks(tables: Iterable[ParsedColumns]) -> tuple[str, ...]:
+    """What to say of numbers that stand for missing values, and of the cells that held one."""
+    marked: dict[tuple[str, str], int] = {}  # models of one table share its y
+    stated: tuple[float, ...] = ()
+    for cells in tables:
+        stated = stated or cells.roles.missing_values
+        marked |= {(cells.title, name): count for name, count in cells.marked.items()}
+    if not stated:
+        return ()
+    stand = " and ".join(f"{value:.10g}".replace("e+", "e") for value in stated)
+    stand += " stands for" if len(stated) == 1 else " stand for"
+    counts: dict[str, int] = {}
+    for (_, name), count in marked.items():
+        counts[name] = counts.get(name, 0) + count
+    where = ", ".join(f"{quoted(name)} {count:,}" for name, count in counts.items())
+    total = sum(counts.values())
+    held = f"{total:,} cell{'s' * (total > 1)} ({where})" if total else "in no cell that is read"
+    return (f"{stand} a missing value: {held}",)
 
 
 def _one_time(

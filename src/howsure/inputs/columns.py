@@ -130,9 +130,11 @@ class _Assignment:
             if role.name in self._said:
                 self._columns[role.name] = self._named(role.name, self._said[role.name])
         self._features = self._split("features")
-        for name in self._features:
-            if not self._is_pattern(name):
-                self._column(name, "features")
+        self._points = self._split("points")
+        for many, given in (("features", self._features), ("points", self._points)):
+            for name in given:
+                if not self._is_pattern(name):
+                    self._column(name, many)
         for many in ("samples", "softmax", "embedding", "groups"):
             if many in self._said:
                 self._columns[many] = self._expanded(self._split(many), many, self._names)
@@ -157,8 +159,12 @@ class _Assignment:
                 f"y=COLUMN (--y COLUMN); the columns are {listed(self._names)}"
             )
         self._guess("groups")
+        if self._points:
+            points = self._expanded_points()
         models: dict[str, tuple[_Assignment, dict[str, str]]] = {}
-        if not any((self._classes(), self._guess_long(), self._guess_recalibrated())):
+        if not self._points and not any(
+            (self._classes(), self._guess_long(), self._guess_recalibrated())
+        ):
             self._guess_prediction()
             models = self._guess_families()
         self._guess("embedding")
@@ -171,6 +177,8 @@ class _Assignment:
                 self._notes.setdefault(name, why)
         for name in stated_spreads(self._free()):
             self._notes.setdefault(name, "may state uncertainty: --sd or --variance would read it")
+        if self._points:
+            return tuple(self._of_point(column) for column in points)
         return tuple(self._of_family(name, *held).made() for name, held in models.items()) or (
             self.made(),
         )
@@ -188,6 +196,7 @@ class _Assignment:
             encoder=self._encoder,
             weights_kind=self._said.get("weights_kind")
             or ("importance" if weighed.startswith("importance") else "frequency"),
+            missing_values=stated_missing(self._said.get("missing_value")),
             guessed=frozenset(self._guessed),
             notes=self._notes,
         )
@@ -365,6 +374,23 @@ class _Assignment:
         for held in found.values():
             self._claimed.update(held)
         return made
+
+    def _expanded_points(self) -> tuple[str, ...]:
+        """The columns that are each a model's point forecast."""
+        others = [name for name in _PREDICTION if name != "points" and self._said.get(name)]
+        if others:
+            raise InputError(
+                f"points names a model for each column, and {others[0]} a prediction of one: give "
+                "one of them"
+            )
+        return self._expanded(self._points, "points", self._free())
+
+    def _of_point(self, column: str) -> Roles:
+        """The same with one column as the forecast of the model that is called so."""
+        one = copy(self)
+        one._model = column.strip()
+        one._columns = {**self._columns, "point": (column,)}
+        return one.made()
 
     def _of_family(self, model: str, made: _Assignment, own: Mapping[str, str]) -> _Assignment:
         """The same with the prediction of one model."""
@@ -702,6 +728,22 @@ def flagged_pairs(
             f"upper, got {len(shares)}"
         )
     return _checked([IntervalColumns(*three) for three in zip(lowers, uppers, shares, strict=True)])
+
+
+def stated_missing(given: Any) -> tuple[float, ...]:
+    """The numbers that stand for missing values."""
+    if given is None or given == "":
+        return ()
+    found: dict[float, None] = {}
+    for item in given if isinstance(given, list | tuple) else [given]:
+        number = None if isinstance(item, bool) else as_number(str(item))
+        if number is None:
+            raise InputError(
+                "missing_value must be a finite number, such as -9999, or several, got "
+                f"{item!r}; an empty cell, NA and NaN are missing by themselves"
+            )
+        found[number] = None
+    return tuple(found)
 
 
 def flagged_coverages(given: Coverages) -> list[float]:

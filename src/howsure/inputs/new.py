@@ -25,7 +25,7 @@ from howsure.inputs.arrow import missing_of, words_of
 from howsure.inputs.assigned import Roles
 from howsure.inputs.batches import ReadRows, regrouped
 from howsure.inputs.building import Crossing, build, crossing_notes
-from howsure.inputs.cells import ParsedColumns, read_cells
+from howsure.inputs.cells import ParsedColumns, read_cells, told_of_marks
 from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.files import TEXT_ENDINGS, table_form
@@ -154,7 +154,7 @@ def load_new(
     if weights is not None:
         evalset = replace(evalset, weights=weights)
     if whole:
-        notes = (*notes, *gap_notes(int(kept.sum()), len(kept), gaps))
+        notes = (*told_of_marks([cells]), *notes, *gap_notes(int(kept.sum()), len(kept), gaps))
     return NewRows(
         evalset=evalset,
         labelled=y is not None,

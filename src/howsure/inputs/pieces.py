@@ -214,6 +214,9 @@ def _decided(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[str
             check_unstacked(head, cells)
         parts.append(cells)
     notes = dict.fromkeys(note for cells in parts for note in cells.notes)
+    if marks := parts[0].roles.missing_values:
+        stand = ", ".join(f"{value:.10g}" for value in marks)
+        notes[f"{head.title}: read as a missing value: {stand}"] = None
     if parts[0].roles["image"]:
         notes[f"{head.title}: images are not shown of a table that is read in parts"] = None
     return parts, tuple(notes)

@@ -90,6 +90,15 @@ ROLES: Final = (
         "point_forecast .prediction .mean",
     ),
     Role(
+        "points",
+        "belief",
+        "number",
+        "Columns of point forecasts, one a model, such as 'DNN*'.",
+        many=True,
+        metavar="PATTERN",
+        told="point forecast",
+    ),
+    Role(
         "lower",
         "belief",
         "number",
@@ -263,6 +272,13 @@ ROLES: Final = (
         choices=("frequency", "importance"),
     ),
     Role(
+        "missing_value",
+        "rows",
+        None,
+        "Number that stands for a missing value, such as -9999. Repeatable.",
+        repeats=True,
+    ),
+    Role(
         "cluster",
         "rows",
         "label",
@@ -339,6 +355,7 @@ class Columns(TypedDict, total=False):
 
     y: str | None
     point: str | None
+    points: Names
     lower: Names
     upper: Names
     coverage: float | Sequence[float] | None
@@ -358,6 +375,7 @@ class Columns(TypedDict, total=False):
     image: str | None
     weights: str | None
     weights_kind: str | None
+    missing_value: float | Sequence[float] | None
     cluster: str | None
     time: str | None
     model: str | None

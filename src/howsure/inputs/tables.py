@@ -15,7 +15,7 @@ from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, subscribe
 from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.building import Crossing, build, crossing_notes
-from howsure.inputs.cells import ParsedColumns, read_cells
+from howsure.inputs.cells import ParsedColumns, read_cells, told_of_marks
 from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import assign_models, assign_roles, censoring, stated_spreads
 from howsure.inputs.encoding import embedded
@@ -156,6 +156,9 @@ def load(
         lists them), and ``""`` leaves a role empty. Paths of images start from the table's folder.
     quantile_level, sample_id, output_type, boundary : str, optional
         Columns of a long table, a row for each level or draw, whose values `point` holds.
+    points : str or sequence of str, optional
+        Columns that are each the point forecast of a model, called after its column; names or
+        patterns such as ``DNN*``.
     lower, upper : str or sequence of str, optional
         Columns of the ends of intervals, in one order.
     coverage : float or sequence of float, optional
@@ -178,6 +181,8 @@ def load(
         A column of texts or of paths of images, and what turns it into the embedding.
     weights_kind : {"frequency", "importance"}, optional
         What weights mean: ``frequency`` unless the column is called ``importance_weight``.
+    missing_value : float or sequence of float, optional
+        Numbers that stand for missing values, such as -9999.
 
     Returns
     -------
@@ -236,6 +241,7 @@ def _loaded(
         vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
     made = build(parts, crossing=crossing, embedding=vectors)
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
+    notes += told_of_marks(read)
     left = sum(unshared.values())
     dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
     if dropped:

@@ -72,6 +72,7 @@ def assess(
     groups: Any = None,
     weights: Any = None,
     weights_kind: str | None = None,
+    missing_value: float | Sequence[float] | None = None,
     cluster: Any = None,
     time: Any = None,
     rows: Any = None,
@@ -157,6 +158,8 @@ def assess(
         Names of the rows.
     common_rows : bool
         Whether models in tables of unequal rows are compared on those that all hold, by `rows`.
+    missing_value : float or sequence of float, optional
+        Numbers that stand for missing values in a table, such as -9999; arrays have NaN there.
     missing : {"error", "drop"}, optional
         What to do with rows where y or anything given of them is missing; an error, if omitted.
     coverage : float or sequence of float
@@ -246,6 +249,7 @@ def assess(
             groups=groups,
             weights=weights,
             weights_kind=weights_kind,
+            missing_value=missing_value,
             cluster=cluster,
             time=time,
             rows=rows,

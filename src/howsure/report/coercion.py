@@ -27,7 +27,7 @@ from howsure.streaming import Resources, load_parts
 
 ROWS: Final = (
     *("point", "x", "ease", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
-    *("cluster", "time", "rows", "model"),
+    *("cluster", "time", "rows", "model", "missing_value"),
 )
 """Keywords of `assess` that say what the rows are."""
 
@@ -84,6 +84,11 @@ def opened(
         raise InputError(
             f"y names the column of a table that holds what happened, got {shortened(y)} beside "
             "other data: give a table and no prediction, or y alone"
+        )
+    if named.pop("missing_value") is not None:
+        raise InputError(
+            "missing_value is of tables; in arrays write NaN in its place, as np.where(y == -9999, "
+            "np.nan, y), and pass missing='drop'"
         )
     given = {"y": data, "prediction": prediction, **named}
     gaps: dict[str, int] = {}

@@ -94,10 +94,12 @@ def _target(fault: RowFault) -> str:
 
 def _marks(fault: RowFault) -> str:
     values = listed([_plain(value) for value in fault.facts["values"]])
+    written = [f"{value:.10g}".replace("e+", "e") for value in fault.facts["values"]]
+    flags = " ".join(f"--missing-value {value}" for value in written)
     what = "y is" if fault.facts["what"] == "y" else "Predictions are"
     return (
         f"{what} {values} in {_of_rows(fault)}, far from all others: this looks like a mark of "
-        "missing values. Leave these rows out, or leave such cells empty and use --missing drop."
+        f"missing values. If it is one, {flags} --missing drop leaves these rows out."
     )
 
 
