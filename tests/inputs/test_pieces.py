@@ -474,7 +474,7 @@ def test_a_guessed_time_that_cannot_be_read_is_none_for_all_parts(tmp_path: Path
     held = cut(tmp_path / "t.parquet", batch_rows=10)
     assert [one.evalsets[0].time for one in batches(held)] == [None, None]
     (use,) = (one for one in held.explanation if one.column == "time")
-    assert use.note == "cells that are neither numbers nor ISO dates"
+    assert use.note == "cells that are neither numbers nor dates"
 
 
 def test_series_are_counted_in_several_parts(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         (b"y,pred,region\n1,\x002,a\n", "must hold no NUL bytes, got one in line 2"),
         (ROWS.encode("utf-16-le"), "NUL bytes, got one in line 1; .* encoding='utf-16-le'"),
         (ROWS.encode("utf-16")[:-1], "must be utf-16"),
-        (b"PK\x03\x04rest", "content is zip, as a spreadsheet is: save it as CSV"),
+        (b"PK\x03\x04rest", "content is zip, as a spreadsheet is: name it .xlsx"),
         (b"PAR1rest", "the ending says .csv file, but the content is Parquet"),
         (
             gzip.compress(ROWS.encode(), mtime=0),

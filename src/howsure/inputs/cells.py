@@ -119,7 +119,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
                 unread = name in roles["softmax"] and "softmax" in roles.guessed
                 refused = MisfitError if unread else InputError
                 raise refused(f"{source.title}: {error}") from error
-            notes = {**roles.notes, name: "cells that are neither numbers nor ISO dates"}
+            notes = {**roles.notes, name: "cells that are neither numbers nor dates"}
             roles = replace(roles.only(lambda role: role.name != "time"), notes=notes)
     marked = _marked(columns, roles.missing_values)
     labels: tuple[str, ...] = ()
