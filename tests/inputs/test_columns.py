@@ -376,7 +376,8 @@ def test_columns_that_may_state_uncertainty_are_told_in_the_verdict(
 def test_an_unknown_nominal_coverage_is_told_first() -> None:
     y = np.arange(40.0)
     table = {"y": y, "yhat_lower": y - 1.0, "yhat_upper": y + 1.0}
-    first = howsure.assess(table, trials=False).verdict.splitlines()[0]
+    answer, first, *_ = howsure.assess(table, trials=False).verdict.splitlines()
+    assert answer == "Cannot be told: the nominal coverage of the intervals is unknown."
     assert first.startswith("The nominal coverage of the intervals is unknown")
     assert "--coverage 0.9 (coverage=0.9)" in first
     known = howsure.assess(table, coverage=0.9, trials=False).verdict

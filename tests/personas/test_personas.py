@@ -7,6 +7,7 @@ known what they should see.
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -328,8 +329,8 @@ def test_the_bayesian_with_arviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_bayesian_with_numpyro() -> None:
-    jax, infer = needs("jax"), needs("numpyro.infer")
     numpyro = needs("numpyro")
+    jax, infer = (importlib.import_module(name) for name in ("jax", "numpyro.infer"))
     x, y = world("numpyro")
 
     def model(x: Any) -> None:
