@@ -17,7 +17,7 @@ from howsure.predictions.base import tail_levels
 _TINY: Final = 1e-90
 
 
-def located(family: str, mean: FloatArray, sd: FloatArray, **shape: float) -> Distribution:
+def located(family: str, mean: FloatArray, sd: FloatArray, **shape: npt.ArrayLike) -> Distribution:
     """Laws of a family at these means and scales; a scale of 0 is a law at a point."""
     parameters: dict[str, npt.ArrayLike] = dict(shape)
     return Distribution(family, {**parameters, "loc": mean, "scale": np.maximum(sd, _TINY)})

@@ -1,9 +1,9 @@
-"""The naive bootstrap of Heskes around any regressor."""
+"""The naive bootstrap of Heskes around any regressor, and laws from bootstraps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from howsure_studies.methods.interface import (
 
 Convention = Literal["paper", "code"]
 Spread = Literal["member", "mean"]
+
+_NORMAL: Final = 1e6  # degrees of freedom of which a t law is a normal one to six digits
 
 
 @final
@@ -164,4 +166,22 @@ def t_laws(mean: FloatArray, variance: FloatArray, noise: float, df: float) -> B
     return Beliefs(
         outcome=located("t", mean, np.sqrt(variance + noise), df=df),
         mean=located("t", mean, np.sqrt(variance), df=df),
+    )
+
+
+def parametric_laws(first: FloatArray, second: FloatArray, noise: FloatArray) -> Beliefs:
+    """Student's t laws of a new y and of the mean, from M members (M, n) before and after.
+
+    `second` are the means of the members trained again on y drawn from them, `noise` variances.
+    """
+    members = len(first)
+    variance = np.square(first - second).mean(axis=0) + first.var(axis=0, ddof=1) / members
+    variance = np.maximum(variance, np.finfo(float).tiny)
+    share = 1.0 + noise.mean(axis=0) / variance
+    with np.errstate(over="ignore"):  # a normal law is the limit
+        df = np.minimum((members - 1) * np.square(share), _NORMAL)
+    mean = first.mean(axis=0)
+    return Beliefs(
+        outcome=located("t", mean, np.sqrt(variance * share), df=df),
+        mean=located("t", mean, np.sqrt(variance), df=float(members - 1)),
     )

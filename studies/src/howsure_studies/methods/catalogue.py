@@ -43,6 +43,7 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "jackknife_plus": f"{_CONFORMAL}.cross:JackknifePlus",
     "jackknife_after_bootstrap": f"{_CONFORMAL}.cross:JackknifeAfterBootstrap",
     "network_bootstrap": f"{_HERE}.deep.networks:NetworkBootstrap",
+    "parametric_bootstrap": f"{_HERE}.deep.networks:ParametricBootstrap",
     "deep_ensemble": f"{_HERE}.deep.networks:DeepEnsemble",
     "mc_dropout": f"{_HERE}.deep.networks:MCDropout",
     "concrete_dropout": f"{_HERE}.deep.networks:ConcreteDropout",

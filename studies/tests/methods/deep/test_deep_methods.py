@@ -17,6 +17,7 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import InputError, MissingDependencyError, UnanswerableError  # noqa: E402
+from howsure_studies.methods.bootstrap import parametric_laws  # noqa: E402
 from howsure_studies.methods.deep import (  # noqa: E402
     BatchTraining,
     ConcreteDropout,
@@ -25,15 +26,20 @@ from howsure_studies.methods.deep import (  # noqa: E402
     MCDropout,
     MeanVarianceNetwork,
     NetworkBootstrap,
+    ParametricBootstrap,
     QuantileNetwork,
+    networks,
     train,
 )
 from howsure_studies.methods.deep.batch import (  # noqa: E402
     Member,
+    Network,
     dropped_outputs,
     outputs,
 )
 from howsure_studies.methods.deep.method import NetworkFit, NetworkMethod  # noqa: E402
+from howsure_studies.methods.deep.training import Standardization  # noqa: E402
+from howsure_studies.methods.linear import LinearT  # noqa: E402
 from methods.test_interface import check_answers, check_refusals  # noqa: E402
 
 QUICK: dict[str, Any] = {"layers": (8, 6), "epochs": 15}
@@ -42,6 +48,7 @@ METHODS: dict[str, NetworkMethod] = {
     "bootstrap of the mean": NetworkBootstrap(members=6, spread="mean", **QUICK),
     "ensemble": DeepEnsemble(members=3, **QUICK),
     "bootstrapped ensemble": DeepEnsemble(members=3, resampled=True, **QUICK),
+    "parametric bootstrap": ParametricBootstrap(members=3, **QUICK),
     "MC dropout": MCDropout(passes=20, **QUICK),
     "MC dropout, constant noise": MCDropout(passes=20, noise="constant", drop_input=True, **QUICK),
     "concrete dropout": ConcreteDropout(passes=20, **QUICK),
@@ -177,6 +184,87 @@ def test_the_bootstrap_is_algorithm_1(convention: Any) -> None:
         np.testing.assert_allclose(
             np.stack(belief.interval(0.9)), outside.mean(axis=0) + np.outer([-t, t], sd), rtol=1e-5
         )
+
+
+def least_squares(members: list[Member], *_: Any) -> list[Network]:
+    """Networks that are each member's line by least squares, with the noise that it leaves."""
+    made = []
+    for member in members:
+        x, y = member.rows()
+        d = x.shape[1]
+        design = np.column_stack([np.ones(len(y)), x])
+        line, (rest,), *_ = np.linalg.lstsq(design, y)
+        slopes = np.concatenate([line[1:], -line[1:]])  # a line of relu(x) and relu(−x)
+        kernels = (np.concatenate([np.eye(d), -np.eye(d)]), np.stack([slopes, 0 * slopes]))
+        biases = (np.zeros(2 * d), np.array([line[0], np.log(rest / (len(y) - d - 1))]))
+        layers = [tuple(a.astype(np.float32) for a in arrays) for arrays in (kernels, biases)]
+        plain = Standardization(np.zeros(d), np.ones(d), 0.0, 1.0)
+        made.append(Network(layers[0], layers[1], plain))
+    return made
+
+
+def test_the_parametric_bootstrap_of_a_line_is_the_exact_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Lines have sd s√h at x: what least squares says of them in closed form."""
+    for module in (networks, sys.modules[NetworkMethod.__module__]):
+        monkeypatch.setattr(module, "train", least_squares)
+    x, y = rows(40)
+    new = np.array([[0.0, 0.0], [1.0, -1.0], [3.0, 2.0]])
+    exact = LinearT().fit(x, y, np.random.default_rng(0)).predict(new)
+    drawn = ParametricBootstrap(members=2_000).fit(x, y, np.random.default_rng(0)).predict(new)
+    assert exact.mean is not None
+    assert drawn.mean is not None
+    for own, line in ((drawn.mean, exact.mean), (drawn.outcome, exact.outcome)):
+        np.testing.assert_allclose(own.point(), line.point(), rtol=1e-5)
+        scale = stats.norm.ppf(0.95) / stats.t.ppf(0.95, 40 - 3)  # ours knows the noise, as it were
+        own_half, half = (np.subtract(*law.interval(0.9)[::-1]) for law in (own, line))
+        np.testing.assert_allclose(own_half, scale * half, rtol=0.05)  # three times 1/√(2 · 2,000)
+
+
+def test_members_are_trained_again_alike_but_for_what_they_drew() -> None:
+    x, y = rows(100)
+    method = ParametricBootstrap(members=4, **QUICK)
+    fit = method.fit(x, y, np.random.default_rng(3))
+    seed = int(np.random.default_rng(3).integers(2**63 - 1))
+    first, noise = fit.moments(fit.networks, x)
+    drawn = [member.rows()[1] for member in fit.redrawn()]
+    z = (drawn - first) / np.sqrt(noise)
+    assert abs(z.mean()) < 0.15
+    assert abs(z.std() - 1.0) < 0.1
+    assert np.abs(np.corrcoef(z) - np.eye(4)).max() < 0.35
+    alone = train([Member(x, y, seed, 2)], method.head, method.training)
+    np.testing.assert_array_equal(alone[0].kernels[0], fit.networks[2].kernels[0])
+    again = train([Member(x, drawn[2], seed, 2)], method.head, method.training)
+    np.testing.assert_allclose(again[0].kernels[0], fit.again[2].kernels[0], atol=1e-5)
+
+
+def test_the_parametric_bootstrap_tells_data_from_training() -> None:
+    fit = fitted(METHODS["parametric bootstrap"])
+    new, _ = rows(5, seed=1)
+    first, noise = fit.moments(fit.networks, new)
+    second, _ = fit.moments(fit.again, new)
+    variance = np.mean((first - second) ** 2, axis=0) + first.var(axis=0, ddof=1) / 3
+    beliefs = fit.predict(new)
+    assert beliefs.mean is not None
+    half = np.subtract(*beliefs.mean.interval(0.9)[::-1]) / 2
+    np.testing.assert_allclose(half, stats.t.ppf(0.95, 2) * np.sqrt(variance), rtol=1e-9)
+    whole, df = variance + noise.mean(axis=0), 2 * (1 + noise.mean(axis=0) / variance) ** 2
+    half = np.subtract(*beliefs.outcome.interval(0.9)[::-1]) / 2
+    np.testing.assert_allclose(half, stats.t.ppf(0.95, df) * np.sqrt(whole), rtol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3, 3.0, 1e9])
+def test_a_new_y_lies_inside_as_often_as_is_said(noise: float) -> None:
+    """Means with an estimated variance, and noise of a known one: coverage of the sum's law."""
+    rng = np.random.default_rng(0)
+    members, n = 5, 100_000
+    errors = rng.normal(size=(members, n))  # those of members, that of their mean being 1/√M
+    shift = np.zeros((members, n))
+    laws = parametric_laws(errors, errors - shift, np.full((members, n), noise / members))
+    lower, upper = laws.outcome.interval(0.9)
+    y = rng.normal(scale=np.sqrt(noise / members), size=n)
+    assert np.mean((lower <= y) & (y <= upper)) == pytest.approx(0.9, abs=0.012)
 
 
 def test_members_are_trained_on_resamples_of_rows_not_held_out() -> None:

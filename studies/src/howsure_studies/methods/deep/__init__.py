@@ -27,6 +27,7 @@ from howsure_studies.methods.deep.networks import (
     MCDropout,
     MeanVarianceNetwork,
     NetworkBootstrap,
+    ParametricBootstrap,
     QuantileNetwork,
 )
 from howsure_studies.methods.deep.regressor import HeadRegressor
@@ -55,6 +56,7 @@ __all__ = [
     "Network",
     "NetworkBootstrap",
     "NormalMixture",
+    "ParametricBootstrap",
     "PoissonHead",
     "QuantileHead",
     "QuantileNetwork",
