@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from howsure_studies.pointwise import (
     splits_report,
 )
 from howsure_studies.pointwise.repeated import METRICS
-from howsure_studies.tasks import uci
+from howsure_studies.tasks import tables, uci
 from howsure_studies.tasks.worlds import ForestWorld
 from report.words import check_words, grid_of
 
@@ -108,6 +109,40 @@ def test_the_study_gives_what_the_functions_give(found: Combined) -> None:
     assert told["picf_brier_corrected"] == brier.value
     assert told["rmse"] == alone.record("rmse").value
     assert set(told) >= set(study_of("splits").headline)
+
+
+def test_a_table_with_one_division_is_divided_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Year Prediction MSD, here of few rows: its last rows test, once, whatever splits is."""
+    few = replace(tables._FACTS["year"], rows=200, tests=40)
+    monkeypatch.setattr(tables, "_FACTS", {**tables._FACTS, "year": few})
+    monkeypatch.setenv("HOWSURE_DATA", str(tmp_path))
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 90)).round(4)
+    y = np.round(1990 + 5 * x[:, 0] + rng.normal(size=200))
+    folder = tmp_path / "uci_year"
+    folder.mkdir()
+    np.savetxt(
+        folder / "YearPredictionMSD.txt", np.c_[y, x], fmt=["%d", *["%.4f"] * 90], delimiter=","
+    )
+    year = load_plan("splits_year")
+    short = replace(year, methods={"line": "linear_t", "ridge": "bayesian_ridge"})
+    (trial, _) = trials_of(short)
+    assert trial.identity["options"]["splits"] == 1
+    assert trial.identity["options"]["share"] == 0.2
+    made = done(short, Store(tmp_path / "store"))
+    line = made.results["year"][0].splits
+    cut = (np.arange(160), np.arange(160, 200))
+    alone = over_splits(x, y, LinearT(), splits=[cut], metrics=METRICS)
+    for metric in METRICS:
+        assert line.values(metric).tolist() == alone.values(metric).tolist()
+    assert np.isnan(line.record("rmse").standard_error)
+    document = page(made)
+    check_words(document)
+    told = " ".join(shown.text for shown in document.lines)
+    assert "nan" not in told.lower()
+    assert "On the one split" in told
 
 
 def test_the_page_sets_averages_beside_single_points(found: Combined, tmp_path: Path) -> None:

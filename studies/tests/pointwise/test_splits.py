@@ -24,7 +24,7 @@ from howsure_studies.pointwise import (
     over_splits,
     published_splits,
 )
-from howsure_studies.tasks import uci, uci_names
+from howsure_studies.tasks import uci, uci_fixed, uci_names
 
 
 class Steady(Method, Fitted):
@@ -56,7 +56,7 @@ def some(rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return x, x @ [1.0, -2.0] + 0.3 * rng.normal(size=rows)
 
 
-@pytest.mark.parametrize("name", uci_names())
+@pytest.mark.parametrize("name", [name for name in uci_names() if uci_fixed(name) is None])
 def test_splits_are_those_that_were_published(name: str, data_dir: Callable[[str], Path]) -> None:
     data_dir(f"uci_{name}")
     table = uci(name)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure_studies.tasks import DataNotFoundError, uci, uci_names
+from howsure_studies.tasks import DataNotFoundError, tables, uci, uci_fixed, uci_names
+from howsure_studies.tasks.catalogue import entries
+from howsure_studies.tasks.download import check
 
 FACTS = {
     "boston": (506, 13, 22.5328),
@@ -43,7 +46,7 @@ def yacht(rows: int = 308, last: str = "1.5") -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("name", uci_names())
+@pytest.mark.parametrize("name", FACTS)
 def test_tables_are_as_their_notes_say(name: str, data_dir: Callable[[str], Path]) -> None:
     data_dir(f"uci_{name}")
     table = uci(name)
@@ -117,3 +120,53 @@ def test_splits_that_are_no_partition_are_refused(tmp_path: Path) -> None:
     np.savez(folder / "splits.npz", train_0=rows[:277], test_0=rows[276:307])
     with pytest.raises(InputError, match="split 0 must hold each of 308 rows once"):
         uci("yacht", folder)
+
+
+def song(year: int) -> str:
+    """A line of the table of songs, in the form in which UCI serves it."""
+    return ",".join([str(year), *(f"{0.5 * k:.5f}" for k in range(90))])
+
+
+def test_the_tenth_table_is_read_as_uci_serves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No header, the year first, and the one division that UCI asks for, the last rows testing."""
+    assert set(uci_names()) == {*FACTS, "year"}
+    fixed = uci_fixed("year")
+    assert fixed is not None
+    assert [len(part) for part in fixed] == [463_715, 51_630]
+    assert fixed[0][-1] + 1 == fixed[1][0]
+    assert uci_fixed("boston") is None
+
+    folder = tmp_path / "uci_year"
+    folder.mkdir()
+    lines = [song(1922 + k) for k in range(60)]
+    (folder / "YearPredictionMSD.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.raises(InputError, match="must hold 515345 rows of 90 inputs"):
+        uci("year", folder)
+    few = replace(tables._FACTS["year"], rows=60, tests=6)
+    monkeypatch.setattr(tables, "_FACTS", {**tables._FACTS, "year": few})
+    table = uci("year", folder)
+    assert table.x.shape == (60, 90)
+    assert np.array_equal(table.x[7], 0.5 * np.arange(90))
+    assert np.array_equal(table.y, 1922 + np.arange(60))
+    assert table.columns[0] == "mean_1"
+    assert table.columns[-1] == "covariance_78"
+    ((train, test),) = table.splits
+    assert np.array_equal(test, np.arange(54, 60))
+    assert np.array_equal(np.r_[train, test], np.arange(60))
+    assert dict(table.reference) == {}
+    assert all(seen.good for seen in check(entries()["year"], folder))
+
+    (folder / "YearPredictionMSD.txt").write_text("\n".join([*lines[:-1], "1999,1"]), "utf-8")
+    with pytest.raises(InputError, match="cannot be read"):
+        uci("year", folder)
+
+
+def test_the_tenth_table_is_fetched_from_uci_and_its_hash_is_not_made_up() -> None:
+    entry = entries()["year"]
+    (remote,) = entry.remotes
+    assert remote.url == "https://archive.ics.uci.edu/static/public/203/yearpredictionmsd.zip"
+    assert remote.hash == ""
+    assert entry.known == ()
+    assert "no hash is known" in entry.how

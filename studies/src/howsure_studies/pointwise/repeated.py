@@ -43,6 +43,7 @@ from howsure_studies.pointwise.measures import records
 from howsure_studies.pointwise.simulation import PointwiseResult, answered
 from howsure_studies.pointwise.splits import (
     PUBLISHED,
+    Split,
     SplitFailure,
     SplitsResult,
     over_splits,
@@ -92,9 +93,9 @@ class _SplitsOptions(Checked):
     share: Fraction = _PUBLISHED_SHARE
     simulations: Natural = 20
 
-    def simulation(self, plan: Plan, world: str, rows: int) -> Plan:
+    def simulation(self, plan: Plan, world: str, split: Split) -> Plan:
         """The plan of simulations in a table's world, with as many rows as a split has."""
-        train, test = published_splits(rows, 1, share=self.share)[0]
+        train, test = split
         return replace(
             plan,
             study=PointwiseStudy.name,
@@ -114,7 +115,8 @@ class SplitsStudy(Study):
 
     Worlds of a plan are tables (``uci`` or ``table``); options are ``coverages``, ``splits`` (20),
     ``share`` of test rows (0.1) and ``simulations`` (20; 0 leaves them out), which are trials of
-    `PointwiseStudy` with as many rows for training and for testing as a split has.
+    `PointwiseStudy` with as many rows for training and for testing as a split has. A table whose
+    source asks for one division of its rows is divided so, and once.
     """
 
     __slots__ = ()
@@ -144,12 +146,14 @@ class SplitsStudy(Study):
         identity, files = world_identity(world, entry, plan.folder)
         data = {"data": identity["data"]}
         rows = len(table_data(data, files).y)
+        cuts = _cuts(files, rows, options.splits, options.share)
+        share = options.share if _fixed(files) is None else len(cuts[0][1]) / rows
         for label, words in plan.methods.items():
             method = make_method(label, words, options.coverages)
             chosen = {
                 "coverages": plain(answered(method, options.coverages)),
-                "splits": options.splits,
-                "share": options.share,
+                "splits": len(cuts),
+                "share": share,
             }
             common = {
                 "world": data,
@@ -161,7 +165,7 @@ class SplitsStudy(Study):
             for seed in plan.seeds:
                 yield self.trial({**common, "seed": seed}, labels, context)
         if options.simulations:
-            yield from PointwiseStudy().trials(options.simulation(plan, world, rows))
+            yield from PointwiseStudy().trials(options.simulation(plan, world, cuts[0]))
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Run all splits of a table; it fails where every one does."""
@@ -172,7 +176,7 @@ class SplitsStudy(Study):
             data.x,
             data.y,
             make_method(trial.labels["method"], trial.context["method"], coverages),
-            splits=published_splits(len(data.y), options["splits"], share=options["share"]),
+            splits=_cuts(files, len(data.y), options["splits"], options["share"]),
             coverages=coverages,
             metrics=METRICS,
             table=trial.labels["world"],
@@ -227,6 +231,19 @@ class SplitsStudy(Study):
         if result.simulated is not None:
             summary = PointwiseStudy().shortened(result.simulated)
         return replace(result, simulated=None, summary=summary, published={})
+
+
+def _fixed(files: Mapping[str, Any]) -> Split | None:
+    """The one division that a table's source asks for, if it does."""
+    from howsure_studies.tasks import uci_fixed
+
+    return uci_fixed(files["uci"]) if "uci" in files else None
+
+
+def _cuts(files: Mapping[str, Any], rows: int, count: int, share: float) -> tuple[Split, ...]:
+    """The splits of a table: those that were published for so many rows, unless one is fixed."""
+    fixed = _fixed(files)
+    return published_splits(rows, count, share=share) if fixed is None else (fixed,)
 
 
 def _published(files: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, FloatArray]:

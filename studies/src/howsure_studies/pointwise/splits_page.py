@@ -223,8 +223,8 @@ class _TableFindings:
         """What the splits say of a method, and what they could not see."""
         covered = self.value(result, "empirical_coverage")
         text = (
-            f"Over {len(result.splits.done)} splits the {percent(self.coverage)} intervals cover "
-            f"{percent(covered.value)} of test rows ({_ends(covered)})."
+            f"{_over(len(result.splits.done))} the {percent(self.coverage)} intervals cover "
+            f"{percent(covered.value)} of test rows{_ends(covered)}."
         )
         finding = self.findings.get(result.splits.method)
         if finding is None:
@@ -341,7 +341,7 @@ def _headline(tables: Sequence[_TableFindings], coverage: float) -> VerdictLine:
     if len(tests) == 1:
         table, result = tests[0]
         splits = result.splits
-        text = f"Over {len(splits.done)} splits the {nominal} intervals of {splits.method} cover "
+        text = f"{_over(len(splits.done))} the {nominal} intervals of {splits.method} cover "
         text += f"{percent(table.value(result, 'empirical_coverage').value)} on average."
         finding = table.findings.get(result.splits.method)
         if finding is None:
@@ -395,9 +395,17 @@ def _records(results: Sequence[SplitsBesideTruth]) -> Iterator[Record]:
             yield replace(record, model=result.splits.method, group=f"table={result.splits.table}")
 
 
+def _over(splits: int) -> str:
+    """Over how many splits a sentence speaks."""
+    return f"Over {splits} splits" if splits > 1 else "On the one split"
+
+
 def _ends(record: Record) -> str:
+    """The interval of a share; nothing where one split tells none."""
+    if math.isnan(record.standard_error):
+        return ""
     low, high = (percent(min(max(end, 0.0), 1.0)) for end in (record.lower, record.upper))
-    return f"95\N{NO-BREAK SPACE}% interval {low} to {high}"
+    return f" (95\N{NO-BREAK SPACE}% interval {low} to {high})"
 
 
 _SOURCE: Final = "Sluijterman, Cator and Heskes, arXiv 2106.03395"

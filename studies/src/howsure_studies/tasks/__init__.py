@@ -11,7 +11,7 @@ from howsure.core.lazy import exporting
 from howsure_studies.tasks.files import DataNotFoundError, cache_folder, find_folder
 from howsure_studies.tasks.learning import read_learning_table
 from howsure_studies.tasks.shift import shift_names, shift_task, table_task
-from howsure_studies.tasks.tables import UciTable, uci, uci_names
+from howsure_studies.tasks.tables import UciTable, uci, uci_fixed, uci_names
 from howsure_studies.tasks.task import Part, Source, Space, Task
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "shift_task",
     "table_task",
     "uci",
+    "uci_fixed",
     "uci_names",
 ]
 

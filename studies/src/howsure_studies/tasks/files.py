@@ -125,8 +125,10 @@ def _check_declared(file: Any, most: int, path: Path) -> None:
     bounded(math.prod(shape) * kind.itemsize, most, path)
 
 
-def read_list(path: Path, *, delimiter: str = ",", text: Sequence[str] = ()) -> pa.Table:
-    """A file of columns with a header, packed by gzip or not; it must have a row.
+def read_list(
+    path: Path, *, delimiter: str = ",", text: Sequence[str] = (), titles: Sequence[str] = ()
+) -> pa.Table:
+    """A file of columns, packed by gzip or not; it must have a row, and a header or given titles.
 
     Columns named as text stay so, though all their cells look like numbers, as ``0X1F`` does.
     """
@@ -134,13 +136,14 @@ def read_list(path: Path, *, delimiter: str = ",", text: Sequence[str] = ()) -> 
         source = pa.BufferReader(gunzipped(path, _MOST)) if path.suffix == ".gz" else path
         table = csv.read_csv(
             source,
+            read_options=csv.ReadOptions(column_names=list(titles)),
             parse_options=csv.ParseOptions(delimiter=delimiter),
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(text, pa.string())),
         )
-        titles = table.column_names  # fails where they are no text
+        names = table.column_names  # fails where they are no text
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    if table.num_rows == 0 or not titles:
+    if table.num_rows == 0 or not names:
         raise InputError(f"{path} must have at least one row, got none")
     return table
 

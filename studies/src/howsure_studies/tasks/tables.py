@@ -6,7 +6,8 @@ the repository reports for MC dropout on each split. Or it holds ``data.csv.gz``
 row a line), ``splits.npz`` (arrays ``train_0``, ``test_0``, ``train_1``, …) and
 ``reference_mc_dropout.csv``. The folders are looked for under ``HOWSURE_DATA``, then in the user's
 cache; `howsure data get` downloads them from Gal's repository. A table as UCI itself serves it is
-read too (`SERVED`), without splits.
+read too (`SERVED`), without splits. The tenth table, ``year``, is in no repository: it comes from
+UCI, which asks for one division of its rows.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class _TableFacts:
     units: str
     left_out: tuple[str, ...] = ()
     splits: int = 20
+    tests: int = 0  # last rows that test, where the source asks for that one division
 
     @property
     def inputs(self) -> int:
@@ -91,6 +93,11 @@ class _TableFacts:
 
 def _facts(rows: int, titles: str, target: str, units: str, **more: Any) -> _TableFacts:
     return _TableFacts(rows=rows, titles=tuple(titles.split()), target=target, units=units, **more)
+
+
+def _numbered(name: str, count: int) -> list[str]:
+    """Titles of columns that have none: of the timbre of songs, by segments."""
+    return [f"{name}_{number}" for number in range(1, count + 1)]
 
 
 _FACTS: Final[Mapping[str, _TableFacts]] = MappingProxyType(
@@ -135,6 +142,14 @@ _FACTS: Final[Mapping[str, _TableFacts]] = MappingProxyType(
             "points",
         ),
         "yacht": _facts(308, "LC PC LD BDr LB Fr resistance", "resistance", "1"),
+        "year": _facts(
+            515_345,
+            " ".join(("year", *_numbered("mean", 12), *_numbered("covariance", 78))),
+            "year",
+            "year",
+            splits=1,
+            tests=51_630,
+        ),
     }
 )
 
@@ -149,6 +164,7 @@ class Served:
 
     file: str
     delimiter: str = ""
+    headed: bool = True  # where there is a delimiter
     titles: tuple[str, ...] = ()
     hash: str = ""  # as public records of downloads state it
 
@@ -165,7 +181,7 @@ SERVED: Final[Mapping[str, Served]] = MappingProxyType(
         "energy": Served(
             "data.csv",
             ",",
-            (*_FACTS["energy"].titles, "Y2_cooling_load"),
+            titles=(*_FACTS["energy"].titles, "Y2_cooling_load"),
             hash="sha256:db44dbe453acd464b5cf65be2fb01a28aa9c5b2630300e65fbe28cde35f5d96f",
         ),
         "naval": Served("UCI CBM Dataset/data.txt", hash=f"sha256:{PACKED['naval'][1]}"),
@@ -174,13 +190,14 @@ SERVED: Final[Mapping[str, Served]] = MappingProxyType(
             ",",
             hash="sha256:3c1fc11025f8424f8d95802d8b7086dffd3f73a552c6dcab3d973620986194b2",
         ),
-        "protein": Served("CASP.csv", ",", ("RMSD", *_FACTS["protein"].titles[:-1])),
+        "protein": Served("CASP.csv", ",", titles=("RMSD", *_FACTS["protein"].titles[:-1])),
         "wine_red": Served(
             "winequality-red.csv",
             ";",
             hash="sha256:4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e",
         ),
         "yacht": Served("yacht_hydrodynamics.data", hash=f"sha256:{PACKED['yacht'][1]}"),
+        "year": Served("YearPredictionMSD.txt", ",", headed=False),
     }
 )
 
@@ -204,7 +221,7 @@ class UciTable:
         Name and units of y.
     splits : tuple of (ndarray of int, ndarray of int)
         Row numbers of each published training set and of its test set; empty where the folder
-        holds none.
+        holds none. Of ``year`` the one that UCI asks for: no artist is in both parts.
     reference : mapping of str to ndarray of float, shape (splits,)
         Published MC dropout by split: ``test_rmse`` (one pass without dropout),
         ``test_MC_rmse`` (mean of the passes), ``test_ll`` (mean log-likelihood, nats) and
@@ -241,6 +258,29 @@ def uci_splits(name: str) -> int:
     return _FACTS[name].splits
 
 
+def uci_fixed(name: str) -> Split | None:
+    """The one division of its rows that a table's source asks for; None where it asks for none.
+
+    Parameters
+    ----------
+    name : str
+        One of `uci_names`.
+
+    Returns
+    -------
+    (ndarray of int, ndarray of int), optional
+        Row numbers for training and for testing. No file is read.
+
+    Examples
+    --------
+    >>> uci_fixed("boston") is None, len(uci_fixed("year")[0])
+    (True, 463715)
+    """
+    rows, tests = _FACTS[name].rows, _FACTS[name].tests
+    order = np.arange(rows, dtype=np.int64)
+    return (order[: rows - tests], order[rows - tests :]) if tests else None
+
+
 def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
     """Read one of the tables.
 
@@ -271,7 +311,7 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
     Traceback (most recent call last):
     ...
     howsure.core.errors.InputError: name must be one of boston, concrete, energy, kin8nm, naval,
-    power, protein, wine_red, yacht, got 'yatch'; near: yacht
+    power, protein, wine_red, yacht, year, got 'yatch'; near: yacht
     """
     check_known(name, _FACTS, "name")
     facts = _FACTS[name]
@@ -289,6 +329,7 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
             also = f" or {SERVED[name].file}" if name in SERVED else ""
             raise InputError(f"{home} must hold {TABLE} or {PLAIN}{also}, got no such file")
         table = _read_served(path, SERVED[name], facts)
+    fixed = uci_fixed(name)
     columns = tuple(
         title for title in table.column_names if title not in (facts.target, *facts.left_out)
     )
@@ -307,7 +348,7 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
         columns=columns,
         target=facts.target,
         units=facts.units,
-        splits=splits,
+        splits=splits if fixed is None else (fixed,),
         reference=reference,
     )
 
@@ -346,7 +387,8 @@ def _read_served(path: Path, served: Served, facts: _TableFacts) -> pa.Table:
     titles = served.titles or facts.titles
     if not served.delimiter:
         return _plain(path, facts)
-    table = read_list(path, delimiter=served.delimiter)
+    given = () if served.headed else titles
+    table = read_list(path, delimiter=served.delimiter, titles=given)
     if len(table.column_names) != len(titles):
         raise InputError(
             f"{path} must have {len(titles)} columns, got {', '.join(table.column_names)}"
