@@ -35,8 +35,8 @@ test-judge test-studies: .venv/.dev
 		-m "not rate" --pace 12 $(if $(filter test-judge,$@),$(JUDGE),$(STUDIES))
 
 # What is too dear for every day.
-rates: .venv/.dev
-	$(call PYTEST,.venv) -m rate --pace 12
+rates: .venv/.rates
+	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}numpyro $(call PYTEST,.venv) -m rate --pace 12
 
 # Whether the tests hang on the processor: the quick ones on each, with one thread and with two.
 processors:
@@ -95,4 +95,9 @@ clean:
 
 .venv/.dev: .venv/.made pyproject.toml studies/pyproject.toml constraints.txt
 	$(PIP) -e ".[dev]" -e "./studies[vision]"
+	touch $@
+
+# With the sampler of one method of one study, which is too large for every day.
+.venv/.rates: .venv/.dev
+	$(PIP) -e "./studies[vision,bayes]"
 	touch $@

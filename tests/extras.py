@@ -4,7 +4,8 @@ A test asks for them, and is skipped by name where they are absent. Two variable
 environment, each a comma-separated list, change that:
 
 - `HOWSURE_REQUIRE`: ``data``, ``browser``, ``libraries`` or ``site`` turns such a skip into a
-  failure. ``libraries`` are those of the extra ``dev``, ``site`` is what `make docs` builds.
+  failure. ``libraries`` are those of the extra ``dev``, another goes by its name; ``site`` is what
+  `make docs` builds.
   ``bare`` requires the opposite: that no library is there.
 - `HOWSURE_WITHOUT`: top-level names of libraries that count as absent.
 """
@@ -93,5 +94,5 @@ def needs(module: str) -> ModuleType:
     extras = [extra for extra, brought in libraries().items() if name in brought]
     extra = min(extras, key=lambda one: len(libraries()[one]))
     promised = name in libraries()["dev"]
-    absent("libraries" if promised else "", f"{name} is not installed (extra {extra})")
+    absent("libraries" if promised else name, f"{name} is not installed (extra {extra})")
     raise AssertionError("absent returned")

@@ -37,6 +37,7 @@ DATA = {
     "adaptivity_intervals": "uci_power",
     "adaptivity_labels": "img_mnist_t10k",
     "boston": "uci_boston",
+    "characteristic_recurrent": "metro_traffic",
     "characteristic_traffic": "metro_traffic",
     "congruence_small": "img_bccd_cell_count",
     "shift_tables": "shift_california_housing",

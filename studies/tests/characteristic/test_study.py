@@ -155,7 +155,8 @@ def test_options_that_break_their_rule_are_refused(options: dict[str, Any], word
 
 def test_plans_of_the_study_are_known_by_name() -> None:
     names = [name for name in plan_names() if name.startswith("characteristic_")]
-    assert names == ["characteristic_gap", "characteristic_small", "characteristic_traffic"]
+    profiles = ("gap", "recurrent", "small", "traffic")
+    assert names == [f"characteristic_{profile}" for profile in profiles]
     assert load_plan("characteristic").name == "characteristic_small"
     assert load_plan("characteristic", profile="gap").seeds == tuple(range(20))
     assert len(trials_of(load_plan("characteristic"))) == 6

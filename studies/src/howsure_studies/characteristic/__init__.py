@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from howsure_studies.characteristic.models import BayesianNetwork as BayesianNetwork
     from howsure_studies.characteristic.models import ErrorModel as ErrorModel
     from howsure_studies.characteristic.models import QuantileBoosting as QuantileBoosting
+    from howsure_studies.characteristic.models import RecurrentErrorModel as RecurrentErrorModel
     from howsure_studies.characteristic.page import characteristic_report as characteristic_report
     from howsure_studies.characteristic.results import MethodResult as MethodResult
     from howsure_studies.characteristic.results import PairTest as PairTest
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "figures": "bands_figure curves_figure",
     "measures": "Measuring crossing_of measure",
-    "models": "BaggedNetworks BayesianNetwork ErrorModel QuantileBoosting",
+    "models": "BaggedNetworks BayesianNetwork ErrorModel QuantileBoosting RecurrentErrorModel",
     "page": "characteristic_report",
     "results": "MethodResult PairTest compare",
     "study": "CharacteristicStudy",

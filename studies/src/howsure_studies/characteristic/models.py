@@ -6,8 +6,9 @@ A plan names these as ``howsure_studies.characteristic:ErrorModel``; any other m
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, final
+from typing import Annotated, Any, ClassVar, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,19 @@ from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Checked, Count, Fraction, Natural, Positive
 from howsure.core.optional import require
 from howsure.predictions import Distribution, Intervals, Quantiles
+from howsure_studies.methods.deep.batch import one_thread_each
+from howsure_studies.methods.deep.modules.network import torch_draws
 from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows
+
+SizeLoss = Literal["squared", "absolute", "gamma"]
 
 _CONSISTENT: Final = 0.6745  # the median of |z| for a standard normal z
 _BLOCKS: Final = 5
+_THIN: Final = 1e-3  # sd of y: no band of the recurrent model is thinner
+_START: Final = -2.0  # before softplus: first bands are about an eighth of the sd of y
+_AT_ONCE: Final = 16  # windows of a step of training
+_RATE: Final = 3e-3  # the first learning rate; it falls to 0 along half a cosine
+_CLIP: Final = 1.0  # the greatest norm of a step's gradient
 
 
 @final
@@ -297,6 +307,159 @@ class _MeanAndSize(Fitted):
         point = self.mean.predict(x)
         size = np.maximum(self.size.predict(np.column_stack([x, point])), self.least)
         return Beliefs(Intervals(point - size, point + size))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RecurrentErrorModel(Method, Checked):
+    """An LSTM of the mean, and one of the size of its errors, trained together (extra ``deep``).
+
+    After the paper's joint meta-model: the second network sees the inputs, the states of the first
+    and its forecast, and the sum of two losses trains both. The errors that the second learns are
+    those of rows in training. Rows must stand in the order of time, also for prediction.
+
+    Parameters
+    ----------
+    hidden : int
+        Units of each network.
+    epochs : int
+        Passes over the rows, each in windows that begin elsewhere.
+    window : int
+        Rows that a network reads at a stretch.
+    loss : {"squared", "absolute", "gamma"}
+        Of the predicted size z of an error e, beside (y − f̂)²: (|e| − z)², ||e| − z|, or
+        |e|/z + log z.
+    categories : tuple of int
+        Columns of x that are categories. Inputs may be missing; the mean stands for them.
+
+    Examples
+    --------
+    >>> RecurrentErrorModel(loss="gamma").name
+    'recurrent error model, gamma'
+    """
+
+    hidden: Count = 32
+    epochs: Count = 60
+    window: Annotated[int, Bound(2)] = 168
+    loss: SizeLoss = "squared"
+    categories: tuple[Natural, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"recurrent error model, {self.loss}"
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Fitted:
+        """Train both networks on windows of the rows in their order."""
+        torch = require("torch", extra="deep")
+        inputs, targets = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        columns = _Columns.of(inputs, self.categories)
+        rows = torch.from_numpy(columns.apply(inputs))
+        center, unit = float(targets.mean()), float(targets.std()) or 1.0
+        wanted = torch.from_numpy(((targets - center) / unit).astype(np.float32))
+        length = min(self.window, len(targets))
+        with torch_draws(_whole(rng)), one_thread_each():
+            networks = _networks(rows.shape[1], self.hidden)
+            optimiser = torch.optim.Adam(networks.parameters(), lr=_RATE)
+            for epoch in range(self.epochs):
+                rate = 0.5 * _RATE * (1.0 + np.cos(np.pi * epoch / self.epochs))
+                optimiser.param_groups[0]["lr"] = rate
+                first = int(rng.integers(min(length, len(targets) - length + 1)))
+                begins = rng.permutation(np.arange(first, len(targets) - length + 1, length))
+                for step in range(0, len(begins), _AT_ONCE):
+                    windows = begins[step : step + _AT_ONCE, None] + np.arange(length)
+                    point, size = _outputs(networks, rows[windows])
+                    error = wanted[windows] - point
+                    loss = error.square().mean() + self._loss(error.detach().abs(), size).mean()
+                    optimiser.zero_grad()
+                    loss.backward()
+                    torch.nn.utils.clip_grad_norm_(networks.parameters(), _CLIP)
+                    optimiser.step()
+        return _FittedRecurrent(networks, columns, center, unit, self.window)
+
+    def _loss(self, error: Any, size: Any) -> Any:
+        """The loss of each predicted size of an error."""
+        if self.loss == "gamma":
+            return error / size + size.log()
+        return (error - size).square() if self.loss == "squared" else (error - size).abs()
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _FittedRecurrent(Fitted):
+    networks: Any
+    columns: _Columns
+    center: float
+    unit: float
+    window: int
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """An interval of no stated coverage: the mean, give or take the size of its error.
+
+        Windows overlap by half, and each speaks for its second half, but for the first.
+        """
+        torch = require("torch", extra="deep")
+        rows = torch.from_numpy(self.columns.apply(np.asarray(x, dtype=np.float64)))
+        length = min(self.window, len(rows))
+        half = max(length // 2, 1)
+        begins = np.unique([*range(0, len(rows) - length, half), len(rows) - length])
+        point, size = np.empty(len(rows)), np.empty(len(rows))
+        with torch.no_grad(), one_thread_each():
+            for begin in begins.tolist():
+                spoken = slice(half if begin else 0, length)
+                whole = slice(begin, begin + length)
+                ends = _outputs(self.networks, rows[None, whole])
+                point[whole][spoken], size[whole][spoken] = (e[0, spoken].numpy() for e in ends)
+        mean, band = self.center + self.unit * point, self.unit * size
+        return Beliefs(Intervals(mean - band, mean + band))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """How columns become inputs of a network: categories one by one, others standardised."""
+
+    center: FloatArray
+    unit: FloatArray
+    values: Mapping[int, FloatArray]
+
+    @classmethod
+    def of(cls, x: FloatArray, categories: Sequence[int]) -> _Columns:
+        center, unit = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+        values = {column: np.unique(x[:, column]) for column in categories}
+        return cls(center, np.where(unit > 0, unit, 1.0), values)
+
+    def apply(self, x: FloatArray) -> npt.NDArray[np.float32]:
+        """Inputs (n, k); what is missing is the mean, and a category never seen is none."""
+        scaled = np.nan_to_num((x - self.center) / self.unit)
+        parts = [
+            x[:, [k]] == self.values[k] if k in self.values else scaled[:, [k]]
+            for k in range(x.shape[1])
+        ]
+        return np.concatenate(parts, axis=1, dtype=np.float32)
+
+
+def _networks(columns: int, hidden: int) -> Any:
+    """The networks of the mean and of the size of its errors, each an LSTM and its output."""
+    nn = require("torch", extra="deep").nn
+    return nn.ModuleDict(
+        {
+            "mean": nn.LSTM(columns, hidden, batch_first=True),
+            "point": nn.Linear(hidden + columns, 1),
+            "errors": nn.LSTM(columns + hidden + 1, hidden, batch_first=True),
+            "size": nn.Linear(hidden, 1),
+        }
+    )
+
+
+def _outputs(networks: Any, rows: Any) -> tuple[Any, Any]:
+    """Forecasts and sizes of their errors, (b, length), of windows (b, length, k)."""
+    torch = require("torch", extra="deep")
+    states, _ = networks["mean"](rows)
+    point = networks["point"](torch.cat([states, rows], -1))
+    errors, _ = networks["errors"](torch.cat([rows, states, point], -1))
+    size = torch.nn.functional.softplus(networks["size"](errors) + _START)
+    return point[..., 0], size[..., 0] + _THIN
 
 
 def _boosted(loss: str, method: QuantileBoosting | ErrorModel, state: int, **options: Any) -> Any:

@@ -118,8 +118,8 @@ def characteristic_report(
             _PUBLISHED,
             "other data and models",
             error=(
-                "the bootstrap error over test rows, or of several data sets (their median stands "
-                "here) the standard deviation"
+                "the bootstrap error over test rows, or of several data sets or trainings (their "
+                "median stands here) the standard deviation"
             ),
         ),
         records=records,
@@ -247,7 +247,8 @@ def _section(name: str, results: Sequence[MethodResult]) -> Section:
     first = _first(results)
     seeds = len({result.seed for result in results})
     pairs = compare(results)
-    facts = {"Test rows": f"{first[0].records[0].n:,.0f}", "Data sets": str(seeds)}
+    repeats = _repeats(first[0])
+    facts = {"Test rows": f"{first[0].records[0].n:,.0f}", repeats.capitalize(): str(seeds)}
     if (clusters := _clusters(first[0])) > 0:
         facts["Clusters"] = f"{clusters:,}"
     fits = {f"Fit of {r.method}": r.notes for r in first if r.notes}
@@ -265,8 +266,13 @@ def _section(name: str, results: Sequence[MethodResult]) -> Section:
             *choice_of("", [("", curves_figure(drawn) if drawn else None)]),
             *choice_of("Method", bands),
         ),
-        grids=(*_grids(results, seeds), *_tests(pairs, seeds)),
+        grids=(*_grids(results, seeds), *_tests(pairs, repeats if seeds > 1 else "")),
     )
+
+
+def _repeats(result: MethodResult) -> str:
+    """What seeds draw anew: data sets of a world, or trainings on hours that stay the same."""
+    return "trainings" if result.problem == "traffic" else "data sets"
 
 
 def _clusters(result: MethodResult) -> int:
@@ -279,6 +285,7 @@ def _lines(
 ) -> tuple[VerdictLine, ...]:
     """What methods need at low miss rates, which of them differ, what they gain over all."""
     first, last = list[VerdictLine](), list[VerdictLine]()
+    repeats = _repeats(results[0])
     by_method = _by_method(results)
     gains = {method: _summary(own, _LEFT) for method, own in by_method.items()}
     low = in_words(results[0].options.miss_range)
@@ -294,7 +301,7 @@ def _lines(
         ends = _range(gain.lower, gain.upper)
         if seeds > 1:
             text = (
-                f"At miss rates {low}, the median gain over {seeds} data sets is "
+                f"At miss rates {low}, the median gain over {seeds} {repeats} is "
                 f"{_percent(gain.value)} (5 % to 95 %: {ends})."
             )
         else:
@@ -307,7 +314,12 @@ def _lines(
         first.append(VerdictLine(text=text, tone=_tone(gain), question=method))
         whole = _summary(by_method[method], "characteristic_gain")
         last.append(VerdictLine(text=_whole(whole, seeds), question=f"{method}, over all"))
-    return (*first, *_pair_lines(pairs, seeds), *last, *_pattern_line(results))
+    return (
+        *first,
+        *_pair_lines(pairs, repeats if seeds > 1 else ""),
+        *last,
+        *_pattern_line(results),
+    )
 
 
 def _whole(gain: Record, seeds: int) -> str:
@@ -323,11 +335,11 @@ def _whole(gain: Record, seeds: int) -> str:
     return f"{text}; a well-specified model of these widths shows {ends} (90 % range)."
 
 
-def _pair_lines(pairs: Sequence[PairTest], seeds: int) -> tuple[VerdictLine, ...]:
-    """Pairs whose areas differ significantly, or that none do."""
+def _pair_lines(pairs: Sequence[PairTest], repeats: str) -> tuple[VerdictLine, ...]:
+    """Pairs whose areas differ significantly, or that none do; over repeats, if there are any."""
     if not pairs:
         return ()
-    test = "Wilcoxon over data sets" if seeds > 1 else "paired permutation test"
+    test = f"Wilcoxon over {repeats}" if repeats else "paired permutation test"
     apart = [pair for pair in pairs if pair.adjusted < _SIGNIFICANT]
     if not apart:
         text = f"No two methods differ significantly in AUUCC ({test}, Holm)."
@@ -351,14 +363,16 @@ def _pattern_line(results: Sequence[MethodResult]) -> tuple[VerdictLine, ...]:
         f"{sum(result.shows_pattern for result in own)} of {len(own)} for {method}"
         for method, own in list(_by_method(results).items())[:_MOST]
     ]
-    text = f"Data sets with the published pattern: {listed(counts, _MOST)}."
+    repeats = _repeats(results[0]).capitalize()
+    text = f"{repeats} with the published pattern: {listed(counts, _MOST)}."
     return (VerdictLine(text=text, question="Beside the paper"),)
 
 
 def _grids(results: Sequence[MethodResult], seeds: int) -> tuple[Grid, ...]:
     """Areas and gains, operating points, and the other pairs of axes."""
     records, options = _summaries(results), results[0].options
-    low, over = in_words(options.miss_range), f"Medians over {seeds} data sets; small: 5 % to 95 %."
+    low, repeats = in_words(options.miss_range), _repeats(results[0])
+    over = f"Medians over {seeds} {repeats}; small: 5 % to 95 %."
     clusters = ", clusters drawn whole" if _clusters(results[0]) else ""
     error = f"Small: the bootstrap standard error over test rows{clusters}."
 
@@ -403,7 +417,7 @@ def _grids(results: Sequence[MethodResult], seeds: int) -> tuple[Grid, ...]:
             over if seeds > 1 else error,
             "Well specified: the mean gain that a model of the same widths would show, if "
             "these were those of its errors; small: its 90 % range"
-            f"{' (of the first data set)' if seeds > 1 else ''}.",
+            f"{f' (of the first of the {repeats})' if seeds > 1 else ''}.",
             "The paper names two readings of a partial area alike: under the curve, and to "
             "its left.",
         ),
@@ -443,8 +457,8 @@ def _null(record: Record) -> Cell:
     return Cell(text=fixed(record.null, 1), small=ends, key=sort_key(record.null))
 
 
-def _tests(pairs: Sequence[PairTest], seeds: int) -> tuple[Grid, ...]:
-    """Every pair of methods, the most significant first."""
+def _tests(pairs: Sequence[PairTest], repeats: str) -> tuple[Grid, ...]:
+    """Every pair of methods, the most significant first; over repeats, if there are any."""
 
     def p_cell(value: float) -> Cell:
         return Cell(text=formats.p_value(value), key=sort_key(value))
@@ -452,8 +466,8 @@ def _tests(pairs: Sequence[PairTest], seeds: int) -> tuple[Grid, ...]:
     if not pairs:
         return ()
     test = (
-        "p: Wilcoxon's signed-rank test over data sets."
-        if seeds > 1
+        f"p: Wilcoxon's signed-rank test over {repeats}."
+        if repeats
         else "p: paired permutation test; bands and critical scales of a row are swapped."
     )
     grid = number_grid(
