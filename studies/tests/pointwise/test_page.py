@@ -22,12 +22,13 @@ from howsure.figures import Mark
 from howsure.inputs.models import located
 from howsure.report.document import Document
 from howsure.report.page import render
+from howsure_studies.engine import published, study_of, study_shipped
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.regressors import SplitConformal
 from howsure_studies.pointwise import PointwiseResult, Precision, pointwise, pointwise_report
 from howsure_studies.tasks.worlds import CutWorld, world_named
-from report.words import check_words
+from report.words import check_words, grid_of
 
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=pwned()>\"'`"
 
@@ -279,6 +280,42 @@ def test_seeds_are_shown_apart_and_equal_names_numbered() -> None:
         pointwise_report({"linear": [given[0], other]})
     with pytest.raises(InputError, match="at least one result"):
         pointwise_report({"linear": []})
+
+
+def test_each_published_order_is_there_with_the_reason_where_ours_is_another() -> None:
+    shipped = study_shipped("pointwise")
+    document = study_of("pointwise").page(shipped)
+    check_words(document)
+    grid = grid_of(document, "Beside the published", "Dropout less the bootstrap")
+    told = {(part.title, row[0].text): row for part in grid.parts for row in part.rows}
+    printed = [
+        row
+        for row in published("pointwise")
+        if row.method == "dropout" and math.isfinite(row.value) and row.measure != "pattern"
+    ]
+    assert len(told) == 2 * len(printed) == 14
+    assert {row[3].text for row in told.values()} == {"as published", "other", "not told apart"}
+    assert all(bool(row[4].text) == (row[3].text == "other") for row in told.values())
+
+    first, second = (
+        next(
+            record
+            for summary in shipped.results["bimodal"]
+            if summary.method == method
+            for record in summary.records
+            if record.metric == "log_likelihood"
+        )
+        for method in ("bootstrap", "dropout")
+    )
+    row = told["bimodal: log-likelihood", "dropout"]
+    assert float(row[1].key) == pytest.approx(second.value - first.value)
+    assert float(row[2].key) == pytest.approx(0.14 - 0.12)
+    assert row[3].text == "other"
+    sd = 10 * math.hypot(first.standard_error, second.standard_error)  # of 100 runs
+    off = (0.02 - (second.value - first.value)) / sd
+    assert f"has sd {sd:.3f}, and the published one is {off:.1f} sd off" in row[4].text
+    (same,) = (r for (title, m), r in told.items() if (title[:6], m) == ("hetero", "dropout"))
+    assert same[3].text == "as published"
 
 
 def test_every_form_is_written_whole(

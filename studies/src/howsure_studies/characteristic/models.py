@@ -353,7 +353,7 @@ class RecurrentErrorModel(Method, Checked):
         """Train both networks on windows of the rows in their order."""
         torch = require("torch", extra="deep")
         inputs, targets = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        columns = _Columns.of(inputs, self.categories)
+        columns = _InputColumns.of(inputs, self.categories)
         rows = torch.from_numpy(columns.apply(inputs))
         center, unit = float(targets.mean()), float(targets.std()) or 1.0
         wanted = torch.from_numpy(((targets - center) / unit).astype(np.float32))
@@ -388,7 +388,7 @@ class RecurrentErrorModel(Method, Checked):
 @dataclass(frozen=True, slots=True, eq=False)
 class _FittedRecurrent(Fitted):
     networks: Any
-    columns: _Columns
+    columns: _InputColumns
     center: float
     unit: float
     window: int
@@ -416,7 +416,7 @@ class _FittedRecurrent(Fitted):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Columns:
+class _InputColumns:
     """How columns become inputs of a network: categories one by one, others standardised."""
 
     center: FloatArray
@@ -424,7 +424,7 @@ class _Columns:
     values: Mapping[int, FloatArray]
 
     @classmethod
-    def of(cls, x: FloatArray, categories: Sequence[int]) -> _Columns:
+    def of(cls, x: FloatArray, categories: Sequence[int]) -> _InputColumns:
         center, unit = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
         values = {column: np.unique(x[:, column]) for column in categories}
         return cls(center, np.where(unit > 0, unit, 1.0), values)

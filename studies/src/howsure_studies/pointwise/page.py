@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Record
+from howsure.core.records import Curve, Record, Table
 from howsure.figures import Figure
 from howsure.figures.text import distinct
 from howsure.report.document import (
@@ -34,6 +34,7 @@ from howsure_studies.engine import (
     beside_section,
     choice_of,
     coverage_of,
+    estimate_cell,
     named,
     number_grid,
     overview,
@@ -80,6 +81,10 @@ _PUBLISHED: Final[Mapping[str, str]] = {
 }
 _WHY: Final = "the paper states neither the optimiser nor what is regularised"
 """Why ours differ."""
+_FIRST, _SECOND, _STATED = "bootstrap", "dropout", "_as_stated"
+"""Methods of the paper, and what the name of one that is run as the paper states ends with."""
+_OF_ONE_RUN: Final = ("empirical_coverage", "log_likelihood")
+"""What a single run tells; the paper prints it of one."""
 _STATES: Final[Mapping[Tone, str]] = {"good": "Right", "bad": "Off", "undecided": "Undecided"}
 
 
@@ -143,7 +148,7 @@ def pointwise_report(
         headline=_headline([f for world in worlds for f in world.findings("picf")], list(results)),
         opening=_opening(worlds, wanted),
         sections=[world.section() for world in worlds],
-        beside=beside_section(_own_numbers(summaries), published("pointwise"), _PUBLISHED, _WHY),
+        beside=_beside(summaries),
         records=tuple(record for summary in summaries for record in summary.records),
         tables=tuple(table for summary in summaries for table in summary.tables),
         curves=tuple(curve for summary in summaries for curve in _curves(summary)),
@@ -180,6 +185,91 @@ def _shared_coverages(
     return shared
 
 
+def _beside(summaries: Sequence[PointwiseSummary]) -> tuple[Section, Table] | None:
+    """Published numbers beside ours, then which of two methods has more, there and here."""
+    beside = beside_section(_own_numbers(summaries), published("pointwise"), _PUBLISHED, _WHY)
+    orders = _orders(summaries)
+    if beside is None or orders is None:
+        return beside
+    section, table = beside
+    return replace(section, grids=(*section.grids, orders)), table
+
+
+def _orders(summaries: Sequence[PointwiseSummary]) -> Grid | None:
+    """Dropout less the bootstrap where the paper prints both; None where that was not run."""
+    printed: dict[tuple[str, str, float], dict[str, float]] = {}
+    for row in published("pointwise"):
+        at = -1.0 if math.isnan(row.coverage) else row.coverage
+        printed.setdefault((row.task, row.measure, at), {})[row.method] = row.value
+    parts: dict[str, list[tuple[Cell, ...]]] = {}
+    for (task, measure, at), values in printed.items():
+        own = {
+            str(summary.method): (record, summary)
+            for summary in summaries
+            for record in summary.records
+            if (record.metric, record.options.get("world")) == (measure, task)
+            and (at < 0 or abs(record.coverage - at) < 1e-9)
+        }
+        if measure not in _PUBLISHED or not {_FIRST, _SECOND} <= set(values) or _FIRST not in own:
+            continue
+        heading = f"{task}: {_PUBLISHED[measure]}" + (f", nominal {formats.level(at)}" * (at > 0))
+        difference = values[_SECOND] - values[_FIRST]
+        parts[heading] = [
+            _order(label, difference, record, own[_FIRST][0], summary, own)
+            for label, (record, summary) in own.items()
+            if label.removesuffix(_STATED) == _SECOND
+        ]
+    parts = {heading: rows for heading, rows in parts.items() if rows}
+    if not parts:
+        return None
+    grid = number_grid(
+        "Dropout less the bootstrap",
+        ("Here", "Published"),
+        [GridRows(title=heading, rows=tuple(rows)) for heading, rows in parts.items()],
+        ("± is the Monte Carlo standard error of the difference, as if of separate runs.",),
+    )
+    return replace(grid, columns=(*grid.columns, Column(title="Order"), Column(title="Why")))
+
+
+def _order(
+    label: str,
+    difference: float,
+    record: Record,
+    first: Record,
+    summary: PointwiseSummary,
+    own: Mapping[str, tuple[Record, PointwiseSummary]],
+) -> tuple[Cell, ...]:
+    """A method's difference from the first, and whether its sign is the published one."""
+    ours = record.value - first.value
+    error = math.hypot(record.standard_error, first.standard_error)
+    order, why = "as published", ""
+    if abs(ours) <= _APART * error:
+        order = "not told apart"
+    elif ours * difference < 0:
+        order = "other"
+        if label.endswith(_STATED) and _SECOND in own:
+            wide, narrow = (
+                next(r.value for r in s.records if r.metric == "prediction_width")
+                for s in (summary, own[_SECOND][1])
+            )
+            ratio = formats.number(wide / narrow, 2)
+            why = f"as stated, intervals are {ratio} times as wide as with x kept and 240 epochs"
+        elif record.metric in _OF_ONE_RUN:
+            sd = error * math.sqrt(summary.trials)
+            why = (
+                f"the paper has one run: here the difference of single runs has sd "
+                f"{formats.number(sd, 2)}, and the published one is "
+                f"{formats.number(abs(difference - ours) / sd, 2)} sd off the mean"
+            )
+    return (
+        Cell(text=label),
+        estimate_cell(ours, error),
+        number_cell(difference),
+        Cell(text=order),
+        Cell(text=why),
+    )
+
+
 def _own_numbers(summaries: Iterable[PointwiseSummary]) -> Iterator[OwnNumber]:
     """What may be published, by the paper's names of worlds and methods."""
     for summary in summaries:
@@ -187,7 +277,7 @@ def _own_numbers(summaries: Iterable[PointwiseSummary]) -> Iterator[OwnNumber]:
             if record.metric in _PUBLISHED:
                 yield OwnNumber(
                     task=str(record.options["world"]),
-                    method=summary.method.removesuffix("_as_stated"),
+                    method=summary.method.removesuffix(_STATED),
                     record=record,
                 )
 

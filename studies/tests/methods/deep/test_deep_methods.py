@@ -35,11 +35,13 @@ from howsure_studies.methods.deep.batch import (  # noqa: E402
     Member,
     Network,
     dropped_outputs,
+    moments,
     outputs,
 )
 from howsure_studies.methods.deep.method import NetworkFit, NetworkMethod  # noqa: E402
 from howsure_studies.methods.deep.training import Standardization  # noqa: E402
 from howsure_studies.methods.linear import LinearT  # noqa: E402
+from howsure_studies.tasks.worlds import world_named  # noqa: E402
 from methods.test_interface import check_answers, check_refusals  # noqa: E402
 
 QUICK: dict[str, Any] = {"layers": (8, 6), "epochs": 15}
@@ -222,21 +224,47 @@ def test_the_parametric_bootstrap_of_a_line_is_the_exact_interval(
         np.testing.assert_allclose(own_half, scale * half, rtol=0.05)  # three times 1/√(2 · 2,000)
 
 
-def test_members_are_trained_again_alike_but_for_what_they_drew() -> None:
+@pytest.mark.parametrize("repeated", [0.2, 1.0])
+def test_members_are_trained_again_alike_but_for_what_they_drew(repeated: float) -> None:
     x, y = rows(100)
-    method = ParametricBootstrap(members=4, **QUICK)
+    method = ParametricBootstrap(members=4, repeated=repeated, **QUICK)  # 3 of 15 epochs, or all
     fit = method.fit(x, y, np.random.default_rng(3))
     seed = int(np.random.default_rng(3).integers(2**63 - 1))
-    first, noise = fit.moments(fit.networks, x)
-    drawn = [member.rows()[1] for member in fit.redrawn()]
-    z = (drawn - first) / np.sqrt(noise)
+    early = replace(method.training, epochs=12)
+    late = replace(method.training, epochs=3) if repeated < 1 else method.training
+    members = [Member(x, y, seed, k) for k in range(4)]
+    if repeated < 1:
+        begun = train(members, method.head, early)
+        members = [replace(m, begin=n) for m, n in zip(members, begun, strict=True)]
+    first = train(members, method.head, late)
+    drawn = [networks._redrawn(m, n).rows()[1] for m, n in zip(members, first, strict=True)]
+    again = train(
+        [replace(m, y=own) for m, own in zip(members, drawn, strict=True)], method.head, late
+    )
+    for ours, theirs in zip((*first, *again), (*fit.networks, *fit.again), strict=True):
+        np.testing.assert_allclose(ours.kernels[0], theirs.kernels[0], atol=1e-5)
+    mean, noise = fit.moments(fit.networks, x)
+    z = (drawn - mean) / np.sqrt(noise)
     assert abs(z.mean()) < 0.15
     assert abs(z.std() - 1.0) < 0.1
     assert np.abs(np.corrcoef(z) - np.eye(4)).max() < 0.35
-    alone = train([Member(x, y, seed, 2)], method.head, method.training)
-    np.testing.assert_array_equal(alone[0].kernels[0], fit.networks[2].kernels[0])
-    again = train([Member(x, drawn[2], seed, 2)], method.head, method.training)
-    np.testing.assert_allclose(again[0].kernels[0], fit.again[2].kernels[0], atol=1e-5)
+
+
+def test_training_goes_on_from_a_network() -> None:
+    """No step at all leaves its function; many lead on from it, and not from first weights."""
+    x, y = rows(100)
+    options = BatchTraining(**QUICK)
+    head = DeepEnsemble().head
+    (begun,) = train([Member(x, y, seed=0)], head, options)
+    (same,) = train(
+        [Member(x, y, seed=5, begin=begun)], head, replace(options, learning_rate=1e-12)
+    )
+    np.testing.assert_allclose(outputs([same], x), outputs([begun], x), atol=1e-5)
+    (on,) = train([Member(x, y, seed=5, begin=begun)], head, options)
+    (other,) = train([Member(x, y, seed=5)], head, options)
+    assert on.losses[0, 0] < begun.losses[0, 0]
+    near, far = (np.abs(n.kernels[0] - begun.kernels[0]).max() for n in (on, other))
+    assert 2 * near < far
 
 
 def test_the_parametric_bootstrap_tells_data_from_training() -> None:
@@ -252,6 +280,32 @@ def test_the_parametric_bootstrap_tells_data_from_training() -> None:
     whole, df = variance + noise.mean(axis=0), 2 * (1 + noise.mean(axis=0) / variance) ** 2
     half = np.subtract(*beliefs.outcome.interval(0.9)[::-1]) / 2
     np.testing.assert_allclose(half, stats.t.ppf(0.95, df) * np.sqrt(whole), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_members_answer_the_same_noise_each_in_its_own_way() -> None:
+    """So the parametric bootstrap takes two to five times the variance of their mean for it."""
+    data = world_named("toy_homoscedastic", None).training_set(0, 0, 1000)
+    new = np.linspace(-0.49, 0.49, 50)[:, None]
+    method = ParametricBootstrap(members=6)
+    late = replace(method.training, epochs=24)
+    members = [Member(data.x, data.y, seed=1, index=k) for k in range(6)]
+    early = train(members, method.head, replace(method.training, epochs=56))
+    members = [replace(m, begin=n) for m, n in zip(members, early, strict=True)]
+    first = train(members, method.head, late)
+    mean, variance = moments(first, method.head, outputs(first, data.x))
+    shared = np.random.default_rng(0).normal(size=(6, len(data.y)))
+    drawn = [
+        replace(m, y=f + np.sqrt(v) * noise)
+        for noise in shared
+        for m, f, v in zip(members, mean, variance, strict=True)
+    ]
+    again = train(drawn, method.head, late)
+    moved = outputs(again, new)[:, 0] * [[n.scale.y_unit] for n in again]
+    moved += [[n.scale.y_center] for n in again]
+    moved = moved.reshape(6, 6, -1) - moments(first, method.head, outputs(first, new))[0]
+    ratio = np.square(moved).mean() / np.square(moved.mean(axis=1)).mean()
+    assert 2 < ratio < 5
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3, 3.0, 1e9])

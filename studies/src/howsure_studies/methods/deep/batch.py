@@ -61,6 +61,9 @@ class Member:
         themselves if omitted. Members of one seed and resample share their rows.
     held : tuple of ndarray, optional
         Inputs and targets of rows to judge it by while it is trained, shapes (h, d) and (h,).
+    begin : Network, optional
+        A trained network of this shape whose weights are the first ones, on the scale of its own
+        data. Adam begins anew.
 
     Examples
     --------
@@ -75,6 +78,7 @@ class Member:
     index: int = 0
     resample: int | None = None
     held: tuple[FloatArray, FloatArray] | None = None
+    begin: Network | None = None
 
     def rng(self, purpose: str) -> np.random.Generator:
         """The member's own generator for one purpose."""
@@ -257,11 +261,21 @@ class Chunk:
         rngs = [member.rng("weights") for member in members]
         shielded = heads[0].shielded
         self.mlp = BatchedMLP(sizes, rngs, dropout, n, options.initial, shielded, device)
+        for number, member in enumerate(members):
+            self._begin(number, member.begin)
         self.optimiser = options.optimiser([self.mlp.values], eps=1e-7)
         self._orders = [member.rng("order") for member in members]
         self._masks = [member.rng("masks") for member in members]
         drawn = (count, dropout.units(sizes), n) if dropout else None
         self._uniforms = None if drawn is None else np.empty(drawn, dtype=np.float32)
+
+    def _begin(self, number: int, network: Network | None) -> None:
+        """Give a network the weights of one that is trained, if it is to go on from there."""
+        if network is None:
+            return
+        for layer, (kernel, bias) in enumerate(zip(network.kernels, network.biases, strict=True)):
+            self.mlp.kernels[layer][number] = placed(kernel, self._device)
+            self.mlp.biases[layer][number] = placed(bias[:, None], self._device)
 
     def run(self) -> list[Network]:
         """Train to the end, or until no network is sound, and give the states that are kept."""
@@ -363,7 +377,8 @@ class Data:
                     scale.inputs(array).T if array.ndim > 1 else scale.targets(array)
                     for array in (x, y, *validation)
                 ]
-            starts.append(start_of(head, rows[1], warm=options.warm_start and scale.sound))
+            warm = options.warm_start and scale.sound and member.begin is None
+            starts.append(start_of(head, rows[1], warm=warm))
             parts.append(tuple(rows))
         with np.errstate(over="ignore"):
             tensors = [

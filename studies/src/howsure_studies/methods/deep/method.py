@@ -101,9 +101,7 @@ class NetworkMethod(Method, Checked):
         rngs: Sequence[np.random.Generator],
     ) -> list[NetworkFit]:
         """Train the networks of several data sets together."""
-        if len(data) != len(rngs):
-            raise InputError(f"rngs must hold {len(data)} generators, got {len(rngs)}")
-        tasks = [self._task(x, y, rng) for (x, y), rng in zip(data, rngs, strict=True)]
+        tasks = self._tasks(data, rngs)
         members = [member for task in tasks for member in self._members(task)]
         networks = train(members, self.head, self.training, self.dropout)
         size = self.networks
@@ -111,6 +109,16 @@ class NetworkMethod(Method, Checked):
             self._fitted(task, tuple(networks[k * size : (k + 1) * size]))
             for k, task in enumerate(tasks)
         ]
+
+    def _tasks(
+        self,
+        data: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
+        rngs: Sequence[np.random.Generator],
+    ) -> list[DataSet]:
+        """The data sets, checked, each with its seed."""
+        if len(data) != len(rngs):
+            raise InputError(f"rngs must hold {len(data)} generators, got {len(rngs)}")
+        return [self._task(x, y, rng) for (x, y), rng in zip(data, rngs, strict=True)]
 
     def _members(self, task: DataSet) -> list[Member]:
         """The networks to train for one data set."""
