@@ -16,6 +16,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Checked, Count, Fraction, Natural, Positive
 from howsure.core.optional import require
+from howsure.core.tensors import placed, to_host
 from howsure.predictions import Distribution, Intervals, Quantiles
 from howsure_studies.methods.deep.batch import one_thread_each
 from howsure_studies.methods.deep.modules.network import torch_draws
@@ -354,9 +355,9 @@ class RecurrentErrorModel(Method, Checked):
         torch = require("torch", extra="deep")
         inputs, targets = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         columns = _InputColumns.of(inputs, self.categories)
-        rows = torch.from_numpy(columns.apply(inputs))
+        rows = placed(columns.apply(inputs))
         center, unit = float(targets.mean()), float(targets.std()) or 1.0
-        wanted = torch.from_numpy(((targets - center) / unit).astype(np.float32))
+        wanted = placed(((targets - center) / unit).astype(np.float32))
         length = min(self.window, len(targets))
         with torch_draws(_whole(rng)), one_thread_each():
             networks = _networks(rows.shape[1], self.hidden)
@@ -399,7 +400,7 @@ class _FittedRecurrent(Fitted):
         Windows overlap by half, and each speaks for its second half, but for the first.
         """
         torch = require("torch", extra="deep")
-        rows = torch.from_numpy(self.columns.apply(np.asarray(x, dtype=np.float64)))
+        rows = placed(self.columns.apply(np.asarray(x, dtype=np.float64)))
         length = min(self.window, len(rows))
         half = max(length // 2, 1)
         begins = np.unique([*range(0, len(rows) - length, half), len(rows) - length])
@@ -409,7 +410,7 @@ class _FittedRecurrent(Fitted):
                 spoken = slice(half if begin else 0, length)
                 whole = slice(begin, begin + length)
                 ends = _outputs(self.networks, rows[None, whole])
-                point[whole][spoken], size[whole][spoken] = (e[0, spoken].numpy() for e in ends)
+                point[whole][spoken], size[whole][spoken] = (to_host(e[0, spoken]) for e in ends)
         mean, band = self.center + self.unit * point, self.unit * size
         return Beliefs(Intervals(mean - band, mean + band))
 
