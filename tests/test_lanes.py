@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MADE = (".venv/.made", ".venv/.dev", ".venv-bare/.made")
+MADE = (".venv/.made", ".venv/.dev", ".venv/.rates", ".venv-bare/.made")
 NUMPYS = "NPY_DISABLE_CPU_FEATURES"
 LANES = ["ruff check", "ruff format", "mypy", "sphinx", "bare", "judge", "studies"]
 TOOL = """#!/bin/sh
