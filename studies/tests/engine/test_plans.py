@@ -243,7 +243,10 @@ def test_a_plan_in_several_profiles_stands_for_the_small_one() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("shift", "profile of plan 'shift' must be one of paper, small, tables"), ("smoke", "none")],
+    [
+        ("shift", "profile of plan 'shift' must be one of cells, paper, scale, small, tables"),
+        ("smoke", "none"),
+    ],
 )
 def test_profiles_that_are_not_there_are_refused(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -17,6 +17,7 @@ from howsure_studies.shift import (
     measure_figure,
     rank_scatter,
     trade_figure,
+    two_ranks,
 )
 from howsure_studies.shift.figures import CHANCE, short_names
 
@@ -83,6 +84,7 @@ def figures() -> list[Figure]:
         trade_figure(table(**AVERAGES, prediction_rate=[1.0, 0.5, 0.5])),
         rank_scatter(table(**AVERAGES, mean_rank=[1.5, 2.5, 2.0]), "val_mae"),
         rank_scatter(table(**AVERAGES, mean_rank=[1.5, 2.5, 2.0])),
+        two_ranks(table(**AVERAGES, rank_val_mae=[1, 2, 3], rank_val_width=[2, 1, 3])),
         degree_figure([curve(CP, 1.0), curve(GMM, 0.0)]),
         degree_figure([curve(GMM, 0.0, rate=True)]),
         change_figure(table(**CHANGES)),
@@ -136,6 +138,16 @@ def test_points_of_methods_keep_their_colours() -> None:
     assert rule.y[0] == pytest.approx(0.03)
 
 
+def test_ranks_stand_against_ranks() -> None:
+    given = table(**AVERAGES, rank_val_mae=[1.0, 3.0, np.nan], rank_val_width=[2.0, 1.5, 3.0])
+    figure = two_ranks(given)
+    assert [(p.series, p.x[0], p.y[0]) for p in by(figure, Mark.POINTS)] == [
+        (CP, 1.0, 2.0),
+        (GMM, 3.0, 1.5),
+    ]
+    assert not by(figure, Mark.INTERVALS)  # the errors are those of coverage, not of ranks
+
+
 def test_degrees_begin_where_the_curve_does() -> None:
     figure = degree_figure([curve(CP, 1.0), curve(GMM, 0.0)], {CP: 0, GMM: 5})
     assert by(figure, Mark.LINE, CP)[0].x.tolist() == [1, 2, 3, 4]
@@ -159,6 +171,7 @@ def test_changes_are_a_colour_a_task() -> None:
         (lambda: trade_figure(table(**AVERAGES)), "prediction_rate"),
         (lambda: trade_figure(table(**AVERAGES, prediction_rate=[np.nan] * 3)), "got none"),
         (lambda: rank_scatter(table(**AVERAGES, mean_rank=[1, 2, 3]), "mae"), "'val_width'"),
+        (lambda: two_ranks(table(**AVERAGES)), "rank_val_mae"),
         (lambda: degree_figure([]), "at least one"),
         (lambda: change_figure(table(**AVERAGES)), "task"),
     ],

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -254,7 +255,43 @@ def test_nothing_is_published_of_other_names_and_coverages() -> None:
         assert sections(world, method, coverage) == [world]
     assert sections("Cells", "Gaussian", 0.8) == ["Cells", BESIDE]
     page = shift_report({"mine": [samples.made("mine", "x")]})
-    assert [grid.title for grid in page.sections[-1].grids] == ["Test rows", "Validation rows"]
+    assert [grid.title for grid in page.sections[-1].grids] == [
+        *("Test rows", "Validation rows", "Mean and sd over runs")
+    ]
+
+
+def test_a_set_has_several_worlds_by_what_follows_a_comma(page: Document) -> None:
+    tails, plain = samples.benchmark()["cells-tails"], samples.benchmark()["cells"]
+    worlds = {"cells-tails": tails, **{f"{k}, wide": v for k, v in samples.benchmark().items()}}
+    named = {
+        world: [replace(result, task=world) for result in own] for world, own in worlds.items()
+    }
+    both = shift_report(named)
+    (grid,) = both.sections[-1].grids
+    (part,) = (p for p in grid.parts if p.title.startswith("cells-tails: Empirical coverage"))
+    names = [row[0].text for row in part.rows]
+    assert names.count(GMM) == names.count(f"{GMM} (wide)") == 1
+    curves = {curve.group: curve for curve in both.curves if curve.model == GMM}
+    assert curves["task=cells-tails"].x.tolist() == [1, 2, 3, 4]  # its own home is not there
+    wide = next(c for c in both.curves if c.model == GMM and c.group == "task=cells-tails, wide")
+    assert wide.x.tolist() == [0, 1, 2, 3, 4]
+    home = {result.method: result for result in plain}[GMM]
+    assert wide.y[0] == home.value("test_empirical_coverage").mean
+
+
+def test_the_spread_over_runs_is_that_of_the_runs(page: Document) -> None:
+    grid = grid_of(page, "cells-tails", "Mean and sd over runs")
+    row = next(row for row in grid.parts[0].rows if row[0].text == GMM)
+    result = {r.method: r for r in samples.benchmark()["cells-tails"]}[GMM]
+    covered = [run.tests["full"].empirical_coverage for run in result.runs]
+    rates = [run.tests["full"].prediction_rate for run in result.runs]
+    for cell, shares in ((row[1], covered), (row[2], rates)):
+        assert float(cell.key) == pytest.approx(100 * np.mean(shares))
+        assert float(cell.small.removeprefix("± ")) == pytest.approx(
+            100 * np.std(shares), rel=0.05, abs=0.005
+        )
+    one = shift_report({"cells": [samples.made("cells", "Ensemble", runs=1)]})
+    assert "Mean and sd over runs" not in [grid.title for grid in one.sections[0].grids]
 
 
 def test_degrees_begin_at_the_set_without_shift(page: Document) -> None:
@@ -277,9 +314,10 @@ def test_degrees_begin_at_the_set_without_shift(page: Document) -> None:
 
 def test_figures_across_datasets(page: Document) -> None:
     across = page.sections[0]
-    assert [figure.name for figure in figures(page)][:7] == [
+    assert [figure.name for figure in figures(page)][:8] == [
         *("shift_trade", "ranks_coverage_error", "ranks_val_width", "ranks_val_mae"),
-        *("shift_rank_val_width", "shift_rank_val_mae", "shift_against_error"),
+        *("shift_rank_val_width", "shift_rank_val_mae", "shift_two_ranks"),
+        "shift_against_error",
     ]
     degrees = across.choices[-1]
     assert [option.label for option in degrees.options] == [

@@ -19,6 +19,7 @@ from howsure_studies.shift.figures import (
     measure_figure,
     rank_scatter,
     trade_figure,
+    two_ranks,
 )
 from howsure_studies.shift.methods import (
     INTERVAL_METHODS,
@@ -84,6 +85,7 @@ __all__ = [
     "shift_report",
     "task_identity",
     "trade_figure",
+    "two_ranks",
 ]
 
 _READER = dict.fromkeys(

@@ -139,7 +139,7 @@ def rank_scatter(
 ) -> Figure:
     """Average coverage error against mean rank by a validation measure: a point a method.
 
-    Figures A1 to A3 of Gustafsson, Danelljan and Schön (TMLR 2023).
+    Figures A1 and A2 of Gustafsson, Danelljan and Schön (TMLR 2023).
     """
     words = {
         "val_width": ("width", "Do methods with narrow validation intervals keep coverage?"),
@@ -156,6 +156,25 @@ def rank_scatter(
         x=Axis(title=f"Mean rank by validation {what}"),
         y=_ERROR_AXIS,
         layers=(*_null(table), *_points(table, "mean_rank", "coverage_error", places)),
+        notes=_notes(table),
+        naming="Method",
+    )
+
+
+def two_ranks(table: Table, places: Mapping[str, int] | None = None) -> Figure:
+    """Mean rank by validation width against that by validation MAE: a point a method.
+
+    Figure A3 of Gustafsson, Danelljan and Schön (TMLR 2023). The table has a row a method, with
+    columns ``rank_val_mae`` and ``rank_val_width``.
+    """
+    return Figure(
+        name="shift_two_ranks",
+        question="Do methods with small validation errors have narrow intervals?",
+        title="Rank by validation width against rank by validation MAE",
+        reading="Mean ranks over datasets, 1 being the smallest. Best is the lower left corner.",
+        x=Axis(title="Mean rank by validation MAE"),
+        y=Axis(title="Mean rank by validation width"),
+        layers=tuple(_points(table, "rank_val_mae", "rank_val_width", places)),
         notes=_notes(table),
         naming="Method",
     )
@@ -250,7 +269,7 @@ def _points(table: Table, x: str, y: str, places: Mapping[str, int] | None) -> l
     across, up = _two(table, x, y, "method")
     names = distinct(texts(table, "method"))
     given = [str(name) for name in table.columns["method"].tolist()]
-    errors = number(table, "standard_error")
+    errors = number(table, "standard_error") if y == "coverage_error" else None
     layers = []
     for row, name in enumerate(names):
         if not (np.isfinite(across[row]) and np.isfinite(up[row])):
@@ -353,6 +372,7 @@ def across_choices(
 def _ranks(results: Sequence[ShiftResult], places: Mapping[str, int]) -> tuple[Choice, ...]:
     """Critical differences, and mean ranks against coverage error; of no baselines."""
     differences, scatters = [], []
+    both: dict[str, Mapping[str, float]] = {}
     judged = [result for result in results if not is_baseline(result.method)]
     for measure, words in _RANKED.items():
         ranked = [r for r in judged if measure == "coverage_error" or not r.selective]
@@ -370,7 +390,21 @@ def _ranks(results: Sequence[ShiftResult], places: Mapping[str, int]) -> tuple[C
             values = dict(zip(ranks.names, ranks.mean_ranks.tolist(), strict=True))
             table = _with(ranked, "mean_rank", values)
             scatters.append((words, rank_scatter(table, measure, places)))
+            both[f"rank_{measure}"] = values
+    if len(both) > 1:
+        scatters.append(("width and MAE", two_ranks(_ranks_table(both, table.notes), places)))
     return (*choice_of("Ranked by", differences), *choice_of("Ranked by", scatters))
+
+
+def _ranks_table(ranks: Mapping[str, Mapping[str, float]], notes: str) -> Table:
+    """Mean ranks of the same methods by several measures."""
+    names = list(next(iter(ranks.values())))
+    columns = {key: np.array([own[name] for name in names]) for key, own in ranks.items()}
+    return Table(
+        name="shift_ranks",
+        columns={"method": np.array(names, dtype=object), **columns},
+        notes=notes,
+    )
 
 
 def home_method(results: Sequence[ShiftResult]) -> str | None:
@@ -416,9 +450,16 @@ def degrees_of(results: Sequence[ShiftResult], worlds: Mapping[str, str]) -> tup
 
 
 def _home_of(task: str, worlds: Mapping[str, str]) -> str:
-    """The task without shift of which a task is a variant, as cells is of cells-tails."""
-    world = worlds[task]
-    plain = {other for other in worlds.values() if world.startswith(f"{other}-")}
+    """The task without shift of which a task is a variant, as cells is of cells-tails.
+
+    After a comma their names must agree: "cells, simulator" is that of "cells-tails, simulator".
+    """
+    name, _, which = (world := worlds[task]).partition(", ")
+    plain = {
+        other
+        for other in worlds.values()
+        if other.partition(", ")[2] == which and name.startswith(f"{other.partition(', ')[0]}-")
+    }
     return max(plain, key=len) + task.removeprefix(world) if plain else ""
 
 

@@ -57,7 +57,7 @@ class ShiftMethod:
         The kind of its networks.
     ensemble : bool
         Whether it joins several networks.
-    score : FeatureScore or {"variance", "ensemble_variance"}, optional
+    score : FeatureScore or {"variance", "ensemble_variance", "forecast"}, optional
         Which rows it declines; None where it predicts all.
     spectral_norm : bool
         Whether its networks' convolutions are bounded by spectral normalisation.
@@ -67,7 +67,7 @@ class ShiftMethod:
     title: str
     network: NetworkKind
     ensemble: bool = False
-    score: FeatureScore | Literal["variance", "ensemble_variance"] | None = None
+    score: FeatureScore | Literal["variance", "ensemble_variance", "forecast"] | None = None
     spectral_norm: bool = False
 
     def __post_init__(self) -> None:
@@ -132,8 +132,11 @@ VARIATIONS: Final = _by_key(
         _method(f"gaussian_knn_l2{end}", f"{_KNN}, L2, k={k}", score=KNNScore(k, "euclidean"))
         for end, k in (("", 10), ("_5", 5), ("_20", 20))
     ),
+    _method("gaussian_forecast", "Gaussian + Selective forecast", score="forecast"),
 )
 """Their variations, by the names under which some were published."""
+_NEAREST: Final = 10
+"""Targets from home whose mean distance tells how foreign a forecast is."""
 
 _STATISTICS: Final = "howsure_studies.shift.baselines:GlobalStatistics"
 BASELINES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
@@ -388,7 +391,8 @@ def network_answers(
     With z = Φ⁻¹((1 + coverage)/2): ``direct`` μ ± 0, so that calibration makes it split
     conformal; its ensemble μ̂ ± zσ̂ with σ̂² the population variance of the means; ``gaussian``
     μ ± zσ, its ensemble with σ̂² = mean σ² + population variance of the means; ``quantile`` as
-    they are, crossed or not, around their midpoint.
+    they are, crossed or not, around their midpoint. The score ``forecast`` is the mean distance of
+    the point forecast from the ten nearest targets of other validation rows.
 
     Examples
     --------
@@ -411,7 +415,10 @@ def network_answers(
     answers = {}
     for part, targets in y.items():
         point, lower, upper = shared.intervals(chosen, networks, part, coverage)
-        score = _score(chosen, networks, part, shared)
+        if chosen.score == "forecast":
+            score = _outlying(point, np.asarray(y["val"]), own=part == "val")
+        else:
+            score = _score(chosen, networks, part, shared)
         answers[part] = Answers(
             y=np.asarray(targets), point=point, lower=lower, upper=upper, score=score
         )
@@ -434,6 +441,24 @@ def _score(
     if method.score == "ensemble_variance":
         return np.asarray(outputs[:, 0].std(axis=0))
     return _spread(outputs)
+
+
+def _outlying(points: FloatArray, home: FloatArray, *, own: bool) -> FloatArray:
+    """Mean distance of points from the ten nearest targets from home, or all where they are fewer.
+
+    Where points are of the rows from home themselves (`own`), row i leaves out target i.
+    """
+    order = np.argsort(home, kind="stable")
+    count = min(_NEAREST, len(home) - own)
+    reach = count + own  # so many on either side hold the nearest ten
+    padding = np.full(reach, np.inf)
+    targets = np.concatenate([-padding, home[order], padding])
+    rows = np.concatenate([np.full(reach, -1), order, np.full(reach, -1)])
+    near = np.searchsorted(home[order], points)[:, None] + np.arange(2 * reach)
+    distances = np.abs(points[:, None] - targets[near])
+    if own:
+        distances[rows[near] == np.arange(len(points))[:, None]] = np.inf
+    return np.asarray(np.sort(distances, axis=1)[:, :count].mean(axis=1))
 
 
 def _intervals(

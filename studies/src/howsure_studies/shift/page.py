@@ -173,7 +173,7 @@ def shift_report(
     results : mapping of str to sequence of ShiftResult
         By what the plan calls a task, whose results' own names may add a seed. Published numbers
         stand beside methods that are called by a key or a title of the benchmark, on tasks
-        called as in `published`.
+        called as in `published`, or so up to a comma, as ``cells-tails, simulator``.
     title : str
         One that says what was studied, if omitted.
     coverage : float, optional
@@ -252,10 +252,13 @@ def _own_numbers(results: Sequence[ShiftResult], worlds: Mapping[str, str]) -> I
     """What may be published: numbers of main tests, of methods that the benchmark knows."""
     for result in results:
         key = key_of(result.method)
+        task, _, which = worlds[result.task].partition(", ")
         for measure in _QUANTITIES if key else ():
             record = result.record(measure)
+            if which:
+                record = replace(record, model=f"{record.model} ({which})")
             if not (measure == "prediction_rate" and not result.selective):
-                yield OwnNumber(task=worlds[result.task], method=str(key), record=record)
+                yield OwnNumber(task=task, method=str(key), record=record)
 
 
 # Verdicts, and what is compared
@@ -542,7 +545,11 @@ def _task_section(results: Sequence[ShiftResult], coverage: float) -> Section:
             "Units of y": "–" if first.units == "1" else first.units,
         },
         lines=_task_lines(spoken),
-        grids=tuple(grid for grid in (_tests(results), _validation(results)) if grid is not None),
+        grids=tuple(
+            grid
+            for grid in (_tests(results), _validation(results), _over_runs(results))
+            if grid is not None
+        ),
         choices=task_choices(spoken),
     )
 
@@ -666,6 +673,30 @@ def _validation(results: Sequence[ShiftResult]) -> Grid | None:
         columns=columns,
         notes=("All validation rows, on which intervals are calibrated.",),
     )
+
+
+def _over_runs(results: Sequence[ShiftResult]) -> Grid | None:
+    """Mean ± sd over runs, as the paper prints it; None where each method has one run."""
+    several = [result for result in results if result.run_count > 1]
+    records = [result.record(measure) for result in several for measure in _QUANTITIES]
+    return pivot(
+        sorted(records, key=lambda record: record.coverage),
+        "Mean and sd over runs",
+        columns={
+            f"{title}{_units(results) if measure in ('val_mae', 'val_width') else ' (%)'}": (
+                measure,
+                _spread_cell,
+            )
+            for measure, title in _QUANTITIES.items()
+        },
+        notes=("On the main test. ± is the sd over runs, with ddof 0.",),
+    )
+
+
+def _spread_cell(record: Record) -> Cell:
+    """A number with its sd over runs; shares in percent."""
+    unit = 100.0 if record.metric in SHARES else 1.0
+    return estimate_cell(unit * record.value, unit * float(record.options["sd"]))
 
 
 def _coverage_cell(record: Record) -> Cell:

@@ -149,6 +149,21 @@ def test_first_weights_come_from_the_seed_as_torch_draws_them() -> None:
     assert float(weights.std()) == pytest.approx(bound / math.sqrt(3), rel=0.02)
 
 
+def test_the_narrow_resnet_has_a_block_a_stage() -> None:
+    stem = 9 * 3 * 4 + 2 * 4
+    stages = sum(
+        9 * wide * narrow + 9 * narrow**2 + 4 * narrow for wide, narrow in ((4, 4), (4, 6))
+    )
+    module = backbone_named({"name": "resnet", "widths": [4, 6]}).make(3).eval()
+    assert parameters(module) == stem + stages
+    sides = []
+    for part in module:
+        part.register_forward_hook(lambda _, __, out: sides.append(tuple(out.shape[1:])))
+    with torch.no_grad():
+        assert tuple(module(torch.zeros(2, 3, 16, 16)).shape) == (2, 6)
+    assert sides == [(4, 16, 16), (4, 16, 16), (4, 16, 16), (4, 8, 8), (6, 4, 4), (6,)]
+
+
 def test_names_and_options() -> None:
     assert backbone_named("small").spec == {
         "name": "small",
@@ -178,6 +193,7 @@ def test_names_and_options() -> None:
         ({"name": "small", "widths": []}, "widths"),
         ({"name": "small", "widths": [0]}, "widths"),
         ({"name": "small", "grey": 1}, "grey"),
+        ({"name": "resnet", "widths": [0]}, "widths"),
         ({"name": "resnet34", "spectral": 0}, "spectral"),
         ({"name": "resnet34", "spectral": float("nan")}, "spectral"),
         ({"name": "resnet34", "spectral": True}, "spectral"),

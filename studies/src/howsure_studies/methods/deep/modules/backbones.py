@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import pairwise
@@ -26,6 +26,9 @@ MLP: Final = (64, 64)
 
 RESNET34: Final = ((64, 3), (128, 4), (256, 6), (512, 3))
 """Channels and blocks of the stages of the ResNet-34."""
+
+NARROW: Final = (8, 16, 32, 64)
+"""Channels of the stages of the narrow residual network."""
 
 _SLOPE: Final = 0.01
 
@@ -70,12 +73,13 @@ def backbone_named(spec: str | Mapping[str, Any] | Backbone | Maker) -> Backbone
     Parameters
     ----------
     spec : str, mapping, Backbone or callable
-        ``small``, ``resnet34``, ``mlp``, or ``module:attribute`` of a callable, bare or as the
-        ``name`` of a mapping that holds options beside it; a callable that takes the number of
-        channels and gives a torch module, whose output must have shape (b, d); or a backbone,
-        which passes through. All but the last take ``grey`` and ``spectral`` (see `Backbone`);
-        ``small`` takes ``widths``, the channels of its convolutions, as well, and ``mlp``, for
-        tables, the units of its layers.
+        ``small``, ``resnet``, ``resnet34``, ``mlp``, or ``module:attribute`` of a callable, bare
+        or as the ``name`` of a mapping that holds options beside it; a callable that takes the
+        number of channels and gives a torch module, whose output must have shape (b, d); or a
+        backbone, which passes through. All but the last take ``grey`` and ``spectral`` (see
+        `Backbone`); ``small`` takes ``widths``, the channels of its convolutions, as well,
+        ``resnet`` those of its stages of one block each, and ``mlp``, for tables, the units of
+        its layers.
 
     Returns
     -------
@@ -101,6 +105,7 @@ def backbone_named(spec: str | Mapping[str, Any] | Backbone | Maker) -> Backbone
         return Backbone(getattr(spec, "__name__", type(spec).__name__), spec)
     known: dict[str, Callable[..., Backbone]] = {
         "small": _small,
+        "resnet": _resnet,
         "resnet34": _resnet34,
         "mlp": _mlp,
     }
@@ -124,6 +129,10 @@ def _small(widths: Any = SMALL, grey: bool = True, spectral: float | None = None
 
 def _mlp(widths: Any = MLP, grey: bool = False, spectral: float | None = None) -> Backbone:
     return _wide("mlp", mlp, widths, grey, spectral)
+
+
+def _resnet(widths: Any = NARROW, grey: bool = True, spectral: float | None = None) -> Backbone:
+    return _wide("resnet", resnet, widths, grey, spectral)
 
 
 def _resnet34(grey: bool = False, spectral: float | None = None) -> Backbone:
@@ -209,14 +218,36 @@ def resnet34(channels: int) -> Module:
     Sources: Mukhoti et al. 2023, Deep Deterministic Uncertainty; Gustafsson, Danelljan and
     Schön 2023. Not torchvision's network of that name.
     """
+    return _residual(channels, RESNET34)
+
+
+def resnet(channels: int, widths: tuple[int, ...] = NARROW) -> Module:
+    """A residual network for training on a processor: `resnet34` with one block a stage.
+
+    Parameters
+    ----------
+    channels : int
+        Channels of the images.
+    widths : tuple of int
+        Channels of the stages; the stem has those of the first.
+
+    Returns
+    -------
+    torch.nn.Module
+    """
+    return _residual(channels, [(width, 1) for width in widths])
+
+
+def _residual(channels: int, stages: Sequence[tuple[int, int]]) -> Module:
+    """A stem, and stages of so many channels and blocks, of which each first has stride 2."""
     nn = require("torch", extra="deep").nn
-    wide = RESNET34[0][0]
+    wide = stages[0][0]
     layers: list[Module] = [
         nn.Conv2d(channels, wide, 3, padding=1, bias=False),
         nn.BatchNorm2d(wide),
         nn.LeakyReLU(_SLOPE, inplace=True),
     ]
-    for narrow, blocks in RESNET34:
+    for narrow, blocks in stages:
         for number in range(blocks):
             layers.append(_block_type()(wide, narrow, 2 if number == 0 else 1))
             wide = narrow
