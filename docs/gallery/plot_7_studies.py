@@ -131,6 +131,18 @@ ranked = {**columns, "mean_rank": (widths.argsort(axis=1).argsort(axis=1) + 1.0)
 plot(shift.rank_scatter(Table(name="averages", columns=ranked), "val_width", PLACES))
 
 # %%
+# Shift: rank by width against rank by error
+# ------------------------------------------
+
+errors_at_home = over_sets("val_mae", np.nan)
+both = {
+    "method": columns["method"],
+    "rank_val_mae": (errors_at_home.argsort(axis=1).argsort(axis=1) + 1.0).mean(axis=0),
+    "rank_val_width": ranked["mean_rank"],
+}
+plot(shift.two_ranks(Table(name="ranks", columns=both), PLACES))
+
+# %%
 # Shift: by its degree
 # --------------------
 # Made-up numbers: coverage that falls as the test range widens.

@@ -17,8 +17,10 @@ from howsure_studies.engine import (
     study_of,
     survey,
 )
+from howsure_studies.engine import published as printed_numbers
 from howsure_studies.engine import shipped as files
-from howsure_studies.shift import ShiftResult
+from howsure_studies.shift import SHIFT_METHODS, VARIATIONS, ShiftResult
+from howsure_studies.shift.methods import key_of
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +121,61 @@ def test_kept_values_have_one_confidence(folder: Path, table: Path) -> None:
 def test_what_is_not_done_does_not_ship(folder: Path, table: Path) -> None:
     with pytest.raises(UnanswerableError, match="2 trials of plan 'mine' are not done"):
         files.shipped_bytes(plan_of(table, {"c": "cqr"}), Store(folder / "none"))
+
+
+SIMULATOR = ("simulator, four layers", "simulator, five layers")
+GMM, L2 = "Gaussian + Selective GMM", "Gaussian + Selective kNN, L2, k=10"
+
+
+def shipped_results(world: str, coverage: float = 0.9) -> dict[str, ShiftResult]:
+    """What ships of a world, by method."""
+    results = files.study_shipped("shift").results[world]
+    return {one.method: one for one in results if one.coverage == coverage}
+
+
+def ends(result: ShiftResult, measure: str) -> tuple[float, float]:
+    record = result.record(measure)
+    return record.lower, record.upper
+
+
+@pytest.mark.parametrize("world", SIMULATOR)
+def test_rejection_restores_coverage_where_networks_see_the_count(world: str) -> None:
+    found = shipped_results(world)
+    _, plain = ends(found["Gaussian"], "test_empirical_coverage")
+    assert plain < 0.75
+    for method in (GMM, L2):
+        assert ends(found[method], "test_empirical_coverage")[0] > plain
+    assert found[L2].value("test_empirical_coverage").mean > 0.85
+    assert ends(found[L2], "prediction_rate")[1] < 0.6  # a perfect detector predicts 0.475
+
+
+@pytest.mark.parametrize("network", ["two layers", "four layers", "residual"])
+def test_and_not_where_they_do_not(network: str) -> None:
+    found, clear = shipped_results(f"micrographs, {network}"), shipped_results(SIMULATOR[0])
+    for method in (GMM, "Gaussian + Selective kNN", L2):
+        assert ends(found[method], "test_empirical_coverage")[1] < 0.8
+        assert ends(found[method], "prediction_rate")[0] > 0.75
+    assert 5.0 * clear["Gaussian"].value("val_mae").mean < found["Gaussian"].value("val_mae").mean
+
+
+def test_the_forecast_sees_more_of_the_count_than_densities_do() -> None:
+    found, clear = shipped_results("micrographs, two layers"), shipped_results(SIMULATOR[0])
+    forecast = found["Gaussian + Selective forecast"]
+    assert ends(forecast, "prediction_rate")[1] < ends(found[L2], "prediction_rate")[0]
+    assert ends(forecast, "test_empirical_coverage")[1] < 0.7
+    blind, seeing = (own["Gaussian"].value("val_mae").mean for own in (found, clear))
+    assert 5.0 * seeing < blind < 25.0  # the error of a constant, of counts from 51 to 150
+    assert forecast.value("val_mae").mean == blind
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+def test_one_set_has_the_published_number_of_networks(coverage: float) -> None:
+    found = shipped_results("cells-tails, simulator", coverage)
+    known = {**SHIFT_METHODS, **VARIATIONS}
+    keys = {key for method in found if (key := key_of(method)) is not None}
+    printed = {row.method for row in printed_numbers("shift", task="cells-tails")}
+    assert printed <= keys <= set(known)
+    assert all(one.run_count == 5 for name, one in found.items() if key_of(name) is not None)
+    for key, method in known.items():
+        if key in keys and method.score is None:
+            assert ends(found[method.title], "test_empirical_coverage")[1] < coverage

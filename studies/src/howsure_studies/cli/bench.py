@@ -49,7 +49,8 @@ Profile = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Profile of the plan, where it has several. Of shift: small, paper or tables.",
+        help="Profile of the plan, where it has several. "
+        "Of shift: small, scale, cells, tables or paper.",
     ),
 ]
 Jobs = Annotated[

@@ -136,7 +136,7 @@ VARIATIONS: Final = _by_key(
 )
 """Their variations, by the names under which some were published."""
 _NEAREST: Final = 10
-"""Targets from home whose mean distance tells how foreign a forecast is."""
+"""Forecasts from home whose mean distance tells how foreign another is."""
 
 _STATISTICS: Final = "howsure_studies.shift.baselines:GlobalStatistics"
 BASELINES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
@@ -392,7 +392,7 @@ def network_answers(
     conformal; its ensemble μ̂ ± zσ̂ with σ̂² the population variance of the means; ``gaussian``
     μ ± zσ, its ensemble with σ̂² = mean σ² + population variance of the means; ``quantile`` as
     they are, crossed or not, around their midpoint. The score ``forecast`` is the mean distance of
-    the point forecast from the ten nearest targets of other validation rows.
+    the point forecast from the ten nearest forecasts of other validation rows.
 
     Examples
     --------
@@ -415,10 +415,10 @@ def network_answers(
     answers = {}
     for part, targets in y.items():
         point, lower, upper = shared.intervals(chosen, networks, part, coverage)
+        score = _score(chosen, networks, part, shared)
         if chosen.score == "forecast":
-            score = _outlying(point, np.asarray(y["val"]), own=part == "val")
-        else:
-            score = _score(chosen, networks, part, shared)
+            home = shared.intervals(chosen, networks, "val", coverage)[0]
+            score = _outlying(point, home, own=part == "val")
         answers[part] = Answers(
             y=np.asarray(targets), point=point, lower=lower, upper=upper, score=score
         )
@@ -428,7 +428,7 @@ def network_answers(
 def _score(
     method: ShiftMethod, networks: Sequence[NetworkOutputs], part: str, work: SharedWork
 ) -> FloatArray | None:
-    if method.score is None:
+    if method.score in (None, "forecast"):
         return None
     if isinstance(method.score, FeatureScore):
         scores = [work.score(network, method.score, part) for network in networks]
@@ -444,18 +444,18 @@ def _score(
 
 
 def _outlying(points: FloatArray, home: FloatArray, *, own: bool) -> FloatArray:
-    """Mean distance of points from the ten nearest targets from home, or all where they are fewer.
+    """Mean distance of points from the ten nearest from home, or from all where they are fewer.
 
-    Where points are of the rows from home themselves (`own`), row i leaves out target i.
+    Where points are those from home themselves (`own`), each leaves itself out.
     """
     order = np.argsort(home, kind="stable")
     count = min(_NEAREST, len(home) - own)
     reach = count + own  # so many on either side hold the nearest ten
     padding = np.full(reach, np.inf)
-    targets = np.concatenate([-padding, home[order], padding])
+    sorted_home = np.concatenate([-padding, home[order], padding])
     rows = np.concatenate([np.full(reach, -1), order, np.full(reach, -1)])
     near = np.searchsorted(home[order], points)[:, None] + np.arange(2 * reach)
-    distances = np.abs(points[:, None] - targets[near])
+    distances = np.abs(points[:, None] - sorted_home[near])
     if own:
         distances[rows[near] == np.arange(len(points))[:, None]] = np.inf
     return np.asarray(np.sort(distances, axis=1)[:, :count].mean(axis=1))
