@@ -94,6 +94,8 @@ def variations() -> Reliability:
         cce=np.array([0.1, 0.2, np.nan, 0.4, np.nan]),
         ece=np.array([0.3, 0.1, 0.2, 0.5, np.nan]),
         cce_draws=np.array([0.05, 0.06, 0.07, 0.08, np.nan]),
+        n=np.full(5, 100.0),
+        ece_mean=np.array([0.1, 0.2, 0.3, 0.4, np.nan]),
     )
 
 

@@ -180,8 +180,8 @@ def test_the_headline_says_who_is_wrong_and_what_ece_sees(page: Document) -> Non
     )
     assert page.headline.tone == "caution"
     assert page.opening.lines[1].text == (
-        "Of 1 misspecified model beside an accepted one, ECE ranks none behind it by P(Y ≤ y), 1 "
-        "if spread over the cells of counts."
+        "Of 1 misspecified model on a task with an accepted one, ECE by P(Y ≤ y) finds none worse "
+        "than it. Spread over the cells of counts, ECE finds 1 worse."
     )
     two = congruence_report({"wave": [studies()], "again": [studies()]})
     assert two.title == "Are predictive distributions correct at every x? 2 models on 2 tasks"
@@ -191,7 +191,9 @@ def test_the_headline_says_who_is_wrong_and_what_ece_sees(page: Document) -> Non
         "than 2 standard errors. The worst, poisson on wave, has 2 times the CCE of a correctly "
         "specified model."
     )
-    assert two.opening.lines[1].text.startswith("Of 2 misspecified models beside an accepted one")
+    assert two.opening.lines[1].text.startswith(
+        "Of 2 misspecified models on a task with an accepted"
+    )
     check_words(two)
 
 
@@ -215,7 +217,7 @@ def test_the_headline_has_an_answer_in_every_state(
     check_words(page)
     agreed = run("poisson", ece=0.9), run("double_poisson", ece=0.1, ece_exact=0.1)
     same = congruence_report({"wave": [replace(bare, result=CongruenceResult(runs=agreed))]})
-    assert same.opening.lines[1].text.endswith("ECE ranks 1 behind it, as CCE does.")
+    assert same.opening.lines[1].text.endswith("ECE finds 1 worse, as CCE does.")
 
 
 def test_the_first_screen_judges_every_model_on_every_task(page: Document) -> None:

@@ -24,6 +24,7 @@ from howsure_studies.congruence import (
     published_reliability,
     wave_task,
 )
+from howsure_studies.congruence.page import reliability_of
 from howsure_studies.congruence.reliability import Reliability, reliability, welch
 from howsure_studies.congruence.result import (
     Diagnosis,
@@ -32,8 +33,9 @@ from howsure_studies.congruence.result import (
     MonotonicityResult,
     Robustness,
 )
+from howsure_studies.congruence.sentences import TaskExperiments
 from howsure_studies.congruence.stored import packed, unpacked
-from howsure_studies.engine import Published, published
+from howsure_studies.engine import Published, published, study_shipped
 from howsure_studies.methods.linear import LinearT
 
 ROWS = np.array([0.25, np.nan, -0.0, np.inf])
@@ -271,6 +273,44 @@ def test_variations_of_a_comparison() -> None:
         reliability(compare({"line": LinearT()}, tasks, measure=CongruenceMeasure(bootstraps=0)))
 
 
+def test_a_line_of_coefficients_by_size_is_found_again() -> None:
+    """Where the sd of ECE is 0.25/√n exactly, one set of pairs tells what another varies by."""
+    rng = np.random.default_rng(0)
+
+    def pairs(count: int, least: float, most: float) -> Reliability:
+        n, ece = rng.integers(least, most, count).astype(float), rng.uniform(0.02, 0.3, count)
+        nothing = np.full(count, 0.1)
+        return Reliability(
+            task=("t",) * count,
+            model=("m",) * count,
+            cce=nothing,
+            ece=0.25 / np.sqrt(n) / ece,
+            cce_draws=nothing,
+            n=n,
+            ece_mean=ece,
+        )
+
+    few, many = pairs(9, 50, 100), pairs(30, 5_000, 9_000)
+    np.testing.assert_allclose(many.ece_expected(few), few.ece)
+    np.testing.assert_allclose(many.size * many.ece, 0.25)
+
+
+def test_ece_varies_as_its_size_has_it_here_as_published() -> None:
+    """Shipped: coefficients far larger than the published are those that their line has."""
+    theirs = published_reliability(unswap=True)
+    worlds = [
+        TaskExperiments(name=name, studies=tuple(own))
+        for name, own in study_shipped("congruence").results.items()
+    ]
+    ours = reliability_of(worlds)
+    assert ours is not None
+    assert ours.ece[ours.known].mean() > 2.0 * theirs.ece.mean()
+    for pairs, of in ((theirs, ours), (ours, theirs)):
+        expected, seen = pairs.ece_expected(of).mean(), of.ece[of.known].mean()
+        assert abs(np.log(expected / seen)) < np.log(1.25)
+        assert np.corrcoef(np.log(of.size[of.known]), np.log(of.ece[of.known]))[0, 1] < -0.85
+
+
 def test_a_single_pair_has_no_test() -> None:
     one = Reliability(
         task=("t",),
@@ -278,6 +318,8 @@ def test_a_single_pair_has_no_test() -> None:
         cce=np.array([0.1]),
         ece=np.array([0.2]),
         cce_draws=np.array([0.1]),
+        n=np.array([100.0]),
+        ece_mean=np.array([0.1]),
     )
     with pytest.raises(InputError, match="at least two pairs"):
         _ = one.test

@@ -11,7 +11,7 @@ is bounded by its smoothing weight?
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
@@ -26,6 +26,7 @@ from howsure.core.rng import child
 from howsure.metrics.congruence import rejection_curve
 from howsure.metrics.congruence.view import belief_of
 from howsure.predictions import Distribution, EvalSet, NormalLaw, Prediction
+from howsure_studies.congruence.encoders import kind_of
 from howsure_studies.congruence.measure import (
     CongruenceMeasure,
     TrueDistribution,
@@ -122,6 +123,12 @@ def perturbed(
     return Part(x=x, y=y, ids=part.ids)
 
 
+def possible_kinds(task: Task, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
+    """Those perturbations that inputs permit: images alone are blurred, and texts do not mix."""
+    left_out = {"image": (), "text": ("blur", "mixup"), None: ("blur",)}[kind_of(task.train.x)]
+    return tuple(kind for kind in kinds if kind not in left_out)
+
+
 def monotonicity(
     task: Task, label: str, fit: Fitted, options: CongruenceStudyOptions, seed: int = 0
 ) -> MonotonicityResult:
@@ -137,7 +144,7 @@ def monotonicity(
     if options.gamma_of_y == "fixed":
         how = _fixed(how, task.test.y)
     usual: tuple[Kind, ...] = ("blur", "label_shift", "mixup")
-    kinds = usual[0 if task.images else 1 :] if options.kinds is None else options.kinds
+    kinds = possible_kinds(task, usual) if options.kinds is None else options.kinds
     curves: list[Monotonicity] = []
     for number, kind in enumerate(kinds):
         levels = (0.0, *options.severities.get(kind, SEVERITIES[kind]))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -23,8 +22,6 @@ from howsure.core.convert import Checked, Count, Natural, checked, plain
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
-from howsure.inputs.encoders.encode import Transformer, encode, encoder_named, opened
-from howsure.inputs.encoders.items import Kind
 from howsure.metrics.calibration import Weighting, calibration_error
 from howsure.metrics.congruence import Belief, CongruenceReference, Draws, null_reference
 from howsure.metrics.congruence.laws import belief_of, embeds_exactly
@@ -33,14 +30,12 @@ from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, 
 from howsure.predictions.counts import DoublePoisson
 from howsure_studies.congruence.networks import fit_methods
 from howsure_studies.congruence.result import CongruenceResult, CongruenceRun
-from howsure_studies.engine import numbers_hash
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.tasks import Part, Task
 from howsure_studies.tasks.task import Embedding
 
 TRUTH: Final = "the truth"
 """What the true conditional distribution is called among models."""
-_KEPT: Final = 8
 
 
 @final
@@ -184,31 +179,6 @@ def own_features(fitted: Fitted) -> Embedding:
     if not callable(features):
         raise InputError("embed must be given where a method has no features, got none")
     return lambda x: np.asarray(features(x), dtype=np.float64)
-
-
-@lru_cache(maxsize=1)
-def encoded(encoder: str, *, images: bool) -> Embedding:
-    """An encoder by its name, as an embedding of images or vectors.
-
-    It is loaded once, and what it gave for the last few sets of rows is kept, for many
-    experiments look at the same rows.
-    """
-    kind: Kind | None = "image" if images else None
-    meant = encoder_named(encoder)
-    loaded = meant if isinstance(meant, Transformer) else opened(encoder, kind)
-    kept: dict[str, FloatArray] = {}
-
-    def embed(x: npt.NDArray[Any]) -> FloatArray:
-        key = numbers_hash(x)
-        if key not in kept:
-            kept[key] = encode(x, loaded, kind=kind).astype(np.float64)
-            kept[key].setflags(write=False)
-        kept[key] = kept.pop(key)  # what was asked for last goes last
-        if len(kept) > _KEPT:
-            del kept[next(iter(kept))]
-        return kept[key]
-
-    return embed
 
 
 def law_of(evaluation: EvalSet) -> Prediction:

@@ -1,10 +1,9 @@
-"""Models of the congruence studies: methods on image features, and heads trained as one batch."""
+"""Models of the congruence studies: methods on features, and heads trained as one batch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -14,7 +13,8 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
-from howsure_studies.congruence.worlds import COMPONENTS, PixelPCA
+from howsure_studies.congruence.encoders import encoded, kind_of
+from howsure_studies.congruence.worlds import COMPONENTS, components_of
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.tasks import Task
 from howsure_studies.tasks.task import Embedding
@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnFeatures(Method):
-    """A method for tables, on principal components of images."""
+    """A method for tables, on features of images or texts.
 
-    method: Method  # What is fitted to the components
+    These are components of pixels or words, or the vectors of an encoder where one is named.
+    """
+
+    method: Method  # What is fitted to the features
     components: int = COMPONENTS  # How many, at most
+    encoder: str = ""  # By name, in place of components
 
     @property
     def name(self) -> str:
@@ -43,8 +47,14 @@ class OnFeatures(Method):
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> FeatureFit:
         """Fit components to x, shape (n, …), and the method to the components."""
-        features = PixelPCA.of(np.asarray(x), self.components)
+        features = self.features(np.asarray(x))
         return FeatureFit(self.method.fit(features(np.asarray(x)), y, rng), features)
+
+    def features(self, x: npt.NDArray[Any]) -> Embedding:
+        """What the method sees of inputs, learned from those of the training part."""
+        if self.encoder:
+            return encoded(self.encoder, kind_of(x))
+        return components_of(x, self.components)
 
 
 @final
@@ -169,17 +179,22 @@ def _batched(
         return {}
     from howsure_studies.methods.deep import HeadFit, Member, train
 
-    @cache  # fitted once a task, for all methods that take as many
-    def components(width: int, index: int) -> PixelPCA:
-        return PixelPCA.of(tasks[index].train.x, width)
+    seen: dict[tuple[int, str, int], Embedding] = {}
+
+    def features(method: OnFeatures, index: int) -> Embedding:
+        """Learned once a task, for all methods that see the same."""
+        key = method.components, method.encoder, index
+        if key not in seen:
+            seen[key] = method.features(tasks[index].train.x)
+        return seen[key]
 
     recipes: dict[Any, list[tuple[str, int]]] = {}
-    views: dict[tuple[str, int], PixelPCA] = {}
+    views: dict[tuple[str, int], Embedding] = {}
     for label, network in networks.items():
         pairs = [(label, index) for index in range(len(tasks))]
         recipes.setdefault(network.training, []).extend(pairs)
         if isinstance(method := methods[label], OnFeatures):
-            views |= {pair: components(method.components, pair[1]) for pair in pairs}
+            views |= {pair: features(method, pair[1]) for pair in pairs}
     total = len(networks) * len(tasks)
     fits: dict[tuple[str, int], Fitted] = {}
     for training, pairs in recipes.items():

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
 import numpy.typing as npt
 
 from howsure.core import formats
@@ -335,9 +336,37 @@ def reliability_section(varied: Reliability) -> Section:
         title="Reliability",
         facts={"Pairs": str(len(varied.task)), "Tasks": ", ".join(dict.fromkeys(varied.task))},
         lines=sentences.reliability_lines(varied),
-        grids=(number_grid("Coefficients of variation", titles, rows, [note], words=("Of",)),),
+        grids=(
+            number_grid("Coefficients of variation", titles, rows, [note], words=("Of",)),
+            sizes_grid({"Here": varied, "Published": published_reliability(unswap=True)}),
+        ),
         choices=choice_of("", [("", drawn)]),
     )
+
+
+def sizes_grid(given: Mapping[str, Reliability]) -> Grid:
+    """Task by task how large ECE is against the noise of so many rows, and how far it varies."""
+    parts = []
+    for words, varied in given.items():
+        tasks, known = np.array(varied.task), varied.known
+        rows = []
+        for task in dict.fromkeys(tasks[known].tolist()):
+            own = known & (tasks == task)
+            noise = varied.ece[own] * varied.size[own]
+            n, ece, size = (
+                mean_known(values[own]) for values in (varied.n, varied.ece_mean, varied.size)
+            )
+            cells = [Cell(text=f"{n:,.0f}", key=str(n)), *map(number_cell, (ece, size))]
+            cells += [number_cell(mean_known(noise)), share_cell(mean_known(varied.ece[own]))]
+            cells += [share_cell(mean_known(varied.cce[own]))]
+            rows.append((Cell(text=task), *cells))
+        parts.append(GridRows(title=words, rows=tuple(rows)))
+    note = (
+        "Means over the pairs of a task. sd · √n is much the same everywhere, so the coefficient "
+        "of ECE is decided by ECE · √n: how far ECE stands above the noise of a share of n rows."
+    )
+    titles = ("Rows n", "ECE", "ECE · √n", "sd · √n", "Varies, ECE", "Varies, CCE")
+    return number_grid("Size of ECE", titles, parts, [note], words=("Task",))
 
 
 def _welch(varied: Reliability) -> list[Cell]:

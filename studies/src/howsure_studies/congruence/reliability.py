@@ -16,6 +16,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure_studies.congruence.result import CongruenceResult
 from howsure_studies.engine import published
+from howsure_studies.tasks.images.naming import REAL
 
 
 @final
@@ -69,11 +70,27 @@ class Reliability:
     ece: FloatArray
     # (pairs,): coefficient of variation of CCE over sets of draws alone, the data as they are
     cce_draws: FloatArray
+    n: FloatArray  # (pairs,): rows that are judged
+    ece_mean: FloatArray  # (pairs,): mean of ECE over bootstrap samples
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
         """Which pairs have an answer, shape (pairs,)."""
         return np.isfinite(self.cce) & np.isfinite(self.ece)
+
+    @property
+    def size(self) -> FloatArray:
+        """ECE in units of 1/√n, shape (pairs,): the noise of a share of n rows is some of these."""
+        return np.asarray(self.ece_mean * np.sqrt(self.n))
+
+    def ece_expected(self, of: Reliability) -> FloatArray:
+        """What a line through the pairs of others has for the coefficients of ECE of these.
+
+        The line is of the logarithm of the coefficient on that of `size`, by least squares.
+        """
+        known = self.known
+        slope, start = np.polyfit(np.log(self.size[known]), np.log(self.ece[known]), 1)
+        return np.asarray(np.exp(start + slope * np.log(of.size[of.known])))
 
     @cached_property
     def test(self) -> WelchTest:
@@ -138,6 +155,8 @@ def published_reliability(*, unswap: bool = False) -> Reliability:
         cce=np.array([rows[(*cell, "cce_cv")] for cell in cells]),
         ece=np.array([rows[(*cell, "ece_cv")] for cell in cells]),
         cce_draws=np.array([rows[(*p, "cce_draws_sd")] / rows[(*p, "cce")] for p in pairs]),
+        n=np.array([REAL[task.lower()].published["test"] for task, _ in pairs], dtype=np.float64),
+        ece_mean=np.array([rows[(*p, "ece")] for p in pairs]),
     )
 
 
@@ -152,4 +171,6 @@ def reliability(result: CongruenceResult) -> Reliability:
         cce=np.array([run.variation("cce") for run in runs]),
         ece=np.array([run.variation("ece") for run in runs]),
         cce_draws=np.array([run.monte_carlo_sd / run.value("cce") for run in runs]),
+        n=np.array([run.n for run in runs], dtype=np.float64),
+        ece_mean=np.array([run.bootstrap_mean("ece") for run in runs]),
     )

@@ -265,7 +265,7 @@ def headline(findings: Sequence[ModelFinding]) -> VerdictLine | None:
 
 
 def behind_line(findings: Sequence[ModelFinding]) -> VerdictLine | None:
-    """How many of the misspecified models ECE puts behind every accepted one, where both are."""
+    """How many of the misspecified models ECE finds worse than every accepted one of their task."""
     seen, compared = {"ece_exact": 0, "ece": 0}, 0
     for world in dict.fromkeys(finding.world for finding in findings):
         here = [finding for finding in findings if finding.world == world]
@@ -276,13 +276,14 @@ def behind_line(findings: Sequence[ModelFinding]) -> VerdictLine | None:
     if not compared:
         return None
     cells, plain = (str(count or "none") for count in seen.values())
-    ranks = f"Of {counted(compared, 'misspecified model')} beside an accepted one, ECE ranks"
-    both = f"{plain} behind it by P(Y ≤ y), {cells} if spread over the cells of counts"
+    these = f"Of {counted(compared, 'misspecified model')} on a task with an accepted one, ECE"
+    both = f"by P(Y ≤ y) finds {plain} worse than it"
+    spread = f"Spread over the cells of counts, ECE finds {cells} worse"
     return first_said(
         "ECE beside CCE",
-        (min(seen.values()) == compared, "good", f"{ranks} {cells} behind it, as CCE does."),
-        (cells == plain, "bad", f"{ranks} {plain} behind it."),
-        (True, "caution", f"{ranks} {both}."),
+        (min(seen.values()) == compared, "good", f"{these} finds {cells} worse, as CCE does."),
+        (cells == plain, "bad", f"{these} finds {plain} worse than it."),
+        (True, "caution", f"{these} {both}. {spread}."),
     )
 
 
@@ -457,6 +458,16 @@ def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
             (True, "undecided", f"No difference is shown: CCE varies {means} ({pairs}, {either})."),
         )
         lines.append(line)
+    theirs = published_reliability(unswap=True)
+    if reliability.known.sum() > 2 and (reliability.ece[reliability.known] > 0.0).all():
+        expected = float(theirs.ece_expected(reliability).mean())
+        seen = float(reliability.ece[reliability.known].mean())
+        text = (
+            f"ECE varies by {formats.share(seen)} here. By its size against 1/√n, the published "
+            f"pairs lead one to expect {formats.share(expected)}."
+        )
+        near = abs(math.log(seen / expected)) < math.log(1.25)
+        lines.append(VerdictLine(text=text, tone="info" if near else "caution", question="Why"))
     return tuple(lines)
 
 

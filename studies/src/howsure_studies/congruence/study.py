@@ -12,16 +12,21 @@ import pyarrow as pa
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
 from howsure.core.rng import child
-from howsure.inputs.encoders.encode import Transformer, encoder_named
 from howsure.predictions import Distribution, Samples
 from howsure_studies.congruence import worlds
-from howsure_studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
+from howsure_studies.congruence.encoders import encoded, kind_of
+from howsure_studies.congruence.experiments import (
+    diagnosis,
+    monotonicity,
+    possible_kinds,
+    rejection,
+    robustness,
+)
 from howsure_studies.congruence.measure import (
     TRUTH,
     TrueDistribution,
     answer,
     compare,
-    encoded,
     own_features,
 )
 from howsure_studies.congruence.networks import OnFeatures, batched, fit_methods
@@ -68,10 +73,11 @@ _Chosen = tuple[Method, Mapping[str, Any]]
 
 
 def _on(task: Task, method: Method, world: Mapping[str, Any]) -> Method:
-    """Methods for tables see principal components of images."""
-    if not task.images or isinstance(method, ImageNetwork):
+    """Methods for tables see components of images and texts, or the vectors of an encoder."""
+    if worlds.input_kind(world) is None or isinstance(method, ImageNetwork):
         return method
-    return OnFeatures(method=method, components=world["components"])
+    encoder = world.get("encoder", "")
+    return OnFeatures(method=method, components=world["components"], encoder=encoder)
 
 
 def fit_all(methods: Mapping[str, Method], task: Task, seed: int) -> dict[str, Fitted]:
@@ -113,10 +119,10 @@ def model_studies(
     if options.embedding == "features":
         task = replace(task, space=Space(own_features(fit)))
     elif options.embedding != "task":
-        task = replace(task, space=Space(encoded(options.embedding, images=task.images)))
+        task = replace(task, space=Space(encoded(options.embedding, kind_of(task.train.x))))
         notes.append(f"Inputs are compared by the vectors of {options.embedding}.")
-    if options.kinds is not None and not task.images:
-        options = replace(options, kinds=tuple(kind for kind in options.kinds if kind != "blur"))
+    if options.kinds is not None:
+        options = replace(options, kinds=possible_kinds(task, options.kinds))
 
     def tried(study: Experiment, do: Callable[..., T], known: bool = True) -> tuple[T, ...]:
         if study not in options.studies or not known:
@@ -170,7 +176,7 @@ def _predicted(label: str, fit: Fitted, task: Task, seed: int) -> tuple[ModelBel
     if not isinstance(law, Distribution | Samples):
         return ()
     x, y, ends = task.test.x, task.test.y, law.quantile(_ENDS)
-    single = x.ndim < 3 and x.size == len(y)
+    single = x.ndim < 3 and x.size == len(y) and kind_of(x) is None
     beliefs = ModelBeliefs(
         model=label,
         y=y,
@@ -271,8 +277,10 @@ class CongruenceStudy(Study):
 
     def _of_world(self, plan: Plan, label: str, seed: int) -> Iterator[Trial]:
         options, world = CongruenceStudyOptions.of(plan, label), _world(plan, label, seed)
-        pictured = worlds.is_pictured(world[0])
-        _check_encoder(options.embedding, label, pictured=pictured)
+        kind = worlds.input_kind(world[0])
+        pictured = kind == "image"
+        if options.embedding not in OWN_SPACES:
+            worlds.check_encoder(options.embedding, label, kind)
         chosen = {
             method: made
             for method, made in _methods(plan, options, images=pictured).items()
@@ -312,23 +320,6 @@ class CongruenceStudy(Study):
                 "methods": {k: dict(entry) for k, (_, entry) in group.items()},
                 "source": worlds.source_of(identity),
             },
-        )
-
-
-def _check_encoder(embedding: str, label: str, *, pictured: bool) -> None:
-    """Refuse an encoder that does not take what the inputs of a world are."""
-    if embedding in OWN_SPACES:
-        return
-    meant = encoder_named(embedding, "embedding")
-    if isinstance(meant, str) and not pictured:
-        raise InputError(
-            f"embedding {embedding!r} is a model of texts or images, but x of world {label!r} is "
-            "a vector: set embedding='task' for that world"
-        )
-    if isinstance(meant, Transformer) and pictured:
-        raise InputError(
-            f"embedding {embedding!r} must be a callable that takes a list of images for world "
-            f"{label!r}, got an object with a method transform"
         )
 
 

@@ -1,7 +1,7 @@
 """What the congruence study takes its data from: known distributions, and tasks in three parts.
 
-The discrete wave, drawn cells, pictures of blood, rotated digits, published photographs, and
-tables or images of one's own; and which of them a plan's worlds are.
+The discrete wave, drawn cells, pictures of blood, rotated digits, docstrings, published
+photographs, and tables or images of one's own; and which of them a plan's worlds are.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from howsure.core.convert import Positive, check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
+from howsure.inputs.encoders.encode import Transformer, encoder_named
+from howsure.inputs.encoders.items import Kind
 from howsure.metrics.congruence import Belief, Mixtures, Normals, Support
 from howsure.predictions import Distribution
 from howsure.predictions.counts import ConwayMaxwellPoisson
@@ -47,6 +49,7 @@ from howsure_studies.tasks.images import (
 )
 from howsure_studies.tasks.images.naming import REAL
 from howsure_studies.tasks.task import Embedding, plain_rows
+from howsure_studies.tasks.texts import read_docstrings
 
 TAU: Final = 2.0 * np.pi
 PARTS: Final = ("train", "val", "test")
@@ -59,7 +62,11 @@ _TOP: Final = 30.0
 _TINY: Final = 1e-9
 _PHOTOGRAPHS: Final = ("world", "folder", "train", "val", "test", "broken", "complete")
 """What a plan may say of any photographs."""
-_REAL: Final = {"blood": ("bccd", BLOOD), "digits": ("mnist", DIGITS)}
+_REAL: Final = {
+    "blood": ("bccd", BLOOD),
+    "blood-anew": ("bccd", BLOOD),
+    "digits": ("mnist", DIGITS),
+}
 _TABLE: Final = ("target", "features", "counts", "units", "shares")
 
 
@@ -205,6 +212,37 @@ class PixelPCA:
         return scores
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class WordComponents:
+    """Components of the words of texts, weighted by how rare they are; fitted once."""
+
+    fitted: Any
+
+    @classmethod
+    def of(cls, x: npt.NDArray[Any], components: int = COMPONENTS) -> WordComponents:
+        """Fit: a singular value decomposition of TF-IDF weights, its first axes."""
+        check_whole(components, "components")
+        from sklearn.decomposition import TruncatedSVD
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.pipeline import make_pipeline
+
+        words = TfidfVectorizer(sublinear_tf=True, min_df=min(2, len(x)))
+        counts = words.fit_transform(x.tolist())
+        axes = TruncatedSVD(min(int(components), min(counts.shape) - 1), random_state=0)
+        return cls(make_pipeline(words, axes.fit(counts)))
+
+    def __call__(self, x: npt.NDArray[Any]) -> FloatArray:
+        """Scores of texts, shape (n, e)."""
+        return np.asarray(self.fitted.transform(np.asarray(x).tolist()), dtype=np.float64)
+
+
+def components_of(x: npt.NDArray[Any], components: int = COMPONENTS) -> Embedding:
+    """Components of images (or rows), or of texts, fitted to some."""
+    kind: type[PixelPCA | WordComponents] = PixelPCA if x.dtype.kind != "U" else WordComponents
+    return kind.of(x, components)
+
+
 def wave_task(seed: int = 0, *, rows: int = 1000) -> Task:
     """The discrete wave: 80 per cent to train on, 10 to choose the epoch by, 10 to judge by.
 
@@ -329,6 +367,27 @@ def blood_task(folder: str | None = None, *, shrink: int = 5, components: int = 
     return image_parts_task("blood", parts, counts=True, units="red cells", components=components)
 
 
+def blood_anew_task(
+    seed: int = 0,
+    *,
+    folder: str | None = None,
+    shrink: int = 5,
+    train: int = 160,
+    val: int = 44,
+    components: int = COMPONENTS,
+) -> Task:
+    """The same pictures split at random, so that more are left to judge by."""
+    given = list(read_blood(folder, shrink=shrink).values())
+    check_whole(train + val, "train + val", 4, sum(map(len, given)) - 2)
+    parts = _cut(
+        np.concatenate([part.x for part in given]),
+        np.concatenate([part.y for part in given]),
+        child(seed, "congruence split").permutation(sum(map(len, given))),
+        (train, train + val),
+    )
+    return image_parts_task("blood", parts, counts=True, units="red cells", components=components)
+
+
 def digits_task(
     seed: int = 0,
     *,
@@ -342,13 +401,37 @@ def digits_task(
     return image_parts_task("digits", parts, counts=False, units="degrees", components=components)
 
 
+def docstrings_task(
+    seed: int = 0,
+    *,
+    python: str | None = None,
+    train: int = 1200,
+    val: int = 200,
+    test: int = 400,
+    components: int = COMPONENTS,
+) -> Task:
+    """Docstrings, and how long the functions are that they describe; see `read_docstrings`."""
+    parts = read_docstrings(seed, python=python, train=train, val=val, test=test)
+
+    @cache
+    def fitted() -> Embedding:
+        return components_of(parts["train"].x, components)
+
+    space = Space(lambda rows: fitted()(rows))
+    return Task.of(parts, name="docstrings", units="log characters", space=space)
+
+
 TASKS: Final[Mapping[str, Callable[..., Task]]] = {
     "discrete-wave": wave_task,
     "cells": cells_task,
     "digits": digits_task,
     "blood": blood_task,
+    "blood-anew": blood_anew_task,
+    "docstrings": docstrings_task,
 }
 """Makers of tasks by name; all but ``blood`` take a seed."""
+TEXTS: Final = ("docstrings",)
+"""Those whose inputs are texts."""
 
 
 def congruence_task(name: str, *, seed: int = 0, **options: Any) -> Task:
@@ -411,6 +494,17 @@ def task_identity(
     """What decides a task, and where its files lie."""
     if ("world" in entry) == ("table" in entry):
         raise InputError(f"world {label!r} must have one of world and table, got {list(entry)}")
+    if "encoder" in entry:
+        bare = {key: value for key, value in entry.items() if key != "encoder"}
+        identity, files = task_identity(label, bare, folder, seed=seed, components=components)
+        kind = input_kind(identity)
+        if kind is None:
+            raise InputError(
+                f"encoder of world {label!r} must be left out where x is a vector, "
+                f"got {entry['encoder']!r}"
+            )
+        check_encoder(entry["encoder"], label, kind, "encoder")
+        return {**identity, "encoder": entry["encoder"]}, files
     if "table" in entry:
         return _table_identity(label, entry, folder, seed)
     name = entry["world"]
@@ -431,18 +525,22 @@ def task_identity(
             find_folder(*_REAL[name])
         if name == "cells":
             own = settled(image_task(name, **given), {**own, **_SIMULATED})
+        if name in TEXTS:
+            own["data"] = _texts_hash(name, canonical({**own, **usual}))
     used = {key: value for key, value in usual.items() if key in takes}
     return {"task": NAMED.get(name, name), **own, **used}, files
 
 
 def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
     """The task of an identity; the last is remembered, for drawing and components take time."""
-    return _made(canonical(identity), canonical(files))
+    own = {key: value for key, value in identity.items() if key != "encoder"}
+    return _made(canonical(own), canonical(files))
 
 
 def is_counted(identity: Mapping[str, Any]) -> bool:
     """Whether y of a task counts something, so that heads for counts fit it."""
-    return bool(identity.get("counts", identity.get("task") not in (None, "digits", "eva")))
+    measured = (None, "digits", "eva", *TEXTS)
+    return bool(identity.get("counts", identity.get("task") not in measured))
 
 
 def is_simulated(identity: Mapping[str, Any]) -> bool:
@@ -456,12 +554,39 @@ def source_of(identity: Mapping[str, Any]) -> str:
         return ""
     if is_simulated(identity):
         return "drawn"
+    if identity["task"] in TEXTS:
+        return "original"
     return settled_source(identity["task"], identity)
 
 
-def is_pictured(identity: Mapping[str, Any]) -> bool:
-    """Whether inputs are images."""
-    return "task" in identity and not is_simulated(identity)
+def input_kind(identity: Mapping[str, Any]) -> Kind | None:
+    """Whether inputs are images or texts; None where they are vectors."""
+    if "task" not in identity or is_simulated(identity):
+        return None
+    return "text" if identity["task"] in TEXTS else "image"
+
+
+def check_encoder(encoder: str, label: str, kind: Kind | None, option: str = "embedding") -> None:
+    """Refuse an encoder that does not take what the inputs of a world are."""
+    meant = encoder_named(encoder, option)
+    if isinstance(meant, str) and kind is None:
+        raise InputError(
+            f"{option} {encoder!r} is a model of texts or images, but x of world {label!r} is "
+            "a vector: set embedding='task' for that world"
+        )
+    if isinstance(meant, Transformer) and kind == "image":
+        raise InputError(
+            f"{option} {encoder!r} must be a callable that takes a list of images for world "
+            f"{label!r}, got an object with a method transform"
+        )
+
+
+@cache
+def _texts_hash(name: str, options: str) -> str:
+    """What ties a task of texts to the very texts, which are not the same on every machine."""
+    task: Task = TASKS[name](**json.loads(options))
+    parts = [task.part(part) for part in PARTS]
+    return numbers_hash(*(part.x for part in parts), *(part.y for part in parts))
 
 
 @lru_cache(maxsize=1)
@@ -475,6 +600,8 @@ def _made(identity_text: str, files_text: str) -> Task:
         own["source"] = settled_source(name, own)
     if name in PHOTOGRAPHS:
         return photographs_task(name, counts=is_counted(identity), **own)
+    if name in TEXTS and own.pop("data") != _texts_hash(name, canonical(own)):
+        raise InputError(f"texts of {name!r} are others than when the plan was read: run it again")
     return congruence_task(name, **own)
 
 
