@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from extras import needs
@@ -73,6 +74,33 @@ def test_twelve_comparisons_agree_with_earlier_repetitions(
         np.argsort(means(studies[name])).tolist()
         == np.argsort([case.published for case in cases]).tolist()
     )
+
+
+def test_how_many_draws_lie_as_far() -> None:
+    """Of normal draws with known covariance, against the chi-squared law of the distance."""
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(6, 6))
+    draws = rng.normal(size=(4000, 6)) @ roots.T + 5.0
+    for radius in (1.0, 2.5, 3.5):
+        point = 5.0 + roots @ (radius * np.eye(6)[2])
+        wanted = stats.chi2.sf(radius**2, 6)
+        assert sweeps.as_far(draws, point) == pytest.approx(wanted, abs=0.02)
+
+
+@pytest.mark.rate
+def test_published_comparisons_are_one_draw_of_a_shared_truth() -> None:
+    """Their deviations come together, and by other choices than stated they are out of reach."""
+    with threadpool_limits(1):
+        for setting in sweeps.BEHAVIOURS:
+            means = sweeps.six_means(setting, 100)
+            assert sweeps.as_far(means, setting.published) > 0.005
+            assert np.corrcoef(means.T)[1, 3] < -0.2
+            np.testing.assert_allclose(
+                means.mean(axis=0), [centre for centre, _ in setting.checked], atol=0.01
+            )
+        for options in ({"bandwidth": 2.0}, {"regularization": 0.09}):
+            other = sweeps.six_means(sweeps.BEHAVIOURS[0], 40, **options)
+            assert sweeps.as_far(other, sweeps.BEHAVIOURS[0].published) == 0.0
 
 
 @pytest.mark.slow

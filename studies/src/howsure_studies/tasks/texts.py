@@ -38,8 +38,8 @@ def read_docstrings(
     seed : int
         Which rows, and which are in which part.
     python : str, optional
-        Version, such as ``3.11``, that must be the running one, for each has a library of its
-        own; any if omitted.
+        Version, such as ``3.11`` or ``3.11.7``, that must be the running one, for each has a
+        library of its own; any if omitted.
     train, val, test : int
         Rows of each part.
 
@@ -67,8 +67,8 @@ def read_docstrings(
     >>> parts["train"].x.shape, parts["test"].ids.shape  # doctest: +SKIP
     ((20,), (5,))
     """
-    running = ".".join(platform.python_version_tuple()[:2])
-    if python is not None and python != running:
+    running = platform.python_version()
+    if python is not None and not f"{running}.".startswith(f"{python}."):
         raise DataNotFoundError(
             f"docstrings are those of Python {python}, but Python {running} runs, whose library "
             "is another"
