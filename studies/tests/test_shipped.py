@@ -39,6 +39,7 @@ DATA = {
     "boston": "uci_boston",
     "characteristic_recurrent": "metro_traffic",
     "characteristic_traffic": "metro_traffic",
+    "congruence_real": "img_bccd_cell_count",
     "congruence_small": "img_bccd_cell_count",
     "shift_tables": "shift_california_housing",
     "splits": "uci_yacht",

@@ -14,6 +14,7 @@ import pytest
 from extras import needs
 from howsure.report.document import Document
 from howsure_studies.congruence import TRUTH, CongruenceStudies, CongruenceStudy
+from howsure_studies.congruence.sentences import TaskExperiments
 from howsure_studies.congruence.stored import unpacked
 from howsure_studies.engine import (
     Plan,
@@ -137,6 +138,18 @@ def test_the_small_plan_has_a_page_without_data_or_store(
     assert page.headline is not None
     assert page.headline.text.startswith("Not all: CCE finds a model misspecified at some x in 13")
     check_words(page)
+
+
+def test_noise_on_blood_shows_where_gamma_of_y_stays() -> None:
+    """γ set anew for noisy y, as published, hides what γ of the unperturbed rows shows."""
+    rising = {}
+    results = study_shipped("congruence").results
+    for world in ("blood", "blood-fixed"):
+        whole = TaskExperiments(name=world, studies=tuple(results[world])).whole
+        assert whole.monotonicity is not None
+        curves = [curve for curve in whole.monotonicity.curves if curve.kind == "label_noise"]
+        rising[world] = [curve.pages["cce"][1] <= 0.05 for curve in curves]
+    assert (sum(rising["blood"]), sum(rising["blood-fixed"])) == (2, 7)
 
 
 @pytest.mark.rate

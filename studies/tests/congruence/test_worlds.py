@@ -16,6 +16,7 @@ from howsure.core.errors import InputError
 from howsure.metrics.congruence import Draws, Mixtures, Normals, Support
 from howsure.predictions import Distribution
 from howsure_studies.congruence import wave_task
+from howsure_studies.congruence.experiments import gaussian_blur
 from howsure_studies.congruence.worlds import (
     FallingCounts,
     PixelPCA,
@@ -227,6 +228,23 @@ def test_blood_task_of_made_pictures(tmp_path: Path) -> None:
     assert task.test.y.tolist() == [2.0, 5.0, 8.0]
     assert task.space.embed(task.test.x).shape == (3, 2)
     assert task.counts
+
+
+@pytest.mark.slow
+def test_the_published_blur_hardly_moves_pictures_of_blood(
+    data_dir: Callable[[str], Path],
+) -> None:
+    """So no measure of models that see components can rise with it."""
+    task = congruence_task("blood", folder=str(data_dir("img_bccd_cell_count")))
+
+    def unit(x: np.ndarray) -> np.ndarray:
+        vectors = task.space.embed(x)
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+    clear, blurred = unit(task.test.x), unit(gaussian_blur(task.test.x, 10.0))
+    apart = np.sqrt(np.maximum(2.0 - 2.0 * clear @ clear.T, 0.0))
+    between = apart[np.triu_indices(len(apart), 1)].mean()
+    assert np.linalg.norm(clear - blurred, axis=1).mean() < 0.05 * between
 
 
 def test_real_digits(data_dir: Callable[[str], Path]) -> None:

@@ -120,7 +120,8 @@ def open_nsfw(images: Sequence[npt.NDArray[np.uint8]]) -> npt.ArrayLike:
 @lru_cache(maxsize=50_000)
 def _vector(text: str) -> FloatArray:
     """A text alone, so that its vector does not depend on its neighbours' lengths."""
-    return np.asarray(_sentences().embed([text]), dtype=np.float64)[0]
+    (vector,) = np.asarray(_sentences().embed([text]), dtype=np.float64)
+    return np.asarray(vector)
 
 
 @cache
