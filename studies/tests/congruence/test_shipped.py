@@ -133,10 +133,12 @@ def test_the_small_plan_has_a_page_without_data_or_store(
     assert (FOLDER / "congruence_small.parquet").stat().st_size < 400_000
     page = study_of("congruence").page(study_shipped("congruence"))
     assert [part.title for part in page.sections] == [
-        *("wave", "cells", "blood", "digits", "Reliability", "Beside the published")
+        *("docstrings-words", "docstrings-sentences", "blood-encoded", "digits-encoded"),
+        *("blood-fixed", "wave", "cells", "blood", "digits"),
+        *("Reliability", "Beside the published"),
     ]
     assert page.headline is not None
-    assert page.headline.text.startswith("Not all: CCE finds a model misspecified at some x in 13")
+    assert page.headline.text.startswith("Not all: CCE finds a model misspecified at some x in 28")
     check_words(page)
 
 
