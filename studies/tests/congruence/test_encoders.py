@@ -212,9 +212,9 @@ def test_a_world_of_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert "vectors of" in found.notes[0]
     task = make_task(trials_of(plan)[0].identity["world"], {})
     fit = BayesianRidge().fit(
-        np.array(lengths(task.train.x)), task.train.y, np.random.default_rng()
+        np.array(lengths(task.train.x.tolist())), task.train.y, np.random.default_rng()
     )
-    said = fit.predict(np.array(lengths(task.test.x))).outcome
+    said = fit.predict(np.array(lengths(task.test.x.tolist()))).outcome
     assert maes["vectors"] == pytest.approx(np.abs(task.test.y - said.point()).mean())
     assert maes["words"] != maes["vectors"]
 
@@ -266,7 +266,13 @@ def test_blood_split_anew(tmp_path: Path) -> None:
         image.fromarray(pixels).save(tmp_path / "images" / f"{row}.png")
         lines.append(f"{row}.png,{row},{('train', 'val', 'test')[row % 3]}")
     (tmp_path / "counts.csv").write_text("\n".join(lines))
-    given = {"folder": str(tmp_path), "shrink": 40, "train": 5, "val": 3, "components": 2}
+    given: dict[str, Any] = {
+        "folder": str(tmp_path),
+        "shrink": 40,
+        "train": 5,
+        "val": 3,
+        "components": 2,
+    }
     first, again, other = (congruence_task("blood-anew", seed=seed, **given) for seed in (0, 0, 1))
     counts = [first.part(name).y for name in ("train", "val", "test")]
     assert [len(own) for own in counts] == [5, 3, 4]
