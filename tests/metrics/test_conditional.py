@@ -15,6 +15,7 @@ from scipy import special, stats
 
 from howsure.core.errors import InputError
 from howsure.metrics.conditional import (
+    conditional_validity_index,
     coverage_gap,
     ert,
     excess_risk,
@@ -389,6 +390,116 @@ def test_over_coverage_counts_too() -> None:
     assert found.squared.value == pytest.approx(0.01, abs=1e-4)
     assert found.squared.details["under"] == 0.0
     assert found.absolute.value == pytest.approx(0.1)
+
+
+# Conditional validity index
+
+
+class Given:
+    """A classifier that knows the chances by the first input, and learns nothing."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, low: float = 0.5, high: float = 0.9756) -> None:
+        self.low, self.high = low, high
+
+    def get_params(self, deep: bool = True) -> dict[str, float]:
+        return {"low": self.low, "high": self.high}
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> Given:
+        return self
+
+    def predict_proba(self, x: np.ndarray) -> np.ndarray:
+        chance = np.where(x[:, 0] > 1, self.low, self.high)
+        return np.stack([1 - chance, chance], axis=1)
+
+
+def test_the_index_of_known_chances_is_the_mean_distance_of_coverage() -> None:
+    x, covered, chance = wrong(2_000, 2, 0)
+    found = conditional_validity_index(covered, x, coverage=RIGHT, classifier=Given())
+    failing = x[:, 0] > 1
+    assert found.value == pytest.approx(np.abs(chance - RIGHT).mean())
+    told = found.details
+    assert told["share_under"] == pytest.approx(failing.mean())
+    assert told["mean_under"] == pytest.approx(0.4)
+    assert told["mean_over"] == pytest.approx(0.0756)
+    assert told["under"] == pytest.approx(0.4 * failing.mean())
+    assert math.isnan(found.null)
+    assert math.isnan(found.p)
+
+
+@given(st.integers(0, 1000))
+@settings(derandomize=True, deadline=None, max_examples=20)
+def test_the_index_by_hand_with_a_tolerance(seed: int) -> None:
+    """Row by row as insurance-conformal 1.3.2 has it; it gave the same on 1,000 such tables."""
+    rng = np.random.default_rng(seed)
+    low, high, tolerance = rng.uniform(0.3, 0.9), rng.uniform(0.8, 0.99), rng.uniform(0.0, 0.2)
+    x, covered = rng.normal(size=(80, 1)), rng.random(80) < 0.85
+    found = conditional_validity_index(
+        covered, x, coverage=0.85, tolerance=tolerance, classifier=Given(low, high)
+    )
+    shortfalls, excesses = [], []
+    for row in x:
+        chance = low if row[0] > 1 else high
+        if chance < (1 - tolerance) * 0.85:
+            shortfalls.append(0.85 - chance)
+        elif chance > (1 + tolerance) * 0.85:
+            excesses.append(chance - 0.85)
+    under, over = sum(shortfalls) / 80, sum(excesses) / 80
+    assert found.details["under"] == pytest.approx(under)
+    assert found.details["over"] == pytest.approx(over)
+    assert found.value == pytest.approx(under + over)
+    assert found.details["share_over"] == pytest.approx(len(excesses) / 80)
+
+
+def test_corrected_to_first_order_the_index_is_the_absolute_excess_risk() -> None:
+    x, covered, _ = wrong(600, 3, 1)
+    found = ert(covered, x, coverage=RIGHT)
+    h = found.probability
+    one_step = np.abs(h - RIGHT) + np.sign(h - RIGHT) * (covered - h)
+    assert found.validity.value == pytest.approx(np.abs(h - RIGHT).mean())
+    assert found.absolute.value == pytest.approx(one_step.mean())
+    own = conditional_validity_index(covered, x, coverage=RIGHT)
+    assert (own.value, own.p, own.null) == (
+        found.validity.value,
+        found.validity.p,
+        found.validity.null,
+    )
+    assert own.details["under"] + own.details["over"] == pytest.approx(own.value)
+
+
+@pytest.mark.slow
+def test_the_index_of_a_right_model_is_its_null_and_errors_are_right() -> None:
+    """Where coverage fails the error is that of repeated tables; a right model's is larger."""
+    values: dict[bool, list[Any]] = {True: [], False: []}
+    for seed in range(80):
+        x, covered = right(300, 3, seed)
+        values[True].append(conditional_validity_index(covered, x, coverage=RIGHT, replicates=39))
+        x, covered, _ = wrong(600, 3, seed)
+        values[False].append(conditional_validity_index(covered, x, coverage=RIGHT, replicates=1))
+    seen = np.array([found.value for found in values[True]])
+    nulls = [found.null for found in values[True]]
+    assert seen.mean() == pytest.approx(np.mean(nulls), abs=4 * seen.std() / math.sqrt(80))
+    assert np.mean([found.p <= 0.1 for found in values[True]]) <= allowed(80, 0.1)
+    for name, error in (("value", "error"), ("under", ""), ("over", "")):
+        found = [
+            (f.value, f.error) if error else (f.details[name], f.details[f"{name}_standard_error"])
+            for f in values[False]
+        ]
+        estimates, errors = np.transpose(np.array(found, dtype=np.float64))
+        assert 0.8 < errors.mean() / estimates.std(ddof=1) < 1.3, name
+    errors = np.array([found.error for found in values[True]])
+    assert 1.0 < errors.mean() / seen.std(ddof=1) < 1.7
+
+
+def test_bad_input_to_the_index_is_refused_by_name() -> None:
+    x, covered = right(100, 1, 0)
+    for wrong_tolerance in (1.0, -0.1, math.nan):
+        with pytest.raises(InputError, match=r"tolerance must lie in \[0, 1\)"):
+            conditional_validity_index(covered, x, coverage=RIGHT, tolerance=wrong_tolerance)
+    few = conditional_validity_index(covered[:40], x[:40], coverage=RIGHT)
+    assert math.isnan(few.value)
+    assert few.reason == "5 folds need at least 50 rows, got 40"
 
 
 # Local PIT

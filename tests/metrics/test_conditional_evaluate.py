@@ -21,6 +21,7 @@ NAMES = {
     "ert_squared",
     "ert_absolute",
     "ert_log",
+    "conditional_validity_index",
     "hsic",
     "width_correlation",
     "local_pit",

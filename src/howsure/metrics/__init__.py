@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from howsure.metrics.calibration import miscalibration_area as miscalibration_area
     from howsure.metrics.characteristic import auucc as auucc
     from howsure.metrics.characteristic import characteristic_curve as characteristic_curve
+    from howsure.metrics.conditional import (
+        conditional_validity_index as conditional_validity_index,
+    )
     from howsure.metrics.conditional import coverage_gap as coverage_gap
     from howsure.metrics.conditional import ert as ert
     from howsure.metrics.conditional import hsic as hsic
@@ -103,7 +106,8 @@ _HOMES = {
     "calibration": "calibration_curve calibration_curve_quantiles calibration_error "
     "calibration_error_quantiles miscalibration_area",
     "characteristic": "auucc characteristic_curve",
-    "conditional": "coverage_gap ert hsic local_pit width_correlation worst_region worst_slab",
+    "conditional": "conditional_validity_index coverage_gap ert hsic local_pit width_correlation "
+    "worst_region worst_slab",
     "congruence": "mcmd rejection_curve",
     "coverage": "covered deficit empirical_coverage excess mean_width median_width missed_above "
     "missed_below normalised_width width",

@@ -1,7 +1,12 @@
 """Conditional coverage: where does coverage fail, by how much, and is it more than chance?"""
 
 from howsure.metrics.conditional.dependence import DependenceTest, hsic, width_correlation
-from howsure.metrics.conditional.ert import ERT, ert, excess_risk
+from howsure.metrics.conditional.ert import (
+    ERT,
+    conditional_validity_index,
+    ert,
+    excess_risk,
+)
 from howsure.metrics.conditional.groups import CoverageGap, coverage_gap
 from howsure.metrics.conditional.local_pit import LocalPit, local_pit
 from howsure.metrics.conditional.regions import Region
@@ -17,6 +22,7 @@ __all__ = [
     "Slab",
     "WorstRegion",
     "WorstSlab",
+    "conditional_validity_index",
     "coverage_gap",
     "ert",
     "excess_risk",

@@ -95,6 +95,26 @@ class Smoother:
         found /= TREES
         return found
 
+    def backwards(self, values: FloatArray) -> FloatArray:
+        """How much each row's value counts in a sum of local means: Σ_i values_i s_ij, shape (n,).
+
+        >>> smoother = Smoother(np.arange(40.0)[:, None], np.arange(40) % 2)
+        >>> values = np.cos(np.arange(40.0))
+        >>> weights = smoother(np.eye(40))
+        >>> bool(np.allclose(smoother.backwards(values), values @ weights, atol=1e-5))
+        True
+        """
+        count, found = np.sum(self._counts, axis=0), np.empty(len(values))
+        pairs = list(zip(self._parts, self._rows, self._counts, strict=True))
+        shared = [
+            (part.T @ values[rows].astype(np.float32)) / np.maximum(count - here, np.float32(1.0))
+            for part, rows, here in pairs
+        ]
+        total = np.sum(shared, axis=0)
+        for (part, rows, _), own in zip(pairs, shared, strict=True):
+            found[rows] = part @ (total - own)
+        return found / TREES
+
     def per_pass(self, columns: int = 1) -> int:
         """How many draws of so many columns fit into memory at once."""
         n = sum(map(len, self._rows))

@@ -353,6 +353,21 @@ _ENTRIES = (
         beware=f"{_ERT} {_LOCAL}",
     ),
     _entry(
+        name="conditional_validity_index",
+        title="Conditional validity index (CVI)",
+        meaning="Mean distance of coverage given x, as it is learnt, from nominal coverage.",
+        formula="mean |h−(1−α)|, h(x) cross-fitted; the parts below and above 1−α sum to it",
+        source="arXiv 2603.27189, by its abstract; the package insurance-conformal",
+        forms=(stated("ert", "validity"),),
+        target=math.nan,
+        bounds=SHARE,
+        beware=(
+            "Learnt chances stray by chance, so a perfect model is above 0: read its reference. "
+            "Between models it is fair on the same rows only. The absolute ERT is the same index "
+            f"corrected for that chance. {_LOCAL}"
+        ),
+    ),
+    _entry(
         name="hsic",
         title="HSIC of width and coverage",
         synonyms=("Hilbert-Schmidt independence criterion",),
