@@ -42,6 +42,7 @@ _READ = {
     "satisfaction_rate": "sizes and difficulties",
     "sd": "the sd of each prediction",
     "set_sizes": "the size of each set",
+    "skce": "y and distributions or samples",
     "sscv": "whether y is covered, and the size of each set",
     "t_cv": "whether y is covered, and ease",
     "t_ss": "sizes, difficulties and ease",

@@ -51,7 +51,7 @@ FORMULA_FLOORS = {"core", "stats"}
 BESIDE_TOPICS = {
     *("interval_rows", "finding"),
     *("view", "measure", "recording", "groups", "compare", "shared"),
-    *("assess", "laws", "examples"),
+    *("assess", "laws", "examples", "skce"),  # which take predictions
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 BOTH = [*FILES, *sorted(STUDIES.rglob("*.py"))]

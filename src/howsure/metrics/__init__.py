@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from howsure.metrics.conditional import worst_slab as worst_slab
     from howsure.metrics.congruence import mcmd as mcmd
     from howsure.metrics.congruence import rejection_curve as rejection_curve
+    from howsure.metrics.congruence import skce as skce
     from howsure.metrics.coverage import covered as covered
     from howsure.metrics.coverage import deficit as deficit
     from howsure.metrics.coverage import empirical_coverage as empirical_coverage
@@ -108,7 +109,7 @@ _HOMES = {
     "characteristic": "auucc characteristic_curve",
     "conditional": "conditional_validity_index coverage_gap ert hsic local_pit width_correlation "
     "worst_region worst_slab",
-    "congruence": "mcmd rejection_curve",
+    "congruence": "mcmd rejection_curve skce",
     "coverage": "covered deficit empirical_coverage excess mean_width median_width missed_above "
     "missed_below normalised_width width",
     "crps": "crps_quantiles crps_samples",

@@ -203,6 +203,14 @@ class ScipyLaw(Law):
         shapes = tuple(part.strip() for part in (family.shapes or "").split(",") if part.strip())
         self.parameters = (*shapes, "loc") if self.discrete else (*shapes, "loc", "scale")
 
+    @property
+    def searched(self) -> bool:
+        """Whether SciPy finds this family's quantiles by a search for each number."""
+        from scipy import stats
+
+        own = type(self.family)._ppf
+        return own in (stats.rv_continuous._ppf, stats.rv_discrete._ppf)
+
     def check(self, parameters: Parameters) -> None:
         """Raise `InputError` where SciPy finds a parameter outside its domain."""
         shapes = [parameters[name] for name in self.parameters if name not in ("loc", "scale")]

@@ -287,12 +287,4 @@ def reach(held: EvalSet, kind: type[Prediction] | None) -> int:
         return max(int(10 * _QUICK / max(width, 10.0)), 1)
     if isinstance(belief.law, NormalLaw):
         return _QUICK
-    return _SLOW if isinstance(belief.law, ScipyLaw) and _by_search(belief.law.family) else _PLAIN
-
-
-def _by_search(family: Any) -> bool:
-    """Whether SciPy finds this family's quantiles by a search for each number."""
-    from scipy import stats
-
-    kind = type(family)
-    return kind._ppf in (stats.rv_continuous._ppf, stats.rv_discrete._ppf)
+    return _SLOW if isinstance(belief.law, ScipyLaw) and belief.law.searched else _PLAIN

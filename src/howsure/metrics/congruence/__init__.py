@@ -19,6 +19,7 @@ from howsure.metrics.congruence.results import (
     difference,
     require_comparable,
 )
+from howsure.metrics.congruence.skce import skce
 from howsure.metrics.congruence.uncertainty import MeanCCE, mean_cce
 from howsure.stats.solvers import SolverOptions
 
@@ -45,4 +46,5 @@ __all__ = [
     "rejection_at",
     "rejection_curve",
     "require_comparable",
+    "skce",
 ]

@@ -9,7 +9,14 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
-from howsure.metrics.congruence import Belief, Draws, Empirical, Mixtures, Normals, Support
+from howsure.metrics.congruence.beliefs import (
+    Belief,
+    Draws,
+    Empirical,
+    Mixtures,
+    Normals,
+    Support,
+)
 from howsure.metrics.congruence.lattice import PLACES, lattice_nodes, lattice_runs
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 from howsure.predictions.mixtures import MixtureLaw
@@ -69,13 +76,16 @@ def law_of(held: EvalSet) -> Prediction:
 
 
 def _exact(held: EvalSet) -> Belief | None:
+    return exact_belief(law_of(held), float(np.std(held.y)) / _SHARPER)
+
+
+def exact_belief(law: Prediction, bandwidth: float) -> Belief | None:
     """The exact embedding, where there is one; None for continuous laws other than normal."""
-    law = law_of(held)
     if isinstance(law, Samples):
         return Empirical(law.sorted_samples)
     assert isinstance(law, Distribution)
     if law.discrete:
-        found = _counts(law, float(np.std(held.y)) / _SHARPER)
+        found = _counts(law, bandwidth)
         return None if found is None else Support(*found)
     parts = _parts(law)
     if any(part.law.name != "norm" for _, part in parts):

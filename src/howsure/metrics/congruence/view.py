@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,18 +47,24 @@ from howsure.metrics.congruence.laws import (
     law_of,
 )
 from howsure.metrics.congruence.null import Outcomes
+from howsure.metrics.congruence.skce import skce_of_part
 from howsure.metrics.congruence.smoothing import lengths
 from howsure.metrics.metric import (
     POSITIVE,
+    Form,
     Metric,
     Question,
     Topic,
+    itself,
 )
 from howsure.metrics.recording import record_of
 from howsure.predictions import EvalSet, Prediction, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Estimate
 from howsure.stats.kernels import normalize_rows
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
 
 __all__ = [
     "CongruenceOptions",
@@ -394,6 +400,26 @@ def _with_groups(
     return np.hstack(parts)
 
 
+def _skce(view: View, _: float) -> Estimate:
+    held = view.evalset
+    try:
+        law = law_of(held)
+    except UnanswerableError:
+        raise UnanswerableError("SKCE needs a predictive distribution or samples") from None
+    weights = held.weights
+    if held.units is not None or (weights is not None and weights.kind != "frequency"):
+        raise UnanswerableError("SKCE needs independent rows without importance weights")
+    view.told("skce", law.kind)
+    return skce_of_part(
+        held.y,
+        law,
+        None if weights is None else weights.values,
+        everything="skce" in view.slow,
+        confidence=view.confidence,
+        seed=view.seed,
+    )
+
+
 _ENTRIES = (
     Metric(
         name="mean_cce",
@@ -415,10 +441,38 @@ _ENTRIES = (
             "number of rows. It is slow: past 50,000 rows it must be asked for by name."
         ),
     ),
+    Metric(
+        name="skce",
+        title="Squared kernel calibration error (SKCE)",
+        synonyms=("kernel calibration error", "kernel calibration error of distributions"),
+        question=Question.CALIBRATION,
+        meaning=(
+            "Distance of y from what was predicted, among rows of like predictions; unbiased."
+        ),
+        formula=(
+            "mean over pairs of e^(−W₂(P,P')/ℓ)·[κ(y,y') − E κ(Z,y') − E κ(y,Z') + E κ(Z,Z')], "
+            "Z ~ P, Z' ~ P'"
+        ),
+        source="Widmann, Lindsten and Zachariah 2021 (arXiv 2210.13355)",
+        direction=Direction.TARGET,
+        forms=(Form(needs=("skce",), function=itself, reduce="statistic", weighted=False),),
+        merges="rows",
+        slow=True,
+        standard_normal=0.0,
+        notion=Notion.LOCAL,
+        target=0.0,
+        beware=(
+            "Its size means little: read its p-value. A perfect model is often below 0. "
+            "It sees what depends on the prediction, not on other inputs. "
+            "Past 500 rows those of a block of 125 are paired; past 2,000 a part stands for all. "
+            "It is slow: past 50,000 rows it must be asked for by name."
+        ),
+    ),
 )
 
 TOPIC = Topic(
     entries=_ENTRIES,
+    arrays={"skce": _skce},
     findings=FINDINGS,
     label="Inputs",
     layouts={
