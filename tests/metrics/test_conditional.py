@@ -428,6 +428,19 @@ def test_the_index_of_known_chances_is_the_mean_distance_of_coverage() -> None:
     assert math.isnan(found.p)
 
 
+def test_a_learner_of_the_right_shape_finds_the_distance_and_its_two_parts() -> None:
+    x, covered, chance = wrong(4_000, 3, 0)
+    found = conditional_validity_index(covered, x, coverage=RIGHT, classifier=leaf(1))
+    for name, truth in (("under", RIGHT - chance), ("over", chance - RIGHT)):
+        error = float(found.details[f"{name}_standard_error"])
+        expected = np.maximum(truth, 0.0).mean()
+        assert found.details[name] == pytest.approx(expected, abs=3 * error), name
+        assert error < 0.01
+    assert found.lower < np.abs(chance - RIGHT).mean() < found.upper
+    smoothed = conditional_validity_index(covered, x, coverage=RIGHT)
+    assert smoothed.null_upper < smoothed.value < found.value
+
+
 @given(st.integers(0, 1000))
 @settings(derandomize=True, deadline=None, max_examples=20)
 def test_the_index_by_hand_with_a_tolerance(seed: int) -> None:

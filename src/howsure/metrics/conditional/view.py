@@ -363,7 +363,8 @@ _ENTRIES = (
         bounds=SHARE,
         beware=(
             "Learnt chances stray by chance, so a perfect model is above 0: read its reference. "
-            "Between models it is fair on the same rows only. The absolute ERT is the same index "
+            "The default trees smooth, and so understate a sharp failure. Compare models on the "
+            "same rows only. The absolute ERT is the same index "
             f"corrected for that chance. {_LOCAL}"
         ),
     ),
