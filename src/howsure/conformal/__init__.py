@@ -31,6 +31,12 @@ from howsure.conformal.ranks import (
     rows_needed,
 )
 from howsure.conformal.regions import Range, region_ends, uncrossed
+from howsure.conformal.robust import (
+    DivergenceBall,
+    divergence_of,
+    robust_coverage,
+    worst_coverage,
+)
 from howsure.conformal.scores import Band, LowerEnd, Offset, Scaled, Score, UpperEnd
 from howsure.conformal.thresholds import (
     Threshold,
@@ -56,6 +62,7 @@ __all__ = [
     "Band",
     "Calibration",
     "CovariateShift",
+    "DivergenceBall",
     "Localized",
     "LowerEnd",
     "Marginal",
@@ -77,6 +84,7 @@ __all__ = [
     "conformal_threshold",
     "coverage_range",
     "density_ratio",
+    "divergence_of",
     "held",
     "held_scores",
     "level_ranks",
@@ -85,9 +93,11 @@ __all__ = [
     "raise_too_large",
     "region_ends",
     "repetitions",
+    "robust_coverage",
     "rows_needed",
     "uncrossed",
     "weighted_thresholds",
+    "worst_coverage",
 ]
 
 called_as(__name__, "howsure.report.conformal")

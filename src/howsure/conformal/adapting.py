@@ -69,6 +69,8 @@ class Calibration:
         The trained model's point forecast.
     rng : numpy.random.Generator
         The only source of randomness.
+    elsewhere : ndarray of float, shape (m, d), optional
+        Inputs of the population that thresholds are for, where it is another one; no y of theirs.
     """
 
     scores: FloatArray
@@ -78,6 +80,7 @@ class Calibration:
     training: FloatArray
     forecast: Forecast
     rng: np.random.Generator
+    elsewhere: FloatArray | None = None
 
 
 class Thresholds(ABC):
@@ -99,6 +102,11 @@ class Adaptation(ABC):
     @abstractmethod
     def label(self) -> str:
         """What reports add to a method's name; empty where thresholds are one for all x."""
+
+    @property
+    def looks_elsewhere(self) -> bool:
+        """Whether thresholds are for another population, whose inputs must be given to learn."""
+        return False
 
     @abstractmethod
     def learn(self, calibration: Calibration) -> Thresholds:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -81,13 +81,17 @@ class CovariateShift(Adaptation):
 
     Parameters
     ----------
-    ratio : callable
+    ratio : callable, optional
         Maps inputs, shape (m, d), to density of new x over that of old x, up to a factor, shape
-        (m,); `density_ratio` learns one from inputs alone.
+        (m,). If omitted, `density_ratio` learns one from the inputs of training and of the other
+        population.
+    classifier : scikit-learn classifier, optional
+        That of `density_ratio`.
 
     Notes
     -----
-    See `weighted_thresholds`. Where the ratio is estimated, coverage is as good as the estimate.
+    See `weighted_thresholds`. Where the ratio is estimated, coverage is as good as the estimate;
+    and nothing is promised where y given x changes too.
 
     Examples
     --------
@@ -95,10 +99,11 @@ class CovariateShift(Adaptation):
     'weighted'
     """
 
-    ratio: Ratio
+    ratio: Ratio | None = None
+    classifier: Any = field(default=None, metadata={"later": True})
 
     def __post_init__(self) -> None:
-        if not callable(self.ratio):
+        if self.ratio is not None and not callable(self.ratio):
             raise InputError(f"ratio must be a function of inputs, got {self.ratio!r}")
 
     @property
@@ -106,17 +111,24 @@ class CovariateShift(Adaptation):
         """What reports add to a method's name."""
         return "weighted"
 
+    @property
+    def looks_elsewhere(self) -> bool:
+        """Whether the ratio is to be learnt."""
+        return self.ratio is None
+
     def learn(self, calibration: Calibration) -> _Shifted:
         """Weigh the calibration rows.
 
         Raises
         ------
         InputError
-            If a weight is negative or not finite, or another rank than the conformal is asked.
+            If a weight is negative or not finite, another rank than the conformal is asked, or a
+            ratio is to be learnt and inputs of the other population are not at hand.
         """
         _check_rule(calibration, "covariate shift")
-        weights = _weighed(self.ratio(calibration.x), "ratio", len(calibration.x))
-        return _Shifted(self.ratio, weights, calibration)
+        ratio = self.ratio or learnt_ratio(calibration, self.classifier)
+        weights = _weighed(ratio(calibration.x), "ratio", len(calibration.x))
+        return _Shifted(ratio, weights, calibration)
 
 
 @final
@@ -280,6 +292,16 @@ def density_ratio(old: npt.ArrayLike, new: npt.ArrayLike, classifier: Any = None
         return np.asarray(factor * share / (1.0 - share))
 
     return ratio
+
+
+def learnt_ratio(calibration: Calibration, classifier: Any) -> Ratio:
+    """The ratio by a classifier between inputs of training and of the other population."""
+    if calibration.elsewhere is None or not len(calibration.training):
+        raise InputError(
+            "ratio must be given, or inputs of the training rows and of the other population to "
+            "learn it from: a method's fit_for takes these"
+        )
+    return density_ratio(calibration.training, calibration.elsewhere, classifier)
 
 
 def _log_kernel(center: FloatArray, x: FloatArray, unit: FloatArray) -> FloatArray:

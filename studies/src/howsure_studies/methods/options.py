@@ -46,6 +46,7 @@ PARTS: Final[Mapping[str, Registry]] = {
             "mondrian": f"{_HERE}:Mondrian",
             "localized": f"{_HERE}:Localized",
             "covariate_shift": f"{_HERE}:CovariateShift",
+            "divergence_ball": f"{_HERE}:DivergenceBall",
         },
     ),
     "groups": Registry("groups", "howsure.groups", {"uniform_bins": f"{_HERE}:UniformBins"}),
@@ -55,6 +56,16 @@ PARTS: Final[Mapping[str, Registry]] = {
         {"reconstruction_loss": "howsure_studies.methods.conformal.normalized:ReconstructionLoss"},
     ),
     "ratio": Registry("ratio", "howsure.ratios"),
+    "quantiles": REGRESSORS,
+    "classifier": Registry(
+        "classifier",
+        "howsure.classifiers",
+        {
+            "logistic": "sklearn.linear_model:LogisticRegression",
+            "boosting": "sklearn.ensemble:HistGradientBoostingClassifier",
+            "forest": "sklearn.ensemble:RandomForestClassifier",
+        },
+    ),
 }
 """Options that take a thing rather than a value, and the names that they know."""
 

@@ -108,7 +108,8 @@ class InductiveConformal(Method):
     delta : float
         δ of ``pac``: the share of calibration sets that may fall short of the coverage.
     adapt : Adaptation
-        How thresholds depend on x: `Marginal`, `Mondrian`, `CovariateShift` or `Localized`.
+        How thresholds depend on x: `Marginal`, `Mondrian`, `CovariateShift`, `DivergenceBall`
+        or `Localized`. Where it must see another population, `fit_for` takes its inputs.
     clip : tuple of float, optional
         The valid range of y: intervals are cut off there, and y outside is refused.
     too_few : {"infinite", "error"}
@@ -157,26 +158,74 @@ class InductiveConformal(Method):
     ) -> tuple[Score, Bands]:
         """The score, and what gives the bands that it measures y against; trained on rows."""
 
-    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> FittedConformal:
+    def _tuned(self, bands: Bands, x: FloatArray, y: FloatArray) -> Bands:
+        """What gives the bands, after a look at the calibration rows; as it is by default."""
+        return bands
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Fitted:
         """Train on one part of the rows, and learn thresholds from the other."""
         inputs, targets = checked_rows(x, y, least=3 if self._trains() else 1)
         check_within(targets, self.clip)
         calibrating = np.ones(len(targets), dtype=np.bool_)
         if self._trains():
             calibrating = held_out(rng, len(targets), self.calibration, "calibration")
-        score, bands = self._prepared(inputs[~calibrating], targets[~calibrating], rng)
-        scores = [
-            held_scores(score, targets[calibrating], band) for band in bands(inputs[calibrating])
-        ]
-        columns = (len(targets[calibrating]), len(self.coverages))
+        training = inputs[~calibrating], targets[~calibrating]
+        return self._calibrated(training, (inputs[calibrating], targets[calibrating]), None, rng)
+
+    def fit_for(
+        self,
+        training: tuple[npt.ArrayLike, npt.ArrayLike],
+        calibration: tuple[npt.ArrayLike, npt.ArrayLike],
+        elsewhere: npt.ArrayLike,
+        rng: np.random.Generator,
+    ) -> Fitted:
+        """Train and calibrate on rows of one's own, for rows of another population.
+
+        Parameters
+        ----------
+        training, calibration : (x, y)
+            Inputs of shape (n, d) and what happened, shape (n,), of each part.
+        elsewhere : array-like of shape (m, d)
+            Inputs of the other population, as `adapt` may need them; no y of theirs is known.
+        rng : numpy.random.Generator
+            The only source of randomness.
+
+        Returns
+        -------
+        Fitted
+
+        Raises
+        ------
+        InputError
+            If a value is missing or not finite, columns differ, or there are too few rows.
+        """
+        given = checked_rows(*training, least=2)
+        held = checked_rows(*calibration, least=1)
+        new = as_matrix(elsewhere, "elsewhere", columns=given[0].shape[1])
+        for _, targets in (given, held):
+            check_within(targets, self.clip)
+        return self._calibrated(given, held, new, rng)
+
+    def _calibrated(
+        self,
+        training: tuple[FloatArray, FloatArray],
+        held: tuple[FloatArray, FloatArray],
+        elsewhere: FloatArray | None,
+        rng: np.random.Generator,
+    ) -> Fitted:
+        score, bands = self._prepared(*training, rng)
+        bands = self._tuned(bands, *held)
+        scores = [held_scores(score, held[1], band) for band in bands(held[0])]
+        columns = (len(held[1]), len(self.coverages))
         calibration = Calibration(
             scores=np.broadcast_to(np.stack(scores, axis=1), columns),
-            x=inputs[calibrating],
+            x=held[0],
             coverages=self.coverages,
             choice=RankChoice(self.rank, self.delta, self.too_few),
-            training=inputs[~calibrating],
+            training=training[0],
             forecast=_Centers(bands),
             rng=rng,
+            elsewhere=elsewhere,
         )
         learnt = self.adapt.learn(calibration)
         return FittedConformal(score, bands, learnt, self.coverages, self.clip)
