@@ -104,8 +104,8 @@ class Adaptation(ABC):
         """What reports add to a method's name; empty where thresholds are one for all x."""
 
     @property
-    def looks_elsewhere(self) -> bool:
-        """Whether thresholds are for another population, whose inputs must be given to learn."""
+    def for_elsewhere(self) -> bool:
+        """Whether thresholds are for another population than that of the calibration rows."""
         return False
 
     @abstractmethod

@@ -178,9 +178,9 @@ class DivergenceBall(Adaptation, Checked):
         return "robust"
 
     @property
-    def looks_elsewhere(self) -> bool:
-        """Whether the radius is to be estimated."""
-        return self.radius is None
+    def for_elsewhere(self) -> bool:
+        """They are for another population."""
+        return True
 
     def learn(self, calibration: Calibration) -> OneForAll:
         """One threshold a coverage, at its higher level.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -19,6 +20,7 @@ from howsure.core.rng import row_keys, row_uniforms
 
 _BLOCK = 2**21
 _SLACK = 1e-12
+_MOST = 1e9  # a learnt ratio beside which calibration rows weigh nothing: intervals are infinite
 
 Ratio = Callable[[FloatArray], FloatArray]
 
@@ -112,9 +114,9 @@ class CovariateShift(Adaptation):
         return "weighted"
 
     @property
-    def looks_elsewhere(self) -> bool:
-        """Whether the ratio is to be learnt."""
-        return self.ratio is None
+    def for_elsewhere(self) -> bool:
+        """They are for another population."""
+        return True
 
     def learn(self, calibration: Calibration) -> _Shifted:
         """Weigh the calibration rows.
@@ -240,7 +242,9 @@ class _Near(Thresholds):
         return np.stack(found, axis=1)
 
 
-def density_ratio(old: npt.ArrayLike, new: npt.ArrayLike, classifier: Any = None) -> Ratio:
+def density_ratio(
+    old: npt.ArrayLike, new: npt.ArrayLike, classifier: Any = None, most: float = math.inf
+) -> Ratio:
     """Density of new inputs over that of old ones, by a classifier that tells them apart.
 
     Parameters
@@ -249,6 +253,8 @@ def density_ratio(old: npt.ArrayLike, new: npt.ArrayLike, classifier: Any = None
         Inputs of the two populations; no y is needed. Neither should hold calibration rows.
     classifier : scikit-learn classifier, optional
         With ``predict_proba``; logistic regression on standardised columns if omitted.
+    most : float
+        The largest ratio that is given, above 0: a classifier may be sure that a row is new.
 
     Returns
     -------
@@ -258,7 +264,8 @@ def density_ratio(old: npt.ArrayLike, new: npt.ArrayLike, classifier: Any = None
     Raises
     ------
     InputError
-        If a value is not finite or columns differ; when called, if a probability is 1.
+        If a value is not finite, columns differ, or `most` is not above 0; when called, if a
+        probability is 1 and `most` is infinite.
 
     Examples
     --------
@@ -281,15 +288,18 @@ def density_ratio(old: npt.ArrayLike, new: npt.ArrayLike, classifier: Any = None
         model = clone(classifier)
     model.fit(np.concatenate([first, second]), np.repeat([0, 1], [len(first), len(second)]))
     factor = len(first) / len(second)
+    if not most > 0:
+        raise InputError(f"most must be above 0, got {most!r}")
 
     def ratio(x: FloatArray) -> FloatArray:
         share = np.asarray(model.predict_proba(x)[:, 1], dtype=np.float64)
-        if (share >= 1).any():
+        if math.isinf(most) and (share >= 1).any():
             raise InputError(
                 "the classifier must leave every row a chance to be old, got "
                 f"{int((share >= 1).sum())} rows with none"
             )
-        return np.asarray(factor * share / (1.0 - share))
+        with np.errstate(divide="ignore"):
+            return np.minimum(factor * share / (1.0 - share), most)
 
     return ratio
 
@@ -301,7 +311,7 @@ def learnt_ratio(calibration: Calibration, classifier: Any) -> Ratio:
             "ratio must be given, or inputs of the training rows and of the other population to "
             "learn it from: a method's fit_for takes these"
         )
-    return density_ratio(calibration.training, calibration.elsewhere, classifier)
+    return density_ratio(calibration.training, calibration.elsewhere, classifier, _MOST)
 
 
 def _log_kernel(center: FloatArray, x: FloatArray, unit: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ from howsure.core.arrays import (
 from howsure.core.errors import InputError
 from howsure_studies.methods.selective import SHARE, threshold_rank
 
-Rule = Literal["paper", "conformal"]
+Rule = Literal["paper", "conformal", "own"]
 """Which order statistic calibrates; see `calibration_shift`."""
 
 _Z: Final = 1.959964
@@ -346,7 +346,7 @@ def calibration_shift(val: Answers, coverage: float = 0.9, rule: Rule = "paper")
         Of validation rows.
     coverage : float
         Nominal coverage 1 − α, in (0, 1).
-    rule : {"paper", "conformal"}
+    rule : {"paper", "conformal", "own"}
         ``paper``: the (⌊(1 − α)n⌋ + 1)-th smallest excess, as Gustafsson, Danelljan and Schön's
         code has it. ``conformal``: the ⌈(1 − α)(n + 1)⌉-th smallest, which covers 1 − α of
         exchangeable rows at least, on average over validation rows; infinite where n is less.
@@ -373,7 +373,9 @@ def calibration_shift(val: Answers, coverage: float = 0.9, rule: Rule = "paper")
 
 def _offset(val: Answers, coverage: float, rule: Rule) -> ValidationThreshold:
     if rule not in get_args(Rule):
-        raise InputError(f"rule must be 'paper' or 'conformal', got {rule!r}")
+        raise InputError(f"rule must be 'paper', 'conformal' or 'own', got {rule!r}")
+    if rule == "own":
+        return ValidationThreshold(value=0.0, rank=0, n=len(val), low=0.0, high=0.0, spacings=0)
     return ValidationThreshold.at(val.excess(), conformal_rank(len(val), coverage, rule), coverage)
 
 
@@ -395,7 +397,7 @@ def evaluate_shift(
         Of test parts by name; the first is the main one.
     coverage : float
         Nominal coverage 1 − α, in (0, 1).
-    rule : {"paper", "conformal"}
+    rule : {"paper", "conformal", "own"}
         See `calibration_shift`.
     share : float
         The threshold τ of the score is the (⌊share · n⌋ + 1)-th smallest κ of validation rows;

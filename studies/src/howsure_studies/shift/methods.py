@@ -24,6 +24,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure_studies.methods.catalogue import method_named
+from howsure_studies.methods.conformal.inductive import InductiveConformal
 from howsure_studies.methods.interface import Fitted, Method
 from howsure_studies.methods.regressors import as_method
 from howsure_studies.methods.selective import (
@@ -34,7 +35,7 @@ from howsure_studies.methods.selective import (
     mean_likelihood,
 )
 from howsure_studies.shift.evaluate import Answers
-from howsure_studies.tasks import Task
+from howsure_studies.tasks import Part, Task
 
 NetworkKind = Literal["direct", "gaussian", "quantile"]
 
@@ -523,7 +524,9 @@ def fit_shift(
     ----------
     method : Method, regressor or str
         As `howsure_studies.methods.catalogue.method_named` takes it. A `Selective` one keeps none
-        of the training rows back: its threshold comes from the validation rows.
+        of the training rows back: its threshold comes from the validation rows. So do the
+        thresholds of a conformal one for another population, which sees the inputs of the main
+        test.
     task : Task
         Training rows, validation rows and tests.
     rng : numpy.random.Generator
@@ -544,7 +547,65 @@ def fit_shift(
     train = task.part("train")
     if isinstance(chosen, Selective):
         return chosen.fit_with(train.x, train.y, task.part("val").x, rng)
+    if isinstance(chosen, InductiveConformal) and is_for_elsewhere(chosen):
+        val = task.part("val")
+        return chosen.fit_for((train.x, train.y), (val.x, val.y), task.test.x, rng)
     return chosen.fit(train.x, train.y, rng)
+
+
+def is_for_elsewhere(method: Method) -> bool:
+    """Whether a method calibrates itself for the main test's population: no offset is added."""
+    return isinstance(method, InductiveConformal) and method.adapt.for_elsewhere
+
+
+def fold_of(task: Task, run: int, seed: int) -> Task:
+    """A task whose validation rows are others from home in each run, as many and never twice.
+
+    The first run has the task's own; the next ones have training rows, in whose place the task's
+    own validation rows are then.
+
+    Parameters
+    ----------
+    task : Task
+        As it is.
+    run : int
+        From 0.
+    seed : int
+        Fixes which rows are whose.
+
+    Raises
+    ------
+    InputError
+        If the training rows are too few for so many runs.
+
+    Examples
+    --------
+    >>> from howsure_studies.tasks import table_task
+    >>> task = table_task({"x": np.arange(50.0), "y": np.ones(50), "at": np.arange(50)}, "y",
+    ...                   split_by="at", up_to=39)
+    >>> second = fold_of(task, 1, 0)
+    >>> len(task.val), len(second.val), set(second.val.ids) <= set(task.train.ids)
+    (8, 8, True)
+    """
+    if run == 0:
+        return task
+    train, val = task.train, task.val
+    most = len(train) // len(val)
+    if run > most:
+        raise InputError(f"folds must be at most {most + 1} for {task.name}, got {run + 1}")
+    order = child(seed, "shift", "folds").permutation(len(train))
+    chosen = np.isin(np.arange(len(train)), order[(run - 1) * len(val) : run * len(val)])
+    rest = train.take(~chosen)
+    joined = Part(
+        x=np.concatenate([rest.x, val.x]),
+        y=np.concatenate([rest.y, val.y]),
+        ids=np.concatenate([rest.ids, val.ids]),
+        columns=train.columns,
+        notes=train.notes,
+    )
+    tests = {name: task.part(name) for name in task.tests}
+    parts = {"train": joined, "val": train.take(chosen), **tests}
+    return Task.of(parts, name=task.name, target=task.target, units=task.units, images=task.images)
 
 
 def model_answers(

@@ -43,6 +43,7 @@ from howsure_studies.engine import (
     share_of,
     study_document,
 )
+from howsure_studies.shift.attribution import ATTRIBUTED
 from howsure_studies.shift.figures import (
     across_choices,
     degrees_of,
@@ -91,6 +92,7 @@ _WHY: Final = (
 )
 """Why ours differ."""
 _SOURCE: Final = "Gustafsson, Danelljan and Schön, TMLR 2023"
+_LOST: Final = "Cai, Namkoong and Yadlowsky 2023"
 GLOSSARY: Final = (
     GlossaryEntry(
         name="test_empirical_coverage",
@@ -147,6 +149,30 @@ GLOSSARY: Final = (
         title="Validation MAE",
         meaning="Mean absolute error of all validation rows.",
         direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="loss_x",
+        title="Coverage lost to x",
+        meaning="Rise of the share missed at home once home is weighed to inputs that both have.",
+        formula="E_S R_P − E_P R_P, with the density of S ∝ p q/(p + q)",
+        source=_LOST,
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="loss_y_given_x",
+        title="Coverage lost to y given x",
+        meaning="Rise of the share missed from home to elsewhere at inputs that both have.",
+        formula="E_S R_Q − E_S R_P",
+        source=_LOST,
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="loss_support",
+        title="Coverage lost to support",
+        meaning="Rise of the share missed elsewhere from inputs that both have to all its inputs.",
+        formula="E_Q R_Q − E_S R_Q",
+        source=_LOST,
+        notion="marginal",
     ),
     GlossaryEntry(
         name="relative_mae_change",
@@ -522,6 +548,7 @@ def _across_section(
     if selective:
         note = "Share of rows accepted, by the methods that may reject rows."
         grids.append(_by_task(results, selective, "prediction_rate", note))
+    grids += [_widths(results), _lost(results)]
     return Section(
         title="Across datasets",
         facts={name: fact for name, fact in facts.items() if fact},
@@ -597,6 +624,45 @@ def _by_task(
         by="task",
         parts=_whole,
         notes=(note, small),
+    )
+
+
+def _widths(results: Sequence[ShiftResult]) -> Grid | None:
+    """Mean widths of the main tests, methods downwards and tasks across."""
+    return pivot(
+        (result.record("test_width") for result in results),
+        "Width by dataset",
+        columns={task: (task, _width_cell) for task in _tasks(results)},
+        by="task",
+        parts=_whole,
+        notes=("Mean width of the accepted rows in the units of y; ∞ where that of a row is.",),
+    )
+
+
+def _lost(results: Sequence[ShiftResult]) -> Grid | None:
+    """To what coverage is lost on the main tests, as far as that was asked."""
+    asked = [result for result in results if math.isfinite(result.value("loss_x").mean)]
+    names = ("test_empirical_coverage", *ATTRIBUTED)
+    return pivot(
+        (result.record(name) for result in asked for name in names),
+        "Where coverage is lost",
+        columns={
+            "Below nominal": ("test_empirical_coverage", _below_cell),
+            "At home": ("loss_home", _points_cell),
+            "To x": ("loss_x", _points_cell),
+            "To y given x": ("loss_y_given_x", _points_cell),
+            "To support": ("loss_support", _points_cell),
+            "Inputs in common, %": ("inputs_in_common", _points_cell),
+        },
+        parts="task",
+        notes=(
+            "In points of coverage ± standard errors; the four parts make up what is below "
+            "nominal. To x: elsewhere has more of the inputs that are hard already at home. To y "
+            "given x: the same inputs are missed more often. To support: inputs that home hardly "
+            "has.",
+            "By the misses of test rows from home and from elsewhere, weighed to inputs that both "
+            "have (Cai, Namkoong and Yadlowsky 2023). Inputs in common: 100 where both are alike.",
+        ),
     )
 
 
@@ -705,6 +771,21 @@ def _coverage_cell(record: Record) -> Cell:
     if record.metric == "test_empirical_coverage" and not math.isnan(record.value):
         return replace(cell, tone=_VERDICTS[verdict_of(record)][0])
     return cell
+
+
+def _width_cell(record: Record) -> Cell:
+    """A width, which may be infinite."""
+    return Cell(text="∞", key="inf") if math.isinf(record.value) else interval_cell(record)
+
+
+def _points_cell(record: Record) -> Cell:
+    return estimate_cell(100.0 * record.value, 100.0 * record.standard_error)
+
+
+def _below_cell(record: Record) -> Cell:
+    """How far coverage is below nominal."""
+    off = 100.0 * (record.target - record.value)
+    return estimate_cell(off, 100.0 * record.standard_error)
 
 
 def _units(results: Sequence[ShiftResult]) -> str:

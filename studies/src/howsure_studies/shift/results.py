@@ -17,6 +17,13 @@ from howsure.core.registry import check_known
 from howsure.stats.ranks import PostHoc, RankComparison, compare_ranks
 from howsure_studies.engine import RunVariance, columns_of, crossed_spread
 from howsure_studies.methods.selective import SHARE
+from howsure_studies.shift.attribution import (
+    ATTRIBUTED,
+    LOSSES,
+    SharedInputs,
+    normal_reach,
+    run_losses,
+)
 from howsure_studies.shift.evaluate import Rule, ShiftRun, run_measure
 from howsure_studies.shift.methods import INTERVAL_METHODS
 
@@ -34,11 +41,12 @@ DIRECTIONS: Final[Mapping[str, Direction]] = {
     "test_empirical_coverage_all": Direction.TARGET,
     "test_width_all": Direction.LOWER,
     "test_mae_all": Direction.LOWER,
+    **dict.fromkeys(ATTRIBUTED, Direction.TARGET),
 }
 """Measures, and which values are better."""
 ALL_ROWS: Final = ("test_empirical_coverage_all", "test_width_all", "test_mae_all")
 """Measures of all test rows, accepted or not."""
-MEASURES: Final = tuple(name for name in DIRECTIONS if name not in ALL_ROWS)
+MEASURES: Final = tuple(name for name in DIRECTIONS if name not in (*ALL_ROWS, *ATTRIBUTED))
 """What records hold; of the test measures, all but the changes of MAE count accepted rows alone."""
 
 SHARES: Final = (
@@ -46,7 +54,7 @@ SHARES: Final = (
     "prediction_rate",
 )
 """Measures that are shares."""
-_WITHOUT_UNITS: Final = (*SHARES, "coverage_error", "relative_mae_change")
+_WITHOUT_UNITS: Final = (*SHARES, "coverage_error", "relative_mae_change", *ATTRIBUTED)
 LABELS: Final[Mapping[str, str]] = {
     "test_empirical_coverage": "empirical coverage of accepted rows",
     "prediction_rate": "prediction rate",
@@ -111,7 +119,7 @@ class ShiftResult:
         Their names.
     coverage : float
         Nominal coverage.
-    rule : {"paper", "conformal"}
+    rule : {"paper", "conformal", "own"}
         Which order statistic Q is; see `calibration_shift`.
     runs : tuple of ShiftRun
         One a model, or an ensemble; all on the same rows. Empty where `values` are kept alone.
@@ -128,7 +136,7 @@ class ShiftResult:
     selective : bool
         Whether rows may be declined; as the runs say.
     values : tuple of ShiftValue
-        What is known where there are no runs; see `without_runs`.
+        What is known where there are no runs, see `without_runs`; beside runs, their `losses`.
 
     Raises
     ------
@@ -191,9 +199,62 @@ class ShiftResult:
         every = tuple(
             replace(self.value(measure, test), spread=None)
             for measure in DIRECTIONS
+            if measure not in ATTRIBUTED
             for test in (("",) if measure.startswith("val_") else self.tests)
         )
-        return replace(self, runs=(), values=every)
+        losses = (value for value in self.values if value.measure in ATTRIBUTED)
+        return replace(self, runs=(), values=(*every, *losses))
+
+    def losses(
+        self, shared: SharedInputs, rng: np.random.Generator, *, confidence: float = 0.95
+    ) -> tuple[ShiftValue, ...]:
+        """What coverage is lost to, on the main test; see `loss_terms`.
+
+        Parameters
+        ----------
+        shared : SharedInputs
+            Of the rows of the tests ``home`` and the main one.
+        rng : numpy.random.Generator
+            Redraws validation rows.
+        confidence : float
+            Of the intervals, normal ones.
+
+        Returns
+        -------
+        tuple of ShiftValue
+            ``loss_home``, the share missed at home less the nominal one; ``loss_x``,
+            ``loss_y_given_x`` and ``loss_support``, which together are the nominal coverage less
+            the empirical one of the main test; and ``inputs_in_common``. Empty where a run has
+            no answer.
+        """
+        known = run_losses(
+            self.runs,
+            shared,
+            coverage=self.coverage,
+            rule=self.rule,
+            share=self.share,
+            rng=rng,
+        )
+        if known is None:
+            return ()
+        reach = normal_reach(confidence)
+        return tuple(
+            ShiftValue(
+                measure=measure,
+                test=self.tests[0],
+                mean=float(mean),
+                sd=float(own.std()),
+                standard_error=float(error),
+                low=float(mean - reach * error),
+                high=float(mean + reach * error),
+                confidence=confidence,
+                n=float(shared.away.shape[1]),
+                by_run=own,
+            )
+            for measure, mean, error, own in zip(
+                ATTRIBUTED, known[0], known[1], known[2].T, strict=True
+            )
+        )
 
     def value(
         self, measure: str, test: str | None = None, *, confidence: float = 0.95
@@ -248,6 +309,8 @@ class ShiftResult:
         else:
             check_known(name, self.tests, "test")
         key = (measure, name, confidence)
+        if key not in self._values and measure in ATTRIBUTED:
+            return _unknown(*key)
         if key not in self._values:
             if not self.runs:
                 known = self.values[0].confidence
@@ -269,6 +332,10 @@ class ShiftResult:
             self.record(measure, name, confidence=confidence)
             for measure in MEASURES
             for name in ((None,) if measure.startswith("val_") else self.tests)
+        ) + tuple(
+            self.record(measure)
+            for measure in ATTRIBUTED
+            if confidence == 0.95 and math.isfinite(self.value(measure).mean)
         )
 
     def record(self, measure: str, test: str | None = None, *, confidence: float = 0.95) -> Record:
@@ -276,6 +343,7 @@ class ShiftResult:
         value = self.value(measure, test, confidence=confidence)
         is_error = measure == "coverage_error"
         target = self.coverage if DIRECTIONS[measure] is Direction.TARGET else math.nan
+        target = 0.0 if measure in LOSSES else 1.0 if measure in ATTRIBUTED else target
         return Record(
             metric=measure,
             value=value.mean,
@@ -353,7 +421,7 @@ class ShiftResult:
             low = max(low, 0.0)
         if measure == "prediction_rate" and self.runs[0].cut is None:
             low, high = 1.0, 1.0
-        if measure == "val_empirical_coverage":
+        if measure == "val_empirical_coverage" and self.rule != "own":
             rank = max(mean * n, float(self.runs[0].offset.rank))
             low, high = coverage_range(rank, n, confidence)
             spread = RunVariance(
@@ -384,6 +452,19 @@ class ShiftResult:
             high=float(ends.max()),
             by_run=np.abs(seen.by_run - self.coverage),
         )
+
+
+def _unknown(measure: str, test: str, confidence: float) -> ShiftValue:
+    """A measure that was not asked for."""
+    return ShiftValue(
+        measure=measure,
+        test=test,
+        mean=math.nan,
+        confidence=confidence,
+        n=0.0,
+        by_run=np.empty(0),
+        reason="what coverage is lost to was not asked, or the task has no test of home",
+    )
 
 
 # Tables and curves over results, side by side

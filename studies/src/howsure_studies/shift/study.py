@@ -18,7 +18,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import FloatArray
-from howsure.core.convert import Checked, Count, Coverages, Fraction, plain
+from howsure.core.convert import (
+    Checked,
+    Count,
+    Coverages,
+    Fraction,
+    Natural,
+    packed,
+    plain,
+    unpacked,
+)
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.records import Record
@@ -51,6 +60,7 @@ from howsure_studies.methods.deep.modules import (
 )
 from howsure_studies.methods.options import options_of
 from howsure_studies.methods.selective import SHARE, FeatureScore, GMMScore, KNNScore, Selective
+from howsure_studies.shift.attribution import HOME, SharedInputs
 from howsure_studies.shift.evaluate import Answers, Rule, ShiftRun, evaluate_shift
 from howsure_studies.shift.methods import (
     BASELINES,
@@ -61,6 +71,8 @@ from howsure_studies.shift.methods import (
     ShiftMethod,
     check_coverages,
     fit_shift,
+    fold_of,
+    is_for_elsewhere,
     model_answers,
     network_answers,
     paper_runs,
@@ -107,13 +119,20 @@ class ShiftOptions(Checked):
     ----------
     coverages : tuple of float
         Nominal coverages.
-    rule : {"paper", "conformal"}
-        Which order statistic calibrates.
+    rule : {"paper", "conformal", "own"}
+        Which order statistic calibrates. Methods that calibrate themselves for another population
+        have ``own`` always.
     share : float, optional
         Share of validation rows that scores accept, nearly; the method's own, or 0.95, if omitted.
     networks, members, runs : int
         Networks trained of each kind, those in an ensemble, and runs of a method; see
         `howsure_studies.shift.paper_runs`.
+    folds : int
+        Runs of a method that calibrates itself, each on other validation rows from home; see
+        `fold_of`.
+    draws : int
+        Bootstrap samples behind the errors of what coverage is lost to, on tables that have rows
+        from home among their tests; it is not asked where there are none.
     backbone : str or mapping
         For images; see `backbone_named`. A world of a plan may have its own ``backbone``.
     table_backbone : str or mapping
@@ -131,6 +150,8 @@ class ShiftOptions(Checked):
     networks: Count = 5
     members: Count = 5
     runs: Count = 5
+    folds: Count = 4
+    draws: Natural = 0
     backbone: Any = "resnet34"
     table_backbone: Any = "mlp"
     absent: Literal["error", "skip"] = "error"
@@ -170,7 +191,7 @@ class ShiftStudy(Study):
     report: ClassVar[str] = "howsure_studies.shift.page:shift_report"
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
-        """Networks of all worlds, then densities of their features, then methods."""
+        """Networks of all worlds, densities of their features, ratios of inputs, then methods."""
         options = plan.read(ShiftOptions)
         for label, entry in plan.methods.items():
             _check_method(label, entry, options)
@@ -187,10 +208,12 @@ class ShiftStudy(Study):
         return tuple(trial for stage in stages for of_world in stage for trial in of_world)
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
-        """Train a network, fit a density, or ask a method."""
+        """Train a network, fit a density, tell home from elsewhere, or ask a method."""
         stage = trial.context["stage"]
         if stage == "network":
             return _train_network(trial, store)
+        if stage == "shared":
+            return _shared_inputs(trial)
         if stage == "own":
             return _own_method(trial)
         if store is None:
@@ -359,7 +382,16 @@ class _World:
         self.source = _source(self.identity)
         self.networks: dict[str, Trial] = {}
         self.densities: dict[tuple[str, FeatureScore], Trial] = {}
+        self.shared: list[Trial] = []
         self.methods: list[Trial] = []
+        if options.draws and "images" not in self.identity:
+            self.shared = [
+                self._trial(
+                    {"shared": {"draws": options.draws}},
+                    {"inputs": "home and elsewhere"},
+                    {"stage": "shared", "files": self.files},
+                )
+            ]
         for method, entry in plan.methods.items():
             if entry.get("method") in _KNOWN:
                 known = shift_method(entry["method"])
@@ -369,9 +401,10 @@ class _World:
                 self._add_own(method, _whole(entry), 1 if once else options.runs)
 
     @property
-    def stages(self) -> tuple[list[Trial], list[Trial], list[Trial]]:
-        """Networks, densities, methods."""
-        return list(self.networks.values()), list(self.densities.values()), self.methods
+    def stages(self) -> tuple[list[Trial], ...]:
+        """Networks, densities, ratios of inputs, methods."""
+        networks, densities = list(self.networks.values()), list(self.densities.values())
+        return networks, densities, self.shared, self.methods
 
     def _trial(
         self,
@@ -382,6 +415,8 @@ class _World:
     ) -> Trial:
         whole = {"world": self.identity, "seed": self.seed, **identity}
         context = {**context, "source": self.source}
+        if self.shared:  # read where it is done, and no part of what decides a method's numbers
+            context["shared"] = self.shared[0].address
         return self.study.trial(whole, {"world": self.label, **labels}, context, needs)
 
     def _add_benchmark(self, label: str, method: ShiftMethod, revision: Any) -> None:
@@ -400,7 +435,7 @@ class _World:
             densities = {name: self._density(name, method.score) for name in networks}
         names = {"key": method.key, "networks": _pattern(method), "revision": revision}
         trial = self._trial(
-            {"method": names, "runs": runs, "options": self._asked(SHARE)},
+            {"method": names, "runs": runs, "options": self._asked(SHARE, self.options.rule)},
             {"method": label},
             {
                 "stage": "method",
@@ -414,7 +449,10 @@ class _World:
     def _add_own(self, label: str, entry: Mapping[str, Any], runs: int) -> None:
         method = make_method(label, entry, self.options.coverages)
         share = method.share if isinstance(method, Selective) else SHARE
-        common = {"method": method_identity(method, entry), "options": self._asked(share)}
+        rule: Rule = self.options.rule
+        if is_for_elsewhere(method):
+            rule, runs = "own", self.options.folds
+        common = {"method": method_identity(method, entry), "options": self._asked(share, rule)}
         context = {"stage": "own", "files": self.files, "method": dict(entry)}
         self.methods += [
             self._trial({**common, "run": run}, {"method": label}, context) for run in range(runs)
@@ -449,11 +487,11 @@ class _World:
             )
         return self.densities[name, score]
 
-    def _asked(self, share: float) -> dict[str, Any]:
+    def _asked(self, share: float, rule: Rule) -> dict[str, Any]:
         options = self.options
         return {
             "coverages": list(options.coverages),
-            "rule": options.rule,
+            "rule": rule,
             "share": share if options.share is None else options.share,
         }
 
@@ -570,6 +608,27 @@ def _fit_density(trial: Trial, store: Store) -> TrialOutput:
     return TrialOutput(arrays=arrays, facts={"notes": work.notes})
 
 
+def _shared_inputs(trial: Trial) -> TrialOutput:
+    """Ratios of densities between the main test and home; none where no test is of home."""
+    identity = trial.identity
+    task = make_task(identity["world"], trial.context["files"])
+    if HOME not in task.tests[1:]:
+        return TrialOutput()
+    shared = SharedInputs.learnt(
+        task.part(HOME).x,
+        task.test.x,
+        identity["shared"]["draws"],
+        child(identity["seed"], "shift", "shared"),
+    )
+    arrays, _ = packed(shared)
+    return TrialOutput(
+        arrays={
+            name: array.astype(np.float32 if array.dtype.kind == "f" else np.int16)
+            for name, array in arrays.items()
+        }
+    )
+
+
 def _network_method(trial: Trial, store: Store) -> TrialOutput:
     """A method's answers from networks that the store holds."""
     identity = trial.identity
@@ -611,6 +670,8 @@ def _own_method(trial: Trial) -> TrialOutput:
     task = make_task(identity["world"], trial.context["files"])
     coverages = tuple(identity["options"]["coverages"])
     method = make_method(trial.labels["method"], trial.context["method"], coverages)
+    if is_for_elsewhere(method):
+        task = fold_of(task, identity["run"], identity["seed"])
     report_progress("fit", 0, 1)
     fitted = fit_shift(method, task, child(identity["seed"], "shift", "own", identity["run"]))
     answers = [[model_answers(fitted, task, coverage)] for coverage in coverages]
@@ -681,8 +742,10 @@ def _results(trials: Sequence[Trial], store: Store) -> list[ShiftResult]:
                     for name in ("val", *facts["tests"])
                 }
                 runs[level].append(_evaluated(parts.pop("val"), parts, coverage, options))
-    return [
-        ShiftResult(
+    shared = _shared_of(trials[0], store)
+    results = []
+    for coverage, done in zip(options["coverages"], runs, strict=True):
+        result = ShiftResult(
             task=trials[0].labels["world"],
             method=trials[0].labels["method"],
             coverage=coverage,
@@ -692,8 +755,20 @@ def _results(trials: Sequence[Trial], store: Store) -> list[ShiftResult]:
             share=options["share"],
             notes=tuple(dict.fromkeys(notes)),
         )
-        for coverage, done in zip(options["coverages"], runs, strict=True)
-    ]
+        if shared is not None:
+            rng = child(trials[0].identity["seed"], "shift", "losses")
+            result = replace(result, values=result.losses(shared, rng))
+        results.append(result)
+    return results
+
+
+def _shared_of(trial: Trial, store: Store) -> SharedInputs | None:
+    """Ratios of densities of a trial's world, where they are done and there is a home."""
+    address = trial.context.get("shared")
+    if address is None or store.entry(address).status != "done":
+        return None
+    arrays = store.arrays(address)
+    return unpacked(SharedInputs, arrays, {}) if arrays else None
 
 
 def _tables(result: ShiftResult, keys: Mapping[str, str | int], world: str) -> list[pa.Table]:
