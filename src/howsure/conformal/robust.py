@@ -246,7 +246,7 @@ _LEAST: Final[Mapping[str, Callable[[float, float], float]]] = MappingProxyType(
 )
 _SIZES: Final[Mapping[str, Callable[[FloatArray], FloatArray]]] = MappingProxyType(
     {
-        "kl": lambda ratio: special.xlogy(ratio, ratio),
+        "kl": lambda ratio: np.asarray(special.xlogy(ratio, ratio), dtype=np.float64),
         "chi2": lambda ratio: np.square(ratio - 1.0),
         "tv": lambda ratio: np.abs(ratio - 1.0) / 2.0,
     }

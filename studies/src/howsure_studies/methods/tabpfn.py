@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,13 +72,13 @@ class TabPFN(Method, Checked):
         inputs, targets = checked_rows(x, y, least=2)
         file = self._file()
         try:
-            from tabpfn import TabPFNRegressor
+            library = importlib.import_module("tabpfn")
         except ImportError as error:
             raise MissingDependencyError(
                 "TabPFN needs the package tabpfn, which is not installed: pip install tabpfn"
             ) from error
         chosen = np.sort(rng.permutation(len(targets))[: self.rows])
-        model = TabPFNRegressor(
+        model = library.TabPFNRegressor(
             model_path=str(file), device="cpu", random_state=int(rng.integers(2**31 - 1))
         )
         model.fit(inputs[chosen], targets[chosen])

@@ -6,6 +6,7 @@ Gustafsson, Danelljan and Schön (TMLR 2023).
 """
 
 from howsure.core.lazy import exporting
+from howsure_studies.shift.attribution import ATTRIBUTED, SharedInputs, loss_terms
 from howsure_studies.shift.evaluate import (
     Answers,
     ShiftRun,
@@ -51,6 +52,7 @@ from howsure_studies.shift.study import ShiftOptions, ShiftStudy, task_identity
 
 __all__ = [
     "ALL_ROWS",
+    "ATTRIBUTED",
     "DIRECTIONS",
     "INTERVAL_METHODS",
     "MEASURES",
@@ -59,6 +61,7 @@ __all__ = [
     "Answers",
     "NetworkOutputs",
     "NetworkRuns",
+    "SharedInputs",
     "SharedWork",
     "ShiftMethod",
     "ShiftOptions",
@@ -74,6 +77,7 @@ __all__ = [
     "degree_figure",
     "evaluate_shift",
     "fit_shift",
+    "loss_terms",
     "measure_figure",
     "model_answers",
     "network_answers",

@@ -32,6 +32,7 @@ ATTRIBUTED: Final = (*LOSSES, IN_COMMON)
 HOME: Final = "home"
 """The test part of rows from home."""
 _FOLDS: Final = 2
+_EXACT: Final = 1e-24
 _LARGEST: Final = 1e9
 """A ratio of densities beyond which no row has a share in both populations that counts."""
 
@@ -262,7 +263,8 @@ def run_losses(
         variance = terms[1:].mean(axis=1).var(axis=0, ddof=1)
     if len(runs) > 1:
         variance = variance + by_run.var(axis=0, ddof=1) / len(runs)
-    return by_run.mean(axis=0), np.sqrt(variance), by_run
+    # what rounding leaves of a share that never changes is no error
+    return by_run.mean(axis=0), np.sqrt(np.where(variance < _EXACT, 0.0, variance)), by_run
 
 
 def _recalibrated(run: ShiftRun, rows: IntArray, rank: int, share: float) -> Mapping[str, float]:

@@ -299,6 +299,11 @@ _MEANS: Final[Mapping[str, _Mean]] = {
         for name, (of, need) in _ROWS.items()
     },
     "prediction_rate": _Mean(lambda part: part.accepted, (_no_scores,)),
+    "unbounded": _Mean(
+        lambda part: np.isinf(part.width_rows),
+        (_no_scores, _none_accepted, _no_ends),
+        of_accepted=True,
+    ),
     **{f"{name}_all": _Mean(of, (need,)) for name, (of, need) in _ROWS.items()},
 }
 """The means of a part; a measure is one of them with ``test_``, or of all rows with ``val_``."""

@@ -559,10 +559,10 @@ def is_for_elsewhere(method: Method) -> bool:
 
 
 def fold_of(task: Task, run: int, seed: int) -> Task:
-    """A task whose validation rows are others from home in each run, as many and never twice.
+    """A task whose validation rows are others from home in each run, as many.
 
     The first run has the task's own; the next ones have training rows, in whose place the task's
-    own validation rows are then.
+    own validation rows are then. None is there twice, but for the few that a share rounds.
 
     Parameters
     ----------
@@ -590,11 +590,12 @@ def fold_of(task: Task, run: int, seed: int) -> Task:
     if run == 0:
         return task
     train, val = task.train, task.val
-    most = len(train) // len(val)
+    most = round(len(train) / len(val))
     if run > most:
         raise InputError(f"folds must be at most {most + 1} for {task.name}, got {run + 1}")
     order = child(seed, "shift", "folds").permutation(len(train))
-    chosen = np.isin(np.arange(len(train)), order[(run - 1) * len(val) : run * len(val)])
+    start = min((run - 1) * len(val), len(train) - len(val))
+    chosen = np.isin(np.arange(len(train)), order[start : start + len(val)])
     rest = train.take(~chosen)
     joined = Part(
         x=np.concatenate([rest.x, val.x]),

@@ -629,13 +629,22 @@ def _by_task(
 
 def _widths(results: Sequence[ShiftResult]) -> Grid | None:
     """Mean widths of the main tests, methods downwards and tasks across."""
+    records = (
+        replace(record, options={**record.options, "unbounded": share})
+        for result in results
+        for record in (result.record("test_width"),)
+        for share in (result.value("test_unbounded").mean,)
+    )
     return pivot(
-        (result.record("test_width") for result in results),
+        records,
         "Width by dataset",
         columns={task: (task, _width_cell) for task in _tasks(results)},
         by="task",
         parts=_whole,
-        notes=("Mean width of the accepted rows in the units of y; ∞ where that of a row is.",),
+        notes=(
+            "Mean width of the accepted rows in the units of y; ∞ with the share of rows whose "
+            "interval has no end.",
+        ),
     )
 
 
@@ -775,7 +784,11 @@ def _coverage_cell(record: Record) -> Cell:
 
 def _width_cell(record: Record) -> Cell:
     """A width, which may be infinite."""
-    return Cell(text="∞", key="inf") if math.isinf(record.value) else interval_cell(record)
+    if math.isinf(record.value):
+        return Cell(
+            text=f"∞ ({formats.share(float(record.options['unbounded']))})", key=repr(math.inf)
+        )
+    return interval_cell(record)
 
 
 def _points_cell(record: Record) -> Cell:

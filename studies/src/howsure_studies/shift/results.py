@@ -41,17 +41,20 @@ DIRECTIONS: Final[Mapping[str, Direction]] = {
     "test_empirical_coverage_all": Direction.TARGET,
     "test_width_all": Direction.LOWER,
     "test_mae_all": Direction.LOWER,
+    "test_unbounded": Direction.LOWER,
     **dict.fromkeys(ATTRIBUTED, Direction.TARGET),
 }
 """Measures, and which values are better."""
 ALL_ROWS: Final = ("test_empirical_coverage_all", "test_width_all", "test_mae_all")
 """Measures of all test rows, accepted or not."""
-MEASURES: Final = tuple(name for name in DIRECTIONS if name not in (*ALL_ROWS, *ATTRIBUTED))
+_WHERE_ANY: Final = ("test_unbounded", *ATTRIBUTED)
+"""Measures that results hold where there is something to tell."""
+MEASURES: Final = tuple(name for name in DIRECTIONS if name not in (*ALL_ROWS, *_WHERE_ANY))
 """What records hold; of the test measures, all but the changes of MAE count accepted rows alone."""
 
 SHARES: Final = (
     *("val_empirical_coverage", "test_empirical_coverage", "test_empirical_coverage_all"),
-    "prediction_rate",
+    *("prediction_rate", "test_unbounded"),
 )
 """Measures that are shares."""
 _WITHOUT_UNITS: Final = (*SHARES, "coverage_error", "relative_mae_change", *ATTRIBUTED)
@@ -199,10 +202,12 @@ class ShiftResult:
         every = tuple(
             replace(self.value(measure, test), spread=None)
             for measure in DIRECTIONS
-            if measure not in ATTRIBUTED
+            if measure not in _WHERE_ANY
             for test in (("",) if measure.startswith("val_") else self.tests)
         )
-        losses = (value for value in self.values if value.measure in ATTRIBUTED)
+        losses = [value for value in self.values if value.measure in ATTRIBUTED]
+        unbounded = (replace(self.value("test_unbounded", t), spread=None) for t in self.tests)
+        losses += (value for value in unbounded if value.mean > 0.0)
         return replace(self, runs=(), values=(*every, *losses))
 
     def losses(
@@ -311,6 +316,8 @@ class ShiftResult:
         key = (measure, name, confidence)
         if key not in self._values and measure in ATTRIBUTED:
             return _unknown(*key)
+        if key not in self._values and measure == "test_unbounded" and not self.runs:
+            return replace(_unknown(*key), mean=0.0, reason="")
         if key not in self._values:
             if not self.runs:
                 known = self.values[0].confidence
@@ -334,9 +341,14 @@ class ShiftResult:
             for name in ((None,) if measure.startswith("val_") else self.tests)
         ) + tuple(
             self.record(measure)
-            for measure in ATTRIBUTED
-            if confidence == 0.95 and math.isfinite(self.value(measure).mean)
+            for measure in _WHERE_ANY
+            if confidence == 0.95 and self._tells(measure)
         )
+
+    def _tells(self, measure: str) -> bool:
+        """Whether a measure that results hold where there is something to tell is known here."""
+        mean = self.value(measure).mean
+        return mean > 0.0 if measure == "test_unbounded" else math.isfinite(mean)
 
     def record(self, measure: str, test: str | None = None, *, confidence: float = 0.95) -> Record:
         """A measure as `value` has it, as a record."""
