@@ -76,6 +76,7 @@ def test_a_single_cause_fills_its_own_term(
     assert (found[list(which)] > 0.1).all()
 
 
+@pytest.mark.slow
 def test_learnt_ratios_give_the_terms_within_their_errors() -> None:
     """Classifiers that did not see a row; the mean over draws of the world is the truth."""
     found = []
@@ -103,7 +104,7 @@ def result_of(seed: int, draws: int, n: int = 1500) -> ShiftResult:
     return replace(result, values=result.losses(shared, child(seed, "losses")))
 
 
-@pytest.mark.slow
+@pytest.mark.rate
 def test_the_errors_are_those_of_other_draws_of_the_world() -> None:
     every = [result_of(seed, 25) for seed in range(20, 36)]
     for measure, truth in zip(ATTRIBUTED[1:4], exact()[1:], strict=True):

@@ -315,7 +315,10 @@ ONE = {"y": [1.0], "point": [1.0], "lower": [0.0], "upper": [2.0]}
             "all parts must have scores or none, got them in val, not t",
         ),
         (lambda: calibration_shift(Answers(**ONE), 90), "coverage must lie strictly between"),
-        (lambda: calibration_shift(Answers(**ONE), 0.9, "pac"), "rule must be 'paper' or"),
+        (
+            lambda: calibration_shift(Answers(**ONE), 0.9, "pac"),
+            "rule must be 'paper', 'conformal' or",
+        ),
         (
             lambda: evaluate_shift(Answers(**ONE), {"t": Answers(**ONE)}, share=0),
             "share must lie strictly between 0 and 1, got 0",

@@ -633,7 +633,7 @@ def _widths(results: Sequence[ShiftResult]) -> Grid | None:
         replace(record, options={**record.options, "unbounded": share})
         for result in results
         for record in (result.record("test_width"),)
-        for share in (result.value("test_unbounded").mean,)
+        for share in (result.value("test_unbounded").mean if math.isinf(record.value) else 0.0,)
     )
     return pivot(
         records,

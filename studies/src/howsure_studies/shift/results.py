@@ -347,8 +347,9 @@ class ShiftResult:
 
     def _tells(self, measure: str) -> bool:
         """Whether a measure that results hold where there is something to tell is known here."""
-        mean = self.value(measure).mean
-        return mean > 0.0 if measure == "test_unbounded" else math.isfinite(mean)
+        if measure == "test_unbounded":
+            return math.isinf(self.value("test_width").mean)
+        return math.isfinite(self.value(measure).mean)
 
     def record(self, measure: str, test: str | None = None, *, confidence: float = 0.95) -> Record:
         """A measure as `value` has it, as a record."""
