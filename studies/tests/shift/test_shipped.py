@@ -13,13 +13,15 @@ from howsure_studies.engine import (
     Plan,
     Store,
     combined,
+    load_plan,
     run,
     study_of,
     survey,
 )
 from howsure_studies.engine import published as printed_numbers
 from howsure_studies.engine import shipped as files
-from howsure_studies.shift import SHIFT_METHODS, VARIATIONS, ShiftResult
+from howsure_studies.engine.shipped import plan_shipped
+from howsure_studies.shift import ATTRIBUTED, SHIFT_METHODS, VARIATIONS, ShiftResult
 from howsure_studies.shift.methods import key_of
 
 
@@ -179,3 +181,22 @@ def test_one_set_has_the_published_number_of_networks(coverage: float) -> None:
     for key, method in known.items():
         if key in keys and method.score is None:
             assert ends(found[method.title], "test_empirical_coverage")[1] < coverage
+
+
+def test_the_page_of_the_tables_alone_ranks_methods_whose_intervals_end() -> None:
+    found = plan_shipped(load_plan("shift_tables"))
+    assert found is not None
+    page = study_of("shift").page(found)
+    (across,) = (section for section in page.sections if section.title == "Across datasets")
+    widths, lost = (
+        next(grid for grid in across.grids if grid.title == title)
+        for title in ("Width by dataset", "Where coverage is lost")
+    )
+    cells = {row[0].text: [cell.text for cell in row[1:]] for row in widths.parts[0].rows}
+    assert cells["Robust conformal, boosted ratio"][0] == "∞ (100.0 %)"
+    assert [part.title for part in lost.parts] == ["california", "bike-hours", "traffic", "poverty"]
+    for results in found.results.values():
+        for result in results:
+            below = 0.9 - result.value("test_empirical_coverage").mean
+            terms = sum(result.value(name).mean for name in ATTRIBUTED[:4])
+            assert terms == pytest.approx(below, abs=1e-9)

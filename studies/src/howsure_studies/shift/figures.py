@@ -376,9 +376,11 @@ def _ranks(results: Sequence[ShiftResult], places: Mapping[str, int]) -> tuple[C
     judged = [result for result in results if not is_baseline(result.method)]
     for measure, words in _RANKED.items():
         ranked = [r for r in judged if measure == "coverage_error" or not r.selective]
+        # intervals without end have no width to rank by, and some methods no point forecast
+        lost = {r.method for r in ranked if not math.isfinite(r.value(measure).mean)}
+        ranked = [r for r in ranked if r.method not in lost]
         names, tasks = {r.method for r in ranked}, {r.task for r in ranked}
-        lost = any(math.isnan(result.value(measure).mean) for result in ranked)
-        if len(names) < _FEW_RANKED or len(tasks) < 2 or lost:
+        if len(names) < _FEW_RANKED or len(tasks) < 2:
             continue
         ranks = shift_ranks(ranked, measure)
         table = ranks.table(f"ranks_{measure}")
