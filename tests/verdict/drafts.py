@@ -214,7 +214,7 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
             return [
                 draft(effect, where=where, empty=empty, size=1.8, free=where == "2", **seen)
-                for where, empty in (("1", 0.0), ("2", 0.012), ("4 to 9", 0.012))
+                for where, empty in (("1", 0.0), ("2", 0.012), ("4 to 9", 0.012), ("0", 0.11))
             ]
         case "congruence":
             return [draft(abs(effect), record("mean_cce", 0.3212 * (1 + abs(effect)), null=0.3212))]

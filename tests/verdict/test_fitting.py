@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import howsure
+from howsure.conformal.labels import LAC, LabelConformal
 from howsure.core.arrays import FloatArray
 from howsure.core.rng import child
 from howsure.metrics.autocorrelation import Dependence
 from howsure.metrics.finding import FEWEST_ROWS, Draft, Finding
+from howsure.report.assessment import Assessment
 from howsure.verdict.family import _finding
 from howsure.verdict.words import sentence
 
@@ -91,6 +93,29 @@ def test_a_region_names_its_own_signal(fault: str, seen: str, claim: str) -> Non
     assert "x > 0.7" in region.where or "x > 0.6" in region.where
     # beside all rows, of which the region is three in ten
     assert float(told[1]) == pytest.approx(0.63 if fault == "bias" else 0.6, abs=0.1)
+
+
+def test_empty_sets_are_explained_and_the_floor_does_what_it_says() -> None:
+    rng = child(3, "fitting")
+    scores = np.exp(3.0 * rng.normal(size=(4_000, 5)))
+    shares = scores / scores.sum(axis=1, keepdims=True)
+    y = (rng.random((4_000, 1)) > shares.cumsum(axis=1)).sum(axis=1)
+    held, new = slice(0, 2_000), slice(2_000, None)
+
+    def assessed(*, allow_empty: bool) -> Assessment:
+        method = LabelConformal(score=LAC(), coverage=0.7, allow_empty=allow_empty)
+        sets = method.calibrate(shares[held], y[held]).predict(shares[new])
+        return howsure.assess(y[new], sets, trials=False)
+
+    before, after = assessed(allow_empty=True), assessed(allow_empty=False)
+    (told,) = (each for each in before.findings if each.id == "sets")
+    assert told.state == "bad"
+    assert "more accurate than the nominal coverage asks" in told.sentence
+    assert "A floor of one label fills them and lifts coverage" in told.sentence
+    assert before.value("empty_sets") > 0.05
+    assert after.value("empty_sets") == 0
+    assert after.value("empirical_coverage") > before.value("empirical_coverage")
+    assert all(each.state != "bad" for each in after.findings if each.id == "sets")
 
 
 @pytest.mark.parametrize("rows", [2, 4, FEWEST_ROWS - 1, FEWEST_ROWS])

@@ -73,6 +73,11 @@ def _sets_words(draft: Draft, _: Finding) -> Words:
     seen += f"; {due} is {FROM_ALL}" if facts["free"] else f", all sets {due}"
     empty = float(facts["empty"])
     more = f"{percent(empty)} of sets are empty." if empty else ""
+    if draft.where == "0":  # as of one threshold for an accurate model, by LAC or randomised APS
+        more += (
+            " They arise where a model is more accurate than the nominal coverage asks. A floor of "
+            "one label fills them and lifts coverage: LabelConformal(allow_empty=False)."
+        )
     fault = "coverage depends on the size of the set"
     clause = f"sets of {draft.where} {labels} cover {percent(float(facts['value']))}"
     return Words(seen, fault, "sets of all sizes cover alike", more, clause=clause)
