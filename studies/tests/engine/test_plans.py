@@ -244,7 +244,10 @@ def test_a_plan_in_several_profiles_stands_for_the_small_one() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("shift", "profile of plan 'shift' must be one of cells, paper, scale, small, tables"),
+        (
+            "shift",
+            "profile of plan 'shift' must be one of cells, longer, paper, scale, small, tables",
+        ),
         ("smoke", "none"),
     ],
 )

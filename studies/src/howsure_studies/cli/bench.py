@@ -50,7 +50,7 @@ Profile = Annotated[
     typer.Option(
         metavar="NAME",
         help="Profile of the plan, where it has several. "
-        "Of shift: small, scale, cells, tables or paper.",
+        "Of shift: small, scale, cells, longer, tables or paper.",
     ),
 ]
 Jobs = Annotated[
