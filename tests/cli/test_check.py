@@ -495,3 +495,102 @@ def test_findings_are_named_and_doubts_fail_as_asked(tmp_path: Path) -> None:
     assert (code, shown[0]) == (0, "○")
     (line,) = [line for line in shown.splitlines() if line.startswith("::")]
     assert line.startswith("::warning title=howsure%3A finding coverage::balanced: ")
+
+
+def watched(folder: Path, far: int, *, n: int = 100, laws: bool = True) -> list[str]:
+    """A check of new rows of which so many lie far outside a reference."""
+    rng = child(3, "watched")
+    x = rng.uniform(-1, 1, 400)
+    columns = {"x0": x}
+    if laws:
+        columns |= {"y": x + rng.normal(size=400), "mean": x, "sd": np.ones(400)}
+    csv.write_csv(pa.table(columns), folder / "reference.csv")
+    new = {
+        "x0": np.where(np.arange(n) < far, 50.0, np.linspace(-0.5, 0.5, n)),
+        "week": np.arange(n) // 10,
+    }
+    csv.write_csv(pa.table(new), folder / "new.csv")
+    flags = ["--features", "x0", "--reference", str(folder / "reference.csv")]
+    return ["check", str(folder / "new.csv"), *flags]
+
+
+@pytest.mark.parametrize("laws", [True, False])
+def test_a_limit_on_rows_outside_is_judged_by_the_binomial_tail(tmp_path: Path, laws: bool) -> None:
+    told = watched(tmp_path, 12, laws=laws)
+    low, high = stats.beta.ppf(0.05, 12, 89), stats.beta.ppf(0.95, 13, 88)
+    for limit, status, word in ((low - 1e-4, 1, "fails"), (high + 1e-4, 0, "holds")):
+        limits = tmp_path / "limits.toml"
+        limits.write_text(f'limits = [{{measure = "outside", max = {limit}}}]')
+        for flags in (["--max-outside", f"{limit}"], ["--limits", str(limits)]):
+            result = CliRunner().invoke(app, [*told, *flags, "--json"], catch_exceptions=False)
+            assert result.exit_code == status
+            (outcome,) = json.loads(result.stdout)["limits"]
+            assert outcome["state"] == word
+            assert (outcome["model"], outcome["measure"]) == ("new", "outside")
+            assert outcome["value"] == 0.12
+            assert outcome["lower"] == pytest.approx(low)
+            assert outcome["upper"] == pytest.approx(high)
+
+
+def test_new_rows_by_week_flagged_and_over_time(tmp_path: Path) -> None:
+    told = watched(tmp_path, 20)
+    flags = ["--max-outside", "0.5", "--by", "week", "--json"]
+    result = CliRunner().invoke(app, [*told, *flags], catch_exceptions=False)
+    states = {each["group"]: each["state"] for each in json.loads(result.stdout)["limits"]}
+    assert {week for week, word in states.items() if word == "fails"} == {"week=0", "week=1"}
+    assert result.exit_code == 1
+    flags = ["--max-flagged", "0.2", "--max-outside-drift", "0.05", "--time", "week", "--json"]
+    result = CliRunner().invoke(app, [*told, *flags], catch_exceptions=False)
+    limits = {each["measure"]: each for each in json.loads(result.stdout)["limits"]}
+    assert limits["flagged"]["n"] == 80
+    assert limits["flagged"]["state"] == "holds"
+    assert limits["outside_drift"]["value"] == 1.0  # two weeks of all, then of none
+    assert limits["outside_drift"]["state"] in ("fails", "undecided")
+    quiet = watched(tmp_path, 0)
+    flags = ["--max-outside-drift", "0.3", "--time", "week", "--json"]
+    result = CliRunner().invoke(app, [*quiet, *flags], catch_exceptions=False)
+    (drift,) = json.loads(result.stdout)["limits"]
+    assert (drift["value"], drift["state"], result.exit_code) == (0.0, "holds", 0)
+    assert drift["upper"] == pytest.approx(stats.beta.ppf(0.95, 1, 15))  # none of 15 rows
+
+
+def test_findings_on_new_rows_fail_too(tmp_path: Path) -> None:
+    for far, status in ((20, 1), (0, 0)):
+        told = [*watched(tmp_path, far), "--fail-on", "bad", "--json"]
+        result = CliRunner().invoke(app, told, catch_exceptions=False)
+        assert result.exit_code == status
+        found = {each["id"]: each["failed"] for each in json.loads(result.stdout)["findings"]}
+        assert found == {"outside": bool(far), "congruence": False}
+
+
+@pytest.mark.parametrize(
+    ("flags", "laws", "said"),
+    [
+        (["--max-crps", "2"], True, "limits on rows without y are outside, flagged"),
+        (["--max-flagged", "0.2"], False, "the reference states no distribution"),
+        (["--max-outside", "2"], True, "limit on outside must lie in [0, 1], got 2"),
+        (["--min", "outside=0.1"], True, "outside takes max"),
+        (["--max-outside-drift", "0.1"], True, "no times are named: give --time"),
+        (["--max-outside", "0.1", "--by", "site"], True, "must hold groups, got none of 'site'"),
+    ],
+)
+def test_what_no_answer_is_possible_to_on_new_rows(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    laws: bool,
+    said: str,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["howsure", *watched(tmp_path, 3, laws=laws), *flags])
+    assert main() == 2
+    assert said in capfd.readouterr().err
+
+
+def test_rows_outside_are_limited_with_a_reference_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = covering(tmp_path / "rows.csv", 9, 10)
+    monkeypatch.setattr(sys, "argv", ["howsure", "check", str(path), "--max-outside", "0.1"])
+    assert main() == 2
+    assert "give --reference TABLE" in capfd.readouterr().err

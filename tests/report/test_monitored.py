@@ -13,13 +13,19 @@ from scipy import stats
 import oracles.congruence as oracle
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.figures import Layer, Mark, Shades, to_vega
+from howsure.figures.figure import Figure
+from howsure.figures.mpl import draw
+from howsure.figures.palette import LIGHT
 from howsure.inputs import load, load_unlabelled
+from howsure.inputs.unlabelled import load_bare
 from howsure.metrics.congruence import rejection_at
 from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.report import monitor as monitoring
 from howsure.report.assessment import Assessment
 from howsure.report.monitor import fit_monitor
 from howsure.report.monitored import Monitored, monitored
+from howsure.report.page.figures import RAMP_SIGNS, block_of
 
 PUBLISHED = CongruenceOptions(bandwidth=1.0, regularization=0.1, draws=1)
 
@@ -363,3 +369,81 @@ def test_an_embedding_must_be_the_references() -> None:
     bare = fit_monitor(replace(load(wave(100, 0)).evalsets[0], embedding=None))
     with pytest.raises(InputError, match="features are needed"):
         bare.score(embedding=np.ones((2, 1)))
+
+
+def test_intervals_alone_and_bare_inputs_say_which_rows_lie_outside() -> None:
+    """Support needs no distribution: it is the same for every reference with the same inputs."""
+    held, new = straight(300, 0, width=2), straight(80, 1, width=2)
+    new["x1"][:6] += 30.0
+    inputs = {name: held[name] for name in ("x0", "x1")}
+    ends = {"lower": held["mean"] - 1.0, "upper": held["mean"] + 1.0}
+    full = monitored(fit_monitor(load(held).evalsets[0]), load_unlabelled(new, load(held)))
+    interval = load(inputs | ends | {"y": held["y"]})
+    bare = load_bare(inputs)
+    assert bare is not None
+    for loaded in (interval, bare):
+        unlabelled = load_unlabelled(new, loaded)
+        found = monitored(fit_monitor(loaded.evalsets[0]), unlabelled)
+        columns = found.columns(unlabelled)
+        for name in ("outside", "why"):
+            np.testing.assert_array_equal(columns[name], full.table.columns[name])
+        assert columns["outside"][:6].all()
+        assert set(columns) == {"row", "outside", "support_p_value", "distance", "why", "x0", "x1"}
+        assert "states no distribution" in found.report.verdict
+        assert [finding.id for finding in found.report.findings] == ["outside"]
+        (drawn,) = found.report.figures
+        assert [item.label for item in drawn.legend()] == [
+            "inside the reference",
+            "outside the reference",
+        ]
+        assert "New rows beside the reference" in found.report.to_html()
+
+
+def test_a_table_with_y_and_predictions_is_no_bare_reference() -> None:
+    held = straight(50, 0)
+    assert load_bare(held) is None
+    assert load_bare({"x0": held["x0"]}, y="y") is None
+    assert load_bare({"name": np.array(["a", "b"])}) is None
+    assert load_bare({"x0": held["x0"], "y": held["y"]}) is not None
+
+
+def test_the_map_spans_rows_outside_and_marks_them() -> None:
+    held, new = straight(300, 0, width=3), straight(80, 1, width=3)
+    new["x2"][:9] += 30.0
+    found = watched(held, {name: new[name] for name in ("x0", "x1", "x2")})
+    drawn = next(figure for figure in found.report.figures if figure.name == "cce_map")
+    outside = found.table.columns["outside"]
+    assert drawn.x.title == "X2"  # by which most rows lie outside
+    inside, beyond = drawn.layers
+    assert (len(inside), len(beyond)) == ((~outside).sum(), outside.sum())
+    np.testing.assert_array_equal(np.sort(beyond.x), np.sort(new["x2"][outside]))
+    spec = to_vega(drawn)
+    assert spec["layer"][0]["encoding"]["color"]["field"] == "shade"
+    assert spec["layer"][1]["encoding"]["color"] == {"value": LIGHT.highlight}
+    draw(drawn)
+
+
+def test_one_name_a_column_in_every_table_and_a_column_called_like_a_score_is_kept() -> None:
+    held = straight(300, 7, wrong=2.0)
+    held["cce"] = held["x0"] * 2
+    new = {"x0": np.r_[held["x0"][:60], 9.0], "cce": np.r_[held["cce"][:60], 18.0]}
+    loaded = load(held, features="x0,cce")
+    found = monitored(fit_monitor(loaded.evalsets[0]), load_unlabelled(new, loaded))
+    tables = {table.name: table for table in found.report.tables}
+    assert tables["monitor"].labels == tables["outside"].labels == found.table.labels
+    assert tables["outside"].columns["cce (input)"].tolist() == [18.0]
+    assert tables["cce_map"].labels["perfect"] == found.table.labels["perfect"]
+
+
+def test_ends_of_a_scale_of_colours_do_not_touch() -> None:
+    """Nine ends such as 0.0125 below 19 rem ran into each other."""
+    for edges in ([0.0025 * k for k in range(9)], [0.05 * k for k in range(8)]):
+        point = Layer(mark=Mark.POINTS, x=np.ones(1), y=np.ones(1), shade=np.ones(1))
+        shades = Shades(title="CCE", edges=tuple(edges))
+        ramp = block_of(Figure(name="m", question="?", layers=(point,), shades=shades)).ramp
+        assert ramp is not None
+        written = [end for end in ramp.ends if end]
+        assert written[0] == "0"
+        share = ramp.ends.index(written[1]) / (len(ramp.ends) - 1)
+        assert max(map(len, written)) <= share * RAMP_SIGNS
+        assert f"to {edges[-1]:g}," in ramp.told

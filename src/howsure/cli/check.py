@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from howsure.cli.options import PartFlags, ReadOptions
+from howsure.cli.options import PartFlags, ReadOptions, address
 from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.text import legible
 from howsure.inputs import Loaded
 from howsure.inputs.tables import FILES
-from howsure.report.check import Answer, CheckResult, LimitOutcome, check
+from howsure.report.check import Answer, CheckResult, LimitOutcome, check, check_new
 from howsure.report.coercion import columns_of
 from howsure.report.limits import (
     PYPROJECT,
@@ -104,13 +104,21 @@ def run(
     seed: int,
     read: ReadOptions,
     parts: PartFlags | None = None,
+    reference: Path | None = None,
 ) -> bool:
     """Judge every finding and every limit, and tell of them; true if one fails."""
     if told.junit is not None:
-        check_outputs([told.junit], [*files, *([Path(source)] if source else [])])
-    loaded = _load(files, rules, source, read, parts, seed)
-    found = check(loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals)
-    files_told = loaded.facts.get(FILES, "")
+        read_files = [*files, *([] if reference is None else [reference])]
+        check_outputs([told.junit], [*read_files, *([Path(source)] if source else [])])
+    if reference is None:
+        loaded = _load(files, rules, source, read, parts, seed)
+        found = check(
+            loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals
+        )
+        files_told = loaded.facts.get(FILES, "")
+    else:
+        found = _of_new(files, reference, rules, read, parts or PartFlags(), seed)
+        files_told = f"{files[0]}, watched by {reference}"
     if told.junit is not None:
         atomic_write(told.junit, junit(found))
     if told.json:
@@ -125,6 +133,35 @@ def run(
         for line in annotated(found):
             say(line, error=told.json)
     return found.status == 1
+
+
+def _of_new(
+    files: Sequence[Path],
+    reference: Path,
+    rules: Rules,
+    read: ReadOptions,
+    parts: PartFlags,
+    seed: int,
+) -> CheckResult:
+    """The limits on rows without y, judged by a reference."""
+    from howsure.cli.monitor import watching
+    from howsure.inputs import load_unlabelled
+
+    if len(files) != 1:
+        raise InputError(f"--reference must be given with one file, got {len(files)}")
+    groups = columns_of(read.columns.get("groups"), *rules.columns)
+    read = replace(read, columns={**read.columns, "groups": groups or None})
+    loaded, monitor = watching(reference, read, parts, seed)
+    time: Any = read.columns.get("time")
+    new = load_unlabelled(
+        address(files[0]),
+        loaded,
+        encoding=read.encoding,
+        decimal=read.decimal,
+        groups=groups,
+        time=time,
+    )
+    return check_new(monitor, new, rules, name=files[0].stem, seed=seed)
 
 
 def _load(

@@ -228,8 +228,8 @@ def assess(
         Path | None,
         typer.Option(
             metavar="TABLE",
-            help="Labelled table for monitoring: judge its model at the inputs of FILE, "
-            "which needs no y.",
+            help="Table for monitoring: judge its model at the inputs of FILE, which needs no y. "
+            "Without a distribution: whether rows lie where it does.",
         ),
     ] = None,
     tolerance: Tolerance = _TOLERANCE,
@@ -370,6 +370,33 @@ def check(
             help="Greatest change of coverage over time, as a share.", rich_help_panel=_LIMITS
         ),
     ] = None,
+    max_outside: Annotated[
+        float | None,
+        typer.Option(
+            help="Greatest share of rows outside the --reference.", rich_help_panel=_LIMITS
+        ),
+    ] = None,
+    max_flagged: Annotated[
+        float | None,
+        typer.Option(
+            help="Greatest share of the rows inside the --reference that it flags.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None,
+    max_outside_drift: Annotated[
+        float | None,
+        typer.Option(
+            help="Greatest change over time of the share of rows outside the --reference.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Reference for monitoring: limits are on rows of FILE that need no y.",
+        ),
+    ] = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -456,6 +483,9 @@ def check(
         "max_mae": max_mae,
         "max_mean_width": max_mean_width,
         "max_drift": max_drift,
+        "max_outside": max_outside,
+        "max_flagged": max_flagged,
+        "max_outside_drift": max_outside_drift,
     }
     changes = {
         "by": _names(by),
@@ -469,7 +499,7 @@ def check(
         "miss_range": miss_range,
     }
     rules, source = rules_for(limits, parse_limits(named, min_, max_), changes)
-    failed = run(files, rules, source, Told(json, junit, github), seed, read, parts)
+    failed = run(files, rules, source, Told(json, junit, github), seed, read, parts, reference)
     raise typer.Exit(1 if failed else 0)
 
 

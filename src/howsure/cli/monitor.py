@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +23,14 @@ from howsure.core.records import Table
 from howsure.inputs import Loaded, Unlabelled, load_unlabelled, write_table
 from howsure.inputs.files import table_form
 from howsure.inputs.tables import SAMPLE
+from howsure.inputs.unlabelled import load_bare
+from howsure.report.coercion import columns_of
 from howsure.report.grids import table_grid
-from howsure.report.monitor import fit_monitor
+from howsure.report.monitor import Monitor, fit_monitor
 from howsure.report.monitored import Monitored, monitored
+
+if TYPE_CHECKING:
+    from howsure.metrics.congruence.view import CongruenceOptions
 
 WORST = 10
 REPORTS = (".html", ".json", ".md")
@@ -52,13 +58,7 @@ def run(
     with Stages(progress) as stages, subscribe(stages):
         options = tuned.options()
         report_progress(f"reading {reference.name}")
-        loaded = read.load(reference, parts, seed)
-        if len(loaded.evalsets) != 1:
-            raise InputError(f"{reference.name} must hold one model, got {len(loaded.evalsets)}")
-        with part_of("fitting the reference"):
-            monitor = fit_monitor(
-                loaded.evalsets[0], seed=seed, everything=everything, options=options
-            )
+        loaded, monitor = watching(reference, read, parts, seed, options, everything)
         report_progress(f"reading {file.name}")
         new = load_unlabelled(address(file), loaded, encoding=read.encoding, decimal=read.decimal)
         found = monitored(
@@ -80,6 +80,48 @@ def run(
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
+def watching(
+    reference: Path,
+    read: ReadOptions,
+    parts: PartFlags,
+    seed: int,
+    options: CongruenceOptions | None = None,
+    everything: bool = False,
+) -> tuple[Loaded, Monitor]:
+    """The reference, labelled or of inputs alone, and what is fitted on it.
+
+    Columns of groups and times that it lacks may be those of the new rows.
+    """
+    from howsure.inputs.sources import sources
+    from howsure.metrics.congruence.view import CongruenceOptions
+
+    names = next(sources(address(reference), read.encoding, read.decimal)).names
+    columns: Any = dict(read.columns)
+    if columns.get("time") not in names:
+        columns["time"] = None
+    if columns.get("groups"):
+        columns["groups"] = [name for name in columns_of(columns["groups"]) if name in names]
+    read = replace(read, columns=columns)
+    try:
+        loaded = read.load(reference, parts, seed)
+    except InputError:
+        told = {"encoding": read.encoding, "decimal": read.decimal, **columns}
+        bare = load_bare(address(reference), **told)
+        if bare is None:
+            raise
+        loaded = bare
+    if len(loaded.evalsets) != 1:
+        raise InputError(f"{reference.name} must hold one model, got {len(loaded.evalsets)}")
+    with part_of("fitting the reference"):
+        monitor = fit_monitor(
+            loaded.evalsets[0],
+            seed=seed,
+            everything=everything,
+            options=options or CongruenceOptions(),
+        )
+    return loaded, monitor
+
+
 def _name(reference: Path, loaded: Loaded) -> str:
     """What the report calls the reference; of one too large to be held, how many rows serve."""
     return f"{reference.name}{f' ({loaded.facts[SAMPLE]})' if loaded.totals else ''}"
@@ -92,6 +134,8 @@ def _worst(found: Monitored, new: Unlabelled) -> Iterator[Table]:
         if table.name == "outside":
             yield _with(table, ("row", "why", "distance", *inputs))
     scores = found.table.columns
+    if "flagged" not in scores:
+        return
     flagged = np.flatnonzero(scores["flagged"])
     order = flagged[np.argsort(-scores["cce"][flagged], kind="stable")]
     columns = {name: held[order] for name, held in {**inputs, **scores}.items()}

@@ -139,7 +139,7 @@ class Figure:
     notes : tuple of str
         What else the reader should know: what was left out, what the band is.
     shades : Shades, optional
-        What colours measure; every layer of such a figure is shaded.
+        What the colours of its shaded layers measure.
     naming : str
         What the labels of points name.
     height : int

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.records import Table
 from howsure.figures.columns import number, of_model, texts
-from howsure.figures.figure import Axis, Figure, Layer, Mark, Shades
+from howsure.figures.figure import HIGHLIGHT, Axis, Figure, Layer, Mark, Shades
+from howsure.figures.palette import VEGA_SHAPES
 from howsure.figures.text import headed, one_line
 
 MAP_LIMIT = 300
-"""The most points of one map."""
+"""The most points of one map, and of rows outside a reference besides."""
+MAP_HEIGHT = 420
+INSIDE, OUTSIDE = "inside the reference", "outside the reference"
+"""What rows of a map are that a reference watches."""
 _CLASSES = 8
 _EXTREME = 1e150
 """Beyond this size, numbers have no class; below its inverse, they are all one."""
+_CROSS = VEGA_SHAPES.index("cross")
+_SHADED = (
+    "The stronger a row's colour, the farther its predictive distribution is from what happened at "
+    "like inputs (CCE). Strong points that lie together show where."
+)
+_BEYOND = "At crosses the model cannot be judged, as no labelled row is near."
 _HOVERED = (
     ("cce", "CCE"),
     ("perfect", "CCE of a perfect model"),
@@ -30,8 +41,9 @@ def map_figures(tables: Sequence[Table]) -> list[Figure]:
     maps = [(table, rows) for table in tables if len(rows := _rows(table))]
     if not maps:
         return []
-    values = [_column(table, "cce")[rows] for table, rows in maps]
-    edges = class_edges(min(v[0] for v in values), max(v[-1] for v in values))
+    values = np.concatenate([_column(table, "cce")[rows] for table, rows in maps])
+    known = values[np.isfinite(values)]
+    edges = class_edges(float(known.min()), float(known.max())) if len(known) else ()
     return [_map_figure(table, rows, edges) for table, rows in maps]
 
 
@@ -53,51 +65,76 @@ def _column(table: Table, name: str) -> FloatArray:
 
 
 def _rows(table: Table) -> IntArray:
-    """Rows that have a place and a colour, the highest last: it is drawn on top."""
+    """Rows that have a place, and a colour or lie outside, the highest last: it is on top."""
     if table.name != "cce_map":
         return np.zeros(0, dtype=np.int64)
     parts = [number(table, name) for name in ("first", "second", "cce")]
     if any(part is None for part in parts):
         return np.zeros(0, dtype=np.int64)
     first, second, value = (part for part in parts if part is not None)
-    coloured = np.abs(value) < _EXTREME
-    seen = np.flatnonzero(np.isfinite(first) & np.isfinite(second) & coloured)
+    shown = np.abs(value) < _EXTREME
+    if "outside" in table.columns:
+        shown |= np.isnan(value)
+    seen = np.flatnonzero(np.isfinite(first) & np.isfinite(second) & shown)
     return seen[np.argsort(value[seen], kind="stable")]
 
 
 def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figure:
-    shown = rows
     notes = [one_line(table.notes, 400)] if table.notes else []
-    if len(rows) > MAP_LIMIT:
-        shown = rows[np.linspace(0, len(rows) - 1, MAP_LIMIT).round().astype(np.int64)]
+    outside = table.columns.get("outside")
+    beyond = np.zeros(len(rows), dtype=np.bool_) if outside is None else outside[rows] == 1
+    parts = [_thinned(rows[~beyond]), _thinned(rows[beyond])]
+    if len(parts[0]) + len(parts[1]) < len(rows):
         notes.append(
-            f"Shown: {MAP_LIMIT:,} of {len(rows):,} rows, from the lowest CCE to the highest."
+            f"Shown: {len(parts[0]) + len(parts[1]):,} of {len(rows):,} rows, "
+            "from the lowest CCE to the highest."
         )
     told = {title: _column(table, name) for name, title in _HOVERED}
     names = texts(table, "row")
-    layer = Layer(
-        mark=Mark.POINTS,
-        x=_column(table, "first")[shown],
-        y=_column(table, "second")[shown],
-        shade=told["CCE"][shown],
-        labels=tuple(names[row] for row in shown) if "row" in table.columns else (),
-        hover={title: part[shown] for title, part in told.items() if len(part)},
-        listed=False,
-    )
+
+    def points(shown: IntArray, **look: Any) -> Layer:
+        return Layer(
+            mark=Mark.POINTS,
+            x=_column(table, "first")[shown],
+            y=_column(table, "second")[shown],
+            labels=tuple(names[row] for row in shown) if "row" in table.columns else (),
+            hover={
+                title: part[shown]
+                for title, part in told.items()
+                if len(part) and np.isfinite(part[shown]).any()
+            },
+            **look,
+        )
+
+    inside: dict[str, Any] = {"series": INSIDE, "size": 0.5}
+    if edges:
+        inside = {"shade": told["CCE"][parts[0]], "listed": False}
+    layers = [points(parts[0], **inside)] if len(parts[0]) else []
+    if len(parts[1]):
+        layers.append(points(parts[1], series=OUTSIDE, colour=HIGHLIGHT, shape=_CROSS))
     x, y = (headed(table.labels.get(name, name)) for name in ("first", "second"))
+    reading = [_SHADED] if edges else []
+    reading += [_BEYOND] if len(parts[1]) else []
+    watched = outside is not None
+    title = "New rows beside the reference" if watched else "Congruence at every row"
     return Figure(
         name="cce_map",
         label=table.model,
-        question="Where is the model wrong?",
-        title="Congruence at every row" + of_model(table),
-        reading=(
-            "The stronger a row's colour, the farther its predictive distribution is from what "
-            "happened at like inputs (CCE). Strong points that lie together show where."
-        ),
+        question="Which rows can be judged?" if watched else "Where is the model wrong?",
+        title=title + of_model(table),
+        reading=" ".join(reading) or "Every row lies inside the reference.",
         x=Axis(title=x),
         y=Axis(title=y),
-        layers=(layer,),
+        layers=tuple(layers),
         notes=tuple(notes),
-        shades=Shades(title="CCE", edges=edges),
+        shades=Shades(title="CCE", edges=edges) if edges else None,
         naming="Row",
+        height=MAP_HEIGHT,
     )
+
+
+def _thinned(rows: IntArray) -> IntArray:
+    """At most so many rows as a map shows, evenly from the first to the last."""
+    if len(rows) <= MAP_LIMIT:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, MAP_LIMIT).round().astype(np.int64)]

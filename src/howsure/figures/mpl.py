@@ -42,7 +42,7 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
     for axis, spine, target in ((figure.x, "bottom", ax.xaxis), (figure.y, "left", ax.yaxis)):
         ax.spines[spine].set_visible(axis.shown)
         target.set_visible(axis.shown)
-    if len(figure.legend()) > 1:
+    if len(figure.legend()) > (figure.shades is None):
         handles, labels = ax.get_legend_handles_labels()
         drawn = dict(zip(labels, handles, strict=True))
         named = [name for item in figure.legend() if (name := _plain(item.label)) in drawn]
@@ -72,7 +72,7 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
             ax.fill_between(
                 x, layer.lower, layer.upper, color=colour, alpha=0.16, linewidth=0, label=label
             )
-        case Mark.POINTS if figure.shades is not None:
+        case Mark.POINTS if figure.shades is not None and len(layer.shade):
             _draw_shaded(ax, layer, figure.shades)
         case Mark.POINTS:
             shape = MPL_SHAPES[layer.shaped % len(MPL_SHAPES)]

@@ -18,7 +18,6 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 HEIGHT = 320
-MAP_HEIGHT = 420
 LABEL_LIMIT = 260
 ROW_HEIGHT = 22
 FEW_ROW_HEIGHT = 32
@@ -66,17 +65,23 @@ def to_vega(
         colour = _series_channel(figure, palette, legend)
     else:
         colour = _shade_channel(figure.shades, palette, legend)
+        plain = [layer for layer in figure.layers if not len(layer.shade)]
     layers = [_layer(figure, place, palette) for place in range(len(figure.layers))]
     hovered = _hovered(figure)
     if figure.shades is not None:
-        layers[0]["encoding"]["color"] = colour
+        for layer, drawn in zip(figure.layers, layers, strict=True):
+            own = {"value": palette.colour(layer.colour)}
+            drawn["encoding"]["color"] = colour if len(layer.shade) else own
+        if plain:
+            shaded = {"test": "isValid(datum.shade)", **colour}
+            colour = {"condition": shaded, "value": palette.colour(plain[0].colour)}
     layers.append(_hover_layer(figure, colour, {name for row in hovered for name in row}))
     names = [layer.series for layer in figure.layers]
     if any(names):
         series = f"{json.dumps(names)}[datum.at]" if len(names) > 1 else json.dumps(names[0])
         layers[-1]["transform"] = [{"calculate": series, "as": "series"}]
     horizontal = figure.is_horizontal()
-    height = figure.height or (MAP_HEIGHT if figure.shades else HEIGHT)
+    height = figure.height or HEIGHT
     if figure.square and not isinstance(width, str):
         height = width
     return {
@@ -112,6 +117,7 @@ def _shade_channel(shades: Shades, palette: Palette, legend: bool) -> Spec:
     legend_spec: Spec | None = None
     if legend:
         legend_spec = {"title": shades.title, "orient": "top", "gradientLength": 240}
+        legend_spec["labelOverlap"] = "greedy"
     return {"field": "shade", "type": "quantitative", "scale": scale, "legend": legend_spec}
 
 

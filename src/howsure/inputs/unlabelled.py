@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +12,22 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
+from howsure.core.labels import Categories
 from howsure.inputs import values
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import build
 from howsure.inputs.cells import read_cells
+from howsure.inputs.columns import assign_roles
 from howsure.inputs.encoding import embedded
 from howsure.inputs.long import refuse_long
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import ROLES, Columns, Kind
 from howsure.inputs.source import Source, quoted
 from howsure.inputs.sources import sources
 from howsure.inputs.tables import Loaded
 from howsure.predictions import EvalSet
+
+_NO_PREDICTION = "\0prediction"
+"""Stands for a column of predictions, where a table needs none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,10 @@ class Unlabelled:
         Predictions and outcomes of the rows that have both.
     places : ndarray of int, shape (k,)
         Where the rows of `labelled` stand among all.
+    groups : mapping of str to Categories
+        Groups of the rows.
+    time : ndarray, shape (n,), optional
+        When each row came.
     """
 
     names: npt.NDArray[Any]
@@ -54,6 +63,8 @@ class Unlabelled:
     images: npt.NDArray[Any] | None = None
     labelled: EvalSet | None = None
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    groups: Mapping[str, Categories] = field(default_factory=dict)
+    time: npt.NDArray[Any] | None = None
 
     __repr__ = brief_repr
 
@@ -64,17 +75,23 @@ def load_unlabelled(
     *,
     encoding: str | None = None,
     decimal: str = ".",
+    groups: Sequence[str] = (),
+    time: str | None = None,
 ) -> Unlabelled:
     """Read the rows of a table as those of a labelled reference were read.
 
     The same columns serve as inputs, and a column of texts or images goes through the same
     encoder. Where the table holds the reference's y and predictions too, the rows that have them
-    are labelled.
+    are labelled. `groups` and `time` name columns of the new table.
     """
     table = next(sources(source, encoding, decimal))
     refuse_long(table)
     (reference,) = like.evalsets
     roles = _input_roles(table, like.roles, reference)
+    _check_present(table, groups, "groups", "")
+    _check_present(table, () if time is None else (time,), "time", "")
+    timed = {} if time is None else {"time": (time,)}
+    roles = replace(roles, columns={**roles.columns, "groups": tuple(groups), **timed})
     cells = read_cells(table, roles)
     for name, gone in cells.missing().items():
         raise InputError(
@@ -95,7 +112,54 @@ def load_unlabelled(
         images=images,
         labelled=labelled,
         places=places,
+        groups={name: held.categories() for name, held in cells.of("groups").items()},
+        time=cells.one("time"),
     )
+
+
+def load_bare(
+    source: Any,
+    *,
+    encoding: str | None = None,
+    decimal: str = ".",
+    **columns: Unpack[Columns],
+) -> Loaded | None:
+    """Read a reference that holds inputs alone, without y or without a prediction.
+
+    Its set has zeros for y and a point forecast. None where the table has both, or no inputs.
+    """
+    table = next(sources(source, encoding, decimal))
+    given: Any = {name: value for name, value in columns.items() if value}
+    if any(role.of in ("outcome", "belief", "long") and role.name in given for role in ROLES):
+        return None
+    try:
+        assign_roles(table.names, given)
+        return None
+    except InputError:
+        names = (*table.names, _NO_PREDICTION)
+        given["point"] = _NO_PREDICTION
+        roles = assign_roles(names, given, outcome=False)
+    inputs = roles.only(lambda role: role.of == "inputs")
+    if not inputs.by_column():
+        return None
+    cells = read_cells(table, inputs)
+    for name, gone in cells.missing().items():
+        raise InputError(
+            f"{table.title}: column {quoted(name)} must hold no missing cells, got "
+            f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
+        )
+    cells.check_finite()
+    texts = {**cells.of("encode"), **cells.of("image")}
+    vectors, images = embedded(texts, inputs, folder=table.folder, title=table.title)
+    absent = ("y",)
+    bare = replace(
+        cells,
+        model=cells.model or "reference",
+        columns={**cells.columns, ("number", "y"): np.zeros(cells.n)},
+        roles=replace(inputs, columns={**inputs.columns, "y": absent, "point": absent}),
+    )
+    evalsets = build([bare], crossing="sort", embedding=vectors)
+    return Loaded(evalsets=evalsets, roles=inputs, texts=texts, images=images)
 
 
 def load_inputs(
@@ -151,18 +215,20 @@ def _input_roles(table: Source, roles: Roles, reference: EvalSet) -> Roles:
     return replace(inputs, columns={**inputs.columns, "features": features, "rows": named})
 
 
-def _check_present(table: Source, names: Sequence[str], what: str) -> None:
+def _check_present(
+    table: Source, names: Sequence[str], what: str, whose: str = "the reference's "
+) -> None:
     absent = [name for name in names if name not in table.names]
     if absent:
         said = ", ".join(quoted(name) for name in absent)
-        raise InputError(f"{table.title} must hold the reference's {what}, got none of {said}")
+        raise InputError(f"{table.title} must hold {whose}{what}, got none of {said}")
 
 
 def _labelled(table: Source, roles: Roles) -> tuple[EvalSet | None, IntArray]:
     """The rows that have y and a prediction, and where they stand; None where none does."""
     wanted = roles.only(lambda role: role.of in ("outcome", "belief"))
     nothing = np.zeros(0, dtype=np.int64)
-    if not set(wanted.by_column()) <= set(table.names):
+    if not wanted.by_column() or not set(wanted.by_column()) <= set(table.names):
         return None, nothing
     cells = replace(read_cells(table, wanted), model="new rows")
     cells.check_finite()

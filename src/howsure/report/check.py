@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from howsure._version import __version__
+from howsure.core.arrays import BoolArray
 from howsure.core.convert import json_number, plain
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import level
 from howsure.core.labels import Categories
-from howsure.core.records import Record
+from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.threads import one_thread
 from howsure.metrics.groups import MOST_LABELS
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet, content_order
-from howsure.report.limits import WORST_GROUP, Limit, Rules
+from howsure.report.limits import OF_NEW, WORST_GROUP, Limit, Rules
+from howsure.stats.binomial import clopper_pearson
+from howsure.stats.changes import EDGE, find_changes
 from howsure.stats.estimate import one_more
 from howsure.streaming.from_totals import FromTotals
 from howsure.streaming.totals import SufficientStatistics
@@ -30,6 +35,10 @@ from howsure.verdict import Finding, examine
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import NEVER_BAD
 from howsure.verdict.findings import questions
+
+if TYPE_CHECKING:
+    from howsure.inputs import Unlabelled
+    from howsure.report.monitor import Monitor
 
 State = Literal["holds", "fails", "undecided"]
 _ORDER = ("holds", "fails", "undecided")
@@ -209,6 +218,8 @@ def check(
     for limit in rules.limits:
         if limit.model:
             check_known(limit.model, models, f"model of the limit {limit}")
+        if limit.metric in OF_NEW:
+            raise InputError(f"{limit} needs a reference: give --reference TABLE")
     answers: list[Answer] = []
     of_all = totals or (None,) * len(evalsets)
     if rules.fail_on != "never":
@@ -220,6 +231,111 @@ def check(
         for held, whole, dependence in zip(sets, of_all, known, strict=True):
             outcomes.extend(_outcomes(held, rules, coverages, seed, whole, dependence))
     return CheckResult(rules=rules, outcomes=tuple(outcomes), answers=tuple(answers))
+
+
+@one_thread()
+def check_new(
+    monitor: Monitor, new: Unlabelled, rules: Rules, *, name: str = "new", seed: int = 0
+) -> CheckResult:
+    """Judge limits on rows without y, watched by a reference: how many are outside, or flagged.
+
+    Shares have exact binomial bounds: given the reference, each row is judged by itself.
+    """
+    from howsure.report.monitor import scored
+    from howsure.report.monitored import findings_of
+
+    judged = monitor.judge(new.features, new.embedding)
+    table = scored(monitor, judged, new.names)
+    answers: list[Answer] = []
+    if rules.fail_on != "never":
+        states = ("bad",) if rules.fail_on == "bad" else ("bad", "caution")
+        answers = [
+            Answer(finding=replace(each, model=name), failed=each.state in states)
+            for each in findings_of(monitor, judged, table)
+            if each.id not in rules.ignore
+        ]
+    outcomes: list[LimitOutcome] = []
+    tail = (1.0 - rules.confidence) / (1.0 if rules.sided == "one" else 2.0)
+    for limit in rules.limits:
+        if limit.metric not in OF_NEW or limit.at is not None or limit.model:
+            raise InputError(
+                f"{limit} cannot be judged with --reference: limits on rows without y are "
+                f"{', '.join(OF_NEW)}, of all coverages and models"
+            )
+        if limit.metric == "flagged" and monitor.reference is None:
+            raise InputError(
+                f"{limit} cannot be judged: the reference states no distribution, so rows are "
+                "judged by where they lie alone"
+            )
+        by = rules.by if limit.by is None else limit.by
+        parts = _parts_of(new.groups, by) or [("", np.arange(len(new.names)))]
+        for label, rows in parts:
+            counted = rows
+            if limit.metric == "flagged":
+                counted = rows[~judged.outside[rows]]
+            said = judged.outside if limit.metric != "flagged" else table.columns["flagged"]
+            share = partial(_share_of_new, limit, said[counted], None, seed)
+            if limit.metric == "outside_drift":
+                if new.time is None:
+                    raise InputError(f"{limit} cannot be judged: no times are named: give --time")
+                share = partial(_share_of_new, limit, said[counted], new.time[counted], seed)
+            good, bad = share(tail), share(tail / len(parts))
+            record = replace(good, model=name, lower=bad.lower)
+            state = judge(limit, record)
+            outcomes.append(
+                LimitOutcome(
+                    limit=limit,
+                    model=name,
+                    group=label,
+                    coverage=math.nan,
+                    state=state,
+                    failed=_fails(state, rules),
+                    value=record.value,
+                    lower=record.lower,
+                    upper=record.upper,
+                    lower_confidence=1.0 - tail / len(parts),
+                    upper_confidence=1.0 - tail,
+                    n=record.n,
+                    reason=record.reason,
+                )
+            )
+    return CheckResult(rules=rules, outcomes=tuple(outcomes), answers=tuple(answers))
+
+
+def _share_of_new(
+    limit: Limit, said: BoolArray, times: npt.NDArray[Any] | None, seed: int, tail: float
+) -> Record:
+    """A share of rows, or the largest change of it over time, with its bounds."""
+    record = Record(
+        metric=limit.metric,
+        value=math.nan,
+        direction=Direction.LOWER,
+        notion=Notion.MARGINAL,
+        n=float(len(said)),
+        reason="every row lies outside the reference",
+    )
+    if not len(said):
+        return record
+    level = 1.0 - 2.0 * tail
+    if times is None:
+        count = int(said.sum())
+        low, high = clopper_pearson(count, len(said), confidence=level)
+        share = count / len(said)
+        return replace(record, value=share, lower=float(low), upper=float(high), reason="")
+    ranks = Categories.checked(times, "time").codes
+    try:
+        with np.errstate(invalid="ignore"):  # a clean step leaves no noise to tell chance by
+            (found,) = find_changes(
+                said.astype(np.float64)[None], ranks, confidence=level, seed=seed
+            )
+    except UnanswerableError as error:
+        raise InputError(f"{limit} cannot be judged: {error}") from error
+    if found is None:  # all rows alike, so a change can only have gone unseen
+        fewest = math.ceil(EDGE * len(said))
+        unseen = float(clopper_pearson(0, fewest, confidence=level)[1])
+        return replace(record, value=0.0, lower=0.0, upper=unseen, reason="")
+    size, most = abs(found.size), min(found.upper, 1.0)
+    return replace(record, value=size, lower=found.lower, upper=most, reason="")
 
 
 def _answers(
@@ -367,17 +483,23 @@ def _columns(held: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
 
 def _parts(held: EvalSet, by: Sequence[str]) -> list[tuple[str, EvalSet]]:
     """All rows, or the rows of each group of each column."""
-    if not by:
-        return [("", held)]
-    parts: list[tuple[str, EvalSet]] = []
+    parts = [(label, held.take(rows)) for label, rows in _parts_of(held.groups, by)]
+    return parts if by else [("", held)]
+
+
+def _parts_of(
+    groups: Mapping[str, Categories], by: Sequence[str]
+) -> list[tuple[str, npt.NDArray[np.intp]]]:
+    """Where the rows of each group of each column stand."""
+    parts: list[tuple[str, npt.NDArray[np.intp]]] = []
     for name in by:
-        if not held.groups:
+        if not groups:
             raise InputError(
                 f"by must name a column of groups, got {name!r}, and none were given: "
                 f"give by={{{name!r}: labels}}"
             )
-        check_known(name, held.groups, "by")
-        column: Categories = held.groups[name]
+        check_known(name, groups, "by")
+        column = groups[name]
         if len(column.labels) > MOST_LABELS:
             raise InputError(
                 f"by must name columns of at most {MOST_LABELS:,} groups, got {name!r} with "
@@ -386,7 +508,7 @@ def _parts(held: EvalSet, by: Sequence[str]) -> list[tuple[str, EvalSet]]:
         order = np.argsort(column.codes, kind="stable")
         ends = np.cumsum(column.counts)[:-1]
         for label, rows in zip(column.labels.tolist(), np.split(order, ends), strict=True):
-            parts.append((f"{name}={label}", held.take(rows)))
+            parts.append((f"{name}={label}", rows))
     return parts
 
 

@@ -24,6 +24,8 @@ FailOn = Literal["never", "caution", "bad"]
 
 WORST_GROUP = "worst_group"
 """The coverage of the group that is covered least."""
+OF_NEW = ("outside", "flagged", "outside_drift")
+"""Shares of new rows that a reference finds outside it, or flags, and how the first changes."""
 PYPROJECT = "pyproject.toml"
 TABLE = "tool.howsure.check"
 
@@ -120,7 +122,9 @@ def _scope(limit: Limit) -> tuple[object, ...]:
 def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
     """A limit on a measure by name; a number that the measure cannot have is refused."""
     metric, entries = measure, catalogue()
-    if measure != WORST_GROUP:
+    if measure in OF_NEW and side == "min":
+        raise InputError(f"{measure} takes max, the most rows that may be so, got min")
+    if measure not in (WORST_GROUP, *OF_NEW):
         entry = metric_named(measure, "limit")
         metric = entry.name
         if metric == "worst_group_shortfall":
@@ -131,7 +135,8 @@ def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
         raise InputError(f"{WORST_GROUP} takes min, the coverage that every group reaches, got max")
     if not math.isfinite(value):
         raise InputError(f"limit on {measure} must be a number, got {value:g}")
-    low, high = entries["empirical_coverage" if metric == WORST_GROUP else metric].bounds
+    shares = metric == WORST_GROUP or metric in OF_NEW
+    low, high = entries["empirical_coverage" if shares else metric].bounds
     if not low <= value <= high:
         percent = value / 100
         meant = f": did you mean {percent:g}?" if high <= 1 and low <= percent <= high else ""

@@ -18,6 +18,7 @@ from howsure.core.progress import part_of, reported
 from howsure.core.records import Table
 from howsure.core.threads import one_thread
 from howsure.metrics.congruence import CongruenceReference, NullReference
+from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.null import NearErrors
 from howsure.metrics.congruence.view import (
     CongruenceOptions,
@@ -26,6 +27,7 @@ from howsure.metrics.congruence.view import (
     fitted_reference,
     reference_rows,
     right_model,
+    support_rows,
 )
 from howsure.predictions import EvalSet, content_order
 from howsure.stats.gram import tiles
@@ -40,6 +42,16 @@ OUTSIDE = 0.01
 """Share of rows from the reference's own law that lie outside it; 1/(n + 1) of few rows."""
 FLAGGED = 0.03
 """Level at which a row is flagged: with rows outside, at most 5 % of right rows near an edge."""
+LABELS = {
+    "support_p_value": "p of lying inside",
+    "distance": "Distance, in sd",
+    "cce": "CCE",
+    "perfect": "CCE of a perfect model",
+    "upper": "Upper end of a perfect model's CCE",
+    "p_value": "p-value",
+    "near_p_value": "p of nearest rows",
+}
+"""What columns of rows are called, in every table and figure."""
 _PLAIN = CongruenceOptions()
 
 
@@ -53,22 +65,25 @@ class Judged:
     distance: FloatArray
     outside: BoolArray  # shape (m,): rows where the model cannot be judged
     why: npt.NDArray[Any]  # shape (m,): what sets each row outside apart; empty inside
-    # errors of the k rows inside beside a right model's; None where there is no such row
+    # errors of the k rows inside beside a right model's; None where there is no such row, or the
+    # reference states no distribution
     null: NullReference | None
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """A labelled reference that says of new inputs how far the model is from nature there.
+    """A reference that says of new inputs whether it has their like, and if the model errs there.
 
     Made by `fit_monitor`. The conditional congruence error needs no label at the point where it
-    is evaluated, so rows can be scored as they come.
+    is evaluated, so rows can be scored as they come. It needs a predictive distribution in the
+    reference; whether rows lie inside needs inputs alone.
     """
 
-    part: EvalSet  # the labelled rows
-    reference: CongruenceReference  # fitted on them
-    mode: Mode  # {"exact", "samples"}: how beliefs are embedded
+    part: EvalSet  # the reference's rows
+    # fitted on them, and how beliefs are embedded; None where they state no distribution
+    reference: CongruenceReference | None
+    mode: Mode | None  # {"exact", "samples"}
     encoder: Any  # what turns features into inputs; None where the reference came with an embedding
     neighbours: Neighbours  # nearest rows of the reference, in units of the inputs
     # codes of the labels that the reference has, by feature; of constants too
@@ -114,13 +129,16 @@ class Monitor:
         codes = _codes(self.seen, features or {}, len(grid))
         p, distance = self.neighbours.outside(grid, codes)
         outside = p <= self.chance
-        null = None if outside.all() else self.compare(grid[~outside])
+        blind = self.reference is None or outside.all()
+        null = None if blind else self.compare(grid[~outside])
         why = _reasons(self, features or {}, outside)
         return Judged(grid, p, distance, outside, why, null)
 
     @one_thread()
     def compare(self, grid: FloatArray) -> NullReference:
         """Errors at inputs beside those of a right model there."""
+        assert self.reference is not None
+        assert self.mode is not None
         with part_of(f"congruence of {self.part.model}"):
             parts = [
                 right_model(
@@ -155,6 +173,25 @@ def scored(monitor: Monitor, judged: Judged, names: npt.NDArray[Any]) -> Table:
         out[inside] = values
         return out
 
+    support = (
+        f"A row is outside if it lies farther from its {monitor.neighbours.near.shape[1]} "
+        f"nearest reference rows than all but {percent(monitor.chance)} of those themselves. "
+        "It cannot be judged."
+    )
+    if monitor.reference is None:
+        return Table(
+            name="monitor",
+            columns={
+                "row": names,
+                "outside": judged.outside,
+                "support_p_value": judged.support_p_value,
+                "distance": judged.distance,
+                "why": judged.why,
+            },
+            labels=LABELS,
+            model=monitor.part.model,
+            notes=support,
+        )
     none = np.zeros(0)
     p_value = spread(none if null is None else null.point_p_value)
     near = spread(none if null is None or null.near is None else null.near.point_p_value)
@@ -172,12 +209,10 @@ def scored(monitor: Monitor, judged: Judged, names: npt.NDArray[Any]) -> Table:
             "flagged": (p_value <= FLAGGED) & (near <= FLAGGED),
             "why": judged.why,
         },
-        labels={"support_p_value": "p of lying inside", "near_p_value": "p of nearest rows"},
+        labels=LABELS,
         model=monitor.part.model,
         notes=(
-            f"A row is outside if it lies farther from its {monitor.neighbours.near.shape[1]} "
-            f"nearest reference rows than all but {percent(monitor.chance)} of those themselves. "
-            "It cannot be judged. A row inside is flagged if two errors are significant at "
+            f"{support} A row inside is flagged if two errors are significant at "
             f"{percent(FLAGGED)}: its CCE, and that of its {monitor.around} nearest reference rows "
             f"alone. Of rows without a fault, at most {percent(FLAGGED)} are flagged by chance."
         ),
@@ -192,7 +227,7 @@ def fit_monitor(
     everything: bool = False,
     options: CongruenceOptions = _PLAIN,
 ) -> Monitor:
-    """Fit a monitor on labelled rows with features or an embedding, and a predictive law."""
+    """Fit a monitor on rows with features or an embedding; of errors where they state a law."""
     encoder: TabularEncoder | None = None
     reference = reference.take(content_order([reference]))
     if reference.embedding is None:
@@ -205,9 +240,14 @@ def fit_monitor(
 
         encoder = tabular_encoder(reference.features)
         reference = replace(reference, embedding=encoder.transform(reference.features))
-    part = reference_rows(reference, seed=seed, everything=everything)
-    mode = congruence_mode([part], options.draws, everything=True)
-    fitted = fitted_reference(part, mode, seed=seed, options=options)
+    mode: Mode | None = None
+    fitted: CongruenceReference | None = None
+    if any(isinstance(belief, LAWS) for belief in reference.beliefs):
+        part = reference_rows(reference, seed=seed, everything=everything)
+        mode = congruence_mode([part], options.draws, everything=True)
+        fitted = fitted_reference(part, mode, seed=seed, options=options)
+    else:
+        part = support_rows(reference, seed=seed, everything=everything)
     seen = {} if encoder is None else _seen(part.features, encoder.dropped)
     assert part.embedding is not None
     neighbours = fit_neighbours(part.embedding, _codes(seen, part.features, part.n))

@@ -30,7 +30,7 @@ from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.document import VerdictLine
 from howsure.report.images import image_table
-from howsure.report.monitor import FLAGGED, OUTSIDE, Judged, Monitor, scored
+from howsure.report.monitor import FLAGGED, LABELS, OUTSIDE, Judged, Monitor, scored
 from howsure.stats.binomial import clopper_pearson, holm
 from howsure.stats.neighbours import more_outside
 from howsure.verdict import Finding
@@ -49,6 +49,7 @@ UNREAD = (
     "Errors are those of the reference's model at the new inputs. Predictions in the new table are "
     "used only in rows that have y."
 )
+SUPPORT_ONLY = "The reference states no distribution, so rows are judged by where they lie alone."
 _ONE_INSIDE = "The row lies inside the reference."
 
 
@@ -64,10 +65,7 @@ class Monitored:
 
     def columns(self, new: Unlabelled) -> dict[str, npt.NDArray[Any]]:
         """Scores beside the inputs, as columns of one table."""
-        columns = dict(self.table.columns)
-        for name, value in {**new.features, **new.texts}.items():
-            columns[name if name not in columns else f"{name} (input)"] = value
-        return columns
+        return _beside(self.table, new)
 
 
 @one_thread()
@@ -81,17 +79,17 @@ def monitored(
     """Say which rows can be judged, and which of these to distrust."""
     judged = monitor.judge(new.features, new.embedding)
     table = scored(monitor, judged, new.names)
-    findings = _findings(monitor, judged, table)
+    findings = findings_of(monitor, judged, table)
     lines = [VerdictLine(found.sentence, found.state, found.question) for found in findings]
     curves: tuple[Curve, ...] = ()
-    if new.labelled is not None:
+    if new.labelled is not None and monitor.reference is not None:
         inside = ~judged.outside[new.places]
         scores = table.columns["cce"][new.places[inside]]
         if len(scores):
             held = replace(new.labelled.take(np.flatnonzero(inside)), model=monitor.part.model)
             curves = rejection_curves(held, scores)
             lines += _rejection_lines(held, scores)
-    lines.append(VerdictLine(UNREAD, "info", "Which predictions are judged?"))
+    lines.append(VerdictLine(_judged(monitor), "info", "Which predictions are judged?"))
     basis = Basis(
         records=(_record(monitor, judged),),
         curves=curves,
@@ -113,12 +111,23 @@ def monitored(
     return Monitored(table, report)
 
 
+def _beside(table: Table, new: Unlabelled) -> dict[str, npt.NDArray[Any]]:
+    columns = dict(table.columns)
+    for name, value in {**new.features, **new.texts}.items():
+        columns[name if name not in columns else f"{name} (input)"] = value
+    return columns
+
+
+def _judged(monitor: Monitor) -> str:
+    return UNREAD if monitor.reference is not None else SUPPORT_ONLY
+
+
 def _of(facts: Mapping[str, str] | None) -> str:
     source = (facts or {}).get("Source", "")
     return f" of {one_line(source, 60)}" if source else ""
 
 
-def _findings(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, ...]:
+def findings_of(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, ...]:
     """Are rows inside the reference, and is the model right around them? One Holm step for both."""
     count, rows = int(judged.outside.sum()), len(judged.outside)
     low, high = clopper_pearson(count, rows)
@@ -248,7 +257,7 @@ def _rejection_lines(held: EvalSet, scores: FloatArray) -> list[VerdictLine]:
 def _record(monitor: Monitor, judged: Judged) -> Record:
     null = judged.null
     options: dict[str, str | float] = {
-        "mode": monitor.mode,
+        "mode": monitor.mode or "support",
         "reference_rows": float(monitor.part.n),
         "regularization": monitor.options.regularization,
         "rows_outside": float(judged.outside.sum()),
@@ -260,7 +269,11 @@ def _record(monitor: Monitor, judged: Judged) -> Record:
         notion=Notion.POINTWISE,
         model=monitor.part.model,
         source="embedding",
-        reason="every row lies outside the reference",
+        reason=(
+            "the reference states no distribution"
+            if monitor.reference is None
+            else "every row lies outside the reference"
+        ),
         options=options,
     )
     if null is None:
@@ -280,26 +293,10 @@ def _record(monitor: Monitor, judged: Judged) -> Record:
 def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> tuple[Table, ...]:
     """A map, the rows of the highest errors and their images, and the outermost rows."""
     inside = np.flatnonzero(~judged.outside)
-    columns = dict(table.columns)
-    for name, value in {**new.features, **new.texts}.items():
-        columns.setdefault(name, value)
-    made: list[Table] = []
+    columns = _beside(table, new)
+    made = [_map(monitor, new, judged, table)]
     if judged.null is not None:
         values = judged.null.point_observed
-        more = monitor.reference.inputs.more(judged.grid[inside], "inputs")
-        made.append(
-            map_table(
-                np.asarray(more, dtype=np.float64),
-                values,
-                judged.null,
-                new.names[inside],
-                second=("CCE", values),
-                features={name: value[inside] for name, value in new.features.items()},
-                layout=monitor.options.layout,
-                model=monitor.part.model,
-                seed=monitor.seed,
-            )
-        )
         order = inside[np.argsort(-values, kind="stable")]
         notes = table.notes
         if len(order) > SHOWN:
@@ -317,6 +314,28 @@ def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> 
     return tuple(made)
 
 
+def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> Table:
+    """All new rows over a plane: first of the input by which most rows lie outside."""
+    null, columns = judged.null, table.columns
+    if null is not None:
+        null = replace(null, point_expected=columns["perfect"], point_p_value=columns["p_value"])
+    why = judged.why[judged.outside].tolist()
+    named = {name: sum(str(text).startswith(f"{name} ") for text in why) for name in new.features}
+    return map_table(
+        judged.grid,
+        columns.get("cce", np.full(len(new.names), math.nan)),
+        null,
+        new.names,
+        second=("Distance to the reference, in sd", judged.distance),
+        features=new.features,
+        first=sorted((name for name in named if named[name]), key=lambda name: -named[name]),
+        outside=judged.outside,
+        layout=monitor.options.layout,
+        model=monitor.part.model,
+        seed=monitor.seed,
+    )
+
+
 def outermost(judged: Judged, columns: Mapping[str, npt.NDArray[Any]], model: str = "") -> Table:
     """The table ``outside``: rows outside the reference, the farthest first."""
     rows = np.flatnonzero(judged.outside)
@@ -331,7 +350,7 @@ def outermost(judged: Judged, columns: Mapping[str, npt.NDArray[Any]], model: st
     return Table(
         name="outside",
         columns={**first, "distance": judged.distance[rows], **kept},
-        labels={"support_p_value": "p of lying inside", "distance": "Distance, in sd"},
+        labels=LABELS,
         model=model,
         notes=notes,
     )
@@ -342,7 +361,7 @@ def _facts(monitor: Monitor, new: Unlabelled, judged: Judged) -> dict[str, str]:
         "Rows": f"{len(new.names):,}",
         "Reference": f"{monitor.part.n:,} labelled rows",
         "Rows outside": f"{int(judged.outside.sum()):,}",
-        "Predictions": UNREAD,
+        "Predictions": _judged(monitor),
         "Seed": str(monitor.seed),
     }
     if len(new.places):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Table
 from howsure.core.rng import child, row_keys
@@ -35,19 +35,28 @@ _BINS = 10
 def map_table(
     rows: FloatArray,
     values: FloatArray,
-    null: NullReference,
+    null: NullReference | None,
     names: npt.NDArray[Any],
     *,
     second: tuple[str, FloatArray],
     features: Mapping[str, npt.NDArray[Any]] | None = None,
+    first: Sequence[str] = (),
+    outside: BoolArray | None = None,
     layout: MapLayout = "inputs",
     model: str = "",
     seed: int = 0,
 ) -> Table:
-    """Congruence errors over a plane: of two inputs in their own units, where there are such."""
+    """Congruence errors over a plane: of two inputs in their own units, where there are such.
+
+    Features named by `first` go before those along which errors differ most. Rows `outside` a
+    reference have a place and no error; without `null` no row has one.
+    """
     notes = "Where the predictive distribution is far from the data; p-values are pointwise."
+    if null is None:
+        notes = "Which rows lie outside the reference."
     chosen = np.arange(len(rows))
     own = _telling(features or {}, values) if layout == "inputs" else []
+    own.sort(key=lambda axis: first.index(axis[0]) if axis[0] in first else len(first))
     if own:
         axes = [*own, second][:2]
         plane = np.stack([axis for _, axis in axes], axis=1)
@@ -73,8 +82,15 @@ def map_table(
             "first": plane[:, 0],
             "second": plane[:, 1],
             "cce": values[chosen],
-            "perfect": null.point_expected[chosen],
-            "p_value": null.point_p_value[chosen],
+            **(
+                {}
+                if null is None
+                else {
+                    "perfect": null.point_expected[chosen],
+                    "p_value": null.point_p_value[chosen],
+                }
+            ),
+            **({} if outside is None else {"outside": outside[chosen]}),
         },
         labels={
             "first": titles[0],
@@ -90,21 +106,23 @@ def map_table(
 def _telling(
     features: Mapping[str, npt.NDArray[Any]], values: FloatArray
 ) -> list[tuple[str, FloatArray]]:
-    """The two numeric inputs along which errors differ most, the first most: by ranks in bins."""
-    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(np.float64)
+    """The numeric inputs, those first along which errors differ most: by ranks in bins."""
+    known = np.isfinite(values)
+    order = np.argsort(values[known], kind="stable")
+    ranks = np.argsort(order, kind="stable").astype(np.float64)
     found = []
     for name, column in features.items():
         if column.dtype.kind not in "iuf" or len(np.unique(column)) < 3:
             continue
         number = column.astype(np.float64)
         edges = np.unique(np.quantile(number, np.linspace(0, 1, _BINS + 1)[1:-1]))
-        bins = np.searchsorted(edges, number, side="right")
+        bins = np.searchsorted(edges, number[known], side="right")
         counts = np.bincount(bins)
         means = np.bincount(bins, weights=ranks) / np.maximum(counts, 1)
-        between = float(counts @ np.square(means - ranks.mean()))
+        between = float(counts @ np.square(means - ranks.mean())) if known.any() else 0.0
         found.append((between, name, number))
     found.sort(key=lambda each: -each[0])
-    return [(name, number) for _, name, number in found[:2]]
+    return [(name, number) for _, name, number in found]
 
 
 def extremes(values: FloatArray, most: int = WORST) -> IntArray:

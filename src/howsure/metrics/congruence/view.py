@@ -259,7 +259,18 @@ def reference_places(held: EvalSet, *, seed: int = 0, everything: bool = False) 
     if held.weights is not None or held.cluster is not None:
         raise UnanswerableError("congruence needs independent, unweighted rows")
     law_of(held)
-    if everything or held.n <= MOST_ROWS:
+    return _places(held, seed, everything=everything)
+
+
+def support_rows(held: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
+    """The same of a reference whose predictions need state no distribution."""
+    if held.weights is not None or held.cluster is not None:
+        raise UnanswerableError("a reference needs independent, unweighted rows")
+    return held.take(_places(held, seed, everything=everything))
+
+
+def _places(held: EvalSet, seed: int, *, everything: bool) -> IntArray:
+    if everything or held.n <= MOST_ROWS or held.embedding is None:
         return np.arange(held.n)
     return _chosen(held.y, held.embedding, seed)
 

@@ -21,6 +21,8 @@ from howsure.report.document import Cell, Column, Grid, GridRows
 
 DATA_LIMIT = 41
 """The most rows of each line in a figure's table."""
+RAMP_SIGNS = 36
+"""Signs that have room below a scale of colours."""
 MAP_DATA_LIMIT = 100
 """The most rows of a map in its table."""
 _PATHS = {
@@ -50,7 +52,8 @@ class Ramp:
 
     title: str
     colours: tuple[str, ...]
-    ends: tuple[str, ...]
+    ends: tuple[str, ...]  # empty where there is no room for one
+    told: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,7 @@ def block_of(figure: Figure) -> Block:
     series = ", ".join(item.label for item in items)
     told = f" Series: {series}." if series else ""
     if figure.shades is not None:
-        told = f" Colour: {figure.shades.title}."
+        told = f" Colour: {figure.shades.title}.{told}"
     return Block(
         figure=figure,
         spec=packed(json.dumps(spec, allow_nan=False, separators=(",", ":"))),
@@ -95,10 +98,14 @@ def block_of(figure: Figure) -> Block:
 
 
 def _ramp(shades: Shades) -> Ramp:
+    """As many ends of classes in writing as stand side by side without touching."""
+    ends = tuple(map(formats.number, shades.edges))
+    every = math.ceil(max(map(len, ends)) * len(ends) / RAMP_SIGNS)
     return Ramp(
         title=shades.title,
         colours=CSS.shades(shades.classes),
-        ends=tuple(map(formats.number, shades.edges)),
+        told=f"{shades.title} from {ends[0]} to {ends[-1]}, from faint to strong",
+        ends=tuple("" if place % every else end for place, end in enumerate(ends)),
     )
 
 
