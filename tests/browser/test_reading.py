@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+from browser import pages
+from extras import needs
 from figures import samples
 from howsure.report.document import Document
 
@@ -138,38 +141,76 @@ def test_a_switch_shows_one_figure_by_mouse_and_by_keyboard(opened: Open, report
     assert group.get_by_role("radio", name="Quantiles").is_checked()
 
 
-def test_print_unfolds_everything_and_hides_only_what_chooses(
-    opened: Open, report: Document
+def overlaps(paper: bytes) -> list[str]:
+    """Lines of text of a PDF that lie over each other, or off the paper, by more than a hair."""
+    pdfium = needs("pypdfium2")
+    found = []
+    for number, page in enumerate(pdfium.PdfDocument(paper), 1):
+        width, height = page.get_size()
+        text = page.get_textpage()
+        boxes = np.array([text.get_rect(place) for place in range(text.count_rects())])
+        left, bottom, right, top = boxes[(np.ptp(boxes[:, ::2], axis=1) > 1)].T
+        if min(left.min(), bottom.min()) < 0 or right.max() > width or top.max() > height:
+            found.append(f"page {number}: off the paper")
+        across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+        along = np.minimum.outer(top, top) - np.maximum.outer(bottom, bottom)
+        for one, other in np.argwhere(np.triu((across > 1.5) & (along > 2.0), 1)):
+            words = [
+                text.get_text_bounded(left[k], bottom[k], right[k], top[k]) for k in (one, other)
+            ]
+            found.append(f"page {number}: {words}")
+    return found
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+@pytest.mark.parametrize(("name", "most"), [("one", 8), ("two", 12), ("monitor", 8)])
+def test_paper_holds_few_pages_and_nothing_lies_over_anything(
+    opened: Open, name: str, most: int, paper: str
 ) -> None:
-    page, _ = opened(report)
+    """Folds print as their summaries, unless they were opened: then all they hold, too."""
+    pdfium = needs("pypdfium2")
+    page, _ = opened(pages.html(name))
     page.wait_for_selector("html.complete")
-    page.emulate_media(media="print")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    hidden = page.evaluate(
-        """() => [...document.querySelectorAll("main h2, main h3, main p, main table, main svg")]
-            .filter((one) => !one.closest(".data, .filter, .legend, .plot svg svg"))
-            .filter((one) => !one.checkVisibility()
-              || one.getBoundingClientRect().height === 0)
-            .map((one) => one.outerHTML.slice(0, 80))"""
-    )
-    assert hidden == []
-    for selector in (".bar", ".switch", "#copy", "details.data"):
-        assert not page.locator(selector).first.is_visible(), selector
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    page.emulate_media(media="screen")
-    assert not page.locator("#glossary article").first.is_visible()
-
-
-def test_a_printed_page_holds_what_was_folded(opened: Open, report: Document) -> None:
-    page, _ = opened(report)
-    page.wait_for_selector("html.complete")
-    folded = page.pdf(format="A4")
-    page.evaluate("document.querySelectorAll('details').forEach((d) => d.remove())")
+    folded = page.pdf(format=paper)
+    assert len(pdfium.PdfDocument(folded)) <= most
+    assert overlaps(folded) == []
+    whole = "".join(one.get_textpage().get_text_range() for one in pdfium.PdfDocument(folded))
+    assert "Every number" in whole
+    assert "Mean CCE [" not in whole
     page.evaluate(
-        "document.querySelectorAll('.switch, .option[hidden]').forEach((d) => d.remove())"
+        "document.querySelectorAll('#section-numbers, #section-worst, #section-rows')"
+        ".forEach((one) => one.querySelectorAll('details').forEach((d) => { d.open = true; }))"
     )
-    assert folded.startswith(b"%PDF")
-    assert folded.count(b"/Type /Page\n") > page.pdf(format="A4").count(b"/Type /Page\n") + 2
+    opened_up = page.pdf(format=paper)
+    assert len(pdfium.PdfDocument(opened_up)) > len(pdfium.PdfDocument(folded))
+    assert overlaps(opened_up) == []
+
+
+def test_overlaps_are_seen(opened: Open) -> None:
+    """The test above can fail."""
+    page, _ = opened(pages.html("one"))
+    page.evaluate("document.querySelector('.headline').style.marginBottom = '-4rem'")
+    assert overlaps(page.pdf(format="A4")) != []
+
+
+def test_print_shows_figures_at_full_width_and_folds_as_their_summaries(opened: Open) -> None:
+    page, _ = opened(pages.html("one"))
+    page.wait_for_selector("html.complete")
+    page.set_viewport_size({"width": 700, "height": 1000})
+    page.emulate_media(media="print")
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll("main > section .card")]
+            .filter((one) => one.checkVisibility())
+            .map((one) => one.getBoundingClientRect().width / document.body.clientWidth)"""
+    )
+    assert len(wide) >= 4
+    assert min(wide) > 0.95
+    for fold in page.locator("details:not([open])").all():
+        if fold.is_visible():
+            assert fold.locator("summary").first.is_visible()
+            assert fold.bounding_box()["height"] < 60
+    for selector in (".bar", ".switch", "#copy"):
+        assert not page.locator(selector).first.is_visible(), selector
 
 
 def test_without_scripts_every_fold_opens_and_every_figure_has_its_data(

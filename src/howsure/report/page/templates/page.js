@@ -154,7 +154,7 @@
     show();
   });
 
-  // Folds: opened by hand, by a link to what they hold, and all of them for print.
+  // Folds: opened by hand, or by a link to what they hold. Print shows them as they are.
   document.addEventListener("toggle", drawShown, true);
   const reveal = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -166,16 +166,6 @@
     target?.scrollIntoView();
   };
   addEventListener("hashchange", reveal);
-  const folds = $$("details:not(.data)");
-  let opened = [];
-  addEventListener("beforeprint", () => {
-    opened = folds.filter((fold) => !fold.open);
-    opened.forEach((fold) => { fold.open = true; });
-  });
-  addEventListener("afterprint", () => {
-    opened.forEach((fold) => { fold.open = false; });
-  });
-
   drawShown().then(() => {
     root.classList.add("ready");
     if (location.hash) reveal();
