@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -240,3 +241,17 @@ def test_a_browser_that_cannot_unpack_says_so_and_shows_the_data(
     assert page.locator("#verdict details.data summary").first.is_visible()
     assert any("DecompressionStream" in said for said in watch.console)
     watch.console.clear()
+
+
+@pytest.mark.parametrize("name", ["one", "monitor"])
+def test_a_screen_reader_finds_its_way(opened: Open, name: str) -> None:
+    """All rules of axe-core, with every fold open."""
+    axe = Path(needs("axe_core_python").__file__).with_name("axe.min.js")
+    page, _ = opened(pages.html(name), bypass_csp=True)
+    page.wait_for_selector("html.complete")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.wait_for_timeout(300)
+    page.evaluate(axe.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")
+    assert len(found["passes"]) > 20
+    assert [(one["id"], one["nodes"][0]["html"][:120]) for one in found["violations"]] == []

@@ -135,6 +135,8 @@
         renderer: "svg",
         tooltip: showTip,
       });
+      // The element around it has the words: single marks would say nothing to a screen reader.
+      $$("svg", plot).forEach((svg) => svg.setAttribute("aria-hidden", "true"));
       plot.classList.add("drawn");
     } catch (error) {
       plot.textContent = "This figure could not be drawn; its data follow.";
