@@ -29,6 +29,7 @@ CASES: dict[str, str] = {
     "--boundary": "c_bound",
     "--by": "c_group",
     "--calibration": "{other}",
+    "--cells": "5 --ease c_ease",
     "--cluster": "c_group",
     "--common-rows": "",
     "--compare": "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,75 @@ def test_a_table_with_a_column_of_ease_is_measured_by_it(tmp_path: Path) -> None
     slope = t_ss(size, np.abs(table["y"]), table["ease"], resampling=Resampling(replicates=0))
     assert records["t_ss"]["value"] == pytest.approx(slope.estimate.value, abs=1e-9)
     assert {"coverage_by_ease", "size_by_difficulty"} <= {c["name"] for c in page["curves"]}
+
+
+@pytest.mark.parametrize("cells", [3, 20, 100])
+def test_cells_are_as_many_as_are_asked_for(cells: int) -> None:
+    """T-CV and T-SS by hand: rows sorted by ease and cut, and a line through the cells."""
+    table = rows(600)
+    found = assess(table, cells=cells, trials=False)
+    order = np.argsort(table["ease"])
+    hits = (np.abs(table["y"]) <= table["upper_90"])[order]
+    width, error = 2 * table["upper_90"][order], np.abs(table["y"])[order]
+    ends = [cell * 600 // cells for cell in range(cells + 1)]
+    cut = [slice(*pair) for pair in pairwise(ends)]
+    gaps = [abs(hits[cell].mean() - 0.9) for cell in cut]
+    assert found.value("t_cv") == pytest.approx(max(gaps), abs=1e-12)
+    r = np.corrcoef(*([each[cell].mean() for cell in cut] for each in (width, error)))[0, 1]
+    assert found.value("t_ss") == pytest.approx(np.sign(r) * r**2, abs=1e-9)
+    for record in found.records:
+        if record.metric in ("t_cv", "t_ss"):
+            assert record.options["cells"] == cells
+    (shown,) = [table for table in found.tables if table.name == "adaptivity_cells"]
+    assert len(shown.columns["n"]) == cells
+
+
+def test_more_cells_show_more_by_chance() -> None:
+    nulls = []
+    for cells in (20, 50, 100):
+        found = assess(rows(600), cells=cells, trials=False)
+        (record,) = [record for record in found.records if record.metric == "t_cv"]
+        nulls.append(record.null)
+    assert nulls == sorted(nulls)
+    assert found.value("t_cv") != assess(rows(600), trials=False).value("t_cv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "n", "words"),
+    [
+        (2, 600, "cells must be a whole number of at least 3, got 2"),
+        (121, 600, "cells must lie between 3 and the 120 that 600 rows fill, 5 each, got 121"),
+        (3, 12, "cells need at least 15 rows, got 12"),
+        (20.5, 600, "cells must be a whole number"),
+        ("20", 600, "cells must be a whole number"),
+    ],
+)
+def test_cells_that_cannot_be_are_refused(cells: Any, n: int, words: str) -> None:
+    with pytest.raises(HowsureError, match=words):
+        assess(rows(n), cells=cells, trials=False)
+
+
+def test_cells_need_an_ease() -> None:
+    table = rows()
+    del table["ease"]
+    with pytest.raises(HowsureError, match="cells are by ease"):
+        assess(table, cells=20, trials=False)
+
+
+def test_the_command_takes_cells(tmp_path: Path) -> None:
+    table = rows(100)
+    path = tmp_path / "t.csv"
+    lines = [",".join(map(repr, row.tolist())) for row in np.array([*table.values()]).T]
+    path.write_text("\n".join([",".join(table), *lines]), encoding="utf-8")
+    given = CliRunner().invoke(app, ["assess", str(path), "--cells", "10", "--json"])
+    assert given.exit_code == 0, given.output
+    records = {record["metric"]: record for record in json.loads(given.stdout)["records"]}
+    assert records["t_cv"]["options"]["cells"] == 10
+    assert records["t_cv"]["value"] == assess(table, cells=10, trials=False).value("t_cv")
+    for cells, words in (("2", "--cells must be a whole number of at least 3"), ("21", "the 20")):
+        refused = CliRunner().invoke(app, ["assess", str(path), "--cells", cells])
+        assert refused.exit_code != 0
+        assert words in str(refused.exception or refused.output)
 
 
 def test_inputs_named_ease_serve_and_others_do_not() -> None:

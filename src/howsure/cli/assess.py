@@ -46,7 +46,7 @@ def run(
     outputs: Sequence[Path],
     explain: bool,
     slow: Sequence[str],
-    judging: tuple[float, Sequence[str], tuple[float, float] | None],
+    judging: tuple[float, Sequence[str], tuple[float, float] | None, int | None],
     confidence: float,
     seed: int,
     progress: bool | None,
@@ -64,7 +64,7 @@ def run(
         form_of(path)
     kept = [] if parts is None or parts.state is None else [parts.state]
     check_outputs([*outputs, *kept], files)
-    tolerance, ignore, miss_range = judging
+    tolerance, ignore, miss_range, cells = judging
     check_judging(tolerance, ignore)
     slow = asked_for(slow, "--with")
     source = list(files) if len(files) > 1 else files[0]
@@ -89,6 +89,7 @@ def run(
             recalibration=_recalibration(files, read, [held.model for held in loaded.evalsets]),
             congruence=choices,
             miss_range=miss_range or MISS_RANGE,
+            cells=cells,
         )
         write(result, shown, outputs)
     show(console, result, shown, [*outputs, *kept])

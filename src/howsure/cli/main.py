@@ -19,6 +19,7 @@ from howsure.cli.options import (
     PartFlags,
     ReadOptions,
     Seed,
+    cells_by_ease,
     miss_rates,
     reads_parts,
     reads_tables,
@@ -119,6 +120,15 @@ MissRates = Annotated[
         callback=miss_rates,
         metavar="LOW HIGH",
         help="Miss rates of the partial gains over a constant band; 0 0.2 if omitted.",
+        rich_help_panel=_FINDINGS,
+    ),
+]
+Cells = Annotated[
+    int | None,
+    typer.Option(
+        callback=cells_by_ease,
+        metavar="N",
+        help="Cells by ease of T-CV and T-SS, at most one for five rows; 50 if omitted.",
         rich_help_panel=_FINDINGS,
     ),
 ]
@@ -235,6 +245,7 @@ def assess(
     tolerance: Tolerance = _TOLERANCE,
     ignore: Ignored = [],  # noqa: B006
     miss_range: MissRates = None,
+    cells: Cells = None,
     trials: Trials = True,
     confidence: Confidence = _CONFIDENCE,
     seed: Seed = 0,
@@ -269,6 +280,7 @@ def assess(
             "--tolerance": tolerance != _TOLERANCE,
             "--ignore": ignore,
             "--miss-range": miss_range,
+            "--cells": cells,
             "--confidence": confidence != _CONFIDENCE,
             "--at": read.at,
             "--common-rows": read.common_rows,
@@ -282,7 +294,7 @@ def assess(
 
     if csv_safe:
         raise InputError("--csv-safe is for tables of rows, which --reference writes: none is here")
-    judging = (tolerance, ignore, miss_range)
+    judging = (tolerance, ignore, miss_range, cells)
     choices = (confidence, seed, progress, tuned, read, trials)
     run(files, output, explain_input, with_, judging, *choices, shown=shown or "brief", parts=parts)
 

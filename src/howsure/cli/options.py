@@ -75,6 +75,13 @@ def miss_rates(param: typer.CallbackParam, value: Any) -> Any:
     return value if value is None else check_miss_range(value, f"--{param.name}".replace("_", "-"))
 
 
+def cells_by_ease(param: typer.CallbackParam, value: Any) -> Any:
+    """Refuse, before any work, cells of which no line can be drawn."""
+    from howsure.core.convert import check_whole
+
+    return value if value is None else check_whole(value, f"--{param.name}", 3)
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """What the reader is told: of columns by their roles, and the flags that are its fields."""

@@ -89,6 +89,7 @@ def assess(
     trials: bool = True,
     congruence: CongruenceOptions | None = None,
     miss_range: Sequence[float] = MISS_RANGE,
+    cells: int | None = None,
     memory: str | int | None = None,
     jobs: int | None = None,
     scheduler: Any = None,
@@ -189,6 +190,9 @@ def assess(
     miss_range : (float, float)
         Miss rates of the partial gains over a constant band, ``(0, 0.2)``. Where it is another,
         models are also compared by these gains.
+    cells : int, optional
+        Cells by ease of T-CV and T-SS, from 3 to a fifth of the rows; 50 if omitted, or as many as
+        have five rows each. More cells see finer differences, and show more by chance.
     memory : str or int, optional
         Memory to keep to, such as ``"2GB"``: a larger table is read by parts.
     jobs : int, optional
@@ -279,6 +283,7 @@ def assess(
             trials=trials,
             congruence=congruence,
             miss_range=miss_range,
+            cells=cells,
         )
 
 

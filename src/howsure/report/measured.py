@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from howsure.core.convert import check_whole
+from howsure.core.errors import InputError
 from howsure.core.faults import attempt, collected
 from howsure.core.progress import report_progress
 from howsure.core.records import Curve, Record, Table
@@ -23,6 +25,7 @@ from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.predictions import EvalSet, LabelSets
 from howsure.report.assessment import Basis
 from howsure.report.document import noted
+from howsure.stats.cells import check_cells
 from howsure.streaming.from_totals import FromTotals
 from howsure.streaming.totals import SufficientStatistics
 from howsure.verdict import TOLERANCE
@@ -69,10 +72,13 @@ class Settings:
     recalibration: Mapping[str, str] | None = None
     congruence: CongruenceOptions | None = None
     miss_range: Sequence[float] = MISS_RANGE
+    cells: int | None = None
 
     def __post_init__(self) -> None:
         check_judging(self.tolerance, self.ignore)
         check_miss_range(self.miss_range)
+        if self.cells is not None:
+            check_whole(self.cells, "cells", 3)
         object.__setattr__(self, "slow", frozenset(asked_for(self.slow, "slow")))
 
 
@@ -254,6 +260,12 @@ def given_inputs(
 
     By ease or rank too, where that is known; everything, if what it reads is `known`.
     """
+    eased = [held for held in evalsets if held.ease in held.features]
+    if how.cells is not None:
+        if not eased:
+            raise InputError("cells are by ease, and the ease of each row is needed: got none")
+        for held in eased:
+            check_cells(how.cells, held.n)
     asked: list[tuple[EvalSet, Beside]] = []
     for held in evalsets:
         ranked = any(isinstance(b, LabelSets) and b.probabilities is not None for b in held.beliefs)
@@ -272,6 +284,7 @@ def given_inputs(
                 confidence=how.confidence,
                 seed=how.seed,
                 slow=how.slow,
+                given=None if how.cells is None else {"bins": how.cells},
                 known=None if known is None else known[place],
             )
         )

@@ -46,6 +46,22 @@ class Cells(ABC):
             return total[:, 0], total[:, 1:] / total[:, :1]
 
 
+ROWS_A_CELL: Final = 5
+"""Rows that a cell must have, where their number is asked for or chosen."""
+
+
+def check_cells(cells: int, rows: int, name: str = "cells") -> int:
+    """A number of cells that so many rows fill: from 3, for a line needs so many."""
+    most = rows // ROWS_A_CELL
+    checked(cells, int, name)
+    if not 3 <= cells <= most:
+        words = f"{name} must lie between 3 and the {most} that {rows:,} rows fill"
+        if most < 3:
+            raise InputError(f"{name} need at least {3 * ROWS_A_CELL} rows, got {rows}")
+        raise InputError(f"{words}, {ROWS_A_CELL} each, got {cells}")
+    return cells
+
+
 @final
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class EaseCells(Cells):

@@ -41,6 +41,7 @@ from howsure.metrics.adaptivity.findings import FINDINGS
 from howsure.metrics.metric import POSITIVE, SHARE, Form, Metric, Question, Topic, stated
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
+from howsure.stats.cells import ROWS_A_CELL
 from howsure.stats.dominance import merge_ties
 from howsure.stats.permutation import groups_differ
 
@@ -74,7 +75,7 @@ def _cells(view: View) -> int:
     """Cells by ease: those wanted, at most one for five rows."""
     if view.evalset.n < 3:
         raise UnanswerableError("cells by ease need at least 3 rows")
-    return max(3, min(int(view.given.get("bins", BINS)), view.evalset.n // 5))
+    return max(3, min(int(view.given.get("bins", BINS)), view.evalset.n // ROWS_A_CELL))
 
 
 def _hits(view: View, coverage: float) -> FloatArray:
