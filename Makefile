@@ -94,7 +94,7 @@ clean:
 	touch $@
 
 .venv/.dev: .venv/.made pyproject.toml studies/pyproject.toml constraints.txt
-	$(PIP) -e ".[dev]" -e "./studies[vision]"
+	$(PIP) -e ".[dev]" -e "./studies[vision,tables]"
 	touch $@
 
 # With the sampler of one method of one study, which is too large for every day.

@@ -54,7 +54,7 @@ def libraries() -> dict[str, tuple[str, ...]]:
     for folder in (ROOT / "studies", ROOT):
         with (folder / "pyproject.toml").open("rb") as file:
             extras |= tomllib.load(file)["project"]["optional-dependencies"]
-    extras["dev"] = [*extras["dev"], "howsure-studies[vision]"]
+    extras["dev"] = [*extras["dev"], "howsure-studies[vision,tables]"]
 
     def brought(extra: str) -> tuple[str, ...]:
         found: list[str] = []

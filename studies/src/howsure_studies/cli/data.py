@@ -33,6 +33,10 @@ Folder = Annotated[
 ]
 
 
+_ABSENT = {"drawn images": "generated on demand", "table of a package": "read from its package"}
+"""Where sets are that need no folder."""
+
+
 @app.callback()
 def root() -> None:
     """List data sets, download them, and check the files."""
@@ -52,10 +56,9 @@ def list_() -> None:
             console.print(f"\n[bold]{kind}[/bold]")
         title = f"[cyan]{entry.name}[/cyan]  {escape(entry.what)}"
         console.print(title, highlight=False, soft_wrap=True)
-        home = located(entry.folder)
-        there = f"at {home}" if home else "not on this machine"
-        where = "generated on demand" if entry.kind == "drawn images" and not home else there
-        text = escape(f"licence: {entry.licence}; {where}")
+        home = located(entry.folder) if entry.folder else None
+        there = f"at {home}" if home else _ABSENT.get(entry.kind, "not on this machine")
+        text = escape(f"licence: {entry.licence}; {there}")
         console.print(Padding(text, (0, 0, 0, 4)), style="dim", highlight=False)
     console.print("\nhowsure data get NAME downloads one, or shows how.", highlight=False)
 
@@ -78,6 +81,8 @@ def get(name: Name, folder: Folder = None) -> None:
         except KeyboardInterrupt:
             raise Interrupted(KEPT) from None
         say(f"written: {home}")
+        return
+    if not entry.folder:
         return
     say(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
     if entry.kind == "drawn images":
@@ -104,6 +109,11 @@ def check(
     from howsure_studies.tasks.files import located
 
     entry = _entry(name)
+    if not entry.folder:
+        from howsure_studies.tasks import regression_table
+
+        say(f"ok    {len(regression_table(name)):,} complete rows")
+        return
     if entry.kind == "drawn images" and folder is None and located(entry.folder) is None:
         say(f"{name} is generated on demand: no file is needed")
         return

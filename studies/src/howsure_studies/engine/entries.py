@@ -75,10 +75,11 @@ def world_identity(
     label : str
         What the plan calls it, for messages.
     entry : mapping
-        Its entry in the plan: ``world`` (a name) with ``noise``; or ``uci`` (a name) or
-        ``table`` (a file) with ``target`` and options of `read_learning_table` (``features``,
-        ``missing``, ``encoding``, ``decimal``), then ``source`` (``forest``, the default, or
-        ``cut``) and options of `ForestWorld.from_data` or `CutWorld.from_data`.
+        Its entry in the plan: ``world`` (a name) with ``noise``; or ``uci`` (a name),
+        ``dataset`` (a name of `regression_names`) or ``table`` (a file) with ``target`` and
+        options of `read_learning_table` (``features``, ``missing``, ``encoding``, ``decimal``),
+        then ``source`` (``forest``, the default, or ``cut``) and options of
+        `ForestWorld.from_data` or `CutWorld.from_data`.
     folder : Path
         Where relative paths start.
 
@@ -99,9 +100,11 @@ def world_identity(
     >>> world_identity("line", {"world": "linear"}, Path())
     ({'world': 'linear'}, {})
     """
-    origins = [key for key in ("world", "uci", "table") if key in entry]
+    origins = [key for key in ("world", "uci", "dataset", "table") if key in entry]
     if len(origins) != 1:
-        raise InputError(f"world {label!r} must have one of world, uci or table, got {origins}")
+        raise InputError(
+            f"world {label!r} must have one of world, uci, dataset or table, got {origins}"
+        )
     if origins == ["world"]:
         check_options(label, entry, ("world", "noise"))
         world_named(entry["world"], entry.get("noise"))
@@ -120,7 +123,8 @@ def world_identity(
         files = {"table": absolute(folder, entry["table"]), "target": str(entry["target"])}
         files |= {key: entry[key] for key in _READING if key in entry}
     else:
-        files = {"uci": str(entry["uci"])}
+        (origin,) = origins
+        files = {origin: str(entry[origin])}
     return {"source": source, **options, "data": _numbers(_data(files))}, files
 
 
@@ -156,7 +160,7 @@ def _made(identity_text: str, files_text: str) -> World:
         return world_named(identity["world"], identity.get("noise"))
     data = table_data(identity, files)
     options = {k: v for k, v in identity.items() if k not in ("source", "data")}
-    name = files["uci"] if "uci" in files else Path(files["table"]).name.partition(".")[0]
+    name = _named(files) or Path(files["table"]).name.partition(".")[0]
     if identity["source"] == "cut":
         return CutWorld.from_data(data.x, data.y, name=name, **options)
     return ForestWorld.from_data(data.x, data.y, name=name, **options)
@@ -176,6 +180,8 @@ def _data(files: Mapping[str, Any]) -> Draw:
 
         table = uci(files["uci"])
         return Draw.checked(table.x, table.y)
+    if "dataset" in files:
+        return _packaged(files["dataset"])
     path = Path(files["table"])
     stamp = os.stat(path) if path.exists() else None
     return _read(canonical(files), stamp and (stamp.st_mtime_ns, stamp.st_size))
@@ -191,8 +197,22 @@ def _read(files_text: str, stamp: object) -> Draw:
     return Draw.checked(table.x, table.y)
 
 
+@lru_cache(maxsize=2)
+def _packaged(name: str) -> Draw:
+    """A table by name; read once, for some hold a third of a million rows."""
+    from howsure_studies.tasks import regression_table
+
+    table = regression_table(name)
+    return Draw.checked(table.x, table.y)
+
+
+def _named(files: Mapping[str, Any]) -> str:
+    """The name of a table that has one; nothing of a file."""
+    return str(files.get("uci") or files.get("dataset") or "")
+
+
 def _title(files: Mapping[str, Any]) -> str:
-    return files["table"] if "table" in files else f"table {files['uci']!r}"
+    return files["table"] if "table" in files else f"table {_named(files)!r}"
 
 
 def _numbers(data: Draw) -> str:

@@ -3,13 +3,15 @@
 A `Task` gives data in parts: tables whose rows shift (`shift_task`, `table_task`), images
 (`howsure_studies.tasks.images`), what the congruence study takes. A world
 (`howsure_studies.tasks.worlds`) draws them anew, and mostly knows their truth. `uci` gives tables
-with published splits, `read_learning_table` the rows of one's own. `howsure data` lists all sets
+with published splits, `regression_table` any real table by name, `read_learning_table` the rows
+of one's own. `howsure data` lists all sets
 (`catalogue`, `download`).
 """
 
 from howsure.core.lazy import exporting
 from howsure_studies.tasks.files import DataNotFoundError, cache_folder, find_folder
 from howsure_studies.tasks.learning import read_learning_table
+from howsure_studies.tasks.regression import regression_names, regression_table
 from howsure_studies.tasks.shift import shift_names, shift_task, table_task
 from howsure_studies.tasks.tables import UciTable, uci, uci_fixed, uci_names
 from howsure_studies.tasks.task import Part, Source, Space, Task
@@ -24,6 +26,8 @@ __all__ = [
     "cache_folder",
     "find_folder",
     "read_learning_table",
+    "regression_names",
+    "regression_table",
     "shift_names",
     "shift_task",
     "table_task",

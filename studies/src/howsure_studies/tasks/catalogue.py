@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from howsure.core.optional import installs
 from howsure_studies.tasks.download import Entry, Holding, Known, Remote
 from howsure_studies.tasks.images import BLOOD, DIGITS, medical, photographs, satellite, small
 from howsure_studies.tasks.images.drawn import (
@@ -21,6 +22,7 @@ from howsure_studies.tasks.images.drawn import (
     RC49,
 )
 from howsure_studies.tasks.images.naming import REAL
+from howsure_studies.tasks.regression import EXTRA, LIBRARY, PACKAGED
 from howsure_studies.tasks.shift import TABLES
 from howsure_studies.tasks.tables import PACKED, PLAIN, SERVED, TABLE, uci_names, uci_splits
 
@@ -557,8 +559,29 @@ def _uci_table(name: str) -> Entry:
     )
 
 
+def _packaged_table(name: str) -> Entry:
+    """A table that a package ships, of which nothing is downloaded."""
+    facts = PACKAGED[name]
+    package, item = facts.item
+    return Entry(
+        name=name,
+        kind="table of a package",
+        what=facts.what,
+        licence=facts.licence,
+        source=f"https://cran.r-project.org/package={package}"
+        if package
+        else "https://scikit-learn.org/stable/datasets/toy_dataset.html",
+        how=f"{installs(EXTRA, 'howsure-studies')}: {item} of {package} lies in {LIBRARY}; no hash "
+        "is known"
+        if package
+        else "it comes with scikit-learn; no hash is known",
+        folder="",
+        holds=(),
+    )
+
+
 def entries() -> Mapping[str, Entry]:
-    """All data sets by name: image sets, tables that shift, then plain tables.
+    """All data sets by name: image sets, tables that shift, plain tables, those of packages.
 
     Examples
     --------
@@ -566,5 +589,5 @@ def entries() -> Mapping[str, Entry]:
     >>> sets["cells"].kind, sets["california"].remotes[0].name
     ('drawn images', 'housing.csv')
     """
-    tables = map(_uci_table, uci_names())
+    tables = (*map(_uci_table, uci_names()), *map(_packaged_table, PACKAGED))
     return MappingProxyType({entry.name: entry for entry in (*_IMAGES, *_TABLES, *tables)})

@@ -25,7 +25,7 @@ from howsure_studies.tasks.transfer import MOST, DownloadError, check_room, dige
 MANIFEST: Final = "howsure-sha256.txt"
 """Where `record` notes the hashes of a set's files, in the form of ``sha256sum``."""
 
-Kind = Literal["drawn images", "images", "table"]
+Kind = Literal["drawn images", "images", "table", "table of a package"]
 
 
 @final
@@ -69,7 +69,7 @@ class Entry:
     """
 
     name: str
-    kind: Kind  # drawn sets need no file; their originals are read where they are there
+    kind: Kind  # drawn sets and packages need no file; originals of the former are read if there
     what: str
     licence: str
     source: str  # the page to get it from, and

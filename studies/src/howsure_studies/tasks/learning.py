@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ Missing = Literal["error", "drop"]
 
 
 def read_learning_table(
-    path: Path,
+    table: Any,
     target: str,
     *,
     features: Sequence[str] = (),
@@ -37,8 +37,8 @@ def read_learning_table(
 
     Parameters
     ----------
-    path : Path
-        A table that `howsure.inputs.open_table` reads.
+    table : path or data frame
+        A file that `howsure.inputs.open_table` reads, or a table in memory.
     target : str
         The column of y.
     features : sequence of str
@@ -62,12 +62,16 @@ def read_learning_table(
         left.
     """
     from howsure.inputs import open_table
+    from howsure.inputs.frames import FrameTable
     from howsure.inputs.source import listed, no_column, quoted
 
     check_known(missing, ("error", "drop"), f"{flag}missing")
     if isinstance(features, str):
         raise InputError(f"{flag}features must be a list of columns, got {features!r}")
-    source = open_table(path, encoding=encoding, decimal=decimal)
+    if isinstance(table, str | os.PathLike):
+        source: Source = open_table(table, encoding=encoding, decimal=decimal)
+    else:
+        source = FrameTable(table)
     for name in (target, *features):
         if name not in source.names:
             option = "target" if name == target else "features"

@@ -424,18 +424,7 @@ def shift_task(name: str, folder: str | os.PathLike[str] | None = None, *, seed:
     howsure.core.errors.InputError: name must be one of california, bike-hours, traffic, poverty,
     wine, got 'bikes'; near: bike-hours
     """
-    check_known(name, TABLES, "name")
-    facts = TABLES[name]
-    home = find_folder(name, facts.folder) if folder is None else Path(folder)
-    paths = [_one_of(home, names) for names in facts.files]
-    tables = [read_list(path, delimiter=facts.delimiter) for path in paths]
-    rows = sum(len(table) for table in tables)
-    if rows != facts.rows:
-        raise InputError(f"{home} must hold {facts.rows} rows of {name}, got {rows}")
-    try:
-        table = facts.make(tables).drop_columns(list(facts.left_out))
-    except (KeyError, pa.ArrowException) as error:
-        raise InputError(f"{home}: columns are not those of {name}: {error}") from error
+    table, facts = read_shift_table(name, folder), TABLES[name]
     return table_task(
         table,
         facts.target,
@@ -446,6 +435,22 @@ def shift_task(name: str, folder: str | os.PathLike[str] | None = None, *, seed:
         units=facts.units,
         seed=seed,
     )
+
+
+def read_shift_table(name: str, folder: str | os.PathLike[str] | None = None) -> pa.Table:
+    """All rows of a named table, without the columns that are no inputs."""
+    check_known(name, TABLES, "name")
+    facts = TABLES[name]
+    home = find_folder(name, facts.folder) if folder is None else Path(folder)
+    paths = [_one_of(home, names) for names in facts.files]
+    tables = [read_list(path, delimiter=facts.delimiter) for path in paths]
+    rows = sum(len(table) for table in tables)
+    if rows != facts.rows:
+        raise InputError(f"{home} must hold {facts.rows} rows of {name}, got {rows}")
+    try:
+        return facts.make(tables).drop_columns(list(facts.left_out))
+    except (KeyError, pa.ArrowException) as error:
+        raise InputError(f"{home}: columns are not those of {name}: {error}") from error
 
 
 def _one_of(home: Path, names: tuple[str, ...]) -> Path:
