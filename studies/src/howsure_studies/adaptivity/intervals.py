@@ -48,14 +48,18 @@ from howsure_studies.methods.interface import Method
 
 INTERVAL_METHODS: Final = ("CP", "CP-A", "PAC", "SSCP", "O-CPA", "O-PAC")
 """The paper's methods."""
+CONTROL: Final = "R-CPA"
+"""O-CPA whose thresholds are each learnt from rows drawn at random: what few rows cost."""
 INTERVAL_MEASURES: Final = (
     *("t_cv", "t_ss", "binned_r2", "kendall_tau", "empirical_coverage", "width"),
 )
 """What each is measured by."""
 CLIPPED: Final = "Clipped to"
 """What reports call the valid range of y, where intervals are cut off."""
+DRAWN: Final = "Drawn world"
+"""What reports call a world of which no row was observed."""
 _UNBOUNDED: Final = "some intervals are unbounded: a group has too few calibration rows"
-_MEAN, _SD, _EASE = range(3)
+_MEAN, _SD, _EASE, _RANDOM = range(4)
 _LEAST_TREES = 30
 _LEAST_SD = 0.05
 """The least sd, as a share of the mean error."""
@@ -78,6 +82,8 @@ class Regressed(Subject):
         Forecasts and their predicted standard deviations (any positive scale).
     training : tuple of ndarray, optional
         Inputs and outcomes that the model was trained on, for methods that train their own.
+    drawn : bool
+        Whether rows were drawn from a law, and none observed.
     """
 
     x: FloatArray
@@ -85,6 +91,7 @@ class Regressed(Subject):
     mean: FloatArray
     sd: FloatArray
     training: tuple[FloatArray, FloatArray] | None = None
+    drawn: bool = False
 
     @property
     def error(self) -> FloatArray:
@@ -93,10 +100,11 @@ class Regressed(Subject):
 
     @property
     def about(self) -> Mapping[str, str]:
-        """R² of the forecasts."""
+        """R² of the forecasts, and whether rows are drawn."""
         spread = float(np.var(self.y))
         fit = 1 - float(np.square(self.error).mean()) / spread if spread else math.nan
-        return {"R² of the forecasts": formats.number(fit, 3)}
+        drawn = {DRAWN: "yes"} if self.drawn else {}
+        return {"R² of the forecasts": formats.number(fit, 3), **drawn}
 
 
 def regressed(
@@ -270,7 +278,8 @@ def compare_intervals(
     methods : sequence of str
         Of `INTERVAL_METHODS`: CP, score |y − μ|; CP-A, |y − μ|/σ; PAC, the same with a guarantee
         for nearly every calibration set; SSCP, a residual model with a self-supervised feature;
-        O-CPA and O-PAC, a threshold for each group by ease.
+        O-CPA and O-PAC, a threshold for each group by ease. Or `CONTROL`, R-CPA: as O-CPA, but
+        the threshold of a group is learnt from as many validation rows drawn at random.
     own : mapping of str to Method, optional
         Further methods by name. Each is fitted to the task's inputs: to the validation rows and,
         where they are known, to those that trained the regressor.
@@ -281,7 +290,7 @@ def compare_intervals(
     bins : int
         Cells by ease.
     groups : int
-        Groups by ease of O-CPA and O-PAC.
+        Groups by ease of O-CPA, O-PAC and R-CPA.
     clip : tuple of float, optional
         The valid range of y, at which intervals are cut off.
     difficulty : scikit-learn regressor, optional
@@ -318,7 +327,8 @@ def compare_intervals(
     True
     """
     known = np.column_stack((task.mean, task.sd, task.ease))
-    by_ease = Mondrian(EaseColumn(_EASE, check_whole(groups, "groups", 2)))
+    columns = {"O-": _EASE, "R-": _RANDOM}
+    check_whole(groups, "groups", 2)
     alike: dict[str, Any] = {"coverages": tuple(coverages), "clip": clip}
 
     def method_of(name: str, split: RandomSplit) -> Method:
@@ -331,13 +341,16 @@ def compare_intervals(
             return NormalizedConformal(
                 task.predict, residuals, errors="training", feature=feature, **alike
             )
-        adapt = by_ease if name.startswith("O-") else Marginal()
+        column = columns.get(name[:2])
+        adapt = Marginal() if column is None else Mondrian(EaseColumn(column, groups))
         rank: Literal["pac", "conformal"] = "pac" if name.endswith("PAC") else "conformal"
         return NormalizedConformal(_column_mean, _column_sd, adapt=adapt, rank=rank, **alike)
 
     def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         other = (own or {}).get(name)
         table = known if other is None and name != "SSCP" else task.x
+        if name == CONTROL:
+            table = np.column_stack((known, _control_ease(task.ease, split)))
         x, y = table[split.validation], task.y[split.validation]
         if other is not None and task.training is not None:
             x, y = np.vstack((task.training[0], x)), np.r_[task.training[1], y]
@@ -354,7 +367,7 @@ def compare_intervals(
     results = compared(
         task,
         numbers_of,
-        methods=chosen(methods, INTERVAL_METHODS, own),
+        methods=chosen(methods, (*INTERVAL_METHODS, CONTROL), own),
         measures=INTERVAL_MEASURES,
         coverages=coverages,
         repeats=repeats,
@@ -367,6 +380,19 @@ def compare_intervals(
         return results
     valid = f"{clip[0]:g} to {clip[1]:g}"
     return tuple(replace(r, about={**r.about, CLIPPED: valid}) for r in results)
+
+
+def _control_ease(ease: FloatArray, split: RandomSplit) -> FloatArray:
+    """For validation rows a uniform draw, for others where their ease stands among theirs.
+
+    Groups of a fifth by this number are groups by ease where intervals are made, and random rows
+    where their thresholds are learnt.
+    """
+    known = np.sort(ease[split.validation])
+    lots = (np.searchsorted(known, ease) + 0.5) / (len(known) + 1.0)
+    rng = child(split.seed, "adaptivity", "random groups")
+    lots[split.validation] = (rng.permutation(len(known)) + 0.5) / len(known)
+    return np.asarray(lots)
 
 
 def interval_numbers(

@@ -34,6 +34,7 @@ from howsure.metrics.adaptivity import (
     EaseCells,
     GaussianNoise,
     Perturbation,
+    Saturation,
     StratumCells,
     class_numbers,
     label_rank,
@@ -43,6 +44,7 @@ from howsure.metrics.adaptivity import (
     signed_r2,
     surrogate_ease,
 )
+from howsure.metrics.association import spearman
 from howsure.predictions import LabelSets
 from howsure.stats.cells import Cells
 from howsure_studies.adaptivity.comparison import (
@@ -77,6 +79,10 @@ OTHERS: Final = Registry(
 )
 """Other methods by name; packages add theirs by entry points of ``howsure.label_methods``."""
 
+TRUE_MEASURES: Final = ("t_cv_exact", "t_cv_true", "ease_truth")
+"""And where the chance of each label is known: T-CV of these chances, by the same cells and by
+cells of true ease (the largest chance of a label), and Spearman's correlation of both eases."""
+
 _MISSING: Final = {
     "t_ss": NO_SLOPE,
     "escv": "all sets are empty",
@@ -104,9 +110,12 @@ class Classified(Subject):
         disturbing.
     probabilities : ndarray of float, shape (n, classes)
         Its outputs.
+    truth : ndarray of float, shape (n, classes), optional
+        The true chance of each class, where rows are drawn and it is known.
     """
 
     probabilities: FloatArray
+    truth: FloatArray | None = None
 
     @property
     def accuracy(self) -> float:
@@ -251,9 +260,11 @@ TRANSFORMATIONS: Final[Mapping[str, Callable[[float, FloatArray], Perturbation]]
     "noise": lambda size, images: GaussianNoise.relative(images, size, each_column=False),
     "brightness": lambda size, images: Brightness(size),
     "contrast": lambda size, images: Contrast(size),
+    "saturation": lambda size, images: Saturation(size),
 }
 """Ways of disturbing images by name: normal noise of so many standard deviations of the pixels,
-factors of brightness and of contrast from 1 ± size."""
+factors of brightness, of contrast and of saturation (of colour images) from 1 ± size."""
+_LETTERS: Final = 20_000
 
 
 def _small_digits() -> tuple[FloatArray, IntArray]:
@@ -270,12 +281,20 @@ def _mnist() -> tuple[FloatArray, IntArray]:
     return images / 255.0, digits
 
 
-IMAGES: Final[Mapping[str, Callable[[], tuple[FloatArray, IntArray]]]] = {
+def _letters() -> tuple[FloatArray, IntArray, FloatArray]:
+    from howsure_studies.tasks.images import draw_letters
+
+    return draw_letters(_LETTERS)
+
+
+IMAGES: Final[Mapping[str, Callable[[], tuple[npt.NDArray[Any], ...]]]] = {
     "digits": _small_digits,
     "mnist": _mnist,
+    "letters": _letters,
 }
-"""Images in [0, 1] with their classes, by name: 1,797 digits of scikit-learn, and the 10,000 test
-images of MNIST, which must be on this machine."""
+"""Images in [0, 1] with their classes, by name: 1,797 digits of scikit-learn; the 10,000 test
+images of MNIST, which must be on this machine; 20,000 drawn letters in colour, of 36 classes, with
+the true chance of each class."""
 
 
 def transformation(name: str, images: FloatArray) -> Perturbation:
@@ -295,7 +314,7 @@ def transformation(name: str, images: FloatArray) -> Perturbation:
 def transformations_named(names: Sequence[str], argument: str) -> Sequence[str]:
     """Names of ways of disturbing, all known and different, as a rule of an annotation."""
     for name in different(names, argument):
-        transformation(name, np.zeros((1, 1)))
+        transformation(name, np.zeros((1, 1, 3)))
     return names
 
 
@@ -331,13 +350,14 @@ def classifier_task(
     repeats: int = REPEATS,
     seed: int = 0,
     name: str = "classifier",
+    truth: npt.ArrayLike | None = None,
 ) -> Classified:
     """Train a classifier on some images; the others, disturbed and not, make the task.
 
     Parameters
     ----------
     images : array-like of shape (n, …)
-        Pixels in [0, 1].
+        Pixels in [0, 1]; of shape (n, height, width, 3) in colour.
     y : array-like of shape (n,)
         True classes, whole numbers from 0.
     classifier : str or mapping
@@ -349,14 +369,16 @@ def classifier_task(
         Images of the task, at most; all others if omitted.
     transformations : sequence of str
         How images are disturbed: ``noise 0.5`` (normal noise of half the standard deviation of
-        the training images' pixels), ``brightness 0.5`` or ``contrast 0.5`` (a factor from 0.5 to
-        1.5). The first gives the cells of the measures.
+        the training images' pixels), ``brightness 0.5``, ``contrast 0.5`` or, in colour,
+        ``saturation 0.5`` (a factor from 0.5 to 1.5). The first gives the cells of the measures.
     repeats : int
         Disturbances an image.
     seed : int
         Fixes the choice of images, the classifier's draws and the disturbances.
     name : str
         What reports call it.
+    truth : array-like of shape (n, classes), optional
+        The true chance of each class, where it is known.
 
     Returns
     -------
@@ -384,11 +406,11 @@ def classifier_task(
     names = transformations_named(transformations, "transformations")
     order = child(seed, "adaptivity", "images").permutation(len(labels))
     own, rest = order[:train], order[train:][:rows]
-    shown = np.unique(labels[own])
-    if not np.array_equal(shown, np.arange(labels.max() + 1)):
+    classes = np.unique(labels[own])
+    if not np.array_equal(classes, np.arange(labels.max() + 1)):
         raise InputError(
             f"train must be so many images that all {labels.max() + 1} classes are among them, "
-            f"got {train}, which show {len(shown)}"
+            f"got {train}, which show {len(classes)}"
         )
     model = classifier_named(classifier, seed)
     flat = pixels.reshape(len(pixels), -1)
@@ -397,15 +419,25 @@ def classifier_task(
 
         warnings.simplefilter("ignore", ConvergenceWarning)  # it stops when it has learnt enough
         model.fit(flat[own], labels[own])
-    return classified(
-        model.predict_proba,
-        flat[rest],
+    shown = pixels if pixels.ndim == 4 else flat  # a change of colour needs to know the colours
+    task = classified(
+        lambda rows: model.predict_proba(rows.reshape(len(rows), -1)),
+        shown[rest],
         labels[rest],
-        {way: transformation(way, flat[own]) for way in names},
+        {way: transformation(way, shown[own]) for way in names},
         repeats=repeats,
         seed=seed,
         name=name,
     )
+    if truth is None:
+        return task
+    chances = as_matrix(truth, "truth")
+    if chances.shape != (len(labels), task.probabilities.shape[1]):
+        raise InputError(
+            f"truth must have shape {(len(labels), task.probabilities.shape[1])}, got "
+            f"{chances.shape}"
+        )
+    return replace(task, truth=chances[rest])
 
 
 @final
@@ -539,7 +571,8 @@ def compare_label_sets(
     >>> comparison.values.shape
     (3, 2, 10)
     """
-    sets_of, rank = _set_maker(task, own, tuning, bins), task.rank
+    sets_of, rank, truth = _set_maker(task, own, tuning, bins), task.rank, task.truth
+    measures = LABEL_MEASURES if truth is None else (*LABEL_MEASURES, *TRUE_MEASURES)
 
     def numbers_of(name: str, split: RandomSplit) -> list[Numbers]:
         cells = EaseCells(task.ease[split.test], bins)
@@ -548,16 +581,20 @@ def compare_label_sets(
             try:
                 sets = sets_of(name, coverage, split)
             except UnanswerableError as error:
-                numbers.append(dict.fromkeys(LABEL_MEASURES, str(error)))
+                numbers.append(dict.fromkeys(measures, str(error)))
                 continue
-            numbers.append(label_numbers(sets, task.y[split.test], rank[split.test], cells))
+            known = label_numbers(sets, task.y[split.test], rank[split.test], cells)
+            if truth is not None:
+                chances, ease = truth[split.test], task.ease[split.test]
+                known = {**known, **true_measures(sets, chances, ease, cells)}
+            numbers.append(known)
         return numbers
 
     return compared(
         task,
         numbers_of,
         methods=chosen(methods, LABEL_METHODS, own),
-        measures=LABEL_MEASURES,
+        measures=measures,
         coverages=coverages,
         repeats=repeats,
         share=share,
@@ -651,6 +688,20 @@ def set_measures(
         "set_excess": float(set_excess(rank, size).mean()),
         "empirical_coverage": float(covered.mean()),
         "set_size": float(size.mean()),
+    }
+
+
+def true_measures(
+    sets: LabelSets, truth: FloatArray, ease: FloatArray, cells: EaseCells
+) -> dict[str, float]:
+    """`TRUE_MEASURES`: a set holds the label with the sum of its labels' chances."""
+    chance = np.where(sets.members, truth, 0.0).sum(axis=1)
+    true_ease, once = truth.max(axis=1), np.ones(len(truth))
+    by_truth = EaseCells(true_ease, cells.bins)
+    return {
+        "t_cv_exact": largest_violation(cells, chance, once, sets.coverage),
+        "t_cv_true": largest_violation(by_truth, chance, once, sets.coverage),
+        "ease_truth": spearman(ease, true_ease).value,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Final
@@ -26,17 +26,19 @@ from howsure.report.grids import number_cell
 from howsure_studies.adaptivity.comparison import (
     RANKED,
     MethodComparison,
+    agreed_mean,
     average_records,
+    differences,
     floor_of,
-    mean_of,
 )
-from howsure_studies.adaptivity.intervals import CLIPPED
+from howsure_studies.adaptivity.intervals import CLIPPED, DRAWN
 from howsure_studies.adaptivity.validation import VALIDATED, MethodValidation, correlation_ranks
 from howsure_studies.engine import (
     OwnNumber,
     beside_section,
     choice_of,
     coverage_of,
+    interval_cell,
     named,
     number_grid,
     overview,
@@ -60,6 +62,9 @@ TITLES: Final[Mapping[str, str]] = {
     "empirical_coverage": "Coverage",
     "set_size": "Set size",
     "width": "Width",
+    "t_cv_exact": "T-CV without chance",
+    "t_cv_true": "Without chance, by true ease",
+    "ease_truth": "ρ of ease and true ease",
 }
 """What figures and tables call the measures."""
 _COLUMNS: Final[Mapping[str, str]] = {
@@ -89,6 +94,11 @@ _PAPERS: Final = {"labels": "ImageNet, nine nets", "y": "visual acuity, four net
 """What the published averages are over, by the units of sizes."""
 _VALIDATION: Final = ("Property 1, 36 settings", 36)
 _PLACES: Final = tuple(f"rank_{place}" for place in range(1, len(VALIDATED) + 1))
+_PRINTED_CELLS: Final = {
+    **dict.fromkeys(("", "clipped", "50 cells"), ""),
+    **{"20 cells": ", 20 cells", "100 cells": ", 100 cells"},
+}
+"""Variants of tasks that the paper has too, and how its tasks are called there."""
 _PAPERS_CELLS: Final = {"labels": (50, 20_000)}
 """Cells and test rows of the published, where they are known."""
 _WHY: Final = "other data and models, as ImageNet and its nets and images of eyes are out of reach"
@@ -150,25 +160,27 @@ def adaptivity_report(
         name: coverage_of((r.coverage for r in of_task), None) if coverage is None else coverage
         for name, of_task in compared.items()
     }
+    variants = {name: _variant(str(name)) for name in compared}
+    main = {name: own for name, own in compared.items() if not variants[name]} or compared
     spoken = {
         f"{name}, seed {result.seed}" if _seeded(of_task) else str(name): result
-        for name, of_task in compared.items()
+        for name, of_task in main.items()
         for result in of_task
         if result.coverage == wanted[name]
     }
     methods = dict.fromkeys(method for result in every for method in result.methods)
-    on = f"{counted(len(methods), 'method')} on {named(list(map(str, compared)), 'task')}"
+    on = f"{counted(len(methods), 'method')} on {named(list(map(str, main)), 'task')}"
     stated = {
-        "Tasks": ", ".join(map(str, compared)),
+        "Tasks": ", ".join(map(str, main)),
         "Methods": ", ".join(methods),
         "Nominal coverage shown": _levels(spoken),
     }
-    averages = _averages(every)
+    averages = _averages(compared, variants)
     records = (
         *(record for result in every for record in (*result.records(), *_ranks_of(result))),
         *(
-            replace(record, group=f"tasks={kind}")
-            for kind, own in averages.items()
+            replace(record, group=f"tasks={', '.join(filter(None, (kind, variant)))}")
+            for (kind, variant), own in averages.items()
             for record in own
             if float(record.options["tasks"]) > 1
         ),
@@ -180,10 +192,12 @@ def adaptivity_report(
         sections=(
             *(
                 _average_section(kind, own, coverage)
-                for kind, own in averages.items()
-                if float(own[0].options["tasks"]) > 1
+                for (kind, variant), own in averages.items()
+                if not variant and float(own[0].options["tasks"]) > 1
             ),
-            *(_section(name, of_task, wanted[name]) for name, of_task in compared.items()),
+            *_difference_section(compared, variants, coverage),
+            *_variant_sections(averages, set(variants.values())),
+            *(_section(name, of_task, wanted[name]) for name, of_task in main.items()),
             *_validation(checks),
         ),
         beside=beside_section(
@@ -207,30 +221,48 @@ def adaptivity_report(
 # Averages over tasks, and what is published of them
 
 
-def _averages(every: Iterable[MethodComparison]) -> dict[str, tuple[Record, ...]]:
-    """Averages over tasks of each kind, at each coverage.
+def _variant(name: str) -> str:
+    """What a world's name says after a comma: what sets it apart from the world of that name."""
+    return name.partition(", ")[2]
+
+
+def _averages(
+    compared: Mapping[str, Sequence[MethodComparison]], variants: Mapping[str, str]
+) -> dict[tuple[str, str], tuple[Record, ...]]:
+    """Averages over tasks of each kind and variant, at each coverage.
 
     Of one kind are those with the same methods, with ease of inputs or by a surrogate, and with
-    clipped intervals or others.
+    clipped intervals or others. They are of the measures that all of a kind have.
     """
-    groups = defaultdict[tuple[str, tuple[str, ...]], list[MethodComparison]](list)
-    for result in every:
-        kind = _KINDS[result.units] + (", clipped" if CLIPPED in result.about else "")
-        kind += ", by surrogate ease" if result.surrogate else ""
-        groups[kind, result.methods].append(result)
-    averages: dict[str, tuple[Record, ...]] = {}
-    for (kind, methods), some in groups.items():
-        title = f"{kind}, {', '.join(methods)}" if kind in averages else kind
-        averages[title] = average_records(some)
+    groups = defaultdict[tuple[str, str, tuple[str, ...]], list[MethodComparison]](list)
+    for name, of_task in compared.items():
+        for result in of_task:
+            kind = _KINDS[result.units]
+            kind += ", by surrogate ease" if result.surrogate else ""
+            clipped = "clipped" if CLIPPED in result.about else ""
+            groups[kind, variants[name] or clipped, result.methods].append(result)
+    averages: dict[tuple[str, str], tuple[Record, ...]] = {}
+    for (kind, variant, methods), some in groups.items():
+        again = (kind, variant) in averages
+        title = f"{kind}, {', '.join(methods)}" if again else kind
+        averages[title, variant] = average_records(_alike(some))
     return averages
+
+
+def _alike(some: Sequence[MethodComparison]) -> list[MethodComparison]:
+    """Comparisons by the measures that all of them have."""
+    shared = tuple(m for m in some[0].measures if all(m in each.measures for each in some))
+    return [
+        each
+        if each.measures == shared
+        else replace(each, measures=shared, values=np.stack([each.of(m) for m in shared], axis=-1))
+        for each in some
+    ]
 
 
 def _average_section(kind: str, records: Sequence[Record], coverage: float | None) -> Section:
     """Averages over tasks at every coverage, and what of the published pattern they show."""
-    note = (
-        f"Means over {records[0].options['tasks']:g} tasks of medians over the splits, ± the "
-        f"standard error over tasks. {_RANKS}"
-    )
+    note = f"{_means(records)} {_RANKS}"
     told = coverage_of((r.coverage for r in records), None) if coverage is None else coverage
     return Section(
         title=f"{kind}: averages over tasks",
@@ -239,12 +271,147 @@ def _average_section(kind: str, records: Sequence[Record], coverage: float | Non
     )
 
 
+def _variant_sections(
+    averages: Mapping[tuple[str, str], Sequence[Record]], named_variants: Collection[str]
+) -> Iterator[Section]:
+    """Averages over the tasks of each variant: other cells, rows, ways of disturbing, clipping."""
+    kinds: dict[str, list[Record]] = {}
+    for (kind, variant), own in averages.items():
+        if variant and variant in named_variants:
+            some = [replace(r, options={**r.options, "variant": variant}) for r in own]
+            kinds.setdefault(kind, []).extend(some)
+    for kind, records in kinds.items():
+
+        def part(record: Record) -> str:
+            return f"{record.options['variant']}, nominal {formats.level(record.coverage)}"
+
+        (grid,) = _numbers("Averages by variant", records, _means(records), by=part)
+        if len(grid.parts) == 1:  # which variant it is must be told all the same
+            grid = replace(grid, parts=(replace(grid.parts[0], title=part(records[0])),))
+        yield Section(title=f"{kind}: variants", grids=(grid,))
+
+
+def _means(records: Sequence[Record]) -> str:
+    """What averages are means of."""
+    tasks = {float(record.options["tasks"]) for record in records}
+    few, many = min(tasks), max(tasks)
+    over = f"{many:g}" if few == many else f"{few:g} to {many:g}"
+    return f"Means over {over} tasks of medians over the splits, ± the standard error over tasks."
+
+
+_SIDES: Final = {-1: "worse than", 0: "not provably different from", 1: "better than"}
+
+
+def _difference_section(
+    compared: Mapping[str, Sequence[MethodComparison]],
+    variants: Mapping[str, str],
+    coverage: float | None,
+) -> Iterator[Section]:
+    """Whether groups by ease help intervals: differences on real tables, and why they are so."""
+    by_variant: dict[str, list[MethodComparison]] = {"": []}
+    for name, of_task in compared.items():
+        for each in of_task:
+            if each.units == "y" and DRAWN not in each.about:
+                variant = variants[name] or ("clipped" if CLIPPED in each.about else "")
+                by_variant.setdefault(variant, []).append(replace(each, task=str(name)))
+    records = differences(by_variant[""])
+    overall = [record for record in records if not record.group]
+    if not overall:
+        return
+    level = coverage_of((record.coverage for record in overall), None)
+    if coverage in {record.coverage for record in overall}:
+        level = coverage
+    single = [record for record in records if record.group and record.coverage == level]
+    titles = {TITLES[measure]: measure for measure in RANKED}
+    grids = [
+        pivot(
+            [*overall, *(_counts(record) for record in overall)],
+            "Differences over real tables",
+            columns={
+                name: measure
+                for title, key in titles.items()
+                for name, measure in ((title, key), (f"{title} better", f"{key}_better"))
+            },
+            show=lambda r: number_cell(r.value) if r.metric.endswith("r") else interval_cell(r),
+            words="Contrast",
+            notes=(
+                f"Means over {overall[0].options['tasks']:g} real tables of the mean difference "
+                "over splits, with Student's interval of 95 % over tables; and the number of "
+                "tables on which the first method is better.",
+                "R-CPA: groups by ease, the threshold of each learnt from rows drawn at random.",
+            ),
+        ),
+        pivot(
+            single,
+            "Differences by table",
+            rows="group",
+            columns="model",
+            parts=lambda record: f"{TITLES[record.metric]}, nominal {formats.level(level)}",
+            words="Table",
+            notes=(
+                "Mean difference over the splits ± its standard error, corrected for rows that "
+                "splits share (Nadeau and Bengio 2003).",
+            ),
+        ),
+    ]
+    sized = [
+        replace(record, options={**record.options, "rows": variant})
+        for variant, some in by_variant.items()
+        if variant
+        for record in differences(some)
+        if not record.group and record.coverage == level
+    ]
+    if sized:
+        grids.append(
+            pivot(
+                sized,
+                "Differences by variant",
+                rows="rows",
+                columns="model",
+                parts=lambda record: f"{TITLES[record.metric]}, nominal {formats.level(level)}",
+                show=interval_cell,
+                words="Variant",
+                notes=("Means over the tables of a variant, with Student's interval of 95 %.",),
+            )
+        )
+    spoken = [record for record in overall if record.coverage == level]
+    yield Section(
+        title="Do groups by ease help intervals?",
+        lines=tuple(map(_difference_line, spoken)),
+        grids=tuple(grid for grid in grids if grid is not None),
+    )
+
+
+def _counts(record: Record) -> Record:
+    """On how many tables the first method is better."""
+    return replace(record, metric=f"{record.metric}_better", value=float(record.options["better"]))
+
+
+def _difference_line(record: Record) -> VerdictLine:
+    """One contrast by one measure, as far as chance over tables allows to say."""
+    first, second = record.model.split(" − ")
+    sign = -1 if record.metric == "t_cv" else 1
+    proven = int(record.lower > 0) - int(record.upper < 0)
+    tones: dict[int, Tone] = {-1: "bad", 0: "undecided", 1: "good"}
+    side = sign * proven
+    text = (
+        f"By {TITLES[record.metric]}, {first} is {_SIDES[side]} {second}: "
+        f"{formats.fixed(record.value, 3, plus=True)} "
+        f"({formats.interval(record.lower, record.upper)}), and better on "
+        f"{record.options['better']:g} of {counted(int(record.options['tasks']), 'table')}."
+    )
+    return VerdictLine(text=text, tone=tones[side], question=record.model)
+
+
 def _units(kind: str) -> str:
     return next(units for units, words in _KINDS.items() if kind.startswith(words))
 
 
 def _numbers(
-    title: str, records: Sequence[Record], *notes: str, by: str = "coverage"
+    title: str,
+    records: Sequence[Record],
+    *notes: str,
+    by: str | Callable[[Record], str] = "coverage",
 ) -> tuple[Grid, ...]:
     """Averages or medians of every measure and ranks, one part a coverage."""
     measured = {record.metric for record in records}
@@ -305,13 +472,18 @@ def _pattern(averages: Sequence[Record], units: str) -> Iterator[VerdictLine]:
         yield VerdictLine(text=f"{text}.", question="Chance")
 
 
-def _own_averages(averages: Mapping[str, Sequence[Record]]) -> Iterator[OwnNumber]:
+def _own_averages(
+    averages: Mapping[tuple[str, str], Sequence[Record]],
+) -> Iterator[OwnNumber]:
     """Averages under the paper's names; a kind beyond the first of its units adds its words."""
-    for kind, records in averages.items():
-        words = kind.removeprefix(_KINDS[_units(kind)])
+    for (kind, variant), records in averages.items():
+        if variant not in _PRINTED_CELLS:
+            continue
+        words = kind.removeprefix(_KINDS[_units(kind)]) + (f", {variant}" if variant else "")
+        task = _PAPERS[_units(kind)] + _PRINTED_CELLS[variant]
         for record in records:
             own = replace(record, model=f"{record.model}{words}")
-            yield OwnNumber(task=_PAPERS[_units(kind)], method=record.model, record=own)
+            yield OwnNumber(task=task, method=record.model, record=own)
 
 
 # Which measure is valid
@@ -324,7 +496,7 @@ def _rank_records(checks: Sequence[MethodValidation], settings: int) -> dict[str
     for measure, column in zip(VALIDATED, ranks.T, strict=True):
         numbers = {name: settings * (column == int(name[-1])) for name in _PLACES}
         for name, values in {"rank_average": column, **numbers}.items():
-            value, error = mean_of(values)
+            value, error = agreed_mean(values, float(settings) if name in _PLACES else 1.0)
             record = Record(metric=name, value=value, standard_error=error, model=TITLES[measure])
             records.setdefault(measure, []).append(record)
     return records
@@ -443,17 +615,16 @@ def _headline(spoken: Spoken) -> VerdictLine | None:
         if 0 < len(good) < len(of_kind):
             text += " The gaps of the others are larger than chance alone explains."
         return VerdictLine(text=text, tone=tone)
-    opening = "cover easy and hard inputs most alike"
-    sentences = []
-    for kind, of_kind in gaps.items():
-        sentences.append(_extremes(f"{kind} {opening}", of_kind))
-        opening = "do so"
-    count = f"{sum(shown)} of {len(shown)} tests"
-    sentences.append(f"In all, {count} show a gap beyond chance {level}.")
+    answer = "No" if all(shown) else "Not everywhere" if any(shown) else "No gap is shown"
+    sentences = [
+        f"{answer}: {sum(shown)} of {len(shown)} tests find that coverage {level} differs between "
+        "easy and hard inputs by more than chance.",
+        *(_extremes(kind, of_kind) for kind, of_kind in gaps.items()),
+    ]
     return VerdictLine(text=" ".join(sentences), tone=tone)
 
 
-def _extremes(opening: str, gaps: Mapping[str, Sequence[bool]]) -> str:
+def _extremes(kind: str, gaps: Mapping[str, Sequence[bool]]) -> str:
     """With which methods gaps are fewest and most."""
     shares = {method: sum(own) / len(own) for method, own in gaps.items()}
     ends = []
@@ -461,10 +632,12 @@ def _extremes(opening: str, gaps: Mapping[str, Sequence[bool]]) -> str:
         names = [name for name, own in shares.items() if own == share]
         ends.append((listed(names, 3), sum(gaps[names[0]]), len(gaps[names[0]])))
     (best, few, of), (worst, many, of_worst) = ends[0], ends[-1]
-    on = f"a significant gap on {few} of {counted(of, 'task')}"
+    on = f"{few} of {counted(of, 'task')}"
     if len(ends) == 1:
-        return f"{opening} with no one method: each shows {on}."
-    return f"{opening} with {best} ({on}). The worst: {worst} ({many} of {of_worst})."
+        return f"{kind}: each method does on {on}."
+    return (
+        f"{kind}: least often with {best} ({on}), most often with {worst} ({many} of {of_worst})."
+    )
 
 
 def _levels(spoken: Spoken) -> str:

@@ -22,6 +22,7 @@ from howsure.core.registry import check_known, unknown
 from howsure.metrics.adaptivity import REPEATS, class_numbers
 from howsure_studies.adaptivity.comparison import SURROGATE, MethodComparison, joined
 from howsure_studies.adaptivity.intervals import (
+    CONTROL,
     INTERVAL_METHODS,
     Regressed,
     compare_intervals,
@@ -72,7 +73,7 @@ _World = tuple[dict[str, Any], dict[str, Any]]
 """What decides a world, and where its files lie."""
 _ARRAYS: Final = ("predictions", "ground_truth")
 _EASE: Final = "ease"
-_OWN: Final = ("rows", "n_train", "bins", "groups", "clip")
+_OWN: Final = (*("rows", "n_train", "bins", "groups", "clip", "transformations", "disturbances"),)
 """Options of a plan that a world may set for itself."""
 
 
@@ -122,15 +123,16 @@ class AdaptivityStudy(Study):
     """The study of Jang and Lee: a trial is one method on all random splits of one task.
 
     Worlds for label sets, the tasks of LAC, APS, RAPS, SAPS, O-LAC and O-SAPS, are of two kinds.
-    ``images`` names pictures, ``digits`` (scikit-learn's) or ``mnist`` (its 10,000 test images),
-    on ``train`` of which (2000) a ``classifier`` is trained; see `classifier_task`. Ease comes from
-    disturbing the others. ``softmax`` names a file of NumPy's (``.npz``) with arrays
-    ``predictions``, shape (n, classes), ``ground_truth`` and ``ease``, shape (n,); where it has no
-    ease, ``ease = "surrogate"`` asks for noise on log-probabilities.
+    ``images`` names pictures, ``digits`` (scikit-learn's), ``mnist`` (its 10,000 test images) or
+    ``letters`` (drawn, with their truth), on ``train`` of which (2000) a ``classifier`` is trained;
+    see `classifier_task`. Ease comes from disturbing the others. ``softmax`` names a file of
+    NumPy's (``.npz``) with arrays ``predictions``, shape (n, classes), ``ground_truth`` and
+    ``ease``, shape (n,); where it has no ease, ``ease = "surrogate"`` asks for noise on
+    log-probabilities.
 
     Any other world, as `pointwise` has them (a table needs ``source = "cut"``), is the task of CP,
-    CP-A, PAC, SSCP, O-CPA and O-PAC around two forests. Methods and worlds that do not fit are
-    left out.
+    CP-A, PAC, SSCP, O-CPA, O-PAC and R-CPA (O-CPA, each threshold from random rows) around two
+    forests. Methods and worlds that do not fit are left out.
 
     Any other method is named as everywhere: for intervals, by a name of
     `howsure_studies.methods` or as ``module:attribute``; for label sets, ``label_conformal`` or
@@ -144,8 +146,9 @@ class AdaptivityStudy(Study):
     images), and ``validation`` (trials that ask which measure follows Property 1, for LAC, APS,
     RAPS and SAPS; 0); for intervals ``n_train`` (rows that train; 1000), ``trees``, ``noise``
     (share of each column's sd), ``groups`` (by ease; 5) and ``clip`` (two ends at which intervals
-    are cut off). A world may set ``rows``, ``n_train``, ``bins``, ``groups`` and
-    ``clip`` for itself.
+    are cut off). A world may set ``rows``, ``n_train``, ``bins``, ``groups``,
+    ``clip``, ``transformations`` and ``disturbances`` for itself. What stands after a comma in its
+    name is a variant, and is averaged apart.
     """
 
     __slots__ = ()
@@ -240,6 +243,8 @@ class AdaptivityStudy(Study):
             made = _outputs(identity, trial.context["files"])
             eases = np.array(list(made.eases.values()))
             kept = {"probabilities": made.probabilities, "y": made.y, "eases": eases}
+            if made.truth is not None:
+                kept["truth"] = made.truth
             return TrialOutput(arrays=kept, facts={"eases": list(made.eases)})
         options = identity.get("options") or identity["validation"]
         coverages = tuple(options.get("coverages") or [options["coverage"]])
@@ -319,7 +324,7 @@ class _Entered:
     def read(cls, label: str, entry: Mapping[str, Any], coverages: tuple[float, ...]) -> _Entered:
         """From the plan's words."""
         name = str(entry.get("method"))
-        known = (*LABEL_METHODS, *INTERVAL_METHODS)
+        known = (*LABEL_METHODS, *INTERVAL_METHODS, CONTROL)
         if name in known:
             for key in entry:
                 check_known(key, ("method", "revision"), f"option of method {label!r}")
@@ -421,8 +426,10 @@ def _outputs(identity: Mapping[str, Any], files: Mapping[str, str]) -> Classifie
     if "images" in world:
         if _images(world["images"]) != world["data"]:
             raise InputError(f"images {world['images']!r} have changed since the plan was read")
+        images, labels, *truth = IMAGES[world["images"]]()
         return classifier_task(
-            *IMAGES[world["images"]](),
+            images,
+            labels,
             world["classifier"],
             train=world["train"],
             rows=rows,
@@ -430,6 +437,7 @@ def _outputs(identity: Mapping[str, Any], files: Mapping[str, str]) -> Classifie
             repeats=options["disturbances"],
             seed=seed,
             name="splits",
+            truth=truth[0] if truth else None,
         )
     arrays = _arrays(Path(files["softmax"]))[: 2 if _EASE in world else 3]
     if numbers_hash(*arrays) != world["softmax"]:
@@ -457,7 +465,7 @@ def _forests(world_text: str, files_text: str, options_text: str, seed: int) -> 
     made = make_world(world, files)
     training = made.training_set(seed, 0, options["n_train"], n_test=options["rows"])
     rest = made.test_set(seed, options["rows"])
-    return forest_task(
+    task = forest_task(
         (training.x, training.y),
         (rest.x, rest.y),
         noise=options["noise"],
@@ -466,3 +474,4 @@ def _forests(world_text: str, files_text: str, options_text: str, seed: int) -> 
         seed=seed,
         name="splits",
     )
+    return replace(task, drawn="world" in world)
