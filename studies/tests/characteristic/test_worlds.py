@@ -121,7 +121,7 @@ def test_a_named_table_and_a_drawn_world(tmp_path: Path, data_dir: Callable[[str
         ({"traffic": "x", "evry": 3}, "near: every"),
         ({"traffic": "nowhere"}, r"folder must hold data\.csv\.gz"),
         ({"uci": "bostn"}, "near: boston"),
-        ({}, "must have one of world, uci or table"),
+        ({}, "must have one of world, uci, dataset or table"),
     ],
 )
 def test_what_is_no_world_is_refused(entry: dict[str, Any], words: str, tmp_path: Path) -> None:

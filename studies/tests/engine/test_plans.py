@@ -137,7 +137,7 @@ def test_a_table_enters_by_its_numbers(tmp_path: Path) -> None:
         ({"worlds": {"a": "liner"}}, "near: linear"),
         ({"worlds": {"a": {"world": "linear", "noize": "x"}}}, "near: noise"),
         ({"worlds": {"a": {"world": "linear", "noise": "gama"}}}, "near: gamma"),
-        ({"worlds": {"a": {"noise": "gamma"}}}, "must have one of world, uci or table"),
+        ({"worlds": {"a": {"noise": "gamma"}}}, "must have one of world, uci, dataset or table"),
         ({"worlds": {"a": {"world": "linear", "uci": "boston"}}}, "must have one of world"),
         ({"worlds": {"a": {"uci": "bostn"}}}, "near: boston"),
         ({"worlds": {"a": {"table": "x.csv"}}}, "must name its target"),

@@ -181,7 +181,8 @@ class AdaptivityStudy(Study):
         trials.sort(key=lambda trial: order.index(trial.context["stage"]))
         if not any(trial.context["stage"] == "method" for trial in trials):
             raise InputError("a plan must have a method that fits one of its worlds, got none")
-        return tuple(trials)
+        # worlds that differ in their cells alone share a classifier, which is trained once
+        return tuple({trial.address: trial for trial in reversed(trials)}.values())[::-1]
 
     def _of_world(
         self,
