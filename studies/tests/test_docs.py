@@ -50,6 +50,7 @@ def test_what_ships_belongs_to_the_plan_as_it_stands() -> None:
         assert file.stat().st_size < 500_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "study", ["shift", "pointwise", "splits", "adaptivity", "congruence", "characteristic"]
 )

@@ -163,6 +163,7 @@ def overlaps(paper: bytes) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", ["A4", "Letter"])
 @pytest.mark.parametrize(("name", "most"), [("one", 8), ("two", 12), ("monitor", 8)])
 def test_paper_holds_few_pages_and_nothing_lies_over_anything(
@@ -243,6 +244,7 @@ def test_a_browser_that_cannot_unpack_says_so_and_shows_the_data(
     watch.console.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one", "monitor"])
 def test_a_screen_reader_finds_its_way(opened: Open, name: str) -> None:
     """All rules of axe-core, with every fold open."""

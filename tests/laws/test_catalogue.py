@@ -99,6 +99,7 @@ def test_frequency_weights_equal_repetition(any_held: EvalSet) -> None:
         assert same(record.null, other.null), key
 
 
+@pytest.mark.slow
 def test_weights_of_billions_write_nothing_out(any_held: EvalSet) -> None:
     """Past 1/n, values are those of the same shares, and errors shrink with √n."""
     counts, factor = child(2, "weights").integers(1, 4, any_held.n), 1e4
@@ -137,6 +138,7 @@ def test_every_measure_is_reached_by_some_kind() -> None:
     assert reached == {name for name, entry in ENTRIES.items() if not entry.beside}
 
 
+@pytest.mark.slow
 def test_a_perfect_model_has_the_declared_value() -> None:
     """y and belief are standard normal; means over replicates sit at the declared value."""
     rng = child(3, "perfect")

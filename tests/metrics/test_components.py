@@ -360,14 +360,11 @@ def test_spreads_that_are_wrong_by_orders_of_magnitude_are_measured(sd: float, b
     assert min(made.skew.p, made.tails.p) > 0.001
 
 
-def test_outer_shares_of_a_right_model_are_as_stated() -> None:
-    """Of counts too, whose PIT jumps over the outer tenth."""
+def test_no_outer_shares_are_shown_of_a_right_model() -> None:
+    """Of counts too, whose PIT jumps over the outer tenth: nothing there departs clearly."""
     for maker in (normal, poisson(0.5, 3.0), poisson_samples):
-        held = maker(child(0, "outer"), 20_000)
-        told = found(held).tails.details
-        for side in ("below", "above"):
-            stated = float(told[f"stated_{side}"])
-            assert abs(float(told[f"seen_{side}"]) - stated) < 4 * math.sqrt(stated / 20_000)
+        made = found(maker(child(0, "outer"), 20_000))
+        assert (made.tails.details, made.skew.details) == ({}, {})
 
 
 # Weights, order, parts

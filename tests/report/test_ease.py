@@ -72,6 +72,7 @@ def test_cells_are_as_many_as_are_asked_for(cells: int) -> None:
     assert len(shown.columns["n"]) == cells
 
 
+@pytest.mark.slow
 def test_more_cells_show_more_by_chance() -> None:
     nulls = []
     for cells in (20, 50, 100):

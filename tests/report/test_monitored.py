@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 import oracles.congruence as oracle
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.figures import Layer, Mark, Shades, to_vega
@@ -408,6 +409,7 @@ def test_a_table_with_y_and_predictions_is_no_bare_reference() -> None:
 
 
 def test_the_map_spans_rows_outside_and_marks_them() -> None:
+    needs("matplotlib")
     held, new = straight(300, 0, width=3), straight(80, 1, width=3)
     new["x2"][:9] += 30.0
     found = watched(held, {name: new[name] for name in ("x0", "x1", "x2")})

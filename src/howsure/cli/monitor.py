@@ -95,13 +95,14 @@ def watching(
     from howsure.inputs.sources import sources
     from howsure.metrics.congruence.view import CongruenceOptions
 
-    names = next(sources(address(reference), read.encoding, read.decimal)).names
     columns: Any = dict(read.columns)
-    if columns.get("time") not in names:
-        columns["time"] = None
-    if columns.get("groups"):
-        columns["groups"] = [name for name in columns_of(columns["groups"]) if name in names]
-    read = replace(read, columns=columns)
+    if columns.get("time") or columns.get("groups"):  # else the file is opened once
+        names = next(sources(address(reference), read.encoding, read.decimal)).names
+        if columns.get("time") not in names:
+            columns["time"] = None
+        if columns.get("groups"):
+            columns["groups"] = [name for name in columns_of(columns["groups"]) if name in names]
+        read = replace(read, columns=columns)
     try:
         loaded = read.load(reference, parts, seed)
     except InputError:

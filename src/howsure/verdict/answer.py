@@ -173,5 +173,7 @@ def _lead(standing: Standing) -> str:
     if standing.score.metric in _ABSOLUTE or not base > 0:
         low, high = (number(each, 3) for each in ends)
         return f"{number(size, 3)} ({low} to {high})"
-    told, low, high = (fixed(100.0 * each / base, 0) for each in (size, *ends))
+    share = 100.0 * size / base
+    places = 0 if share >= 1.0 else 1 - math.floor(math.log10(max(share, 1e-9)))
+    told, low, high = (fixed(100.0 * each / base, places) for each in (size, *ends))
     return f"{told} % ({low}–{high})"

@@ -176,7 +176,8 @@ def test_records_hold_the_medians(compared: tuple[MethodComparison, ...]) -> Non
     medians = np.median(found.values[:, :, place], axis=0)
     np.testing.assert_array_equal(found.median("t_ss"), medians)
     np.testing.assert_array_equal(averages(found)["t_ss"], medians)
-    assert averages(found)["t_ss_rank"] == found.ranks("t_ss").shared_ranks.tolist()
+    assert not found.decides  # by Wilcoxon and Holm, 6 splits prove no pair of 15
+    assert "t_ss_rank" not in averages(found)
     records = found.records()
     assert len(records) == 6 * len(LABEL_MEASURES)
     first = records[0]

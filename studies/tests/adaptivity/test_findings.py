@@ -131,6 +131,7 @@ def test_finer_cells_show_more_and_the_ends_stay() -> None:
                 assert numbers == sorted(numbers, reverse=falling)
 
 
+@pytest.mark.slow
 def test_every_number_beside_the_published_has_an_error_or_a_reason() -> None:
     page = study_of("adaptivity").page(study_shipped("adaptivity"))
     (beside,) = [table for table in page.tables if table.name == "beside_published"]

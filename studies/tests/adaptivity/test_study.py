@@ -281,6 +281,7 @@ def test_mnist_is_what_its_readme_says(data_dir: Callable[[str], Path]) -> None:
     assert np.bincount(y)[:3].tolist() == [980, 1135, 1032]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["labels", "intervals"])
 def test_profiles_are_whole(profile: str, data_dir: Callable[[str], Path]) -> None:
     data_dir("img_mnist_t10k")

@@ -32,6 +32,7 @@ def addresses(made: Plan) -> list[str]:
     return [trial.address for trial in trials_of(made)]
 
 
+@pytest.mark.slow
 # splits_year is tried on a small file of its form, as its table is at hand nowhere
 @pytest.mark.parametrize("name", [name for name in plan_names() if name != "splits_year"])
 def test_shipped_plans_hold_what_exists(name: str, data_dir: Callable[[str], Path]) -> None:

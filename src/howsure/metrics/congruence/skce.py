@@ -34,7 +34,7 @@ WHOLE = 500
 """Different rows up to which all pairs are taken."""
 BLOCK = 125
 """Different rows of a block, where there are more."""
-MOST_ROWS = 2_000
+MOST_ROWS = 500
 """Different rows of an evaluation set that are looked at."""
 _SEARCHED = 100  # different rows of laws whose quantiles are found by search, one by one
 _NODES, _FEW_NODES = 48, 16  # quantiles that stand for a law, and for one of those
@@ -159,7 +159,7 @@ def skce_of_part(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """The same of at most 2,000 different rows, chosen by their content, unless of everything."""
+    """The same of at most 500 different rows, chosen by their content, unless of everything."""
     most = _SEARCHED if _searched(prediction) else MOST_ROWS
     rows = _different(y, prediction, counts, seed, None if everything else most)
     return _estimated(rows, None, None, None, REPLICATES, confidence, seed)

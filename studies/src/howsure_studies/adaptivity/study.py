@@ -182,7 +182,8 @@ class AdaptivityStudy(Study):
         if not any(trial.context["stage"] == "method" for trial in trials):
             raise InputError("a plan must have a method that fits one of its worlds, got none")
         # worlds that differ in their cells alone share a classifier, which is trained once
-        return tuple({trial.address: trial for trial in reversed(trials)}.values())[::-1]
+        trained = {each.address: each for each in trials if each.context["stage"] == "outputs"}
+        return (*trained.values(), *(t for t in trials if t.context["stage"] != "outputs"))
 
     def _of_world(
         self,

@@ -57,7 +57,7 @@ class OnCluster(OfCrew):
             ended = super().next(seconds)
         except SilentSchedulerError as error:
             raise HowsureError(
-                f"{error}: finished trials are kept, repeat the command to resume"
+                f"{error}: finished trials are kept; to resume, repeat the command"
             ) from error
         if self.crew.workers != self._workers:
             self._workers = self.crew.workers

@@ -145,7 +145,7 @@ def load_plan(name: str, changes: Sequence[str] = (), *, profile: str | None = N
     >>> load_plan("smok")
     Traceback (most recent call last):
     ...
-    howsure.core.errors.InputError: plan must be one of adaptivity_intervals, ... or a .toml file,
+    howsure.core.errors.InputError: plan must be one of adaptivity_cells, ... or a .toml file,
     got 'smok'; near: smoke
     """
     path = Path(name)

@@ -170,7 +170,7 @@ def regression_names() -> tuple[str, ...]:
     --------
     >>> names = regression_names()
     >>> len(names), names[:2], names[-2:]
-    (34, ('boston', 'concrete'), ('gapminder', 'rain'))
+    (35, ('boston', 'concrete'), ('gapminder', 'rain'))
     """
     return (*uci_names(), *(name for name in TABLES if name != "wine"), *PACKAGED)
 
