@@ -25,7 +25,7 @@ RUN = [
     if page.parent in (DOCS, DOCS / "case-studies", DOCS / "reference")
     and page.name not in ("check.md", "what-goes-in.md", "quickstart.md")
 ]
-LANGUAGES = {"python", "console", "shell", "sh", "text", "toml", "yaml", "json", "markdown"}
+LANGUAGES = {"python", "console", "shell", "sh", "text", "toml", "yaml", "json", "markdown", "r"}
 
 
 def named(page: Path) -> str:
