@@ -36,7 +36,7 @@ BLOCK = 125
 """Different rows of a block, where there are more."""
 MOST_ROWS = 500
 """Different rows of an evaluation set that are looked at."""
-_SEARCHED = 100  # different rows of laws whose quantiles are found by search, one by one
+_SEARCHED = 100  # different rows of counts, and of laws whose quantiles are sought one by one
 _NODES, _FEW_NODES = 48, 16  # quantiles that stand for a law, and for one of those
 _UNITS = 2_000  # rows, counted as often as they were seen, whose y is drawn
 _SCALES = 400  # rows whose distances set the scale
@@ -159,8 +159,9 @@ def skce_of_part(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """The same of at most 500 different rows, chosen by their content, unless of everything."""
-    most = _SEARCHED if _searched(prediction) else MOST_ROWS
+    """The same of at most 500 (or 100) different rows, chosen by content, unless of everything."""
+    counted = isinstance(prediction, Distribution) and prediction.discrete  # many values a row
+    most = _SEARCHED if counted or _searched(prediction) else MOST_ROWS
     rows = _different(y, prediction, counts, seed, None if everything else most)
     return _estimated(rows, None, None, None, REPLICATES, confidence, seed)
 

@@ -475,8 +475,8 @@ _ENTRIES = (
         beware=(
             "Its size means little: read its p-value. A perfect model is often below 0. "
             "It sees what depends on the prediction, not on other inputs. "
-            "Past 500 rows a part of so many stands for all, unless it is asked for by name; then "
-            "rows are paired within blocks of 125."
+            "Past 500 rows, of counts past 100, a part stands for all unless it is asked for by "
+            "name; then rows are paired within blocks of 125."
         ),
     ),
 )
