@@ -208,7 +208,7 @@ def test_it_is_the_first_line_in_every_form(sd: float, n: int, reply: str) -> No
         assert len(each.split()) <= 25
 
 
-def test_the_first_screen_has_the_faults_of_the_model_that_it_names() -> None:
+def test_the_first_screen_of_several_models_has_the_answer_and_the_step() -> None:
     n = 800
     y, zero = child(2, "answer").normal(size=n), np.zeros(n)
     laws = {
@@ -219,10 +219,14 @@ def test_the_first_screen_has_the_faults_of_the_model_that_it_names() -> None:
     assert result.answer is not None
     assert result.answer.model == "narrow"
     assert result.answer.sentence.startswith("Use narrow: its CRPS is lower by ")
-    _, *faults, step = result.brief_document().opening.lines
-    assert 1 <= len(faults) <= 3
-    assert all(each.tone == "bad" and each.text.startswith("narrow: ") for each in faults)
+    told, step = result.brief_document().opening.lines
+    assert told.text == result.answer.sentence
     assert step.question == "What would help?"
+
+
+def test_the_first_screen_of_one_model_has_its_worst_fault() -> None:
+    _, worst, step = assessed(0.7, 1_000).brief_document().opening.lines
+    assert (worst.tone, step.question) == ("bad", "What would help?")
 
 
 def test_what_more_rows_would_do_is_in_the_finding() -> None:

@@ -206,20 +206,16 @@ def _shortener(
 def _first_lines(
     lines: Sequence[VerdictLine], findings: Sequence[Finding], answer: TrustAnswer | None
 ) -> tuple[VerdictLine, ...]:
-    """The answer, what is worst of the model that it names, and the next step."""
-    best = "" if answer is None else answer.model
-    faults = {
-        each.sentence
-        for each in findings
-        if each.state == "bad" and (not best or each.model == best)
-    }
+    """The answer, what is worst, and the next step.
+
+    Of several models the answer alone tells what is wrong with the best, and leaves no room.
+    """
     rest = lines[1:]
-    worst = [line for line in rest if line.text.removeprefix(f"{best}: ") in faults][:_WORST]
+    faults = {each.sentence for each in findings if each.state == "bad"}
+    worst = [line for line in rest if line.text in faults][:1]
+    if answer is not None and answer.model:
+        worst = []
     return (*lines[:1], *worst, *[line for line in rest if line.question == STEP][:1])
-
-
-_WORST: Final = 3
-"""Faults on the first screen."""
 
 
 def _first_figure(figures: Sequence[Figure]) -> Choice | None:

@@ -44,6 +44,7 @@ _OUTCOMES = 200  # outcomes that do
 _EXACT = 1e-11  # mean squared length that the landmarks of the value may leave out
 _COARSE = 1e-3  # and those of the test, of which there are fewer
 _MOST_LANDMARKS = 400
+_EXTREME = 1e150  # beyond it squares are infinite, and below its inverse 0
 _NUMBERS = 4e6  # numbers of drawn outcomes that are held at once
 
 
@@ -238,6 +239,8 @@ def _estimated(
     wide = outcome_scale or _outcome_scale(rows)
     if not wide > 0:
         return Estimate(math.nan, reason="all outcomes that are predicted are equal", n=total)
+    if not 1.0 / _EXTREME < wide < _EXTREME:
+        return Estimate(math.nan, reason="squares of y are too small or too large", n=total)
     far = prediction_scale or _prediction_scale(places, rows.counts)
     size = block_size or (BLOCK if len(rows.y) > WHOLE else len(rows.y))
     blocks = _blocks(places, size, far)
