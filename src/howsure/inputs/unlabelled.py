@@ -16,7 +16,7 @@ from howsure.core.labels import Categories
 from howsure.inputs import values
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import build
-from howsure.inputs.cells import read_cells
+from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.columns import assign_roles
 from howsure.inputs.encoding import embedded
 from howsure.inputs.long import refuse_long
@@ -92,13 +92,7 @@ def load_unlabelled(
     _check_present(table, () if time is None else (time,), "time", "")
     timed = {} if time is None else {"time": (time,)}
     roles = replace(roles, columns={**roles.columns, "groups": tuple(groups), **timed})
-    cells = read_cells(table, roles)
-    for name, gone in cells.missing().items():
-        raise InputError(
-            f"{table.title}: column {quoted(name)} must hold no missing cells, got "
-            f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
-        )
-    cells.check_finite()
+    cells = _whole_cells(table, roles)
     texts = {**cells.of("encode"), **cells.of("image")}
     vectors, images = embedded(texts, roles, folder=table.folder, title=table.title)
     held = list(cells.of("embedding").values())
@@ -142,13 +136,7 @@ def load_bare(
     inputs = roles.only(lambda role: role.of == "inputs")
     if not inputs.by_column():
         return None
-    cells = read_cells(table, inputs)
-    for name, gone in cells.missing().items():
-        raise InputError(
-            f"{table.title}: column {quoted(name)} must hold no missing cells, got "
-            f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
-        )
-    cells.check_finite()
+    cells = _whole_cells(table, inputs)
     texts = {**cells.of("encode"), **cells.of("image")}
     vectors, images = embedded(texts, inputs, folder=table.folder, title=table.title)
     absent = ("y",)
@@ -174,6 +162,18 @@ def load_inputs(
     refuse_long(table)
     _check_present(table, tuple(like), "features")
     return _features(table, like)
+
+
+def _whole_cells(table: Source, roles: Roles) -> ParsedColumns:
+    """The cells of the columns that have roles, none of which may be missing or infinite."""
+    cells = read_cells(table, roles)
+    for name, gone in cells.missing().items():
+        raise InputError(
+            f"{table.title}: column {quoted(name)} must hold no missing cells, got "
+            f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
+        )
+    cells.check_finite()
+    return cells
 
 
 def _features(table: Source, like: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:

@@ -19,7 +19,7 @@ STATES: Mapping[Reply, State] = MappingProxyType(
 )
 """The state that has the colour of a reply."""
 _MOST = 2
-"""Faults that an answer names; the page shows more."""
+"""Faults that an answer names."""
 _NAMED = 3
 """Models that an answer names where they cannot be told apart."""
 _HOLDS: tuple[State, ...] = ("good", "negligible")

@@ -268,10 +268,12 @@ def pit_components(
         (rest,) = _combined(factors[None], polynomials, fitted)
         size, mean = size_of(factors), weighted_mean(rest, share)
         p = test(rest, size, factors=factors)
-        value, reach = distortion * mean, distortion * size * REACH / math.sqrt(n)
-        reach *= wider_by(rest - mean, weights, cluster)
+        told = n / wider_by(rest - mean, weights, cluster) ** 2  # independent rows that say as much
+        value, reach = distortion * mean, distortion * size * REACH / math.sqrt(told)
         found = Estimate(value, distortion * rest - value, p=p, null_lower=-reach, null_upper=reach)
-        shapes.append(replace(found, details=_beyond(at, cells, share, value, paired=order == 3)))
+        shapes.append(
+            replace(found, details=_beyond(at, cells, share, value, rows=told, paired=order == 3))
+        )
     return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
 
 
@@ -368,15 +370,17 @@ def _beyond(
     weights: FloatArray | None,
     value: float,
     *,
+    rows: float,
     paired: bool,
 ) -> dict[str, str | float]:
     """What shares of y were to lie in outermost parts, below and above, and do.
 
     Skew and tails are what is left once shift and scale are taken out, which move these shares
     too. So they are told where they go the way of the `value`: both together if `paired`, else
-    the upper less the lower. Where they do so nowhere, nothing is told.
+    the upper less the lower, by more than so many independent `rows` stray by chance. Where they
+    do so nowhere, nothing is told.
     """
-    count, sides = at.shape[-1], [(level, level) for level in _LEVELS]
+    sides = [(level, level) for level in _LEVELS]
     if cells is not None and at.ndim == 1:
         half = range(1, (len(cells) + 1) // 2)
         sides = [(float(cells[:k].sum()), float(cells[-k:].sum())) for k in half]
@@ -392,7 +396,7 @@ def _beyond(
         seen = [weighted_mean(each.astype(np.float64), weights) for each in (below, above)]
         off = (seen[0] - low, seen[1] - high)
         way = off[0] + off[1] if paired else off[1] - off[0]
-        if way * math.copysign(1.0, value) > _CLEAR * math.sqrt((low + high) / count):
+        if way * math.copysign(1.0, value) > _CLEAR * math.sqrt((low + high) / rows):
             names = ("stated_below", "stated_above", "seen_below", "seen_above")
             return dict(zip(names, (low, high, *seen), strict=True))
     return {}
