@@ -367,6 +367,16 @@ def test_no_outer_shares_are_shown_of_a_right_model() -> None:
         assert (made.tails.details, made.skew.details) == ({}, {})
 
 
+def test_outer_shares_count_whole_units_of_rows() -> None:
+    """A row stated 25 times over says no more than it does once."""
+    held = student(child(0, "outer units"), 60)
+    rows = np.repeat(np.arange(60), 25)
+    alone = found(held.take(rows))
+    units = found(EvalSet.checked(held.y[rows], held.take(rows).beliefs, cluster=rows))
+    assert alone.tails.details or alone.skew.details
+    assert (units.tails.details, units.skew.details) == ({}, {})
+
+
 # Weights, order, parts
 
 
@@ -381,6 +391,9 @@ def test_frequency_weights_are_repetition(maker: Maker) -> None:
     often = found(held.take(rng.permutation(np.repeat(np.arange(60), counts))))
     np.testing.assert_allclose(values(once), values(often), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(p_values(once), p_values(often), rtol=1e-7)
+    for part in ("skew", "tails"):
+        told, again = (getattr(made, part).details for made in (once, often))
+        assert told == pytest.approx(again)
 
 
 def test_importance_weights_alike_change_nothing() -> None:
