@@ -443,7 +443,7 @@ def test_the_table_of_models_by_questions_comes_first() -> None:
     assert line.startswith("| Spread | ✓ |")
     assert result.findings[0].id == "comparison"
     answer, second, *_ = result.verdict.splitlines()
-    assert answer.startswith("Use right: its CRPS is lower by 14 % (13–15).")
+    assert answer.startswith("Use right: its CRPS is lower by 14 % (13 to 15).")
     assert second == result.findings[0].sentence
     page = result.to_html()
     assert page.count('class="table-block states"') == 1
@@ -465,5 +465,5 @@ def test_the_comparison_comes_first_where_advice_is_given_too() -> None:
     result = howsure.assess(Z, models)
     assert result.advice is not None
     assert result.findings[0].id == "comparison"
-    assert result.lines[0].text.startswith("Use two: its CRPS is lower by 0.026 % (0.024–0.028).")
+    assert result.lines[0].text.startswith("Use two: its CRPS is lower by 0.026 % (0.024 to 0.028).")
     assert result.lines[1].text == result.findings[0].sentence

@@ -125,7 +125,8 @@ def ranked(
 @pytest.mark.parametrize(
     ("values", "best", "metric", "words"),
     [
-        ((0.72, 1.0), (0,), "crps", "Use two: its CRPS is lower by 28 % (22–34)."),
+        ((0.72, 1.0), (0,), "crps", "Use two: its CRPS is lower by 28 % (22 to 34)."),
+        ((0.95, 1.0), (0,), "crps", "Use two: its CRPS is lower by 5 % (−1 to 11)."),
         ((0.5, 0.7), (0,), "log_score", "Use two: its log score is lower by 0.2 (0.14 to 0.26)."),
         ((-0.3, -0.1), (0,), "crps", "Use two: its CRPS is lower by 0.2 (0.14 to 0.26)."),
         (

@@ -614,7 +614,7 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     kept = (each for held in evalsets for each in held.beliefs)
     if any(isinstance(each, Intervals) and not each.coverages for each in kept):
         yield VerdictLine(
-            "The nominal coverage of the intervals is unknown, so coverage is not judged: say it, "
+            f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: say it, "
             "such as --coverage 0.9 (coverage=0.9).",
             "undecided",
             questions()["coverage"].asked,

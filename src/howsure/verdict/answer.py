@@ -171,9 +171,9 @@ def _lead(standing: Standing) -> str:
     ends = sorted(-each for each in (standing.difference_lower, standing.difference_upper))
     size, base = -standing.difference, float(standing.values[1])
     if standing.score.metric in _ABSOLUTE or not base > 0:
-        low, high = (number(each, 3) for each in ends)
-        return f"{number(size, 3)} ({low} to {high})"
+        told, low, high = (number(each, 3) for each in (size, *ends))
+        return f"{told} ({low} to {high})"
     share = 100.0 * size / base
     places = 0 if share >= 1.0 else 1 - math.floor(math.log10(max(share, 1e-9)))
     told, low, high = (fixed(100.0 * each / base, places) for each in (size, *ends))
-    return f"{told} % ({low}–{high})"
+    return f"{told} % ({low} to {high})"
