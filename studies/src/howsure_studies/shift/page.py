@@ -399,7 +399,7 @@ def _headline(results: Sequence[ShiftResult]) -> VerdictLine | None:
     else:
         text = f"None of {len(shares)} methods is shown to keep its {goal} on every dataset."
         if kept:
-            text += f" Most often {first} is, on {kept} of {tried} ({_rate_words(judged, first)})."
+            text += f" The most is {kept} of {tried}, by {first} ({_rate_words(judged, first)})."
     broken = any(_verdict(result) == "under-covers" for result in judged)
     tone: Tone = "good" if len(full) == len(shares) else "caution" if full else "bad"
     if tone == "bad" and not broken:
