@@ -18,8 +18,8 @@ HEADINGS = {
 START = """\
 # Columns of a table
 
-Predictions come in a CSV or TSV file (also `.gz`, `.zst`), a Parquet or an Arrow file. A
-[workbook of Excel](how-to/from-excel.md) and a [netCDF file of ArviZ](how-to/from-arviz.md) serve too. In
+Predictions come in a CSV or TSV file (also `.gz`, `.zst`), a Parquet or an Arrow file. A [workbook
+of Excel](how-to/from-excel.md) and a [netCDF file of ArviZ](how-to/from-arviz.md) serve too. In
 Python it may be any data frame, or a mapping of arrays. Columns are recognised by their names.
 Where a name is not, give a flag of a command that reads tables, such as `howsure assess`, or a
 keyword of `howsure.load`. Flags take precedence over names; an empty one (`--time ""`) leaves a

@@ -465,5 +465,6 @@ def test_the_comparison_comes_first_where_advice_is_given_too() -> None:
     result = howsure.assess(Z, models)
     assert result.advice is not None
     assert result.findings[0].id == "comparison"
-    assert result.lines[0].text.startswith("Use two: its CRPS is lower by 0.026 % (0.024 to 0.028).")
+    answer = "Use two: its CRPS is lower by 0.026 % (0.024 to 0.028)."
+    assert result.lines[0].text.startswith(answer)
     assert result.lines[1].text == result.findings[0].sentence
