@@ -9,9 +9,18 @@ import numpy as np
 
 from figures import samples
 from howsure.core.records import Notion, Record, Table
-from howsure.report.document import GlossaryEntry
+from howsure.report.document import (
+    Cell,
+    Column,
+    Document,
+    GlossaryEntry,
+    Grid,
+    GridRows,
+    Section,
+)
 from howsure.report.grids import (
     ROWS_LIMIT,
+    footnoted,
     group_grid,
     groups_beside,
     record_grid,
@@ -113,9 +122,51 @@ def test_a_row_says_what_decided_the_number() -> None:
     grid = record_grid(samples.content().records, samples.glossary())
     assert grid is not None
     rows = {row[0].text: row for part in grid.parts for row in part.rows}
-    assert rows["Empirical coverage (PICP)"][0].small == "at 90 % · from intervals"
+    assert rows["Empirical coverage (PICP)"][0].small == "at 90 %"
+    told = "Measures of uncertainty are computed from intervals, unless another source is named."
+    assert told in grid.notes
     assert rows["Kendall τ-b"][0].small == "on 20,000 rows drawn from all"
     assert rows["Miscalibration area"][0].small == "levels 99"
+
+
+def test_sources_are_named_where_few_measures_share_one() -> None:
+    records = samples.records()[:2]
+    grid = record_grid([replace(record, source="samples") for record in records])
+    assert grid is not None
+    assert not grid.notes
+    assert all("from samples" in row[0].small for part in grid.parts for row in part.rows)
+
+
+def test_a_remark_of_many_cells_stands_once_below() -> None:
+    many = "intervals give only how often y lies inside"
+    few = "y is the same in all rows"
+    smalls = [f"by range · {many}", many, f"at 90 % · {few}", many, few, "at 90 %"]
+    rows = tuple((Cell(text="m", small=small), Cell(text=many)) for small in smalls)
+    columns = (Column(title="Measure"), Column(title="reason"))
+    grid = Grid(title="t", columns=columns, parts=(GridRows(rows=rows),))
+    noted = footnoted(grid)
+    (part,) = noted.parts
+    assert [row[0].small for row in part.rows] == [
+        "by range ¹",
+        "¹",
+        f"at 90 % · {few}",
+        "¹",
+        few,
+        "at 90 %",
+    ]
+    assert all(row[1].text == many for row in part.rows)
+    assert noted.footnotes == (f"¹\N{NO-BREAK SPACE}{many}",)
+    (part,) = footnoted(grid, reasons=[1]).parts
+    assert {row[1].text for row in part.rows} == {"¹"}
+
+
+def test_footnotes_are_in_every_form_of_a_report() -> None:
+    rows = tuple((Cell(text=f"m{place}", small="does not depend on y"),) for place in range(3))
+    grid = Grid(title="t", columns=(Column(title="Measure"),), parts=(GridRows(rows=rows),))
+    section = Section(title="Numbers", grids=(footnoted(grid),))
+    document = Document(title="t", opening=Section(title=""), sections=(section,))
+    for form in (document.to_html(), document.to_markdown()):
+        assert form.count("does not depend on y") == 1
 
 
 def test_measures_of_groups_are_told_from_tests_on_groups() -> None:

@@ -112,6 +112,23 @@ def test_the_verdict_comes_first_then_a_section_a_question_then_what_they_rest_o
     assert sections[-2:] == ["section-numbers", "section-silent"]
 
 
+def test_a_section_names_each_model_once() -> None:
+    lines = [
+        VerdictLine(f"{model}: {text}", "bad", question, model=model)
+        for model in ("north & south", "b")
+        for question, text in (("Is it wide?", "It is narrow."), ("Is it centred?", "It is low."))
+    ]
+    section = Section(title="Q", lines=(VerdictLine("b wins.", "good"), *lines))
+    document = Document(title="t", opening=Section(title=""), sections=(section,))
+    page = document.to_html()
+    part = page[page.index('<section id="section-q"') :]
+    assert part.count("north &amp; south") == part.count(">b</h3>") == 1
+    assert part.count("<p>It is narrow.</p>") == 2
+    markdown = document.to_markdown()
+    assert markdown.count("**north &amp; south**") == markdown.count("**b**") == 1
+    assert markdown.count("- ✗ Is it wide?: It is narrow.") == 2
+
+
 def test_no_sentence_stands_twice_but_for_the_first_screen(page: str) -> None:
     content = samples.content()
     told = [text.strip() for text in Elements(page).texts]

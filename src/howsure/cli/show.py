@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -24,6 +25,9 @@ _GAP: Final = 2
 _FIRST: Final = 22
 _WORDS: Final = 12
 """How wide the first column, and a column of words, stay however wide the others are."""
+_BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|points?\b|times\b)")
+_GLUE: Final = "\ue000"
+"""What stands for the blank before a unit while lines are cut: rich breaks at no-break spaces."""
 _NARROWEST: Final = 8
 """How wide the first column stays beside the widest of the others alone."""
 
@@ -51,10 +55,15 @@ def show_note(console: Console, note: str) -> None:
 
 
 def _wrapped(console: Console, words: Text, begins: Text) -> None:
-    """Words on as many lines as they take, the others as far in as the first."""
+    """Words on as many lines as they take, the others as far in as the first.
+
+    No line begins with a unit.
+    """
     indent = Text(" " * len(begins))
+    words.plain = _BEFORE_UNIT.sub(_GLUE, words.plain)
     for place, part in enumerate(words.wrap(console, max(console.width - len(indent), 1))):
         part.rstrip()
+        part.plain = part.plain.replace(_GLUE, " ")
         console.print((indent if place else begins).copy().append_text(part))
 
 
@@ -77,7 +86,7 @@ def show_grid(console: Console, grid: Grid, *, bold: str = "") -> None:
                 console.print()
                 console.print(Text(legible(part.title), style="italic"))
             console.print(_table(grid, part.rows, block, bold, headed=False))
-    for note in grid.notes:
+    for note in (*grid.notes, *grid.footnotes):
         show_note(console, note)
 
 

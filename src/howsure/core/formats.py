@@ -133,6 +133,9 @@ def details(record: Record) -> str:
     for name, choice in record.options.items():
         if name == "no_null":  # told where the perfect model's value would stand
             continue
+        if name == "null_rows":
+            parts.append(f"of the perfect model, {choice}")
+            continue
         shown = number(float(choice)) if isinstance(choice, int | float) else choice
         parts.append(f"{name.replace('_', ' ')} {shown}")
     if math.isfinite(record.p) and record.units != "p-value":

@@ -595,7 +595,8 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
             uncovered[name] = reasons["coverage"]
         if not told and several:
             text = f"{name}: Nothing can be judged: {reasons['coverage']}."
-            said[name].append(VerdictLine(text, "undecided", questions()["coverage"].asked))
+            asked = questions()["coverage"].asked
+            said[name].append(VerdictLine(text, "undecided", asked, model=name))
     names = ("model", "id", "question", "reason")
     columns = {
         name: np.array([row[place] for row in silent], dtype=object)
@@ -666,7 +667,7 @@ def _in_sequence(judged: _Judged, rows: _Ordered, several: bool) -> list[Said]:
 def _step(advice: Advice, model: str, several: bool) -> VerdictLine:
     """The next step, as a line."""
     text = f"{model}: {advice.sentence}" if several else advice.sentence
-    return VerdictLine(text, "info", "What would help?", advice.command)
+    return VerdictLine(text, "info", "What would help?", advice.command, model if several else "")
 
 
 def _trial_table(made: Trials, model: str) -> list[Table]:
@@ -709,7 +710,7 @@ def _line(finding: Said, several: bool) -> VerdictLine:
         return finding
     named = several and finding.id != "comparison"
     text = f"{finding.model}: {finding.sentence}" if named else finding.sentence
-    return VerdictLine(text, finding.state, finding.question)
+    return VerdictLine(text, finding.state, finding.question, model=finding.model if named else "")
 
 
 def _facts(

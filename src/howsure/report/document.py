@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, final
@@ -52,6 +53,13 @@ class VerdictLine:
     tone: Tone = "info"
     question: str = ""  # the question that it answers, in a few words; may be empty
     command: str = ""  # what does what it advises; may be empty
+    model: str = ""  # the model whose name begins the sentence; empty where none does
+
+
+def by_model(lines: Iterable[VerdictLine]) -> Iterator[tuple[str, list[VerdictLine]]]:
+    """Neighbouring lines of a model, which need not say its name each time."""
+    for model, own in itertools.groupby(lines, lambda line: line.model):
+        yield model, [replace(line, text=line.text.removeprefix(f"{model}: ")) for line in own]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +142,7 @@ class Grid:
     columns: tuple[Column, ...]
     parts: tuple[GridRows, ...]
     notes: tuple[str, ...] = ()
+    footnotes: tuple[str, ...] = ()  # what several cells would say, each after its mark
 
     @property
     def size(self) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
+from typing import Final
 
 from howsure.core import formats
 from howsure.core.faults import attempt
@@ -47,7 +50,14 @@ DIRECTIONS = {
     Direction.NONE: ("·", "descriptive"),
 }
 
-
+REPEATED: Final = 3
+"""In how many cells of a column a remark stands that becomes a footnote."""
+REMARK: Final = 4
+"""How many words a remark has at least."""
+_RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_USUAL: Final = "Measures of uncertainty are computed from {}, unless another source is named."
+_BETWEEN: Final = " · "
+"""What stands between remarks."""
 OF_KINDS = ("crps", "pinball", "weighted_interval_score")
 """Scores that mean another thing for quantiles than for distributions; their reason tells which.
 Models of both kinds are compared by the score that means the same for all."""
@@ -193,7 +203,51 @@ def table_grid(
     if table.model:
         title += OF + table.model
     part = GridRows(rows=tuple(zip(*cells, strict=True)))
-    return Grid(title=title, columns=tuple(columns), parts=(part,), notes=tuple(notes))
+    grid = Grid(title=title, columns=tuple(columns), parts=(part,), notes=tuple(notes))
+    shown = [name for name in table.columns if name not in UNSHOWN]
+    return footnoted(grid, [place for place, name in enumerate(shown) if name == "reason"])
+
+
+def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
+    """A grid in which a remark of several cells of a column stands once, as a footnote.
+
+    The text of a cell is a remark in columns of `reasons`.
+    """
+    rows = [row for part in grid.parts for row in part.rows]
+    repeated = Counter(
+        (place, remark)
+        for row in rows
+        for place, cell in enumerate(row)
+        for remark in _remarks(cell, whole=place in reasons)
+    )
+    marks: dict[str, str] = {}
+    for (_, remark), count in repeated.items():
+        if count >= REPEATED:
+            marks.setdefault(remark, str(len(marks) + 1).translate(_RAISED))
+
+    def marked(place: int, cell: Cell) -> Cell:
+        remarks = _remarks(cell, whole=place in reasons)
+        noted = [remark for remark in remarks if repeated[place, remark] >= REPEATED]
+        if not noted:
+            return cell
+        raised = "\N{THIN SPACE}".join(marks[remark] for remark in noted)
+        if place in reasons:
+            return replace(cell, text=raised)
+        kept = [remark for remark in cell.small.split(_BETWEEN) if remark not in noted]
+        return replace(cell, small=f"{_BETWEEN.join(kept)} {raised}".lstrip())
+
+    parts = tuple(
+        replace(part, rows=tuple(tuple(starmap(marked, enumerate(row))) for row in part.rows))
+        for part in grid.parts
+    )
+    footnotes = tuple(f"{mark}\N{NO-BREAK SPACE}{remark}" for remark, mark in marks.items())
+    return replace(grid, parts=parts, footnotes=footnotes)
+
+
+def _remarks(cell: Cell, *, whole: bool) -> list[str]:
+    """What explains a cell in many words: what stands small in it, or the `whole` of it."""
+    remarks = [cell.text] if whole else cell.small.split(_BETWEEN)
+    return [remark for remark in dict.fromkeys(remarks) if len(remark.split()) >= REMARK]
 
 
 def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
@@ -294,6 +348,18 @@ def _record_grid(
 ) -> Grid:
     """One row a measure; of several models, a column each."""
     records = [record for part in parts.values() for record in part]
+    sources = Counter(record.source for record in records if record.source)
+    if (
+        sources
+        and (source := max(sources, key=sources.__getitem__))
+        and sources[source] >= REPEATED
+    ):
+        notes = [*notes, _USUAL.format(source)]
+        parts = {
+            heading: [replace(r, source="") if r.source == source else r for r in part]
+            for heading, part in parts.items()
+        }
+        records = [record for part in parts.values() for record in part]
     models = list(dict.fromkeys(record.model for record in records))
     if len(models) > 1:
         return _beside(title, parts, entries, models, groups, notes)
@@ -320,7 +386,8 @@ def _record_grid(
         GridRows(title=heading, rows=tuple(_record_row(record, entries, shown) for record in part))
         for heading, part in parts.items()
     )
-    return Grid(title=title, columns=tuple(columns), parts=grid_parts, notes=tuple(notes))
+    grid = Grid(title=title, columns=tuple(columns), parts=grid_parts, notes=tuple(notes))
+    return footnoted(grid)
 
 
 def _beside(
@@ -353,7 +420,7 @@ def _beside(
         *(Column(title=model, numeric=True) for model in models),
         Column(title="Better"),
     )
-    return Grid(title=title, columns=columns, parts=tuple(made), notes=tuple(notes))
+    return footnoted(Grid(title=title, columns=columns, parts=tuple(made), notes=tuple(notes)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,7 +450,7 @@ def _record_row(
 def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) -> Cell:
     """The measure's title, with what decided the number; it leads to the glossary."""
     named = record.group if group else ""
-    meta = " · ".join(part for part in (named, formats.details(record), record.reason) if part)
+    meta = _BETWEEN.join(part for part in (named, formats.details(record), record.reason) if part)
     known = record.metric in entries
     title = _title(record.metric, entries)
     return Cell(text=title, small=meta, link=slug("measure", record.metric) if known else "")

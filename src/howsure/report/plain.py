@@ -20,7 +20,15 @@ from howsure.core.errors import MissingDependencyError
 from howsure.core.records import Record, Table
 from howsure.core.text import clean, legible
 from howsure.inputs.write import unformulaic
-from howsure.report.document import TONES, Cell, Document, Grid, Section, VerdictLine
+from howsure.report.document import (
+    TONES,
+    Cell,
+    Document,
+    Grid,
+    Section,
+    VerdictLine,
+    by_model,
+)
 
 FORMAT = "howsure-report/1"
 """The name and version of the JSON form."""
@@ -98,7 +106,9 @@ def to_markdown(document: Document) -> str:
 def _section(section: Section) -> Iterator[str]:
     yield f"## {escape(section.title)}"
     yield "; ".join(escape(f"{name}: {fact}") for name, fact in section.facts.items())
-    yield "\n".join(sentence(line, section.title) for line in section.lines)
+    for model, lines in by_model(section.lines):
+        yield f"**{escape(model, inside=True)}**" if model else ""
+        yield "\n".join(sentence(line, section.title) for line in lines)
     for grid in section.grids:
         yield f"### {escape(grid.title)}" if grid.title else ""
         yield from grid_blocks(grid)
@@ -130,6 +140,7 @@ def grid_blocks(grid: Grid) -> Iterator[str]:
     for part in grid.parts:
         yield f"**{escape(part.title, inside=True)}**" if part.title else ""
         yield _rows(grid, part.rows)
+    yield from map(escape, grid.footnotes)
 
 
 def _rows(grid: Grid, rows: Sequence[Sequence[Cell]]) -> str:

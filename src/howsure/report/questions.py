@@ -44,6 +44,8 @@ MOST_COLUMNS: Final = 5
 """The most models that stand side by side on the first screen."""
 MOST_SIZED: Final = 3
 """The most of them beside whose states sizes stand."""
+MOST_FAULTS: Final = 3
+"""The most faults of a model that the first screen tells."""
 STEP: Final = "What would help?"
 """The question that the next step answers."""
 _CALIBRATION: Final = {
@@ -200,19 +202,21 @@ def _shortener(
             text = text.replace(name, cut[name])
         return text
 
-    return lambda lines: tuple(replace(line, text=told(line.text)) for line in lines)
+    return lambda lines: tuple(
+        replace(line, text=told(line.text), model=told(line.model)) for line in lines
+    )
 
 
 def _first_lines(
     lines: Sequence[VerdictLine], findings: Sequence[Finding], answer: TrustAnswer | None
 ) -> tuple[VerdictLine, ...]:
-    """The answer, what is worst, and the next step.
+    """The answer, the costliest faults, and the next step.
 
     Of several models the answer alone tells what is wrong with the best, and leaves no room.
     """
     rest = lines[1:]
     faults = {each.sentence for each in findings if each.state == "bad"}
-    worst = [line for line in rest if line.text in faults][:1]
+    worst = [line for line in rest if line.text in faults][:MOST_FAULTS]
     if answer is not None and answer.model:
         worst = []
     return (*lines[:1], *worst, *[line for line in rest if line.question == STEP][:1])
@@ -350,6 +354,8 @@ def _sections(
         if not (told or choices or made or own):
             continue
         told.sort(key=lambda line: line.tone not in _TOLD)
+        models = list(dict.fromkeys(line.model for line in told))
+        told.sort(key=lambda line: models.index(line.model))
         yield Section(
             title=part.title or _title(told, choices, (*made, *own)),
             label=part.label,

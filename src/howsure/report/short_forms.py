@@ -255,7 +255,9 @@ def _table(grid: Grid) -> str:
         for part in grid.parts
         for row in part.rows
     )
-    notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in grid.notes)
+    notes = "".join(
+        f"<p><small>{escape(note)}</small></p>" for note in (*grid.notes, *grid.footnotes)
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}"
 
 

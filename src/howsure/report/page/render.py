@@ -20,7 +20,7 @@ from howsure.core.faults import attempt, collected
 from howsure.core.files import remembered
 from howsure.core.optional import installs, require
 from howsure.core.text import clean
-from howsure.report.document import TONES, Choice, Document, Section, noted, slug
+from howsure.report.document import TONES, Choice, Document, Section, by_model, noted, slug
 from howsure.report.grids import OF
 from howsure.report.page.figures import Block, block_of, packed
 from howsure.report.page.theme import properties
@@ -76,6 +76,7 @@ def render(document: Document) -> str:
             opening=opening,
             sections=sections,
             tones=TONES,
+            by_model=by_model,
             figured=figured,
             drawn=bool(library),
             installs=installs("report"),
