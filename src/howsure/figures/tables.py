@@ -54,7 +54,7 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     known = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper)
     every = _names(table)
     notes = [one_line(table.notes, 400)] if table.notes else []
-    hover = {"p-value": number(table, "p_value")}
+    hover = {"In per cent": number(table, "per_cent"), "p-value": number(table, "p_value")}
     reading = "An interval that crosses the line at zero leaves the choice open."
     scale, axis = np.ones(len(value)), Axis(title="Difference", zero=True)
     pairs = set(zip(texts(table, "model_a"), texts(table, "model_b"), strict=True))

@@ -98,6 +98,10 @@ if TYPE_CHECKING:
     from howsure.metrics.selective import aurc as aurc
     from howsure.metrics.selective import excess_aurc as excess_aurc
     from howsure.metrics.selective import risk_at as risk_at
+    from howsure.metrics.skill import climatology_crps as climatology_crps
+    from howsure.metrics.skill import climatology_pinball as climatology_pinball
+    from howsure.metrics.skill import pairing_gain as pairing_gain
+    from howsure.metrics.skill import skill_score as skill_score
 
 _HOMES = {
     "adaptivity": "ease escv "
@@ -120,6 +124,7 @@ _HOMES = {
     "point": "absolute_error error r_squared root_mean_squared_error",
     "scores": "interval_score mean_pinball pinball_loss weighted_interval_score",
     "selective": "aurc excess_aurc risk_at",
+    "skill": "climatology_crps climatology_pinball pairing_gain skill_score",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -23,6 +23,7 @@ TOPICS: tuple[Topic, ...] = tuple(
         "coverage",
         "scores",
         "crps",
+        "skill",
         "calibration.view",
         "calibration.shape",
         "dispersion",

@@ -18,7 +18,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.formats import roughly
 from howsure.core.labels import Categories
-from howsure.core.records import Table
+from howsure.core.records import Direction, Table
 from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
@@ -80,6 +80,18 @@ class Standing:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     __repr__ = brief_repr
+
+    @property
+    def per_cent(self) -> float:
+        """100 percent over the score of the second model; NaN where it has no natural zero."""
+        return _per_cent(self.score.metric, float(self.values[1]))
+
+
+def _per_cent(metric: str, base: float) -> float:
+    """What turns a difference of scores into per cent of one of them; NaN where nothing does."""
+    entry = catalogue()[metric]
+    of_size = entry.units == "y" and entry.direction is Direction.LOWER and entry.bounds[0] == 0.0
+    return 100.0 / base if of_size and base > 0.0 else math.nan
 
 
 def standing(
@@ -161,12 +173,13 @@ def compare(
     ]
     names = (
         "metric", "coverage", "model_a", "model_b", "value_a", "value_b", "difference",
-        "lower", "upper", "p_value", "adjusted_p_value", "n", "direction", "note",
+        "lower", "upper", "per_cent", "p_value", "adjusted_p_value", "n", "direction", "note",
     )  # fmt: skip
     text = ("metric", "model_a", "model_b", "direction", "note")
     for row in rows:
         row["direction"] = catalogue()[row["metric"]].direction.value
         row["adjusted_p_value"] = math.nan
+        row["per_cent"] = row["difference"] * _per_cent(row["metric"], row["value_b"])
     if len(evaluations) <= MOST_MODELS:
         _adjust(rows)
     columns = {
@@ -178,8 +191,8 @@ def compare(
         columns=columns,
         notes=(
             f"Difference is model a minus model b on the same rows, with a {confidence:.0%} paired "
-            "interval. The p-value permutes the signs of paired differences; the adjusted one is "
-            f"among all pairs of a measure (Holm).{about}"
+            "interval, also in per cent of model b. The p-value permutes the signs of paired "
+            f"differences; the adjusted one is among all pairs of a measure (Holm).{about}"
         ),
     )
 

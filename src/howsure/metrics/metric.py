@@ -30,6 +30,7 @@ class Question(StrEnum):
     COVERAGE = "Do the intervals cover as often as they claim?"
     WIDTH = "How wide are the intervals?"
     SCORE = "How good are the predictions, in one number?"
+    SKILL = "What does the model know?"
     CALIBRATION = "Do the stated probabilities come true?"
     ASSOCIATION = "Does the width mean anything?"
     TRADE = "What does covering more rows cost in width?"

@@ -36,6 +36,7 @@ TABLE_TITLES = {
 COLUMN_TITLES = {
     "p_value": "p-value",
     "adjusted_p_value": "Adjusted p-value",
+    "per_cent": "Difference, %",
     "cce": "CCE",
     "cce_when_grown": "CCE where the tree was grown",
 }

@@ -23,8 +23,6 @@ _MOST = 2
 _NAMED = 3
 """Models that an answer names where they cannot be told apart."""
 _HOLDS: tuple[State, ...] = ("good", "negligible")
-_ABSOLUTE = frozenset({"log_score"})
-"""Scores that may be 0 or less, of which no percentage tells a difference."""
 
 
 @final
@@ -169,11 +167,11 @@ def _chosen(standing: Standing | None, models: Sequence[str]) -> str:
 def _lead(standing: Standing) -> str:
     """By how much the first model is ahead of the next, with the interval."""
     ends = sorted(-each for each in (standing.difference_lower, standing.difference_upper))
-    size, base = -standing.difference, float(standing.values[1])
-    if standing.score.metric in _ABSOLUTE or not base > 0:
+    size, per_cent = -standing.difference, standing.per_cent
+    if math.isnan(per_cent):
         told, low, high = (number(each, 3) for each in (size, *ends))
         return f"{told} ({low} to {high})"
-    share = 100.0 * size / base
+    share = per_cent * size
     places = 0 if share >= 1.0 else 1 - math.floor(math.log10(max(share, 1e-9)))
-    told, low, high = (fixed(100.0 * each / base, places) for each in (size, *ends))
+    told, low, high = (fixed(per_cent * each, places) for each in (size, *ends))
     return f"{told} % ({low} to {high})"

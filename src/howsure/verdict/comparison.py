@@ -34,7 +34,9 @@ def _words(draft: Draft, finding: Finding) -> Words:
     rest = [name for name, held in zip(standing.models, standing.best, strict=True) if not held]
     p = "as no row differs" if math.isnan(finding.p_adjusted) else p_words(finding.p_adjusted)
     if count == 2 and rest:
-        seen = f"{best[0]} beats {rest[0]} in {title} by {number(abs(draft.effect), 3)} ({p})"
+        size, share = abs(draft.effect), abs(draft.effect) * standing.per_cent
+        told = number(size, 3) + ("" if math.isnan(share) else f", or {number(share, 2)} %")
+        seen = f"{best[0]} beats {rest[0]} in {title} by {told} ({p})"
     elif count == 2:
         seen = f"{best[0]} and {best[1]} cannot be told apart in {title} ({p})"
     elif count > _NAMED:

@@ -1,0 +1,442 @@
+"""What does a forecast know? Its score beside that of the distribution of y, or of strange rows.
+
+The reference is climatology: the same forecast for every row, the distribution of all y. What it
+would score on new rows is estimated without bias by pairs of different rows for the CRPS; for
+quantiles, which have no such form, in-sample scores flatter by as much as leave-one-out scores
+overdo it, and their mean is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import (
+    FloatArray,
+    as_vector,
+    check_fraction,
+    check_quantiles,
+    power_of_two,
+)
+from howsure.core.errors import DegenerateError, UnanswerableError
+from howsure.core.records import Direction
+from howsure.metrics.crps import crps_quantiles, crps_samples
+from howsure.metrics.metric import Form, Metric, Question, Topic, statistic
+from howsure.metrics.scores import interval_score
+from howsure.predictions import Quantiles
+from howsure.stats.estimate import Estimate, weighted_mean
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
+
+MIDPOINTS = (np.arange(9) + 0.5) / 9
+"""Levels at which distributions and samples are compared with strange rows."""
+
+
+def climatology_crps(y: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> FloatArray:
+    """CRPS at each row of the distribution of all y, such that the mean is unbiased.
+
+    mean_{j≠i} |y_i − y_j| − Δ/2 with Δ the mean of |y_i − y_j| over pairs of different rows
+    (Gini's mean difference). The mean over rows is Δ/2: in expectation, whatever n is, the CRPS of
+    the distribution that y was drawn from. Lower is better, in the units of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened, at least two rows.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a value is missing or infinite, lengths differ, or the rows count as one or fewer.
+
+    Notes
+    -----
+    The distribution of y in-sample scores (1 − 1/n) Δ/2, and without the row itself
+    (1 + 1/(n − 1)) Δ/2 on average: this is the fair score (Ferro 2014) of an ensemble whose members
+    are the other rows.
+
+    Examples
+    --------
+    >>> climatology_crps([0.0, 2.0, 4.0])
+    array([1.66666667, 0.66666667, 1.66666667])
+    """
+    truth, mass = _rows(y, weights)
+    total = mass.sum()
+    away = _mean_distance(truth, truth, mass) * (total / (total - 1.0))
+    return away - 0.5 * float(np.average(away, weights=mass))
+
+
+def climatology_pinball(
+    y: npt.ArrayLike, *, level: float, weights: npt.ArrayLike | None = None
+) -> FloatArray:
+    """Pinball loss at each row of the quantile of all y, such that the mean is nearly unbiased.
+
+    The mean of the loss at the quantile of all rows, which flatters by about c/n, and at that of
+    all other rows, which overdoes it by as much. Lower is better, in the units of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened, at least two rows.
+    level : float
+        Level of the quantile, in (0, 1).
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, lengths differ, or the rows count as one or fewer.
+
+    Examples
+    --------
+    >>> climatology_pinball([0.0, 1.0, 5.0], level=0.5)
+    array([1.   , 0.375, 2.125])
+    """
+    truth, mass = _rows(y, weights)
+    return 0.5 * sum(_in_and_out(truth, check_fraction(level, "level"), mass))
+
+
+def skill_score(
+    scores: npt.ArrayLike,
+    reference: npt.ArrayLike,
+    *,
+    weights: FloatArray | None = None,
+    noise: float = 0.0,
+) -> Estimate:
+    """Share by which a mean score is lower than that of a reference; 1 is perfect, 0 no better.
+
+    Parameters
+    ----------
+    scores, reference : array-like of shape (n,)
+        Scores of the forecast and of the reference in the same rows, lower is better.
+    weights : ndarray of float, shape (n,), optional
+        Multiplicities of the rows.
+    noise : float
+        Standard error of the mean of the reference that its row scores do not show, as they are of
+        pairs of rows.
+
+    Returns
+    -------
+    Estimate
+        1 − S/R, with influence −(s_i − S)/R + S (r_i − R)/R². NaN where R is 0.
+
+    Raises
+    ------
+    InputError
+        If a score is missing, or lengths differ.
+
+    Examples
+    --------
+    >>> skill_score([1.0, 2.0], [2.0, 4.0]).value
+    0.5
+    """
+    own = as_vector(scores, "scores", finite=False)
+    other = as_vector(reference, "reference", length=len(own), finite=False)
+    mean = weighted_mean(own, weights)
+    if not math.isfinite(mean):
+        return Estimate(math.nan, reason="some rows score infinity")
+    base = weighted_mean(other, weights)
+    if not base > 0.0:
+        return Estimate(math.nan, reason="y is constant, so nothing is left to know")
+    ratio = mean / base
+    influence = (ratio * (other - base) - (own - mean)) / base
+    count = float(len(own)) if weights is None else float(weights.sum())
+    known = weighted_mean(np.square(influence), weights) / max(count - 1.0, 1.0)
+    hidden = (ratio * noise / base) ** 2
+    if known > 0.0:
+        influence *= math.sqrt(1.0 + hidden / known)
+    return Estimate(1.0 - ratio, influence)
+
+
+def pairing_gain(
+    y: npt.ArrayLike,
+    quantiles: npt.ArrayLike,
+    levels: npt.ArrayLike,
+    *,
+    weights: FloatArray | None = None,
+) -> Estimate:
+    """By what share forecasts score better in their own rows than dealt to rows at random.
+
+    1 − S/T, with S the mean pinball loss and T its mean over all pairs of a forecast and the y of
+    another row. It is 0 on average for any forecast that does not know which row is which, however
+    wrong it is; higher is better.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened.
+    quantiles : array-like of shape (n, k)
+        Predicted quantiles, one column a level.
+    levels : array-like of shape (k,)
+        Their levels, rising, in (0, 1).
+    weights : ndarray of float, shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Estimate
+        With influence −(s_i − S)/T + S (t_i − T)/T², where t_i is the mean loss of row i's forecast
+        elsewhere and of others' forecasts in row i, less T. O(n log n).
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, or shapes differ.
+
+    Examples
+    --------
+    >>> float(pairing_gain([0.0, 1.0], [[0.0], [1.0]], [0.5]))
+    1.0
+    >>> float(pairing_gain([0.0, 1.0], [[0.5], [0.5]], [0.5]))
+    0.0
+    """
+    truth, table, grid = check_quantiles(y, quantiles, levels)
+    mass = np.ones(len(truth)) if weights is None else weights
+    total = float(mass.sum())
+    if total <= 1.0:
+        return Estimate(math.nan, reason="there is no other row")
+    scores, strange = np.zeros(len(truth)), np.zeros(len(truth))
+    for column, level in zip(table.T, grid, strict=True):
+        here = _pinball(truth - column, level)
+        at_row = _mean_pinball(truth, column, mass, level)
+        of_row = _mean_pinball(-column, -truth, mass, level)
+        scores += here
+        strange += at_row + of_row - weighted_mean(at_row, mass) - here / total
+    return skill_score(scores, strange * (total / (total - 1.0)), weights=weights)
+
+
+def _rows(y: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+    """Values and their multiplicities, of more than one row."""
+    truth = as_vector(y, "y")
+    mass = np.ones(len(truth))
+    if weights is not None:
+        mass = as_vector(weights, "weights", length=len(truth))
+    if not float(mass.sum()) > 1.0:
+        raise DegenerateError(f"y must hold more than one row that counts, got {mass.sum():g}")
+    return truth, mass
+
+
+def _in_and_out(y: FloatArray, level: float, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Pinball loss at each row of the quantile of all rows, and of that of all others."""
+    values, place = np.unique(y, return_inverse=True)
+    below = np.cumsum(np.bincount(place, weights=mass))
+    total, others = float(below[-1]), np.zeros(len(y))
+    reached = values[_reach(below, level * total)].mean()
+    # without one row counts fall by one from its own value on
+    here = _reach(below, level * (total - 1.0))
+    behind = _reach(below, level * (total - 1.0) + 1.0)
+    for before, after in zip(here, behind, strict=True):
+        others += 0.5 * np.where(before < place, values[before], values[after])
+    return _pinball(y - reached, level), _pinball(y - others, level)
+
+
+def _reach(below: FloatArray, count: float) -> list[int]:
+    """Places of the first value that reaches a count of rows, and of the first that passes it."""
+    slack = 1e-9 * float(below[-1])  # sums of weights are off by their last digits
+    ends = np.searchsorted(below, (count - slack, count + slack))
+    return [min(int(end), len(below) - 1) for end in ends]
+
+
+def _pinball(distance: FloatArray, level: float) -> FloatArray:
+    return np.maximum(level * distance, (level - 1.0) * distance)
+
+
+def _mean_pinball(at: FloatArray, points: FloatArray, mass: FloatArray, level: float) -> FloatArray:
+    """Mean over points of the pinball loss of `at` less the point."""
+    half = 0.5 * _mean_distance(at, points, mass)
+    return half + (level - 0.5) * (at - weighted_mean(points, mass))
+
+
+def _mean_distance(at: FloatArray, points: FloatArray, mass: FloatArray) -> FloatArray:
+    """Mean over points of their distance from each value."""
+    centre = weighted_mean(points, mass)
+    order = np.argsort(points, kind="stable")
+    held = mass[order]
+    moved = points[order] - centre
+    count = np.append(0.0, np.cumsum(held))
+    sums = np.append(0.0, np.cumsum(held * moved))
+    place = np.searchsorted(moved, at - centre, side="right")
+    off = at - centre
+    total = off * (2.0 * count[place] - count[-1]) + sums[-1] - 2.0 * sums[place]
+    return np.asarray(np.maximum(total, 0.0) / count[-1])
+
+
+def _crps_skill(
+    y: FloatArray, scores: FloatArray, *, weights: FloatArray | None = None
+) -> Estimate:
+    """Of row scores that are CRPS."""
+    reference = climatology_crps(y, weights=weights)
+    return skill_score(scores, reference, weights=weights, noise=_pair_noise(y, reference, weights))
+
+
+def _pair_noise(y: FloatArray, reference: FloatArray, weights: FloatArray | None) -> float:
+    """Standard error of Δ/2 that is due to pairs of rows alone.
+
+    Of A_ij = |y_i − y_j| less its means by row and by column, E A² = 2 var y + Δ² − 2 E h² (h the
+    mean distance of a row), and the second term of Hoeffding's decomposition has variance
+    E A² / (2 n (n − 1)).
+    """
+    count = float(len(y)) if weights is None else float(weights.sum())
+    half = weighted_mean(reference, weights)
+    unit = power_of_two(y)
+    away = (reference + half) / unit
+    variance = weighted_mean(np.square((y - weighted_mean(y, weights)) / unit), weights)
+    square = 2.0 * variance + (2.0 * half / unit) ** 2
+    square -= 2.0 * weighted_mean(np.square(away), weights)
+    return unit * math.sqrt(max(square, 0.0) / (2.0 * count * (count - 1.0)))
+
+
+def _skill_of_samples(
+    y: FloatArray, samples: FloatArray, *, weights: FloatArray | None = None
+) -> Estimate:
+    return _crps_skill(y, crps_samples(y, samples, fair=False), weights=weights)
+
+
+def _skill_of_quantiles(
+    y: FloatArray, quantiles: FloatArray, levels: FloatArray, *, weights: FloatArray | None = None
+) -> Estimate:
+    """By the CRPS between the outermost levels, of both."""
+    if len(levels) < 2:
+        raise UnanswerableError("a CRPS needs at least two levels")
+    gaps = np.diff(levels)
+    factors = np.append(gaps, 0.0) + np.append(0.0, gaps)
+    return _skill_at(crps_quantiles(y, quantiles, levels), y, levels, factors, weights)
+
+
+def _interval_skill(
+    y: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    coverage: float,
+    weights: FloatArray | None = None,
+) -> Estimate:
+    miss = 0.5 * (1.0 - coverage)
+    ends, factor = (miss, 1.0 - miss), 1.0 / miss
+    scores = interval_score(y, lower, upper, coverage=coverage)
+    return _skill_at(scores, y, ends, (factor, factor), weights)
+
+
+def _skill_at(
+    scores: FloatArray,
+    y: FloatArray,
+    levels: Sequence[float],
+    factors: Sequence[float],
+    weights: FloatArray | None,
+) -> Estimate:
+    """Against the climatology's pinball losses at several levels, summed with a factor each.
+
+    The loss at a quantile of n rows is off by G²/(2 f n), G² having mean τ(1 − τ) and √2 times
+    that as its standard deviation. The loss of all other rows less that of all is 2 E G²/(2 f n),
+    and so tells the error of the reference.
+    """
+    total, noise = np.zeros(len(y)), 0.0
+    truth, mass = _rows(y, weights)
+    for level, factor in zip(levels, factors, strict=True):
+        inside, outside = _in_and_out(truth, float(level), mass)
+        total += 0.5 * factor * (inside + outside)
+        noise += factor * weighted_mean(outside - inside, mass) / math.sqrt(2.0)
+    return skill_score(scores, total, weights=weights, noise=noise)
+
+
+def _knowledge(view: View, _: float) -> tuple[FloatArray, FloatArray]:
+    """Quantiles and their levels, at most nine."""
+    table = view.held(Quantiles)
+    if table is None:
+        found: FloatArray = view.ask("knowledge", "quantile", MIDPOINTS)
+        return found, MIDPOINTS
+    view.told("knowledge", table.kind)
+    chosen = np.unique(np.linspace(0, len(table.levels) - 1, len(MIDPOINTS)).round().astype(int))
+    return table.values[:, chosen], table.levels[chosen]
+
+
+def _pairing(
+    y: FloatArray,
+    knowledge: tuple[FloatArray, FloatArray],
+    *,
+    weights: FloatArray | None = None,
+) -> Estimate:
+    return pairing_gain(y, *knowledge, weights=weights)
+
+
+_entry = partial(
+    Metric,
+    question=Question.SKILL,
+    direction=Direction.HIGHER,
+    standard_normal=0.0,
+    bounds=(-math.inf, 1.0),
+    merges="rows",
+)
+_CLIMATOLOGY = "The distribution of these very y is known only afterwards."
+
+_ENTRIES = (
+    _entry(
+        name="crps_skill",
+        title="Skill in CRPS against the distribution of y",
+        synonyms=("CRPSS", "CRPS skill score", "skill against climatology"),
+        meaning="Share by which the CRPS is lower than that of always predicting all y.",
+        formula="1 − 2 mean CRPS / mean_{i≠j} |y_i − y_j|",
+        source="Gneiting and Raftery 2007; fair reference by Ferro 2014",
+        forms=(
+            statistic(_crps_skill, "y", "crps_of_law"),
+            statistic(_skill_of_samples, "y", "samples"),
+            statistic(_skill_of_quantiles, "y", "quantiles", "levels"),
+        ),
+        beware=f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen.",
+    ),
+    _entry(
+        name="interval_skill",
+        title="Skill in interval score against the distribution of y",
+        synonyms=("interval skill score", "interval score skill", "Winkler skill score"),
+        meaning=(
+            "Share by which the interval score is lower than that of always predicting the "
+            "interval of all y."
+        ),
+        formula="1 − mean interval score / that of the quantiles of y",
+        source="Gneiting and Raftery 2007",
+        forms=(
+            Form(
+                needs=("y", "lower", "upper"),
+                keywords={"coverage": "coverage"},
+                function=_interval_skill,
+                reduce="statistic",
+            ),
+        ),
+        calibration=True,
+        per_coverage=True,
+        beware=f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen.",
+    ),
+    _entry(
+        name="pairing_gain",
+        title="Gain of forecasts from their own rows",
+        synonyms=("pairing test", "discrimination by pairing"),
+        meaning="Share by which forecasts score better in their rows than dealt to rows at random.",
+        formula="1 − mean_i L(q_i, y_i) / mean_{i≠j} L(q_j, y_i), L the pinball loss",
+        forms=(statistic(_pairing, "y", "knowledge"),),
+        beware="It says that a forecast tells rows apart, not that it is right or of use.",
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={"knowledge": _knowledge},
+    label="Skill",
+    title="What does the model know?",
+)

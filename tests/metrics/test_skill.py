@@ -1,0 +1,211 @@
+"""Skill against the distribution of y, and what forecasts know of their own rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import howsure
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.metrics import (
+    climatology_crps,
+    climatology_pinball,
+    crps_normal,
+    crps_samples,
+    interval_score,
+    pairing_gain,
+    pinball_loss,
+    skill_score,
+)
+from howsure.metrics.measure import evaluate
+from howsure.metrics.skill import MIDPOINTS
+from howsure.predictions import EvalSet
+
+SKILLS = ("crps_skill", "interval_skill", "pairing_gain")
+
+
+def skewed(n: int, *names: object) -> np.ndarray:
+    return np.exp(child(0, "skill", *names).normal(size=n))
+
+
+def midquantile(values: np.ndarray, level: float) -> float:
+    """Quantile of a step function, halfway where it is flat."""
+    ordered, count = np.sort(values), level * len(values)
+    low = ordered[max(math.ceil(count - 1e-9) - 1, 0)]
+    high = ordered[min(math.floor(count + 1e-9), len(values) - 1)]
+    return float((low + high) / 2)
+
+
+def records(model: EvalSet) -> dict[str, howsure.core.records.Record]:
+    found = evaluate(model, coverages=(0.9,), metrics=SKILLS)
+    return {record.metric: record for record in found.records}
+
+
+def test_the_distribution_of_y_scores_as_an_ensemble_of_the_other_rows() -> None:
+    y = skewed(30)
+    others = np.array([np.delete(y, row) for row in range(30)])
+    fair = [crps_samples(y[row : row + 1], others[row : row + 1])[0] for row in range(30)]
+    rows = climatology_crps(y)
+    assert rows.mean() == pytest.approx(np.mean(fair), rel=1e-12)
+    pairs = np.abs(y[:, None] - y)
+    assert rows == pytest.approx(pairs.sum(1) / 29 - pairs.sum() / (30 * 29) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.1, 1 / 3, 0.5, 0.77, 0.95])
+def test_a_quantile_of_y_scores_between_in_sample_and_leave_one_out(level: float) -> None:
+    y = np.round(skewed(30, "pinball"), 1)  # with ties
+    inside = pinball_loss(y, np.full(30, midquantile(y, level)), level=level)
+    left = np.array([midquantile(np.delete(y, row), level) for row in range(30)])
+    outside = pinball_loss(y, left, level=level)
+    expected = (inside + outside) / 2
+    assert climatology_pinball(y, level=level) == pytest.approx(expected, rel=1e-12)
+
+
+def test_scores_of_the_distribution_of_y_are_unbiased() -> None:
+    """In-sample they would flatter by 1/n, 5 % here, and leave-one-out overdo it."""
+    draws = child(1, "unbiased").normal(size=(4_000, 20))
+    crps = np.array([climatology_crps(y).mean() for y in draws])
+    truth = 1 / math.sqrt(math.pi)
+    assert crps.mean() == pytest.approx(truth, abs=3.5 * crps.std() / math.sqrt(len(crps)))
+    pinball = np.array([climatology_pinball(y, level=0.3).mean() for y in draws[:2_000]])
+    assert pinball.mean() == pytest.approx(stats.norm.pdf(stats.norm.ppf(0.3)), rel=0.012)
+
+
+def test_gain_from_pairing_is_that_of_all_pairs() -> None:
+    rng = child(2, "pairing")
+    y = rng.normal(size=25)
+    table = np.sort(y[:, None] * 0.5 + rng.normal(size=(25, 3)), axis=1)
+    levels = np.array([0.1, 0.5, 0.8])
+    loss = np.array(
+        [
+            [
+                pinball_loss(y[i : i + 1], table[j : j + 1, k], level=level)[0]
+                for k, level in enumerate(levels)
+            ]
+            for i in range(25)
+            for j in range(25)
+        ]
+    )
+    loss = loss.sum(axis=1).reshape(25, 25)
+    strange = (loss.sum() - np.trace(loss)) / (25 * 24)
+    gain = pairing_gain(y, table, levels)
+    assert gain.value == pytest.approx(1 - np.trace(loss) / 25 / strange, rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["crps", "pairing"])
+def test_influence_is_that_of_a_jackknife(measure: str) -> None:
+    rng = child(3, "jackknife")
+    x = rng.normal(size=400)
+    y = x + rng.normal(size=400)
+    scores = crps_normal(y, x, np.ones(400))
+    table = x[:, None] + stats.norm.ppf(MIDPOINTS)
+
+    def value(rows: np.ndarray) -> float:
+        if measure == "crps":
+            return skill_score(scores[rows], climatology_crps(y[rows])).value
+        return pairing_gain(y[rows], table[rows], MIDPOINTS).value
+
+    every = np.arange(400)
+    left = np.array([value(np.delete(every, row)) for row in range(400)])
+    if measure == "crps":
+        influence = skill_score(scores, climatology_crps(y)).influence
+    else:
+        influence = pairing_gain(y, table, MIDPOINTS).influence
+    assert influence is not None
+    assert influence == pytest.approx((left.mean() - left) * 399, abs=0.03)
+
+
+@pytest.mark.parametrize("kind", ["distribution", "samples", "quantiles", "intervals"])
+def test_frequency_weights_are_rows_that_repeat(kind: str) -> None:
+    rng = child(4, "weights", kind)
+    y, times = np.round(rng.normal(size=40), 1), rng.integers(1, 4, 40)
+    mean = np.round(y / 2 + rng.normal(size=40) / 2, 1)
+    draws = mean[:, None] + child(4, "draws").normal(size=(40, 15))
+    made = {
+        "distribution": lambda r: howsure.Distribution.normal(mean[r], np.ones(len(r))),
+        "samples": lambda r: howsure.Samples(draws[r]),
+        "quantiles": lambda r: howsure.Quantiles([0.1, 0.5, 0.9], mean[r, None] + [-1.0, 0.0, 1.5]),
+        "intervals": lambda r: howsure.Intervals(mean[r] - 1, mean[r] + 1, coverage=0.9),
+    }[kind]
+    rows = np.arange(40)
+    repeated = np.repeat(rows, times)
+    weighted = records(EvalSet.checked(y, made(rows), weights=times, weights_kind="frequency"))
+    plain = records(EvalSet.checked(y[repeated], made(repeated)))
+    for name in SKILLS:
+        assert weighted[name].value == pytest.approx(plain[name].value, rel=1e-9, nan_ok=True)
+        assert weighted[name].lower == pytest.approx(plain[name].lower, rel=1e-6, nan_ok=True)
+    assert not math.isnan(weighted["interval_skill" if kind == "intervals" else "crps_skill"].value)
+
+
+def test_one_model_in_several_forms_has_one_skill() -> None:
+    rng = child(5, "forms")
+    x = rng.normal(size=2_000)
+    y = x + rng.normal(size=2_000)
+    law = howsure.Distribution.normal(x, np.ones(2_000))
+    levels = np.arange(1, 100) / 100
+    exact = records(EvalSet.checked(y, law))
+    coarse = records(EvalSet.checked(y, howsure.Quantiles(levels, law.quantile(levels))))
+    drawn = records(EvalSet.checked(y, howsure.Samples(x[:, None] + rng.normal(size=(2_000, 200)))))
+    for other in (coarse, drawn):
+        for name in SKILLS:
+            assert other[name].value == pytest.approx(exact[name].value, abs=0.012), name
+    low, high = exact["crps_skill"].lower, exact["crps_skill"].upper
+    assert low < 1 - math.sqrt(0.5) < high
+
+
+@pytest.mark.parametrize("shape", ["normal", "lognormal"])
+def test_the_distribution_of_y_itself_has_no_skill(shape: str) -> None:
+    """The interval of its skill covered 0 in half of all tables where pairs were not counted."""
+    law = stats.norm() if shape == "normal" else stats.lognorm(1.0)
+    inside = np.zeros(2)
+    for seed in range(60):
+        y = law.rvs(size=300, random_state=child(seed, "know nothing", shape))
+        low, high = np.full(300, law.ppf(0.05)), np.full(300, law.ppf(0.95))
+        model = howsure.Distribution.from_scipy(law, n=300)
+        own = records(EvalSet.checked(y, model))
+        band = records(EvalSet.checked(y, howsure.Intervals(low, high, coverage=0.9)))
+        for place, record in enumerate((own["crps_skill"], band["interval_skill"])):
+            inside[place] += record.lower <= 0 <= record.upper
+            assert abs(record.value) < 0.1
+        assert own["pairing_gain"].value == pytest.approx(0.0, abs=1e-12)
+    assert inside.min() >= 56
+
+
+def test_forecasts_that_do_not_know_their_rows_gain_nothing_from_them() -> None:
+    rejected = 0
+    for seed in range(200):
+        rng = child(seed, "strange rows")
+        y, x = rng.normal(size=100), rng.normal(size=100) * 2
+        record = records(EvalSet.checked(y, howsure.Distribution.normal(x, np.exp(x / 4))))
+        rejected += record["pairing_gain"].lower > 0
+    assert rejected <= 11  # 2.5 % in expectation
+
+
+def test_what_has_no_skill_says_why() -> None:
+    same = records(
+        EvalSet.checked([2.0, 2.0, 2.0], howsure.Distribution.normal([2, 2, 2], [1, 1, 1]))
+    )
+    assert same["crps_skill"].reason == "y is constant, so nothing is left to know"
+    alone = records(EvalSet.checked([2.0], howsure.Distribution.normal([2], [1])))
+    assert math.isnan(alone["crps_skill"].value)
+    assert "more than one row" in alone["crps_skill"].reason
+    assert alone["pairing_gain"].reason == "there is no other row"
+    with pytest.raises(InputError, match="more than one row that counts, got 1"):
+        climatology_crps([1.0])
+    with pytest.raises(InputError, match="level must"):
+        climatology_pinball([1.0, 2.0], level=1.0)
+
+
+def test_skill_of_intervals_is_by_their_own_score() -> None:
+    rng = child(6, "intervals")
+    x = rng.normal(size=500)
+    y = x + rng.normal(size=500)
+    record = records(EvalSet.checked(y, howsure.Intervals(x - 1.6449, x + 1.6449, coverage=0.9)))
+    ends = [climatology_pinball(y, level=level).mean() for level in (0.05, 0.95)]
+    own = interval_score(y, x - 1.6449, x + 1.6449, coverage=0.9).mean()
+    assert record["interval_skill"].value == pytest.approx(1 - own / (20 * sum(ends)), rel=1e-12)
+    assert "no distributions" in record["crps_skill"].reason
