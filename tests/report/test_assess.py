@@ -77,7 +77,9 @@ def test_models_are_ranked_at_a_level_that_all_have() -> None:
 def test_few_rows_are_not_judged() -> None:
     y, belief = normal(30)
     told = howsure.assess(y, belief)
-    assert {finding.state for finding in told.findings} == {"undecided"}
+    states = {finding.id: finding.state for finding in told.findings}
+    assert states.pop("skill") == "good"  # which 30 rows show plainly
+    assert set(states.values()) == {"undecided"}
     assert "more would settle it" in told.verdict
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -233,6 +234,15 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             low = record("characteristic_partial_gain", 100 * effect, 2.0, options=part)
             whole = record("characteristic_gain", -50 * effect, 2.0)
             return [draft(effect, low, whole=whole)]
+        case "skill":
+            seen = [record(f"{score}_skill", effect) for score in ("crps", "interval")]
+            within = record("crps_skill_within", -0.26, options={"within": "hour"})
+            made = [
+                draft(effect, seen[0], informed=True, within=None),
+                draft(effect, seen[1], informed=False, within=None),
+                draft(effect, seen[0], informed=False, within=within),
+            ]
+            return [*made, replace(made[1], caution=True)]
         case "dependence":
             shown: list[tuple[Kind, str, int]] = [
                 ("time", "side", 50),

@@ -184,8 +184,9 @@ def test_no_reply_without_its_evidence(seen: list[tuple[str, State]]) -> None:
 
 
 def assessed(sd: float, n: int, seed: int = 0, **options: Any) -> Assessment:
-    y = child(seed, "answer").normal(size=n)
-    law = howsure.Distribution.normal(np.zeros(n), np.full(n, sd))
+    error, known = child(seed, "answer").normal(size=n), child(seed, "known").normal(size=n)
+    law = howsure.Distribution.normal(known, np.full(n, sd))
+    y = known + error
     return howsure.assess(y, law, **options)
 
 

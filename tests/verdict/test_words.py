@@ -142,7 +142,11 @@ EXACT: dict[tuple[str, State], str] = {
         "bad",
     ): "Sets of 1 label cover 82 % of 1,234 rows, all sets 88 %: coverage depends on the "
     "size of the set.",
-    ("comparison", "good"): "forest beats linear model in CRPS by 0.06 (p = 0.1).",
+    ("comparison", "good"): "forest beats linear model in CRPS by 0.06, or 12 % (p = 0.1).",
+    ("skill", "bad"): "The CRPS is 6 % higher than that of always predicting the distribution of y "
+    "(4.0–8.0): that would serve better, though forecasts do tell rows apart.",
+    ("skill", "undecided"): "The CRPS is 6 % higher than that of always predicting the "
+    "distribution of y (4.0–8.0). No gain or loss is proven. Forecasts do tell rows apart.",
     ("dependence", "caution"): "Errors are correlated in time (r = 0.06): 3,000 rows "
     "count as about 1,400.",
     ("dependence", "good"): "Errors are not correlated in time (r = 0.06).",
@@ -227,6 +231,25 @@ def test_rows_that_would_decide() -> None:
         assert ("would settle" in text_of) == bool(text)
 
 
+def test_skill_is_told_by_its_state() -> None:
+    by_crps, by_interval, beaten, idle = drafts("skill", 1.0)
+    assert sentence(finding(by_crps, "good"), by_crps) == (
+        "The CRPS is 6 % lower than that of always predicting the distribution of y (4.0–8.0)."
+    )
+    assert sentence(finding(by_interval, "undecided"), by_interval) == (
+        "The interval score is 6 % lower than that of always predicting the distribution of y "
+        "(4.0–8.0). No gain or loss is proven."
+    )
+    assert sentence(finding(beaten, "good"), beaten) == (
+        "The CRPS is 6 % lower than that of always predicting the distribution of y (4.0–8.0). "
+        "It is 26 % (24.0–28.0) above that of the distribution of y in the same hour, in hindsight."
+    )
+    assert sentence(finding(idle, "caution"), idle) == (
+        "Predictions are no better than always predicting the distribution of y "
+        "(skill 6 %, 4 to 8)."
+    )
+
+
 def test_what_is_as_good_as_zero_is_told_so() -> None:
     (each, *_) = drafts("bias", 1e-7)
     assert sentence(finding(each, "good"), each).startswith(
@@ -235,7 +258,7 @@ def test_what_is_as_good_as_zero_is_told_so() -> None:
 
 
 BEST_SETS = (
-    "forest beats linear model in CRPS by 0.06 (p = 0.1).",
+    "forest beats linear model in CRPS by 0.06, or 12 % (p = 0.1).",
     "forest and linear model cannot be told apart in CRPS (p = 0.1).",
     "forest has the lowest CRPS; linear model, boosted trees and old model are provably worse.",
     "forest and linear model cannot be told apart in CRPS; both beat boosted trees.",
@@ -244,10 +267,10 @@ BEST_SETS = (
     "forest, linear model, boosted trees and old model cannot be told apart in CRPS.",
     "forest has the lowest CRPS; 7 of 10 models remain, which cannot be told apart.",
     "forest has the lowest CRPS; the other 9 models are provably worse.",
-    "forest beats linear model in CRPS by 0.06 (p = 0.1). ridge cannot be compared: it gives "
-    "intervals at 80 %.",
-    "forest beats linear model in CRPS by 0.06 (p = 0.1). 2 models cannot be compared; the table "
-    "says why.",
+    "forest beats linear model in CRPS by 0.06, or 12 % (p = 0.1). ridge cannot be compared: "
+    "it gives intervals at 80 %.",
+    "forest beats linear model in CRPS by 0.06, or 12 % (p = 0.1). 2 models cannot be compared; "
+    "the table says why.",
 )
 
 

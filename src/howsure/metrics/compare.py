@@ -81,13 +81,8 @@ class Standing:
 
     __repr__ = brief_repr
 
-    @property
-    def per_cent(self) -> float:
-        """100 percent over the score of the second model; NaN where it has no natural zero."""
-        return _per_cent(self.score.metric, float(self.values[1]))
 
-
-def _per_cent(metric: str, base: float) -> float:
+def per_cent(metric: str, base: float) -> float:
     """What turns a difference of scores into per cent of one of them; NaN where nothing does."""
     entry = catalogue()[metric]
     of_size = entry.units == "y" and entry.direction is Direction.LOWER and entry.bounds[0] == 0.0
@@ -179,7 +174,7 @@ def compare(
     for row in rows:
         row["direction"] = catalogue()[row["metric"]].direction.value
         row["adjusted_p_value"] = math.nan
-        row["per_cent"] = row["difference"] * _per_cent(row["metric"], row["value_b"])
+        row["per_cent"] = row["difference"] * per_cent(row["metric"], row["value_b"])
     if len(evaluations) <= MOST_MODELS:
         _adjust(rows)
     columns = {

@@ -9,26 +9,32 @@ overdo it, and their mean is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from howsure.core.arrays import (
     FloatArray,
+    IntArray,
     as_vector,
     check_fraction,
     check_quantiles,
     power_of_two,
 )
 from howsure.core.errors import DegenerateError, UnanswerableError
-from howsure.core.records import Direction
+from howsure.core.formats import fixed
+from howsure.core.records import Direction, Record
 from howsure.metrics.crps import crps_quantiles, crps_samples
-from howsure.metrics.metric import Form, Metric, Question, Topic, statistic
+from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
+from howsure.metrics.metric import Form, Metric, Question, Topic, itself, statistic
 from howsure.metrics.scores import interval_score
-from howsure.predictions import Quantiles
+from howsure.metrics.wording import small, span
+from howsure.predictions import Distribution, Quantiles
 from howsure.stats.estimate import Estimate, weighted_mean
 
 if TYPE_CHECKING:
@@ -74,7 +80,7 @@ def climatology_crps(y: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) 
     """
     truth, mass = _rows(y, weights)
     total = mass.sum()
-    away = _mean_distance(truth, truth, mass) * (total / (total - 1.0))
+    away = _mean_distance(truth, mass)(truth) * (total / (total - 1.0))
     return away - 0.5 * float(np.average(away, weights=mass))
 
 
@@ -213,10 +219,13 @@ def pairing_gain(
     if total <= 1.0:
         return Estimate(math.nan, reason="there is no other row")
     scores, strange = np.zeros(len(truth)), np.zeros(len(truth))
+    from_truth, centre = _mean_distance(truth, mass), weighted_mean(truth, mass)
     for column, level in zip(table.T, grid, strict=True):
         here = _pinball(truth - column, level)
-        at_row = _mean_pinball(truth, column, mass, level)
-        of_row = _mean_pinball(-column, -truth, mass, level)
+        tilt = level - 0.5
+        at_row = 0.5 * _mean_distance(column, mass)(truth)
+        at_row += tilt * (truth - weighted_mean(column, mass))
+        of_row = 0.5 * from_truth(column) + tilt * (centre - column)
         scores += here
         strange += at_row + of_row - weighted_mean(at_row, mass) - here / total
     return skill_score(scores, strange * (total / (total - 1.0)), weights=weights)
@@ -258,24 +267,21 @@ def _pinball(distance: FloatArray, level: float) -> FloatArray:
     return np.maximum(level * distance, (level - 1.0) * distance)
 
 
-def _mean_pinball(at: FloatArray, points: FloatArray, mass: FloatArray, level: float) -> FloatArray:
-    """Mean over points of the pinball loss of `at` less the point."""
-    half = 0.5 * _mean_distance(at, points, mass)
-    return half + (level - 0.5) * (at - weighted_mean(points, mass))
-
-
-def _mean_distance(at: FloatArray, points: FloatArray, mass: FloatArray) -> FloatArray:
-    """Mean over points of their distance from each value."""
+def _mean_distance(points: FloatArray, mass: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """What tells the mean distance of points from each value."""
     centre = weighted_mean(points, mass)
     order = np.argsort(points, kind="stable")
-    held = mass[order]
-    moved = points[order] - centre
+    held, moved = mass[order], points[order] - centre
     count = np.append(0.0, np.cumsum(held))
     sums = np.append(0.0, np.cumsum(held * moved))
-    place = np.searchsorted(moved, at - centre, side="right")
-    off = at - centre
-    total = off * (2.0 * count[place] - count[-1]) + sums[-1] - 2.0 * sums[place]
-    return np.asarray(np.maximum(total, 0.0) / count[-1])
+
+    def distance(values: FloatArray) -> FloatArray:
+        off = values - centre
+        place = np.searchsorted(moved, off, side="right")
+        total = off * (2.0 * count[place] - count[-1]) + sums[-1] - 2.0 * sums[place]
+        return np.asarray(np.maximum(total, 0.0) / count[-1])
+
+    return distance
 
 
 def _crps_skill(
@@ -356,6 +362,53 @@ def _skill_at(
     return skill_score(scores, total, weights=weights, noise=noise)
 
 
+def _within_groups(view: View, _: float) -> Estimate:
+    """Against the distribution of y in the row's own group, of the column that tells most of y."""
+    from howsure.metrics.groups import MOST_LABELS  # which reads the catalogue
+
+    evalset = view.evalset
+    columns = [
+        (name, column.codes)
+        for name, column in evalset.groups.items()
+        if len(column.labels) <= MOST_LABELS
+    ]
+    if not columns:
+        raise UnanswerableError("the table has no groups")
+    if view.held(Distribution) is not None:
+        scores = view.get("crps_of_law")
+    else:
+        scores = crps_samples(evalset.y, view.get("samples"), fair=False)
+    weights = evalset.multiplicities
+    found: dict[str, Estimate] = {}
+    for name, codes in columns:
+        reference, noise = _climatology_within(evalset.y, codes, weights)
+        known = np.isfinite(reference)
+        if not known.all():  # a row that is alone in its group
+            continue
+        found[name] = skill_score(scores, reference, weights=weights, noise=noise)
+    answered = [name for name in found if math.isfinite(found[name].value)]
+    if not answered:
+        raise UnanswerableError("rows that are alone in their group have no distribution of y")
+    lowest = min(answered, key=lambda name: found[name].value)
+    return replace(found[lowest], details={"within": lowest})
+
+
+def _climatology_within(
+    y: FloatArray, codes: IntArray, weights: FloatArray | None
+) -> tuple[FloatArray, float]:
+    """`climatology_crps` of each row's own group, NaN of lone rows, and the noise of its mean."""
+    rows, variance = np.full(len(y), np.nan), 0.0
+    order = np.argsort(codes, kind="stable")
+    mass = np.ones(len(y)) if weights is None else weights
+    for group in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        own = mass[group]
+        if float(own.sum()) > 1.0:
+            rows[group] = climatology_crps(y[group], weights=own)
+            noise = _pair_noise(y[group], rows[group], own)
+            variance += (noise * float(own.sum()) / float(mass.sum())) ** 2
+    return rows, math.sqrt(variance)
+
+
 def _knowledge(view: View, _: float) -> tuple[FloatArray, FloatArray]:
     """Quantiles and their levels, at most nine."""
     table = view.held(Quantiles)
@@ -402,6 +455,19 @@ _ENTRIES = (
         beware=f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen.",
     ),
     _entry(
+        name="crps_skill_within",
+        title="Skill in CRPS against the distribution of y in the same group",
+        synonyms=("skill against climatology within groups",),
+        meaning=(
+            "Share by which the CRPS is lower than that of always predicting all y of the row's "
+            "own group, such as its hour; of the column of groups by which it is least."
+        ),
+        formula="1 − mean CRPS / mean of Δ_g / 2, Δ_g the mean of |y_i − y_j| within group g",
+        source="as crps_skill",
+        forms=(statistic(itself, "skill_within_groups", weighted=False),),
+        beware=f"{_CLIMATOLOGY} In small groups few rows tell it.",
+    ),
+    _entry(
         name="interval_skill",
         title="Skill in interval score against the distribution of y",
         synonyms=("interval skill score", "interval score skill", "Winkler skill score"),
@@ -434,9 +500,101 @@ _ENTRIES = (
     ),
 )
 
+TOLERANCE = 0.02
+"""Share of the reference's score by which a forecast may differ and be neither better nor worse."""
+
+
+def _skill(case: Case) -> Draft:
+    record = _told_by(case)
+    if not record.standard_error > 0:
+        raise UnanswerableError(record.reason or "every row scores as the distribution of y does")
+    off = (record.value + TOLERANCE) / record.standard_error
+    return Draft(
+        effect=record.value,
+        lower=record.lower,
+        upper=record.upper,
+        p=float(special.stdtr(case.freedom, off)),
+        n=record.n,
+        good=record.lower > TOLERANCE,
+        caution=record.lower >= -TOLERANCE and record.upper <= TOLERANCE,
+        facts={"record": record, "informed": _informed(case), "within": _within(case)},
+    )
+
+
+def _told_by(case: Case) -> Record:
+    """The score that tells most of what was predicted."""
+    try:
+        return case.get("crps_skill")
+    except UnanswerableError:
+        return case.get("interval_skill")
+
+
+def _informed(case: Case) -> bool:
+    """Whether forecasts are proven to fit their own rows better than others."""
+    gain = case.records.get("pairing_gain")
+    return gain is not None and gain.lower > 0
+
+
+def _within(case: Case) -> Record | None:
+    """The skill within groups, where it is proven to be negative."""
+    record = case.records.get("crps_skill_within")
+    return record if record is not None and record.upper < 0.0 else None
+
+
+def _skill_words(draft: Draft, finding: Finding) -> Words:
+    record = draft.facts["record"]
+    score = "CRPS" if record.metric == "crps_skill" else "interval score"
+    always = "always predicting the distribution of y"
+    own = f"{small(100.0 * abs(record.value), 1)} %"
+    way, side = ("lower", 100.0) if record.value >= 0 else ("higher", -100.0)
+    seen = f"The {score} is {own} {way} than that of {always}{span(record, times=side)}"
+    within, hindsight = draft.facts["within"], ""
+    if within is not None:
+        size = f"{small(-100.0 * within.value, 1)} %{span(within, times=-100.0)}"
+        hindsight = (
+            f"It is {size} above that of the distribution of y in the same "
+            f"{within.options['within']}, in hindsight."
+        )
+    if finding.state == "good":
+        return Words(seen, more=hindsight, clause=f"{own} better than {always}")
+    if draft.caution:
+        told = (record.value, record.lower, record.upper)
+        skill, low, high = (fixed(100.0 * each, 1, trim=True) for each in told)
+        clause = f"no better than {always} (skill {skill} %, {low} to {high})"
+        return Words(f"Predictions are {clause}", more=hindsight, clause=clause)
+    if finding.state == "undecided":
+        apart = "Forecasts do tell rows apart." if draft.facts["informed"] else ""
+        seen = f"{seen}. No gain or loss is proven"
+        more = f"{apart} {hindsight}".strip()
+        return Words(seen, more=more, clause=f"perhaps no better than {always}")
+    fault = "that would serve better"
+    if draft.facts["informed"]:
+        fault += ", though forecasts do tell rows apart"
+    return Words(seen, fault, more=hindsight, clause=f"{always} would serve better")
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="skill",
+        asked="What does the model know?",
+        label="Skill",
+        unit="ratio − 1",
+        draft=_skill,
+        words=_skill_words,
+        tolerance=TOLERANCE,
+        margin=math.nan,
+        measures=("crps_skill", "crps_skill_within", "interval_skill", "pairing_gain"),
+        needs="For skill: inputs that say something of y.",
+        sought="skill",
+        healed="aimed",
+    ),
+)
+
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={"knowledge": _knowledge},
+    findings=FINDINGS,
+    arrays={"knowledge": _knowledge, "skill_within_groups": _within_groups},
+    predicted=("knowledge",),
     label="Skill",
     title="What does the model know?",
 )

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal, final
 
 from howsure.core.formats import fixed, listed, number
-from howsure.metrics.compare import Standing
+from howsure.metrics.compare import Standing, per_cent
 from howsure.metrics.finding import Finding, State
 
 Reply = Literal["yes", "partly", "no", "unknown"]
@@ -34,8 +34,9 @@ class TrustAnswer:
     ----------
     reply : {"yes", "partly", "no", "unknown"}
         ``no``: coverage is proven to be off, or of predictions without intervals anything else.
-        ``partly``: something is wrong, but coverage over all rows is not proven to be. ``yes``:
-        nothing is, and coverage is right within the margin. ``unknown``: the rows do not tell.
+        ``partly``: something is wrong, but coverage over all rows is not proven to be; or nothing
+        is, and the forecast knows no more than the distribution of y. ``yes``: nothing is, and
+        coverage is right within the margin. ``unknown``: the rows do not tell.
     sentence : str
         The answer in words; of several models, also which to use.
     model : str
@@ -120,6 +121,9 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
             return "no", faults
     if bad:
         return "partly", f"{coverage.clause}, but {faults}"
+    idle = next((each for each in findings if each.id == "skill" and each.state == "caution"), None)
+    if coverage.state in _HOLDS and idle is not None:
+        return "partly", f"calibrated, but {idle.clause}"
     if coverage.state in _HOLDS:
         perhaps = [each.clause for each in findings if _doubtful(each)]
         return "yes", coverage.clause + (f", though perhaps {perhaps[0]}" if perhaps else "")
@@ -167,11 +171,11 @@ def _chosen(standing: Standing | None, models: Sequence[str]) -> str:
 def _lead(standing: Standing) -> str:
     """By how much the first model is ahead of the next, with the interval."""
     ends = sorted(-each for each in (standing.difference_lower, standing.difference_upper))
-    size, per_cent = -standing.difference, standing.per_cent
-    if math.isnan(per_cent):
+    size, unit = -standing.difference, per_cent(standing.score.metric, float(standing.values[1]))
+    if math.isnan(unit):
         told, low, high = (number(each, 3) for each in (size, *ends))
         return f"{told} ({low} to {high})"
-    share = per_cent * size
+    share = unit * size
     places = 0 if share >= 1.0 else 1 - math.floor(math.log10(max(share, 1e-9)))
-    told, low, high = (fixed(per_cent * each, places) for each in (size, *ends))
+    told, low, high = (fixed(unit * each, places) for each in (size, *ends))
     return f"{told} % ({low} to {high})"

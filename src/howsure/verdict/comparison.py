@@ -9,7 +9,7 @@ import numpy as np
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import listed, number, p_words
-from howsure.metrics.compare import Standing
+from howsure.metrics.compare import Standing, per_cent
 from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 
 
@@ -34,7 +34,8 @@ def _words(draft: Draft, finding: Finding) -> Words:
     rest = [name for name, held in zip(standing.models, standing.best, strict=True) if not held]
     p = "as no row differs" if math.isnan(finding.p_adjusted) else p_words(finding.p_adjusted)
     if count == 2 and rest:
-        size, share = abs(draft.effect), abs(draft.effect) * standing.per_cent
+        size = abs(draft.effect)
+        share = size * per_cent(standing.score.metric, float(standing.values[1]))
         told = number(size, 3) + ("" if math.isnan(share) else f", or {number(share, 2)} %")
         seen = f"{best[0]} beats {rest[0]} in {title} by {told} ({p})"
     elif count == 2:

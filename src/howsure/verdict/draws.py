@@ -227,6 +227,7 @@ class Population:
             y=held.y,
             beliefs=held.beliefs,
             point=held.point,
+            groups=held.groups,
             weights=None if frequent else weights,
             model=held.model,
         )

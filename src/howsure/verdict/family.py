@@ -194,6 +194,8 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
         state = "caution"
     elif within if draft.good is None else draft.good:
         state = "good"
+    elif draft.caution:
+        state = "caution"
     return Finding(
         id=draft.id,
         question=question.asked.replace("intervals", "sets") if sets else question.asked,
