@@ -525,6 +525,16 @@ def test_what_is_planted_is_found(world: Planted, name: str, bad: bool) -> None:
         assert told[name].explains or name in NO_FAULT_OF_OTHERS
 
 
+def test_a_bias_in_a_group_is_no_unit() -> None:
+    """Rentals at three in the morning, of a model that does not know the hour: 5, not 41."""
+    rng = child(4, "nights")
+    hour = rng.integers(0, 24, 2_000)
+    mean = np.where(hour == 3, 41.0, 200.0) + rng.normal(size=2_000) * 8
+    y = np.where(hour == 3, 5.0, mean) + rng.normal(size=2_000) * np.where(hour == 3, 2.0, 60.0)
+    law = Distribution.normal(mean, np.full(2_000, 60.0))
+    assert "units" not in names(EvalSet.checked(y, law, groups={"hour": hour}))
+
+
 NO_FAULT_OF_OTHERS = {"clipped_predictions", "swapped", "one_prediction"}
 """What is named, and explains no other finding."""
 
