@@ -71,6 +71,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "default_thumb_file": str(HERE / "assets" / "report.png"),
     "show_signature": False,
+    "remove_config_comments": True,
     "write_computation_times": False,
     "min_reported_time": 1e9,
     "plot_gallery": os.environ.get("HOWSURE_DOCS") != "quick",

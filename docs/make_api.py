@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
+
+from sphinx.pycode import ModuleAnalyzer
 
 FOLDER = Path(__file__).parent / "reference" / "api"
 
@@ -168,6 +171,20 @@ TOPICS = {
     ),
 }
 
+GROUPS = {
+    "Judge a table or a model": ("howsure", "verdict", "testing", "errors"),
+    "Bring predictions in": ("predictions", "counts", "inputs", "encoders", "streaming"),
+    "Measure": (*(name for name in TOPICS if name.startswith("metrics-")), "topics"),
+    "Correct": ("recalibration", "conformal"),
+    "Draw": ("figures",),
+    "Fit methods": ("methods", "deep", "selective"),
+    "Run studies": (
+        *("tasks", "images", "worlds", "engine"),
+        *("pointwise", "shift", "adaptivity", "congruence", "characteristic"),
+    ),
+}
+"""Topics by what somebody wants to do."""
+
 
 def names_of(topic: Topic) -> list[str]:
     """The exported names that a page holds, functions and classes before constants."""
@@ -208,10 +225,7 @@ def page(topic: Topic) -> str:
     names = names_of(topic)
     rows = [f"# {topic.title}", "", topic.told, ""]
     rows += [f"```python\nfrom {topic.package} import {names[0]}\n```", ""]
-    rows += ["| name | what it is |", "|---|---|"]
-    for name in names:
-        rows.append(f"| {{py:obj}}`{name} <{_place(topic, name)}>` | {_line(package, name)} |")
-    rows += ["", "```{eval-rst}", f".. currentmodule:: {topic.package}", ""]
+    rows += [*_lines(topic), "", "```{eval-rst}", f".. currentmodule:: {topic.package}", ""]
     for name in names:
         value = getattr(package, name)
         if _home(topic, name) != topic.package:
@@ -223,7 +237,8 @@ def page(topic: Topic) -> str:
         elif inspect.isroutine(value):
             rows += [f".. autofunction:: {name}", ""]
         else:
-            rows += [f".. py:data:: {name}", "", f"   {_told(value)}", ""]
+            rows += [f".. py:data:: {name}", "", f"   {_beside(package, name)}".rstrip(), ""]
+            rows += [f"   {_told(value)}", ""]
     return "\n".join([*rows, "```", ""])
 
 
@@ -241,32 +256,66 @@ def _told(value: Any) -> str:
     """What a constant holds."""
     if isinstance(value, Mapping):
         return "By name: " + ", ".join(f"``{key}``" for key in value) + "."
+    if get_args(value) and all(isinstance(each, str) for each in get_args(value)):
+        return "One of " + ", ".join(f"``{each}``" for each in get_args(value)) + "."
     text = repr(value)
-    return f"``{text}``" if len(text) < 200 and " object at " not in text else "A constant."
+    return f"``{text}``" if len(text) < 200 and " object at " not in text else ""
+
+
+def _lines(topic: Topic) -> list[str]:
+    """A table of a topic's names, linked, each with a line that says what it is."""
+    package = importlib.import_module(topic.package)
+    rows = [
+        f"| {{py:obj}}`{name} <{_place(topic, name)}>` | {_line(package, name)} |"
+        for name in names_of(topic)
+    ]
+    return ["| name | what it is |", "|---|---|", *rows]
 
 
 def _line(package: Any, name: str) -> str:
     value = getattr(package, name)
-    text = inspect.getdoc(value) if _documented(value) else ""
-    first = (text or "").partition("\n\n")[0].replace("\n", " ")
-    return (first or "A constant.").replace("|", "\\|")
+    text = inspect.getdoc(value) if _documented(value) else _beside(package, name)
+    first = (text or "").partition("\n\n")[0].replace("\n", " ").strip()
+    return (first or _told(value)).replace("|", "\\|")
+
+
+def _beside(package: Any, name: str) -> str:
+    """The docstring below a constant, in the module that sets it."""
+    value, root = getattr(package, name), package.__name__.partition(".")[0]
+    modules = [key for key in sys.modules if key == root or key.startswith(f"{root}.")]
+    for module in sorted(modules, key=lambda key: (not key.startswith(package.__name__), key)):
+        if vars(sys.modules[module]).get(name) is value and ("", name) in _constants(module):
+            return "\n".join(_constants(module)["", name])
+    return ""
+
+
+@cache
+def _constants(module: str) -> Mapping[tuple[str, str], list[str]]:
+    """Docstrings below the names that a module sets."""
+    return ModuleAnalyzer.for_module(module).find_attr_docs()
 
 
 def index() -> str:
-    """The list of pages."""
+    """Every name in a line, by task, and the list of pages."""
     rows = [
         "# API",
         "",
-        "What packages export, by topic. What is not listed here may change without notice.",
-        "Examples run in the tests.",
+        "Every name that packages export, by task, a line a name. What is not listed here may",
+        "change without notice. Examples run in the tests.",
         "",
         "```{toctree}",
+        ":hidden:",
         ":maxdepth: 1",
         "",
         *TOPICS,
         "```",
         "",
     ]
+    for group, topics in GROUPS.items():
+        rows += [f"## {group}", ""]
+        for name in topics:
+            topic = TOPICS[name]
+            rows += [f"### [{topic.title}]({name}.md)", "", topic.told, "", *_lines(topic), ""]
     return "\n".join(rows)
 
 

@@ -1,9 +1,10 @@
-"""Take pictures of the pages that `tests/browser` looks at, into docs/pages, and list them."""
+"""Take pictures of reports: six that `tests/browser` looks at, and the one of the start page."""
 
 from __future__ import annotations
 
 import io
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "pages"
+ASSETS = HERE / "assets"
+STARTED = "assess examples/rentals.csv --groups day"
+"""The command whose report the start page shows."""
 COLOURS = 128
 VIEWS = {
     "1400": ({"width": 1400, "height": 950}, "light"),
@@ -18,6 +22,11 @@ VIEWS = {
     "dark": ({"width": 1400, "height": 950}, "dark"),
 }
 """What each picture's name ends in: a desk, a phone, and a desk in the dark."""
+START_VIEWS = {
+    "report": ({"width": 1000, "height": 630}, "light"),
+    "report-dark": ({"width": 1000, "height": 630}, "dark"),
+}
+"""The pictures of the start page, in whose columns little room is."""
 SHOWN = {
     "one": (
         "One model",
@@ -58,7 +67,7 @@ def page() -> str:
 
 
 def pictures(folder: Path) -> None:
-    """Every page in every view."""
+    """Every page in every view, and the report of the start page."""
     from playwright.sync_api import sync_playwright
 
     sys.path.insert(0, str(HERE.parent / "tests"))
@@ -67,16 +76,27 @@ def pictures(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as made, sync_playwright() as play:
         path = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        file = Path(made) / "page.html"
         for name in SHOWN:
-            file = Path(made) / f"{name}.html"
             file.write_text(pages.html(name), encoding="utf-8")
-            for view, (size, scheme) in VIEWS.items():
-                tab = browser.new_page(viewport=size, color_scheme=scheme)
-                tab.goto(file.as_uri())
-                tab.wait_for_selector("html.ready")
-                (folder / f"{name}-{view}.png").write_bytes(_small(tab.screenshot()))
-                tab.close()
+            for view, seen in VIEWS.items():
+                (folder / f"{name}-{view}.png").write_bytes(_taken(browser, file, *seen))
+        words = [*STARTED.split(), "--quiet", "-o", str(file)]
+        run = [sys.executable, "-c", "from howsure.cli.entry import main; main()", *words]
+        subprocess.run(run, check=True, cwd=HERE.parent)
+        for name, seen in START_VIEWS.items():
+            (ASSETS / f"{name}.png").write_bytes(_taken(browser, file, *seen))
         browser.close()
+
+
+def _taken(browser: Any, file: Path, size: dict[str, int], scheme: str) -> bytes:
+    """The first screen of a page."""
+    tab = browser.new_page(viewport=size, color_scheme=scheme)
+    tab.goto(file.as_uri())
+    tab.wait_for_selector("html.ready")
+    picture = _small(tab.screenshot())
+    tab.close()
+    return picture
 
 
 def _small(picture: bytes) -> bytes:

@@ -43,4 +43,5 @@ result.plot("pit_ecdf")
 # -------------
 # A U shape says the same. A flat histogram is calibrated.
 
+# sphinx_gallery_thumbnail_number = 4
 result.plot("pit_histogram")

@@ -50,6 +50,7 @@ result.plot("local_pit")
 # ----------------
 # Single windows stray by chance. A level that moves and stays is drift.
 
+# sphinx_gallery_thumbnail_number = 4
 result.plot("rolling_coverage")
 
 # %%

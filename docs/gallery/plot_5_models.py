@@ -34,6 +34,7 @@ result.plot("models")
 # -----------------------
 # Each figure of one model holds several, too.
 
+# sphinx_gallery_thumbnail_number = 2
 result.plot("calibration")
 
 # %%

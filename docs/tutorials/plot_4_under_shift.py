@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
@@ -186,6 +187,21 @@ for name, result in gaps.items():
     print(f"{name:24} {gap:+5.1f} points from 90 %, CRPS {result.value('crps'):.1f}")
 best = min(gaps, key=lambda name: gaps[name].value("crps"))
 print(f"The lowest CRPS: {best}.")
+
+# %%
+# Coverage with its 95 % interval, at home and elsewhere:
+
+covered = {here: home, **{f"{there}: {name}": result for name, result in gaps.items()}}
+records = [result.record("empirical_coverage") for result in covered.values()]
+value, lower, upper = np.transpose([[each.value, each.lower, each.upper] for each in records])
+figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+axes.errorbar(100 * value, [*covered], xerr=100 * np.stack([value - lower, upper - value]), fmt="o")
+axes.axvline(90, linestyle="--", color="grey", label="nominal")
+axes.margins(y=0.2)
+axes.invert_yaxis()
+axes.set(xlabel="empirical coverage in %", title="What the move costs, and what two remedies give")
+axes.legend()
+plt.show()
 
 # %%
 # Where to go next:

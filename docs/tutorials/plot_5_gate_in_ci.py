@@ -14,9 +14,11 @@ from contextlib import chdir
 from pathlib import Path
 from tempfile import mkdtemp
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
+from scipy.stats import beta
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import KFold
@@ -169,6 +171,31 @@ while True:
     except AssertionError:
         break
 print(f"{broken} of 442 rows inside: {broken / 442:.1%}")
+
+# %%
+# The same at other sizes, by the one-sided bound of Clopper and Pearson. Between the curves the
+# limit is undecided.
+
+
+def proven(n):
+    """The largest number of rows inside that breaks the limit, and the least that keeps it."""
+    inside = np.arange(n)
+    most = inside[beta.ppf(0.95, inside + 1, n - inside) < 0.85].max()
+    return most, inside[1:][beta.ppf(0.05, inside[1:], n - inside[1:] + 1) >= 0.85].min()
+
+
+assert proven(442)[0] == broken
+sizes = np.unique(np.geomspace(50, 5000, 40).astype(int))
+most, least = 100 * np.transpose([proven(n) for n in sizes]) / sizes
+figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+axes.fill_between(sizes, least, 100, alpha=0.3, color="tab:green", label="kept, proven")
+axes.fill_between(sizes, most, least, alpha=0.15, color="grey", label="undecided")
+axes.fill_between(sizes, 60, most, alpha=0.3, color="tab:red", label="broken, proven")
+axes.axhline(85, linestyle="--", color="grey")
+axes.set(xscale="log", ylim=(70, 100), xlabel="rows", ylabel="empirical coverage in %")
+axes.set_title("What a limit of 85 % answers")
+axes.legend(loc="lower right")
+plt.show()
 
 # %%
 # What was decided

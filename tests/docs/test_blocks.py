@@ -7,6 +7,7 @@ of their own. Conventions are those of `test_how_to`.
 from __future__ import annotations
 
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -15,15 +16,16 @@ import pytest
 from docs.test_docs import PAGES, ROOT
 from docs.test_how_to import blocks, executed, outputs, parsed, sentences_of
 from docs.test_words import LONGEST, prose
-from extras import absent
+from extras import absent, needs
 from howsure_studies.tasks import DataNotFoundError
+from scripts import script
 
 DOCS = ROOT / "docs"
 RUN = [
     page
     for page in PAGES
     if page.parent in (DOCS, DOCS / "case-studies", DOCS / "reference")
-    and page.name not in ("check.md", "what-goes-in.md", "quickstart.md")
+    and page.name not in ("check.md", "what-goes-in.md", "quickstart.md", "index.md")
 ]
 LANGUAGES = {"python", "console", "shell", "sh", "text", "toml", "yaml", "json", "markdown", "r"}
 
@@ -41,7 +43,7 @@ def lines_of(text: str) -> list[str]:
 
 def fits(shown: str, came: str) -> bool:
     """As in `test_how_to`, wherever a terminal of another width breaks lines."""
-    parts = [re.escape(" ".join(part.split())) for part in shown.split("\n…\n")]
+    parts = [re.escape(" ".join(part.split())) for part in f"\n{shown}".split("\n…\n")]
     return re.fullmatch(".*".join(parts), " ".join(came.split())) is not None
 
 
@@ -105,11 +107,24 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 absent("data", str(error))
 
 
+@pytest.mark.parametrize("name", ["index.md", "quickstart.md"])
 @pytest.mark.slow
-def test_the_quick_start_runs_and_shows_what_comes_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_first_pages_run_and_show_what_comes_out(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = (DOCS / "quickstart.md").read_text(encoding="utf-8")
-    for _, shown, came in outputs(page, "quickstart.md"):
+    page = (DOCS / name).read_text(encoding="utf-8")
+    for file in set(re.findall(r"examples/\w+\.csv", page)):
+        needs("pandas")
+        (tmp_path / "examples").mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    seen = [(shown, came) for _, shown, came in outputs(page, name)]
+    assert len([shown for shown, _ in seen if shown.strip()]) >= 2
+    for shown, came in seen:
         assert fits(shown, came), f"the page shows\n{shown}\nbut this comes\n{came}"
+
+
+def test_the_start_page_shows_one_report() -> None:
+    """Its words and its pictures are of one command."""
+    command = script("docs/make_pages.py").STARTED
+    assert f"$ howsure {command} -o report.html\n" in (DOCS / "index.md").read_text("utf-8")

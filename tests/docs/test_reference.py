@@ -59,6 +59,19 @@ def test_every_room_that_exports_names_has_a_page() -> None:
         assert not exported or name in pages, name
 
 
+def test_the_index_of_the_api_has_a_line_for_every_name() -> None:
+    made = script("docs/make_api.py")
+    grouped = [name for names in made.GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(made.TOPICS)
+    lines = re.findall(r"\| \{py:obj\}`(\w+) <([\w.]+)>` \| (.*) \|", made.index())
+    assert len(lines) == sum(len(made.names_of(topic)) for topic in made.TOPICS.values()) > 500
+    assert all(told.strip() for *_, told in lines)
+    told = {name: line for name, _, line in lines}
+    assert told["assess"].startswith("Say how sure")
+    assert told["DELTA"].startswith("Of PAC thresholds")
+    assert told["TOLERANCE"] == "``0.01``"
+
+
 # Formats
 
 

@@ -91,6 +91,45 @@ def test_the_start_page_leads_to_every_section() -> None:
         assert f"{page}.html" in links, page
 
 
+def test_every_script_has_a_thumbnail_of_its_own() -> None:
+    scripts = sorted((ROOT / "docs").glob("*/plot_*.py"))
+    scripts = [path for path in scripts if path.parent.name in ("gallery", "tutorials")]
+    thumbs = [SITE / "_images" / f"sphx_glr_{path.stem}_thumb.png" for path in scripts]
+    pictures = {path.read_bytes() for path in thumbs}
+    if len(pictures) == 1:
+        absent("site", "the site is built without its figures: make docs")
+    assert len(thumbs) > 10
+    assert len(pictures) == len(thumbs)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "seen"),
+    [
+        (1400, 1000, (".hero", ".start-verdict pre", ".start-picture img:visible")),
+        (390, 844, (".hero",)),
+    ],
+)
+def test_what_it_is_and_three_ways_in_stand_on_the_first_screen(
+    chromium: str, width: int, height: int, seen: tuple[str, ...]
+) -> None:
+    needs("playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": width, "height": height})
+        tab.goto((SITE / "index.html").as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        ways = tab.locator(".ways .sd-card")
+        assert ways.count() == 3
+        assert tab.locator(".start-picture img:visible").count() == 1  # of light and dark
+        for shown in (*(tab.locator(each) for each in seen), *ways.all()):
+            box = shown.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= height
+        browser.close()
+
+
 # Search
 
 
@@ -122,6 +161,12 @@ def found(word: str) -> set[str]:
         ("recalibrate", {"recalibrate", "quickstart"}),
         ("CRPS", {"measures/crps"}),
         ("PIT", {"measures/pit_uniformity"}),
+        ("SBC", {"how-to/simulation-based-calibration"}),
+        ("TabPFN", {"how-to/from-tabpfn", "what-goes-in"}),
+        ("TabICL", {"how-to/from-tabpfn"}),
+        ("fairness", {"how-to/fairness"}),
+        ("Mondrian", {"how-to/fairness"}),
+        ("LLM", {"how-to/language-models"}),
     ],
 )
 def test_the_search_finds(word: str, expected: set[str]) -> None:
@@ -137,9 +182,10 @@ def test_the_search_does_not_find_all() -> None:
 
 
 def sources() -> list[tuple[str, int]]:
-    """Pages and their lines, but for the sheets of thumbnails."""
+    """Pages and their lines, but for the start page, which lists all, and sheets of thumbnails."""
     docs = ROOT / "docs"
-    names = [name for name in index()["docnames"] if name not in ("learn/index", "figures/index")]
+    listing = ("index", "learn/index", "figures/index")
+    names = [name for name in index()["docnames"] if name not in listing]
     held = []
     for name in names:
         for suffix in (".md", ".rst"):

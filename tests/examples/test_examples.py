@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+from pyarrow import csv
 
 from extras import needs
 from scripts import script
@@ -40,3 +44,15 @@ def test_demo_table_is_what_the_readme_says() -> None:
     assert {"y", "mean", "sd", "lower_90", "upper_90", "region", "season"} <= set(
         table.column_names
     )
+
+
+@pytest.mark.rate
+def test_the_table_of_rentals_is_what_its_script_makes(data_dir: Callable[[str], Path]) -> None:
+    data_dir("shift_bike_hour")
+    module = example("rentals")
+    made, held = module.make_table(), csv.read_csv(module.FILE)
+    assert made.column_names == held.column_names
+    for name in ("hour", "day", "y"):
+        assert made[name].to_pylist() == held[name].to_pylist()
+    for name in ("lower_90", "upper_90"):
+        np.testing.assert_allclose(made[name], held[name], atol=0.11)

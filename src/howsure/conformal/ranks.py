@@ -13,6 +13,7 @@ from howsure.core.errors import InputError
 from howsure.core.weights import Weights
 
 RankRule = Literal["conformal", "paper", "pac"]
+"""By which rank of the calibration scores a threshold is taken."""
 
 DELTA: Final = 0.05
 """Of PAC thresholds: the share of calibration sets that may fall short of the coverage."""

@@ -9,6 +9,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 
 Range = tuple[float, float]
+"""The range that y is known to lie in: its least and its largest value."""
 
 
 def region_ends(

@@ -25,6 +25,7 @@ from howsure.core.errors import InputError
 from howsure.core.weights import Weights
 
 TooFew = Literal["infinite", "error"]
+"""What is done where too few rows calibrate: an infinite threshold, or an error."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.recalibration.base import SPREAD, FittedParameter, Recalibrator
 
-# The 23 levels of the forecast hubs: eleven central intervals and the median.
 DEFAULT_LEVELS: tuple[float, ...] = (
     0.01,
     0.025,
@@ -31,6 +30,7 @@ DEFAULT_LEVELS: tuple[float, ...] = (
     0.975,
     0.99,
 )
+"""The 23 levels of the forecast hubs: eleven central intervals and the median."""
 
 
 @dataclass(frozen=True, slots=True)

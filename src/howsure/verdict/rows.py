@@ -249,7 +249,7 @@ def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
         left = np.abs(y - factor * centre - shift)
         if np.median(left) > 0.5 * np.median(off) or (left < off).mean() < _BETTER:
             continue
-        near = True if shift else _near(ratio, factor)
+        near = (_rises_by(y, centre, factor) or None) if shift else _near(ratio, factor)
         if near is None or (best is not None and best[0] <= float(np.median(left))):
             continue
         best = float(np.median(left)), factor, shift, near
@@ -276,6 +276,18 @@ def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
             "multiply": not shift and not where and _can_be_multiplied(seen),
         },
     )
+
+
+def _rises_by(y: FloatArray, centre: FloatArray, factor: float) -> bool:
+    """Whether y rises with predictions by this factor: one that is but biased does not."""
+    off = centre - centre.mean()
+    square = float(off @ off)
+    if not square > 0.0:
+        return False
+    slope = float(off @ y) / square
+    rest = y - y.mean() - slope * off
+    error = math.sqrt(float(np.square(rest * off).sum())) / square
+    return abs(slope - factor) <= 3.0 * error and slope > 3.0 * error
 
 
 def _near(ratio: FloatArray, factor: float) -> bool | None:

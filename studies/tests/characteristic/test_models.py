@@ -119,6 +119,7 @@ def test_a_loss_decides_what_of_the_errors_a_band_is(loss: Any, size: float) -> 
         assert np.median(z[sd == own]) == pytest.approx(size * own, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_recurrent_model_remembers() -> None:
     """y is what x was two rows before, and errors are large after a large x."""
     needs("torch")

@@ -33,7 +33,8 @@ MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
 """Largest |∫_0^u φ_1| and |∫_0^u φ_2|: how far one unit moves a stated probability."""
 DISTORTION = (7.0**0.5 / 16.0, 0.1235184)
 """The same of φ_3 and φ_4."""
-_STEP = 0.05
+STEP, CELL_STEP = 0.05, 0.25
+"""By how many sds y is moved to tell a slope, and of cells, whose means go in steps."""
 _FLAT = 0.05
 _LOOSE = 0.25
 """Newton's last move that is taken: means of cells go in steps."""
@@ -183,7 +184,7 @@ def pit_components(
     part = fit_on or place
     share = None if weights is None else weights.values
     fit_share = share if fit_on is None else fit_weights
-    step = _STEP if cells is None else 5.0 * _STEP
+    step = STEP if cells is None else CELL_STEP
 
     def means(shift: float, log_scale: float) -> FloatArray:
         values = polynomials(part(shift, math.exp(log_scale)))

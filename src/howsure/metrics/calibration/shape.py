@@ -17,7 +17,9 @@ from howsure.core.records import Direction, Notion
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import (
+    CELL_STEP,
     REACH,
+    STEP,
     Components,
     Place,
     Polynomials,
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 FIT_ROWS = 20_000
 """Rows that shift and scale are fitted on; the components are those of all rows."""
+STEEP = 1.2
+"""How many times the slope of a step that of a fifth of it is, past which y is not moved."""
 MOST_TIES = 0.01
 """Share of rows whose y equals a member or quantile, past which ties are not mere rounding."""
 _DRAWN_ROWS = 1_000
@@ -82,6 +86,7 @@ class _Placed:
     cells: FloatArray | None = None
     table: FloatArray | None = None
     jumps: bool = False
+    by_scores: bool = False  # whether shift and scale are those of normal scores, as y is not moved
     exchange: Callable[[float, float, slice], tuple[FloatArray, FloatArray]] | None = None
     """Of some rows the members with y, and φ_2 of each in rising order, were it y."""
 
@@ -94,19 +99,32 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
         view.told("components", distribution.kind)
         if distribution.discrete:
             ends = np.stack([view.get("cdf_left"), view.get("cdf")])
-            return _Placed(by_normal_scores(ends), over_jumps, jumps=True)
+            return _Placed(by_normal_scores(ends), over_jumps, jumps=True, by_scores=True)
         levels = special.ndtr([-1.0, 0.0, 1.0])  # one at a time, for columns of three are slow
         low, middle, high = (distribution.quantile(level)[:, 0] for level in levels)
         unit = (high - low) / 2.0
-        return _Placed(
-            lambda b, k: distribution.cdf(middle + (y - middle - b * unit) / k), legendre
-        )
+
+        def moved(b: float, k: float) -> FloatArray:
+            return distribution.cdf(middle + (y - middle - b * unit) / k)
+
+        if _steep(moved, legendre, len(y), STEP) if whole is None else whole.by_scores:
+            return _Placed(by_normal_scores(view.get("cdf")), legendre, by_scores=True)
+        return _Placed(moved, legendre)
     if samples is not None and samples.size > 1:
         view.told("components", samples.kind)
         members, size = samples.sorted_samples, samples.size
         cells = np.full(size + 1, 1.0 / (size + 1))
         table = cell_polynomials(cells)
-        if _tied(members, y) if whole is None else whole.jumps:
+        centre, unit = samples.point(), samples.sd()
+        plain = _Placed(
+            partial(cell_of, members, y, centre, unit), lambda at: table[:, at], cells, table
+        )
+        by_scores = (
+            whole.by_scores
+            if whole is not None
+            else (_tied(members, y) or _steep(plain.place, plain.polynomials, len(y), CELL_STEP))
+        )
+        if by_scores:
             ends = np.stack([(members < y[:, None]).sum(1), (members <= y[:, None]).sum(1) + 1])
             place = by_normal_scores(ends / (size + 1.0))
             means = partial(over_cells, table, cells)
@@ -116,15 +134,13 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
                 second = means(pooled_blocks(values).reshape(2, -1))[1]
                 return values, second.reshape(values.shape)
 
-            return _Placed(place, means, cells, table, jumps=True, exchange=pooled)
-        centre, unit = samples.point(), samples.sd()
+            return _Placed(place, means, cells, table, jumps=True, by_scores=True, exchange=pooled)
 
         def together(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
             moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
             return np.column_stack([members[rows], moved]), table[1]
 
-        place = partial(cell_of, members, y, centre, unit)
-        return _Placed(place, lambda at: table[:, at], cells, table, exchange=together)
+        return replace(plain, exchange=together)
     known = view.held(Quantiles)
     if known is None:
         lacking = "the table has no distributions, samples or quantiles"
@@ -143,6 +159,22 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
     unit = (values[:, -1] - values[:, 0]) / np.ptp(special.ndtri(levels[[0, -1]]))
     place = partial(cell_of, values, y, centre, unit)
     return _Placed(place, lambda at: table[:, at], cells, table)
+
+
+def _steep(place: Place, polynomials: Polynomials, n: int, step: float) -> bool:
+    """Whether the PIT moves ever faster the less y is moved: its density is infinite at an end.
+
+    Its mean then has no slope there, by which a shift could be told from a fault of shape. Of an
+    exponential law, whose density is finite, the slope of a fifth of the step is 1.1 times that of
+    the step, of a χ²₁ 1.5 times.
+    """
+
+    def slope(step: float) -> float:
+        ahead, behind = (polynomials(place(b, 1.0))[0].mean() for b in (step, -step))
+        return float(ahead - behind) / step
+
+    wide = slope(step)
+    return wide != 0.0 and slope(step / 5.0) / wide > STEEP + 1.0 / math.sqrt(n)
 
 
 def _tied(edges: FloatArray, y: FloatArray) -> bool:

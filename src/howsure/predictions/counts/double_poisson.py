@@ -14,6 +14,7 @@ from howsure.predictions.counts.formulas import exponent, location
 from howsure.predictions.counts.panels import Family
 
 Normalization = Literal["exact", "efron", "none"]
+"""How the double Poisson's probabilities are made to sum to one."""
 
 
 @final

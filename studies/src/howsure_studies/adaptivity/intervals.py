@@ -47,13 +47,13 @@ from howsure_studies.methods.conformal.normalized import NormalizedConformal, Re
 from howsure_studies.methods.interface import Method
 
 INTERVAL_METHODS: Final = ("CP", "CP-A", "PAC", "SSCP", "O-CPA", "O-PAC")
-"""The paper's methods."""
+"""The paper's methods for intervals."""
 CONTROL: Final = "R-CPA"
 """O-CPA whose thresholds are each learnt from rows drawn at random: what few rows cost."""
 INTERVAL_MEASURES: Final = (
     *("t_cv", "t_ss", "binned_r2", "kendall_tau", "empirical_coverage", "width"),
 )
-"""What each is measured by."""
+"""What each method for intervals is measured by."""
 CLIPPED: Final = "Clipped to"
 """What reports call the valid range of y, where intervals are cut off."""
 DRAWN: Final = "Drawn world"

@@ -66,12 +66,12 @@ from howsure_studies.methods.options import attribute, made, options_of, thing
 SCORES: Final = ("LAC", "APS", "RAPS", "SAPS")
 """The paper's methods that know no groups by ease."""
 LABEL_METHODS: Final = (*SCORES, "O-LAC", "O-SAPS")
-"""The paper's methods."""
+"""The paper's methods for label sets."""
 LABEL_MEASURES: Final = (
     *("t_cv", "t_ss", "sscv", "escv", "rank_cv", "rank_ss", "set_deficit", "set_excess"),
     *("empirical_coverage", "set_size"),
 )
-"""What each is measured by."""
+"""What each method for label sets is measured by."""
 OTHERS: Final = Registry(
     "label-set method",
     "howsure.label_methods",

@@ -19,10 +19,12 @@ from howsure_studies.engine.papers import OwnNumber, Published, pairs
 Key = str | Callable[[Record], str]
 """What tells records apart: a field, an option, or what is made of a record."""
 Show = Callable[[Record], Cell]
+"""Makes a table's cell of a record."""
 Shown = str | tuple[str, Show]
 """A column of a table: a measure, or one with how its cells are made."""
 
 MISSING: Final = Cell(text=formats.MISSING)
+"""The cell of what was not measured."""
 _Z: Final = 1.96  # two-sided 95 %
 Differs = Literal["yes", "no", "unknown"]
 

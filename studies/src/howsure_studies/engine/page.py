@@ -42,6 +42,7 @@ SIDE_BY_SIDE_NOTE: Final = (
     "Value ± standard error. *: the best, and what differs from it by less than 1.96 standard "
     "errors."
 )
+"""The note below a table that shows methods side by side."""
 _SIDE_BY_SIDE: Final = 5
 """The most methods that stand side by side."""
 MOST_TASKS: Final = 3

@@ -29,6 +29,7 @@ LOSSES: Final = ("loss_home", "loss_x", "loss_y_given_x", "loss_support")
 IN_COMMON: Final = "inputs_in_common"
 """2 ∫ p q/(p + q): 1 where inputs at home and elsewhere have one law, 0 where none is in both."""
 ATTRIBUTED: Final = (*LOSSES, IN_COMMON)
+"""What a loss of coverage is attributed by."""
 HOME: Final = "home"
 """The test part of rows from home."""
 _FOLDS: Final = 2

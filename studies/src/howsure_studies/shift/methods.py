@@ -113,7 +113,7 @@ SHIFT_METHODS: Final = _by_key(
 INTERVAL_METHODS: Final = tuple(
     key for key, method in SHIFT_METHODS.items() if method.score is None
 )
-"""Those that predict every row."""
+"""Methods that predict every row."""
 VARIATIONS: Final = _by_key(
     _method(
         "gaussian_gmm_spectral", f"{_GMM}, spectral norm", score=GMMScore(), spectral_norm=True
@@ -135,7 +135,7 @@ VARIATIONS: Final = _by_key(
     ),
     _method("gaussian_forecast", "Gaussian + Selective forecast", score="forecast"),
 )
-"""Their variations, by the names under which some were published."""
+"""Variations of the ten methods, by the names under which some were published."""
 _NEAREST: Final = 10
 """Forecasts from home whose mean distance tells how foreign another is."""
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from howsure_studies.methods.deep.modules.inputs import Scaling
 
 Source = Literal["drawn", "original"]
+"""Whether images are drawn anew or those of the original data set."""
 Embedding = Callable[[npt.NDArray[Any]], FloatArray]
 """Inputs of shape (n, …) to vectors of shape (n, e)."""
 

@@ -306,6 +306,7 @@ def test_counts_give_their_parameters_back() -> None:
     assert np.median(found.parameters["phi"]) == pytest.approx(1.0, rel=0.15)
 
 
+@pytest.mark.slow
 def test_student_t_finds_heavy_tails() -> None:
     def draw(rng: np.random.Generator, x: np.ndarray) -> Any:
         return 3 * x + rng.standard_t(3, size=len(x))

@@ -94,6 +94,7 @@ class BeliefScore(ABC):
 
 
 Score = FeatureScore | BeliefScore
+"""What tells rows apart to be accepted or not: of features, or of predictions."""
 
 
 @final

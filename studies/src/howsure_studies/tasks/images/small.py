@@ -27,11 +27,13 @@ from howsure_studies.tasks.images.reading import Bytes, Reading, inside, read_pi
 from howsure_studies.tasks.task import Part
 
 BLOOD: Final = "img_bccd_cell_count"
+"""The folder of blood cells, in microscope images."""
 BCCD: Final = "BCCD"
 BLOOD_IMAGES: Final = 364
 HEIGHT: Final = 480
 WIDTH: Final = 640
 DIGITS: Final = "img_mnist_t10k"
+"""The folder of handwritten digits."""
 SIDE: Final = 28
 PARTS: Final = ("train", "val", "test")
 

@@ -25,6 +25,7 @@ from howsure.core.rng import child
 from howsure_studies.tasks.worlds.noise import Noise, Normal, noise_named
 
 Covariates = Literal["random", "fixed"]
+"""Whether the training x are drawn for each trial, or the same in all."""
 RowFunction = Callable[[FloatArray], FloatArray]
 
 

@@ -324,6 +324,7 @@ NOISES: Final[Mapping[str, Noise]] = MappingProxyType(
         "uniform": Uniform(),
     }
 )
+"""Noise distributions by the names that plans call them."""
 
 
 def noise_named(noise: str | Noise) -> Noise:

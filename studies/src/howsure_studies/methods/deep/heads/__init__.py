@@ -63,7 +63,7 @@ HEADS: Final[Mapping[str, type[Head]]] = {
     "student_t": StudentTHead,
     "mixture": NormalMixture,
 }
-"""Heads of laws and of many quantiles, by name."""
+"""Heads of distributions and of many quantiles, by name."""
 
 _OTHERS: Final[Mapping[str, type[Head]]] = {"squared_error": SquaredError, "pair": PairHead}
 
