@@ -411,7 +411,7 @@ def test_the_hydrologist_with_excel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found["GR4J", "coverage"] == "bad"
     assert found["HBV", "coverage"] != "bad"
     alone = howsure.assess("runoff.xlsx#HBV")
-    assert "'01.01.2024' are read day first" in alone.facts["Reading"]
+    assert "dates are read day first, as 31.12.2025" in alone.facts["Reading"]
 
 
 def test_the_trader_with_models_side_by_side(
