@@ -196,8 +196,10 @@ def test_counts_groups_and_means_remain() -> None:
 
 def test_a_group_of_few_is_put_together_with_the_next() -> None:
     few = Categories.checked(["a"] * 40 + ["b"] * 12 + ["c"] * 3, "g")
-    assert dict(zip(pooled(few).labels, pooled(few).counts, strict=True)) == {"a": 40, "others": 15}
-    assert pooled(Categories.checked(["a"] * 40 + ["c"] * 3, "g")).labels.tolist() == ["others"]
+    told = dict(zip(pooled(few).labels, pooled(few).counts, strict=True))
+    assert told == {"a": 40, "b and others": 15}
+    two = Categories.checked(["a"] * 40 + ["c"] * 3, "g")
+    assert pooled(two).labels.tolist() == ["a and others"]
     enough = Categories.checked([1] * 40 + [2] * 10, "g")
     assert pooled(enough) is enough
     named = Categories.checked(["others"] * 30 + ["c"] * 9 + ["d"] * 9, "g")

@@ -138,6 +138,10 @@ def test_draws_for_new_rows_are_told_from_those_of_old_ones_by_their_number() ->
     ("groups", "said"),
     [
         ({"posterior": {"mu": PPC}}, "no group posterior_predictive .groups: 'posterior'."),
+        (
+            {"predictions": {"a": PPC}},
+            "y of new rows is in no group .groups: 'predictions'.*give it",
+        ),
         ({"posterior_predictive": {"a": PPC}}, "no group observed_data"),
         (
             {"posterior_predictive": {"a": PPC}, "observed_data": {"b": Y}},

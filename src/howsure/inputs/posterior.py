@@ -110,6 +110,11 @@ def _groups(value: Any) -> dict[str, Any]:
 def _lacking(groups: Mapping[str, Any], observed: Iterable[Any], drawn: Iterable[Any]) -> str:
     """Why groups hold nothing to assess."""
     held = listed(groups) or "none"
+    if "predictions" in groups and not list(drawn):
+        return (
+            f"predictions are of new rows, and y of new rows is in no group (groups: {held}): give "
+            "it, as howsure.assess(y, idata)"
+        )
     if not list(drawn):
         return (
             f"draws of y are needed, and there is no group posterior_predictive (groups: {held}); "

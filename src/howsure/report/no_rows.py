@@ -105,10 +105,10 @@ def _large_columns(totals: Any) -> set[str]:
 def pooled(column: Categories, counts: FloatArray | None = None) -> Categories:
     """Labels of few rows as one, with the next smallest where these are few together.
 
-    So what others are cannot be had by subtraction.
+    So what they show cannot be had by subtraction.
 
     >>> pooled(Categories.checked(["a"] * 30 + ["b"] * 20 + ["c"] * 4, "g")).labels.tolist()
-    ['a', 'others']
+    ['a', 'b and others']
     """
     rows = np.bincount(column.codes, weights=counts, minlength=len(column.labels))
     few = int((rows < FEWEST).sum())
@@ -117,8 +117,9 @@ def pooled(column: Categories, counts: FloatArray | None = None) -> Categories:
     order = np.argsort(rows, kind="stable")
     together = order[: max(few, int(np.argmax(np.cumsum(rows[order]) >= FEWEST)) + 1)]
     labels = np.array([str(label) for label in column.labels.tolist()], dtype=object)
-    kept = set(np.delete(labels, together).tolist())
-    labels[together[0]] = OTHERS if OTHERS not in kept else f"{OTHERS} (few rows)"
+    known = set(labels.tolist())
+    name = " and ".join([*labels[together[few:]], OTHERS])
+    labels[together[0]] = name if name not in known else f"{name} (few rows)"
     place = np.arange(len(labels))
     place[together] = together[0]
     return Categories.from_codes(place[column.codes], labels)
