@@ -38,7 +38,7 @@ class IntervalEnd:
 @lru_cache(maxsize=1 << 17)  # a table may have a hundred thousand columns
 def normal_form(name: str) -> str:
     """The name as it is compared."""
-    return re.sub(r"[\s\-]+", "_", name.strip().lower())
+    return re.sub(r"[\s\-]+", "_", re.sub(r"(?<=\d)\s+%", "%", name.strip().lower()))
 
 
 def bound(name: str) -> IntervalEnd | None:
