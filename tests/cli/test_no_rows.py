@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner
 
 import howsure
@@ -194,6 +196,15 @@ def test_counts_groups_and_means_remain() -> None:
     assert "worst_rows" not in less._repr_html_()
 
 
+@pytest.mark.slow
+def test_a_value_that_few_rows_have_is_not_told() -> None:
+    table = _columns()
+    table["y"][:4] = -98765.0
+    full, less = (howsure.assess(table, trials=False, no_rows=each) for each in (False, True))
+    assert "98765" in full.verdict
+    assert "98765" not in less.to_html() + less.to_json() + less.to_markdown()
+
+
 def test_a_group_of_few_is_put_together_with_the_next() -> None:
     few = Categories.checked(["a"] * 40 + ["b"] * 12 + ["c"] * 3, "g")
     told = dict(zip(pooled(few).labels, pooled(few).counts, strict=True))
@@ -206,6 +217,36 @@ def test_a_group_of_few_is_put_together_with_the_next() -> None:
     assert pooled(named).labels.tolist() == ["others", "others (few rows)"]
     twice = pooled(few, np.r_[np.ones(52), 4.0, 4.0, 4.0])  # each of them is four persons
     assert twice is few
+
+
+@pytest.mark.slow
+def test_groups_of_a_table_in_parts_are_put_together_as_by_hand(tmp_path: Path) -> None:
+    table = _columns(3_000)
+    table["site"] = np.where(np.arange(3_000) < 4, "rare", np.resize(["a", "b", "c"], 3_000))
+    table["half"] = np.resize(["x", "y"], 3_000)
+    by_hand = {**table, "site": np.where(np.isin(table["site"], ["rare", "a"]), "A", table["site"])}
+    told = []
+    for name, columns, more in (("own", table, " --no-rows"), ("hand", by_hand, "")):
+        (tmp_path / name).mkdir()
+        for part in range(2):
+            rows = pa.table(columns).slice(1_500 * part, 1_500)
+            parquet.write_table(rows, tmp_path / name / f"{part}.parquet")
+        line = f"assess {name} --groups site,half --memory 1MB --jobs 1 --no-trials --quiet"
+        report = json.loads(_written(tmp_path, f"{line} -o {name}.json{more}")[f"{name}.json"])
+        told.append(
+            {
+                (r["metric"], r["coverage"], r["group"].replace("a and others", "A")): r["value"]
+                for r in report["records"]
+                if r["group"] and r["exact"] == "rows" and r["value"] is not None
+            }
+        )
+        gate = _run(tmp_path, f"check {name} --by site --min-coverage 0.5 --memory 1MB{more}")
+        assert "site=A" in gate or "site=a and others" in gate
+        assert "rare" not in gate
+    assert len(told[0]) > 60
+    assert told[0].keys() == told[1].keys()
+    for key, value in told[0].items():
+        assert value == pytest.approx(told[1][key], rel=1e-9, abs=1e-12), key
 
 
 def test_pairs_of_groups_with_a_small_one_are_left_out() -> None:

@@ -13,7 +13,7 @@ _NUMBER = r"\d+(?:[._]\d+)?"
 _BOUND = re.compile(
     _PREFIX + rf"(?:(?P<before>{_NUMBER})_?)?"
     r"(?:(?P<lower>lower|lwr|lo|lb)|(?P<upper>upper|upr|hi|ub))"
-    rf"(?:_?(?:bound|limit|pi|ci))?(?:_?(?P<after>{_NUMBER})(?:%|pct)?)?",
+    rf"(?:_?(?:bound|limit|pi|ci))?(?:_?(?P<after>{_NUMBER})(?:_?%|pct)?)?",
     re.ASCII,
 )
 _QUANTILE = re.compile(
@@ -38,7 +38,7 @@ class IntervalEnd:
 @lru_cache(maxsize=1 << 17)  # a table may have a hundred thousand columns
 def normal_form(name: str) -> str:
     """The name as it is compared."""
-    return re.sub(r"[\s\-]+", "_", re.sub(r"(?<=\d)\s+%", "%", name.strip().lower()))
+    return re.sub(r"[\s\-]+", "_", name.strip().lower())
 
 
 def bound(name: str) -> IntervalEnd | None:

@@ -48,23 +48,39 @@ def check_no_state(state: object) -> None:
 def without_rows(loaded: Loaded) -> Loaded:
     """What was read, without names of rows, texts, images and labels of few rows.
 
-    Of a table that was read by parts, columns of groups that have a small one are left out.
+    Of a table that was read by parts, groups are as large as in all rows.
     """
     rows = loaded.totals[0].n if loaded.totals else loaded.evalsets[0].n
     if rows < FEWEST:
         raise InputError(f"no_rows (--no-rows) needs at least {FEWEST} rows, got {rows:,.0f}")
-    large = _large_columns(loaded.totals[0]) if loaded.totals else None
-    sets = tuple(_unnamed(held, large) for held in loaded.evalsets)
+    sets = [_unnamed(held) for held in loaded.evalsets]
+    for place, whole in enumerate(loaded.totals):
+        groups = {
+            name: _as_in(held, name, whole)
+            for name, held in loaded.evalsets[place].groups.items()
+            if name in whole.cells.names
+        }
+        sets[place] = replace(sets[place], groups=groups)
     first, made = loaded.evalsets[0], sets[0]
-    gone = [name for name in first.groups if name not in made.groups]
-    changed = [name for name in made.groups if made.groups[name] is not first.groups[name]]
-    changed += [name for name in made.features if made.features[name] is not first.features[name]]
+    pairs = [(first.groups, made.groups), (first.features, made.features)]
+    changed = [name for old, new in pairs for name in new if new[name] is not old[name]]
     notes = [
         f"{name}: labels of fewer than {FEWEST} rows are put together as {OTHERS}"
         for name in dict.fromkeys(changed)
     ]
-    notes += [f"{name} has groups of fewer than {FEWEST} rows: left out" for name in gone]
-    return replace(loaded, evalsets=sets, texts={}, images=None, notes=(*loaded.notes, *notes))
+    notes += [
+        f"{name} is left out, as it is not known of how many rows each group is"
+        for name in first.groups
+        if name not in made.groups
+    ]
+    return replace(
+        loaded,
+        evalsets=tuple(sets),
+        totals=tuple(map(_pooled_totals, loaded.totals)),
+        texts={},
+        images=None,
+        notes=(*loaded.notes, *notes),
+    )
 
 
 def new_without_rows(new: Unlabelled) -> Unlabelled:
@@ -80,26 +96,31 @@ def new_without_rows(new: Unlabelled) -> Unlabelled:
     )
 
 
-def _unnamed(held: EvalSet, large: set[str] | None) -> EvalSet:
+def _unnamed(held: EvalSet) -> EvalSet:
     frequent = held.weights is not None and held.weights.kind == "frequency"
     counts = held.weights.values if frequent and held.weights is not None else None
-    groups = {
-        name: pooled(each, counts) if large is None else each
-        for name, each in held.groups.items()
-        if large is None or name in large
-    }
+    groups = {name: pooled(each, counts) for name, each in held.groups.items()}
     features = {name: _pooled_text(each, counts) for name, each in held.features.items()}
     return replace(held, rows=None, groups=groups, features=features, fewest=FEWEST)
 
 
-def _large_columns(totals: Any) -> set[str]:
-    """Columns of groups that all have enough rows."""
-    cells, mass = totals.cells, totals.moments.mass
-    return {
-        name
-        for place, name in enumerate(cells.names)
-        if np.bincount(cells.codes[:, place], weights=mass).min() >= FEWEST
-    }
+def _pooled_totals(totals: Any) -> Any:
+    """Sums over groups, those of few rows together."""
+    mass = totals.moments.mass
+    groups = {name: pooled(each, mass) for name, each in totals.cells.groups().items()}
+    return totals.relabelled(groups)
+
+
+def _as_in(held: Categories, name: str, totals: Any) -> Categories:
+    """The groups of a sample under the labels that they have among all rows."""
+    column = totals.cells.groups()[name]
+    among = pooled(column, totals.moments.mass)
+    told = dict(zip(column.values().tolist(), among.values().tolist(), strict=True))
+    labels = [told[label] for label in held.labels.tolist()]
+    if labels == held.labels.tolist():
+        return held
+    values = np.array(labels, dtype=object)[held.codes]
+    return Categories.checked(values, name)
 
 
 def pooled(column: Categories, counts: FloatArray | None = None) -> Categories:
