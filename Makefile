@@ -36,7 +36,7 @@ test-judge test-studies: .venv/.dev
 
 # What is too dear for every day.
 rates: .venv/.rates
-	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}numpyro $(call PYTEST,.venv) -m rate --pace 12
+	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}numpyro,pymc $(call PYTEST,.venv) -m rate --pace 12
 
 # Whether the tests hang on the processor: the quick ones on each, with one thread and with two.
 processors:
@@ -97,7 +97,7 @@ clean:
 	$(PIP) -e ".[dev]" -e "./studies[vision,tables]"
 	touch $@
 
-# With the sampler of one method of one study, which is too large for every day.
+# With the sampler of one method of one study, and PyMC, which are too large for every day.
 .venv/.rates: .venv/.dev
-	$(PIP) -e "./studies[vision,bayes]"
+	$(PIP) -e "./studies[vision,bayes]" pymc
 	touch $@

@@ -611,3 +611,36 @@ def test_few_rows_of_means_and_sds_are_never_read_as_ends_without_a_word() -> No
             except InputError:
                 continue
             assert found.notes
+
+
+def test_results_of_statsmodels_name_the_frame_to_give() -> None:
+    api = needs("statsmodels.api")
+    x = np.linspace(0.0, 1.0, 20)
+    fit = api.OLS(x + np.cos(9 * x), api.add_constant(x)).fit()
+    with pytest.raises(InputError, match=r"got PredictionRes.*: give prediction.summary_frame\(\)"):
+        read_given(fit.get_prediction(), n=20)
+    with pytest.raises(InputError, match=r"give prediction.get_prediction\(X\).summary_frame\(\)"):
+        read_given(fit, n=20)
+
+
+def test_forecasts_of_prophet_stand_in_the_order_of_y() -> None:
+    pd = needs("pandas")
+    days = pd.date_range("2024-01-01", periods=5)
+    frame = pd.DataFrame({"ds": days, "yhat": 1.0, "yhat_lower": 0.0, "yhat_upper": 2.0})
+    y = pd.Series(np.arange(5.0), index=days)
+    check_row_order(y, {"prediction": frame})
+    check_row_order(y.reset_index(drop=True), {"prediction": frame})
+    check_row_order(y.iloc[:3], {"prediction": frame})  # of unequal lengths another rule tells
+    rule = r"prediction\['ds'\] must hold the times of y's index in their order, got 2024-01-01 .*"
+    with pytest.raises(InputError, match=rf"{rule} beside 2024-01-05 .* in row 0"):
+        check_row_order(y.iloc[::-1], {"prediction": frame})
+    later = y.set_axis(days + pd.Timedelta(days=5))
+    with pytest.raises(InputError, match=rule):
+        check_row_order(later, {"prediction": frame})
+
+
+def test_a_frame_in_place_of_y_is_told_by_its_columns() -> None:
+    pd = needs("pandas")
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=5), "y": 1.0})
+    with pytest.raises(InputError, match="y must hold real numbers, got a data frame of columns"):
+        howsure.assess(frame, np.ones(5))

@@ -138,6 +138,10 @@ def test_draws_for_new_rows_are_told_from_those_of_old_ones_by_their_number() ->
     ("groups", "said"),
     [
         ({"posterior": {"mu": PPC}}, "no group posterior_predictive .groups: 'posterior'."),
+        (
+            {"predictions": {"a": PPC}},
+            "y of new rows is in no group .groups: 'predictions'.*give it",
+        ),
         ({"posterior_predictive": {"a": PPC}}, "no group observed_data"),
         (
             {"posterior_predictive": {"a": PPC}, "observed_data": {"b": Y}},
@@ -206,3 +210,31 @@ def test_a_command_reads_the_file(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["assess", str(path), "--explain-input"])
     assert result.exit_code == 0, result.output
     assert "sample_01" in result.output
+
+
+def test_chains_of_unequal_length_are_told_so() -> None:
+    short = PPC.copy()
+    short[1, 5:] = np.nan  # as xarray fills up what is shorter
+    data = inference(posterior_predictive={"demand": short}, observed_data={"demand": Y})
+    rule = r"posterior_predictive\['demand'\] must hold no missing draws, got 2 of 14 .*unequal"
+    with pytest.raises(InputError, match=rule):
+        load(data)
+    with pytest.raises(InputError, match=r"prediction 'demand' must hold no missing draws, got 2"):
+        read_given(data, n=N)
+    with pytest.raises(InputError, match=r"one shape, got arrays of shapes \(7, 12\), \(5, 12\)"):
+        read_given([PPC[0], PPC[1, :5]], n=N)
+
+
+def test_draws_of_other_rows_than_were_observed_are_refused() -> None:
+    data = inference(posterior_predictive={"demand": PPC[..., :5]}, observed_data={"demand": Y})
+    rule = r"must have draws of the 12 rows of observed_data, got chain 2, draw 7, demand_dim_0 5"
+    with pytest.raises(InputError, match=rule):
+        load(data)
+
+
+def test_netcdf_without_groups_is_told_what_it_lacks(tmp_path: Path) -> None:
+    xarray = needs("xarray")
+    path = tmp_path / "grid.nc"
+    xarray.Dataset({"t": ("time", Y)}).to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(InputError, match=r"groups as ArviZ makes them are needed, .* got none"):
+        load(path)

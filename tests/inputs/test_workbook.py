@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import re
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -174,8 +176,8 @@ def dated(form: str, n: int = N) -> dict[str, Any]:
 def test_european_dates_are_read_day_first_and_told(form: str) -> None:
     loaded = load(dated(form))
     assert loaded.evalsets[0].time.astype("datetime64[D]").tolist() == DAYS
-    told = DAYS[0].strftime(form)
-    assert f"column 'date': dates such as '{told}' are read day first" in loaded.facts["Reading"]
+    told = "31.12.2025" if "." in form else "31/12/2025"  # no cell of the table: rows may be people
+    assert f"column 'date': dates are read day first, as {told}" in loaded.facts["Reading"]
     assert "month first would fit" not in loaded.facts["Reading"]
 
 
@@ -204,3 +206,91 @@ def test_european_dates_beside_times_of_day_and_in_parts(tmp_path: Path) -> None
     lines = [",".join(row) for row in zip(*columns, strict=False)]
     path.write_text("\n".join(["date,y,mean,sd", *lines]), encoding="utf-8")
     assert "are read day first" in " ".join(cut(path).notes)
+
+
+def merged(path: Path, above: list[list[Any]], area: str) -> Path:
+    """A table under further rows, with cells of the first one merged."""
+    openpyxl = needs("openpyxl")
+    made = openpyxl.load_workbook(book(path, Sheet1=[*above, *rows()]))
+    made.active.merge_cells(area)
+    made.save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("above", "area"),
+    [
+        ([["Runoff", None, "Forecast", None]], "C1:D1"),  # a title over columns
+        ([["date", "y", "90 %", None], [None, None, "lower", "upper"]], "C1:D1"),
+        ([], "C1:D1"),  # one name for mean and sd
+    ],
+)
+def test_merged_cells_above_the_table_are_refused(
+    tmp_path: Path, above: list[list[Any]], area: str
+) -> None:
+    path = merged(tmp_path / "m.xlsx", above, area)
+    with pytest.raises(
+        InputError,
+        match=r"sheet 'Sheet1': line 1 must name each column in a cell of its own, got merged",
+    ):
+        load(path)
+
+
+def test_cells_merged_elsewhere_are_read(tmp_path: Path) -> None:
+    path = merged(tmp_path / "m.xlsx", [], "E2:E3")  # one group for two rows: an empty cell
+    with pytest.raises(InputError, match=r"no cell may be missing, got 1 in 'group' .*line 3"):
+        load(path)
+    assert load(path, missing="drop").evalsets[0].n == N - 1
+
+
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_formulas_without_results_are_no_empty_cells(tmp_path: Path, missing: Any) -> None:
+    held = rows()
+    for line, row in enumerate(held[1:8], 2):
+        row[3] = f"=ABS(C{line})+1"
+    path = book(tmp_path / "f.xlsx", notes=[], data=held)
+    with pytest.raises(
+        InputError,
+        match=r"f.xlsx, sheet 'data': cells must hold values, got 7 formulas without their results "
+        r"\(first: D2\): open the workbook in a spreadsheet program and save it",
+    ):
+        load(path, missing=missing)
+
+
+def test_formulas_with_results_are_their_results(tmp_path: Path) -> None:
+    path = book(tmp_path / "f.xlsx", Sheet1=rows())
+    with zipfile.ZipFile(path) as parts:
+        held = {name: parts.read(name) for name in parts.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    spelt, count = re.subn(rb'(<c r="D\d+"[^>]*>)(<v>1</v></c>)', rb"\1<f>1+0</f>\2", held[sheet])
+    assert count == N
+    with zipfile.ZipFile(path, "w") as parts:
+        for name, content in {**held, sheet: spelt}.items():
+            parts.writestr(name, content)
+    (read,) = load(path).evalsets
+    assert np.array_equal(read.beliefs[0].parameters["scale"], np.ones(N))
+
+
+def test_a_table_on_a_hidden_sheet_is_named(tmp_path: Path) -> None:
+    openpyxl = needs("openpyxl")
+    path = book(tmp_path / "h.xlsx", cover=[["Forecasts"]], data=rows())
+    made = openpyxl.load_workbook(path)
+    made["data"].sheet_state = "hidden"
+    made.save(path)
+    with pytest.raises(InputError, match=r"hidden sheets are read by name alone: give .*#data'"):
+        load(path)
+    assert load(f"{path}#data").evalsets[0].n == N
+
+
+def test_older_workbooks_are_told_to_be_saved_anew(tmp_path: Path) -> None:
+    path = tmp_path / "old.xls"
+    path.write_bytes(b"\xd0\xcf\x11\xe0")
+    with pytest.raises(InputError, match=r"got '.xls'; save the workbook anew as .xlsx"):
+        load(path)
+
+
+def test_a_space_before_the_per_cent_sign_is_none(tmp_path: Path) -> None:
+    head = ["y", "Lower 90 %", "Upper 90 %"]
+    body = zip(Y.tolist(), (MEAN - 2).tolist(), (MEAN + 2).tolist(), strict=True)
+    (held,) = load(book(tmp_path / "p.xlsx", Sheet1=[head, *map(list, body)])).evalsets
+    assert held.beliefs[0].coverages == (0.9,)

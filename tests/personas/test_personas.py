@@ -8,7 +8,10 @@ known what they should see.
 from __future__ import annotations
 
 import importlib
+import io
 import json
+import math
+import re
 import subprocess
 import sys
 import warnings
@@ -411,7 +414,7 @@ def test_the_hydrologist_with_excel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found["GR4J", "coverage"] == "bad"
     assert found["HBV", "coverage"] != "bad"
     alone = howsure.assess("runoff.xlsx#HBV")
-    assert "'01.01.2024' are read day first" in alone.facts["Reading"]
+    assert "dates are read day first, as 31.12.2025" in alone.facts["Reading"]
 
 
 def test_the_trader_with_models_side_by_side(
@@ -433,3 +436,184 @@ def test_the_trader_with_models_side_by_side(
     told = json.loads(Path("prices.json").read_text(encoding="utf-8"))
     assert {record["model"] for record in told["records"]} == {"DNN 1", "DNN 2"}
     assert "-9999 stands for a missing value: 3 cells ('Price' 3)" in told["facts"]["Reading"]
+
+
+@pytest.mark.rate
+def test_the_bayesian_with_pymc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pymc = needs("pymc")
+    monkeypatch.chdir(tmp_path)
+    (x, y), (new, truth) = world("pymc, fitted"), world("pymc")
+    quiet: dict[str, Any] = {"progressbar": False, "random_seed": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pymc.Model() as model:
+            inputs = pymc.Data("x", x[:, 0], dims="row")
+            slope, sd = pymc.Normal("slope", 0.0, 5.0), pymc.HalfNormal("sd", 2.0)
+            pymc.Normal("obs", slope * inputs, sd, observed=y, dims="row")
+            fitted = pymc.sample(300, tune=300, chains=2, cores=1, **quiet)
+            pymc.sample_posterior_predictive(fitted, extend_inferencedata=True, **quiet)
+        with model:
+            pymc.set_data({"x": new[:, 0]})
+            foretold = pymc.sample_posterior_predictive(fitted, predictions=True, **quiet)
+            bare = pymc.sample_posterior_predictive(fitted, return_inferencedata=False, **quiet)
+    fitted.to_netcdf("fit.nc")
+    seen = commanded("howsure assess fit.nc -o fit.json")
+    assert seen.returncode == 0, seen.stdout + seen.stderr
+    told = json.loads(Path("fit.json").read_text(encoding="utf-8"))
+    assert "on rows that it has seen, a model looks better" in told["facts"]["Reading"]
+    with pytest.raises(howsure.HowsureError, match=r"y of new rows.*howsure\.assess\(y, idata\)"):
+        howsure.assess(foretold)
+    result = said("howsure.assess(y_new, idata)", y_new=truth, idata=foretold)
+    assert "bad" not in states(result).values()
+    drawn = np.asarray(foretold.predictions["obs"]).reshape(-1, N)
+    inside = (np.quantile(drawn, 0.05, axis=0) <= truth) & (
+        truth <= np.quantile(drawn, 0.95, axis=0)
+    )
+    assert result.value("empirical_coverage") == pytest.approx(inside.mean(), abs=0.02)
+    arrays = said("howsure.assess(y_new, drawn)", y_new=truth, drawn={"obs": bare["obs"]})
+    assert arrays.value("crps") == pytest.approx(result.value("crps"))
+    wide = said("howsure.assess(y_new, idata)", y_new=1.8 * truth, idata=foretold)
+    assert answer_of(wide).startswith("No. ")
+
+
+def answer_of(result: Assessment) -> str:
+    """The sentence that a person reads first."""
+    return result.verdict.splitlines()[0]
+
+
+def test_the_officer_for_fairness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    n = 1_500
+    x, y = world("fairness", n)
+    rng = child(0, "personas", "fairness, persons")
+    age = rng.integers(18, 90, n)
+    origin = np.array(["home", "abroad", "stateless"])[(rng.random(n) < 0.3).astype(int)]
+    origin[:4] = "stateless"  # four people, whom their group would name
+    y = np.where(origin == "abroad", 2 * x[:, 0] + 2.2 * (y - 2 * x[:, 0]), y)
+    lines = ["name,claim,pred,lower_90,upper_90,age,origin"]
+    lines += [
+        f"Resident {row:04d},{y[row]:.3f},{2 * x[row, 0]:.3f},{2 * x[row, 0] - 1.645:.3f},"
+        f"{2 * x[row, 0] + 1.645:.3f},{age[row]},{origin[row]}"
+        for row in range(n)
+    ]
+    Path("claims.csv").write_text("\n".join(lines), encoding="utf-8")
+    columns = "--y claim --row-id name --features age --groups origin"
+    result = commanded(f"howsure assess claims.csv {columns} --no-rows -o fair.html -o fair.json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    told = json.loads(Path("fair.json").read_text(encoding="utf-8"))
+    found = re.fullmatch(
+        r"No\. The 90 % intervals cover \d\d\.\d %; "
+        r"coverage is (\d\d\.\d) % in origin=abroad and others\.",
+        told["answer"]["sentence"],
+    )
+    assert found is not None
+    foreign = np.abs(y - 2 * x[:, 0])[origin != "home"] <= 1.645
+    assert float(found[1]) == pytest.approx(100 * foreign.mean(), abs=0.3)  # ends are rounded
+    written = result.stdout + Path("fair.html").read_text(encoding="utf-8") + json.dumps(told)
+    assert "Resident " not in written
+    assert "stateless" not in written
+    stopped = commanded(
+        f"howsure check claims.csv {columns} --by origin --min-coverage 0.85 --no-rows"
+    )
+    assert stopped.returncode == 1
+    assert "✗  claims: origin=abroad and others: empirical_coverage ≥ 0.85" in stopped.stdout
+    assert "stateless" not in stopped.stdout
+
+
+def test_the_clinician_with_label_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    from sklearn.linear_model import LogisticRegression
+
+    rng = child(0, "personas", "clinician")
+    names = np.array(["asthma", "copd", "heart_failure"])
+
+    def patients(n: int) -> tuple[Array, Array]:
+        illness = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+        centres = np.array([[0.0, 0.0], [1.2, 0.4], [0.6, 1.4]])
+        return centres[illness] + rng.normal(size=(n, 2)), illness
+
+    (x, illness), (kept, known), (new, truth) = patients(600), patients(2_000), patients(900)
+    model = LogisticRegression().fit(x, illness)
+
+    def write(name: str, features: Array, labels: Array) -> None:
+        head = "patient,y," + ",".join(f"p_{each}" for each in names)
+        lines = [
+            f"p{row},{names[label]}," + ",".join(f"{p:.12g}" for p in chances)
+            for row, (label, chances) in enumerate(
+                zip(labels, model.predict_proba(features), strict=True)
+            )
+        ]
+        Path(name).write_text("\n".join([head, *lines]), encoding="utf-8")
+
+    write("held_out.csv", kept, known)
+    write("ward.csv", new, truth)
+    made = commanded(
+        "howsure conformal ward.csv --calibration held_out.csv --method lac -o sets.csv"
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    told = commanded("howsure assess sets.csv --row-id patient -o sets.json")
+    assert told.returncode == 0, told.stdout + told.stderr
+    answer = json.loads(Path("sets.json").read_text(encoding="utf-8"))["answer"]
+    sets = [line.split(",") for line in Path("sets.csv").read_text().splitlines()[1:]]
+    held = np.array([line[1] in line[-1].split("|") for line in sets])
+    assert f"the 90 % sets cover {100 * held.mean():.1f} %" in answer["sentence"]
+    claimed = commanded("howsure assess ward.csv --row-id patient -o ward.json")
+    assert claimed.returncode == 0, claimed.stdout + claimed.stderr  # the likeliest that reach 90 %
+    sizes = {}
+    for name in ("ward", "sets"):
+        records = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))["records"]
+        sizes[name] = next(r["value"] for r in records if r["metric"] == "set_size")
+    assert sizes["sets"] < sizes["ward"]
+    assert sizes["sets"] == pytest.approx(np.mean([len(line[-1].split("|")) for line in sets]))
+
+
+def test_the_reader_of_intervals_that_a_language_model_states() -> None:
+    pd = needs("pandas")
+    rng = child(0, "personas", "language model")
+    lines = []
+    for question in range(300):
+        size = rng.normal(4.0, 2.0)  # answers of very different sizes, asked for 90 % intervals
+        middle, half = size + 0.6 * rng.normal(), 0.45
+        lines.append(
+            {
+                "question": question,
+                "topic": ["distance", "year", "price"][question % 3],
+                "answer": math.exp(size),
+                "best": math.exp(middle),
+                "low": math.exp(middle - half),
+                "high": math.exp(middle + half),
+            }
+        )
+    stated = pd.read_json(io.StringIO("\n".join(map(json.dumps, lines))), lines=True)
+    with pytest.raises(
+        howsure.HowsureError, match=r"pass y=COLUMN.*'answer', 'best', 'low', 'high'"
+    ):
+        howsure.assess(stated)
+    columns = {"y": "answer", "point": "best", "lower": "low", "upper": "high", "groups": "topic"}
+    loaded = howsure.load(stated, **columns, coverage=0.9)
+    result = said("howsure.assess(loaded)", loaded=loaded)
+    inside = (stated.low <= stated.answer) & (stated.answer <= stated.high)
+    assert answer_of(result) == f"No. The 90 % intervals cover {100 * inside.mean():.3g} %."
+    assert states(result)["groups"] != "bad"  # it errs alike in all topics
+    assert result.record("interval_score", coverage=0.9).group == ""
+
+
+def test_the_ecologist_with_tidybayes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, y = world("tidybayes")
+    lines = [".row,species,y,.prediction,.lower,.upper,.width,.point,.interval"]
+    for width, z in ((0.5, 0.674), (0.9, 1.645)):
+        for row in range(N):
+            mean = 2 * x[row, 0]
+            cells = (f"{mean - 0.7 * z:.4f}", f"{mean + 0.7 * z:.4f}", width, "median", "qi")
+            kind = ("larch", "pine")[row % 2]
+            lines.append(f"{row + 1},{kind},{y[row]:.4f},{mean:.4f}," + ",".join(map(str, cells)))
+    Path("tidy.csv").write_text("\n".join(lines), encoding="utf-8")
+    result = commanded("howsure assess tidy.csv --groups species -o tidy.json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    told = json.loads(Path("tidy.json").read_text(encoding="utf-8"))
+    inside = np.abs(y - 2 * x[:, 0]) <= 0.7 * 1.645
+    assert told["answer"]["sentence"] == (
+        f"No. The 90 % intervals cover {100 * inside.mean():.1f} %."
+    )
+    assert "read as intervals at 50 % and 90 %, 800 rows as 400 cases" in told["facts"]["Reading"]

@@ -27,6 +27,7 @@ from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.report.coercion import source_fact
 from howsure.report.document import Cell, Document, Grid, Tone, VerdictLine, form_of
+from howsure.report.no_rows import check_no_state
 from howsure.report.short_forms import in_brief, sentences, states_beside
 from howsure.verdict.family import check_judging
 
@@ -55,6 +56,8 @@ def run(
     trials: bool = True,
     shown: str = "brief",
     parts: PartFlags | None = None,
+    *,
+    no_rows: bool = False,
 ) -> None:
     """Read, assess, print, and write what is asked for."""
     if shown == "quiet" and not outputs:
@@ -64,6 +67,8 @@ def run(
         form_of(path)
     kept = [] if parts is None or parts.state is None else [parts.state]
     check_outputs([*outputs, *kept], files)
+    if no_rows:
+        check_no_state(next(iter(kept), None))
     tolerance, ignore, miss_range, cells = judging
     check_judging(tolerance, ignore)
     slow = asked_for(slow, "--with")
@@ -90,6 +95,7 @@ def run(
             congruence=choices,
             miss_range=miss_range or MISS_RANGE,
             cells=cells,
+            no_rows=no_rows,
         )
         write(result, shown, outputs)
     show(console, result, shown, [*outputs, *kept])

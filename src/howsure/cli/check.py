@@ -31,6 +31,7 @@ from howsure.report.limits import (
     read_rules,
     with_more,
 )
+from howsure.report.no_rows import check_no_state, new_without_rows, without_rows
 
 _STATES = {"holds": "good", "fails": "bad", "undecided": "undecided"}
 _NO_XML = re.compile("[\ufffe\uffff]")
@@ -105,19 +106,23 @@ def run(
     read: ReadOptions,
     parts: PartFlags | None = None,
     reference: Path | None = None,
+    no_rows: bool = False,
 ) -> bool:
     """Judge every finding and every limit, and tell of them; true if one fails."""
     if told.junit is not None:
         read_files = [*files, *([] if reference is None else [reference])]
         check_outputs([told.junit], [*read_files, *([Path(source)] if source else [])])
+    if no_rows:
+        check_no_state(None if parts is None else parts.state)
     if reference is None:
         loaded = _load(files, rules, source, read, parts, seed)
+        loaded = without_rows(loaded) if no_rows else loaded
         found = check(
             loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals
         )
         files_told = loaded.facts.get(FILES, "")
     else:
-        found = _of_new(files, reference, rules, read, parts or PartFlags(), seed)
+        found = _of_new(files, reference, rules, read, parts or PartFlags(), seed, no_rows)
         files_told = f"{files[0]}, watched by {reference}"
     if told.junit is not None:
         atomic_write(told.junit, junit(found))
@@ -142,6 +147,7 @@ def _of_new(
     read: ReadOptions,
     parts: PartFlags,
     seed: int,
+    no_rows: bool,
 ) -> CheckResult:
     """The limits on rows without y, judged by a reference."""
     from howsure.cli.monitor import watching
@@ -161,6 +167,7 @@ def _of_new(
         groups=groups,
         time=time,
     )
+    new = new_without_rows(new) if no_rows else new
     return check_new(monitor, new, rules, name=files[0].stem, seed=seed)
 
 

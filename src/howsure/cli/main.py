@@ -151,6 +151,15 @@ CsvSafe = Annotated[
 ]
 
 
+NoRows = Annotated[
+    bool,
+    typer.Option(
+        "--no-rows",
+        help="For data on persons: write no name, value or picture of a single row, and nothing "
+        "of fewer than 10 rows.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Trials = Annotated[
     bool,
     typer.Option(
@@ -254,6 +263,7 @@ def assess(
     json_: Json = False,
     progress: Progress = None,
     *,
+    no_rows: NoRows = False,
     csv_safe: CsvSafe = False,
     tuned: CongruenceFlags,
     parts: PartFlags,
@@ -288,7 +298,19 @@ def assess(
         for flag in (flag for flag, given in unused.items() if given):
             raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
         tables = (files[0], reference)
-        score(*tables, output, bool(with_), seed, progress, tuned, read, parts, csv_safe)
+        everything = bool(with_)
+        score(
+            *tables,
+            output,
+            everything,
+            seed,
+            progress,
+            tuned,
+            read,
+            parts,
+            csv_safe,
+            no_rows=no_rows,
+        )
         return
     from howsure.cli.assess import run
 
@@ -296,7 +318,8 @@ def assess(
         raise InputError("--csv-safe is for tables of rows, which --reference writes: none is here")
     judging = (tolerance, ignore, miss_range, cells)
     choices = (confidence, seed, progress, tuned, read, trials)
-    run(files, output, explain_input, with_, judging, *choices, shown=shown or "brief", parts=parts)
+    told = (shown or "brief", parts)
+    run(files, output, explain_input, with_, judging, *choices, *told, no_rows=no_rows)
 
 
 @app.command(epilog="Example: howsure merge mon.arrow tue.arrow wed.arrow -o week.html")
@@ -319,12 +342,14 @@ def merge(
     quiet: Quiet = False,
     json_: Json = False,
     progress: Progress = None,
+    no_rows: NoRows = False,
 ) -> None:
     """Assess several tables as one, from what was kept of each, without their rows."""
     from howsure.cli.merge import run
 
     shown = _shown(all_, quiet, json_) or "brief"
-    run(files, output, state, (tolerance, ignore), confidence, seed, progress, trials, shown)
+    how = (confidence, seed, progress, trials, shown)
+    run(files, output, state, (tolerance, ignore), *how, no_rows=no_rows)
 
 
 @app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")
@@ -479,6 +504,7 @@ def check(
             rich_help_panel=_OUTPUT,
         ),
     ] = None,
+    no_rows: NoRows = False,
     seed: Seed = 0,
     *,
     parts: PartFlags,
@@ -511,7 +537,8 @@ def check(
         "miss_range": miss_range,
     }
     rules, source = rules_for(limits, parse_limits(named, min_, max_), changes)
-    failed = run(files, rules, source, Told(json, junit, github), seed, read, parts, reference)
+    told = Told(json, junit, github)
+    failed = run(files, rules, source, told, seed, read, parts, reference, no_rows)
     raise typer.Exit(1 if failed else 0)
 
 

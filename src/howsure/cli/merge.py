@@ -16,6 +16,7 @@ from howsure.core.progress import report_progress, subscribe
 from howsure.report.assess import assess_loaded
 from howsure.report.coercion import source_fact
 from howsure.report.document import form_of
+from howsure.report.no_rows import check_no_state
 from howsure.streaming import State, loaded_state, merged_states
 from howsure.verdict.family import check_judging
 
@@ -30,6 +31,8 @@ def run(
     progress: bool | None,
     trials: bool,
     shown: str,
+    *,
+    no_rows: bool = False,
 ) -> None:
     """Merge states, assess, print, and write what is asked for."""
     if shown == "quiet" and not outputs and state is None:
@@ -39,6 +42,8 @@ def run(
         form_of(path)
     kept = [] if state is None else [state]
     check_outputs([*outputs, *kept], files)
+    if no_rows:
+        check_no_state(state)
     tolerance, ignore = judging
     check_judging(tolerance, ignore)
     with Stages(progress) as stages, subscribe(stages):
@@ -60,6 +65,7 @@ def run(
             command=shlex.join(["howsure", *sys.argv[1:]]),
             trials=trials,
             recalibration={},
+            no_rows=no_rows,
         )
         write(result, shown, outputs)
     show(console, result, shown, [*outputs, *kept])

@@ -48,11 +48,18 @@ def run(
     read: ReadOptions,
     parts: PartFlags,
     csv_safe: bool,
+    *,
+    no_rows: bool,
 ) -> None:
     """Fit on the labelled reference, score the file's rows, print and write."""
     console = Console()
     tables = [path for path in outputs if path.suffix.lower() not in REPORTS]
     for path in tables:
+        if no_rows:
+            raise InputError(
+                f"--no-rows writes no table of rows: name a report ({', '.join(REPORTS)}), "
+                f"got {str(path)!r}"
+            )
         table_form(path)
     check_outputs(outputs, [file, reference])
     with Stages(progress) as stages, subscribe(stages):
@@ -66,6 +73,7 @@ def run(
             new,
             facts={"Source": file.name, "Reference table": _name(reference, loaded)},
             command=shlex.join(["howsure", *sys.argv[1:]]),
+            no_rows=no_rows,
         )
         for path in outputs:
             report_progress(f"writing {path.name}")
@@ -74,7 +82,7 @@ def run(
             else:
                 found.report.save(path)
     print_report(console, found.report.document())
-    for table in _worst(found, new):
+    for table in () if no_rows else _worst(found, new):
         show_grid(console, table_grid(table, limit=WORST))
     for path in outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)

@@ -190,12 +190,21 @@ def check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None
 
 
 def shortened(value: object) -> str:
-    """What came, for a message, in at most 60 characters."""
+    """What came, for a message, in at most 60 characters on one line."""
     try:
-        text = repr(value)
+        text = _told(value)
     except Exception:  # noqa: BLE001 - of any object; a whole number may have too many digits
         text = f"an object of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _told(value: Any) -> str:
+    """A frame by its columns, arrays by their shapes, anything else as Python shows it."""
+    if hasattr(type(value), "columns"):
+        return f"a data frame of columns {', '.join(map(repr, value.columns))}"
+    if isinstance(value, list | tuple) and any(getattr(one, "ndim", 0) for one in value):
+        return f"arrays of shapes {', '.join(str(np.shape(one)) for one in value)}"
+    return " ".join(repr(value).split())
 
 
 def as_numbers(value: npt.ArrayLike, name: str) -> FloatArray:

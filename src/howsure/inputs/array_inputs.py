@@ -349,9 +349,18 @@ def numbers(value: Any, name: str) -> FloatArray:
         raise InputError(
             f"{name} must be an array of numbers, a mapping, a data frame, a frozen SciPy "
             "distribution, Intervals, Quantiles, Distribution, Samples or LabelSets, got "
-            f"{type(value).__name__}"
+            f"{type(value).__name__}{_with_frame(value, name)}"
         )
     return as_numbers(array, name)
+
+
+def _with_frame(value: Any, name: str) -> str:
+    """How a message goes on of results of statsmodels: by what makes a frame of them."""
+    if hasattr(value, "summary_frame"):
+        return f": give {name}.summary_frame(), with its coverage"
+    if hasattr(value, "get_prediction"):
+        return f": give {name}.get_prediction(X).summary_frame(), with its coverage"
+    return ""
 
 
 def _holds_arrays(value: Sequence[Any]) -> bool:

@@ -43,6 +43,9 @@ _SIGNS: Final = (
 )
 
 
+_OTHER_WORKBOOKS: Final = (".xls", ".xlsb", ".ods", ".numbers")
+
+
 def table_form(path: str | os.PathLike[str], *, beside: Sequence[str] = ()) -> tuple[str, str]:
     """The ending of a file that may hold a table, and that of its compression if any.
 
@@ -51,9 +54,11 @@ def table_form(path: str | os.PathLike[str], *, beside: Sequence[str] = ()) -> t
     _, ending, packed = name_parts(Path(path))
     known = TEXT_ENDINGS if packed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
     if ending not in known:
+        anew = "; save the workbook anew as .xlsx" if ending in _OTHER_WORKBOOKS else ""
         raise InputError(
             f"{path}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or .zst), "
             f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *beside))}, got {Path(path).suffix!r}"
+            f"{anew}"
         )
     return ending, packed
 

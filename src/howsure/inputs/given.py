@@ -83,6 +83,11 @@ def _check_order(y: Any, value: Any, name: str) -> None:
     elif hasattr(value, "dist") and hasattr(value, "args"):
         _check_order(y, tuple(value.args), f"{name}.args")
         _check_order(y, value.kwds, f"{name}.kwds")
+    elif (row := _other_time(own, value)) is not None:
+        raise InputError(
+            f"{name}['ds'] must hold the times of y's index in their order, got "
+            f"{value['ds'].iloc[row]} beside {own[row]} in row {row}: give y.loc[{name}['ds']]"
+        )
     elif _same_labels_moved(own, other):
         way = f"give {name}.loc[y.index]"
         if not own.is_unique:
@@ -91,6 +96,20 @@ def _check_order(y: Any, value: Any, name: str) -> None:
             f"{name} must have its rows in the order of y, and its index holds y's labels in "
             f"another: {way}"
         )
+
+
+def _other_time(own: Any, frame: Any) -> int | None:
+    """The first row of a forecast of Prophet that is of another time than y, if there is one.
+
+    Its frame is numbered, and its times stand in the column ``ds``.
+    """
+    named = getattr(frame, "columns", ())
+    if type(own).__name__ != "DatetimeIndex" or not {"ds", "yhat"} <= set(named):
+        return None
+    times = type(own)(frame["ds"])
+    if len(times) != len(own) or times.equals(own):
+        return None
+    return int(np.argmax(np.asarray(times != own)))
 
 
 def _same_labels_moved(own: Any, other: Any) -> bool:

@@ -13,7 +13,7 @@ _NUMBER = r"\d+(?:[._]\d+)?"
 _BOUND = re.compile(
     _PREFIX + rf"(?:(?P<before>{_NUMBER})_?)?"
     r"(?:(?P<lower>lower|lwr|lo|lb)|(?P<upper>upper|upr|hi|ub))"
-    rf"(?:_?(?:bound|limit|pi|ci))?(?:_?(?P<after>{_NUMBER})(?:%|pct)?)?",
+    rf"(?:_?(?:bound|limit|pi|ci))?(?:_?(?P<after>{_NUMBER})(?:_?%|pct)?)?",
     re.ASCII,
 )
 _QUANTILE = re.compile(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.arrays import FloatArray, as_matrix, as_numbers
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.inputs.array_inputs import PredictionInput
@@ -66,6 +66,11 @@ def posterior_table(value: Any, title: str) -> MappingTable:
     notes = []
     for name in shared:
         y = observed[name]
+        if _size(predictive[name]) != y.size:
+            raise InputError(
+                f"{title}: posterior_predictive[{str(name)!r}] must have draws of the {y.size:,} "
+                f"rows of observed_data, got {_shape(predictive[name])}"
+            )
         draws = _rows(predictive[name], y.dims, f"{title}: posterior_predictive[{str(name)!r}]")
         columns["y" if len(shared) == 1 else str(name)] = np.asarray(y.values).reshape(-1)
         stem = "sample_" if len(shared) == 1 else f"{name}."
@@ -110,6 +115,13 @@ def _groups(value: Any) -> dict[str, Any]:
 def _lacking(groups: Mapping[str, Any], observed: Iterable[Any], drawn: Iterable[Any]) -> str:
     """Why groups hold nothing to assess."""
     held = listed(groups) or "none"
+    if not groups:
+        return "groups as ArviZ makes them are needed, such as posterior_predictive, got none"
+    if "predictions" in groups and not list(drawn):
+        return (
+            f"predictions are of new rows, and y of new rows is in no group (groups: {held}): give "
+            "it, as howsure.assess(y, idata)"
+        )
     if not list(drawn):
         return (
             f"draws of y are needed, and there is no group posterior_predictive (groups: {held}); "
@@ -177,7 +189,15 @@ def _rows(array: Any, dims: Iterable[Any], name: str) -> FloatArray:
         )
     turned = array.transpose(*dims, *rest)
     rows = math.prod(turned.shape[: len(dims)])
-    return as_matrix(np.asarray(turned.values).reshape(rows, -1), name, finite=False)
+    draws = as_numbers(np.asarray(turned.values), name).reshape(rows, -1)
+    gone = int(np.isnan(draws).all(axis=0).sum())
+    if 0 < gone < draws.shape[1]:
+        raise InputError(
+            f"{name} must hold no missing draws, got {gone:,} of {draws.shape[1]:,} that are "
+            "missing in every row: chains of unequal length were filled up; cut all to the "
+            "shortest, as idata.isel(draw=slice(K))"
+        )
+    return as_matrix(draws, name, finite=False)
 
 
 def _samples(array: Any, n: int) -> PredictionInput:

@@ -384,10 +384,11 @@ def told_of_days(column: pa.ChunkedArray) -> str:
     filled = _without_words(plain).drop_null()
     if not _is_day_first(filled):
         return ""
+    mark = "." if "." in str(filled[0].as_py())[:3] else "/"
     turned = pc.replace_substring_regex(filled, r"^(\d{1,2}[./])(\d{1,2}[./])", r"\2\1")
-    twofold = "." not in str(filled[0].as_py())[:3] and _casts(_with_year_first(turned), _MOMENT)
+    twofold = mark == "/" and _casts(_with_year_first(turned), _MOMENT)
     also = ", though month first would fit all of them" if twofold else ""
-    return f"dates such as {quoted(filled[0].as_py())} are read day first{also}"
+    return f"dates are read day first, as 31{mark}12{mark}2025{also}"
 
 
 _MOMENT: Final = pa.timestamp("us")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime
 import io
+import re
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
+from xml.etree import ElementTree
 
 import pyarrow as pa
 
@@ -16,6 +19,12 @@ from howsure.inputs.frames import MappingTable
 from howsure.inputs.source import MISSING_WORDS, listed, quoted, split_sheet
 
 _WHOLE: Final = 2.0**53
+_UNCOMPUTED: Final = re.compile(
+    rb'<c r="([A-Z]+\d+)"[^>]*>\s*<f(?:/>|[^>]*/>|[^>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>'
+)
+"""A formula without its result."""
+_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_LINK: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 class SheetTable(MappingTable):
@@ -39,7 +48,8 @@ def sheet_table(
     calamine = require("python_calamine", extra="excel")
     path, wanted = split_sheet(title)
     try:
-        book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(file.read()))
+        content = file.read()
+        book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         name = wanted or _only_sheet(calamine, book, path)
         if name not in book.sheet_names:
             raise InputError(
@@ -48,16 +58,40 @@ def sheet_table(
         sheet = book.get_sheet_by_name(name)
         rows = sheet.to_python(skip_empty_area=True)
         top = 1 if sheet.start is None else sheet.start[0] + 1
+        merged = [first for first, last in sheet.merged_cell_ranges or () if last[1] > first[1]]
     except calamine.CalamineError as error:
         raise InputError(f"{path} cannot be read: {error}") from error
+    place = f"{path}, sheet {quoted(name)}"
+    if any(row + 1 == top for row, _ in merged):
+        raise InputError(
+            f"{place}: line {top} must name each column in a cell of its own, got merged cells: "
+            "delete titles above the table, and write a name over each column"
+        )
+    if len(rows) < 2 and not wanted and (hidden := _hidden(calamine, book)):
+        raise InputError(
+            f"{place}: the sheet holds no rows, and hidden sheets are read by name alone: give "
+            f"{path + '#' + hidden[0]!r}"
+        )
+    columns = _columns(rows, place, decimal)
+    _refuse_formulas(content, name, place)
     lines = [top + place for place, row in enumerate(rows) if place and _is_filled(row)]
-    table = SheetTable(_columns(rows, f"{path}, sheet {quoted(name)}", decimal), title, lines)
+    table = SheetTable(columns, title, lines)
     table.decimal = decimal
     table.folder = None if remote else Path(path).parent
     beside = [other for other in book.sheet_names if other != name]
     if beside and not wanted:
         table.notes = (f"sheet {quoted(name)} is read, of {listed(book.sheet_names, 6)}",)
     return table
+
+
+def _hidden(calamine: Any, book: Any) -> list[str]:
+    """The sheets that are hidden and hold cells."""
+    return [
+        sheet.name
+        for sheet in book.sheets_metadata
+        if sheet.visible != calamine.SheetVisibleEnum.Visible
+        and book.get_sheet_by_name(sheet.name).start is not None
+    ]
 
 
 def _only_sheet(calamine: Any, book: Any, path: str) -> str:
@@ -77,6 +111,29 @@ def _only_sheet(calamine: Any, book: Any, path: str) -> str:
         f"{path}: one sheet is one table, and {len(filled)} hold cells ({listed(filled)}): give "
         f"the one to read as {path + '#' + filled[0]!r}"
     )
+
+
+def _refuse_formulas(content: bytes, name: str, place: str) -> None:
+    """Refuse formulas whose results were never computed, which would read as empty cells."""
+    with zipfile.ZipFile(io.BytesIO(content)) as parts:
+        cells = re.findall(_UNCOMPUTED, parts.read(_part(parts, name)))
+    if cells:
+        raise InputError(
+            f"{place}: cells must hold values, got {len(cells):,} formulas without their results "
+            f"(first: {cells[0].decode()}): open the workbook in a spreadsheet program and save it"
+        )
+
+
+def _part(parts: zipfile.ZipFile, name: str) -> str:
+    """The file of a sheet within the workbook."""
+    book = ElementTree.fromstring(parts.read("xl/workbook.xml"))
+    links = ElementTree.fromstring(parts.read("xl/_rels/workbook.xml.rels"))
+    targets = {link.get("Id"): str(link.get("Target")) for link in links}
+    for sheet in book.iter(f"{{{_MAIN}}}sheet"):
+        if sheet.get("name") == name:
+            target = targets[sheet.get(f"{{{_LINK}}}id")]
+            return target.lstrip("/") if target.startswith("/") else f"xl/{target}"
+    raise KeyError(name)
 
 
 def _columns(rows: Sequence[Sequence[Any]], title: str, decimal: str) -> dict[str, pa.Array]:

@@ -460,13 +460,14 @@ def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
     centred = np.square(errors - bins.mean_error[bins.codes])
     spread = np.bincount(bins.codes, weights=centred if weights is None else centred * weights)
     error = np.sqrt(spread) / np.maximum(bins.mass, 1.0)
+    told = bins.mass >= evalset.fewest
     return [
         Curve(
             name="error_by_width",
-            x=bins.mean_width,
-            y=bins.mean_error,
-            lower=bins.mean_error - 1.96 * error,
-            upper=bins.mean_error + 1.96 * error,
+            x=bins.mean_width[told],
+            y=bins.mean_error[told],
+            lower=(bins.mean_error - 1.96 * error)[told],
+            upper=(bins.mean_error + 1.96 * error)[told],
             x_label=f"Mean predicted {view.source(['uncertainty'], 0.0) or 'width'} (units of y)",
             y_label="Mean |error| (units of y)",
             band="95 % interval of each bin's mean",

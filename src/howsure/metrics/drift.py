@@ -166,7 +166,7 @@ def _told(
     units, times = view.get("units_of_time"), view.get("times")
     start = int(times.codes[units >= found.start].min())
     return {
-        "when": stamp(times.labels, start),
+        "when": _when(view, start),
         "before": before,
         "after": after,
         "latest": latest,
@@ -213,9 +213,32 @@ def _estimate(found: Change, unit: float, told: Mapping[str, str | float]) -> Es
     )
 
 
+def _when(view: View, start: int) -> str:
+    """The time of a change; where single rows are not told of, the mean of as many as may be."""
+    times: Categories = view.get("times")
+    fewest = view.evalset.fewest
+    if fewest == 1:
+        return stamp(times.labels, start)
+    rising = np.sort(times.codes)
+    place = int(np.searchsorted(rising, start))
+    first = max(min(place - fewest // 2, len(rising) - fewest), 0)
+    near = times.labels[rising[first : first + fewest]]
+    if near.dtype.kind == "M":
+        mean = near.astype("datetime64[s]").astype(np.int64).mean().astype("datetime64[s]")
+    elif near.dtype.kind in "iuf":
+        mean = near.mean()
+    else:
+        return f"row {place + 1:,} of {len(rising):,} in time"
+    return _written(mean, times.labels)
+
+
 def stamp(times: npt.NDArray[Any], place: int) -> str:
     """One of some rising times as people write it: as a date, where all are whole days."""
-    value = times[place]
+    return _written(times[place], times)
+
+
+def _written(value: Any, times: npt.NDArray[Any]) -> str:
+    """A time to the unit of others."""
     if times.dtype.kind == "M":
         for unit in ("D", "m", "s"):
             if (times == times.astype(f"datetime64[{unit}]")).all():
@@ -245,19 +268,25 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     middle = (edges[:-1] + edges[1:]) // 2
     hits = np.minimum(np.round(share * n), n)  # n is no whole number where weights are none
     lower, upper = clopper_pearson(hits, n, confidence=confidence)
-    stamps = times.labels[times.codes[order[middle]]]
-    numbers = stamps.astype("datetime64[ms]") if stamps.dtype.kind == "M" else stamps
-    numeric = numbers.dtype.kind in "iufMb"
+    labels = times.labels
+    if labels.dtype.kind == "M":
+        labels = labels.astype("datetime64[ms]")
+    x = middle.astype(np.float64)
+    if labels.dtype.kind in "iufMb":
+        rising = labels[times.codes[order]].astype(np.float64)
+        x = rising[middle]
+        if evalset.fewest > 1:  # the mean time: that of the middle row is a row's own
+            x = np.bincount(window, weights=rising) / np.bincount(window)
     at = formats.level(confidence)
     return [
         Curve(
             name="rolling_coverage",
-            x=numbers.astype(np.float64) if numeric else middle.astype(np.float64),
+            x=x,
             y=share,
             lower=np.asarray(lower),
             upper=np.asarray(upper),
             reference=reference,
-            x_label="Time (ms since 1970)" if stamps.dtype.kind == "M" else "Time",
+            x_label="Time (ms since 1970)" if labels.dtype.kind == "M" else "Time",
             y_label=f"Empirical coverage of {round(len(order) / count):,} rows",
             band=f"{at} binomial interval in each window, rows taken as independent",
             model=evalset.model,

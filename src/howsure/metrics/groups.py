@@ -70,7 +70,10 @@ class GroupReport:
 
 
 def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
-    """Each group column and each pair of them, with notes on those that have too many labels."""
+    """Each group column and each pair of them, with notes on those that are left out.
+
+    They have too many labels, or groups of fewer rows than may be told of.
+    """
     made: list[Grouping] = []
     notes: list[str] = []
     for name, column in evalset.groups.items():
@@ -82,7 +85,9 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
             continue
         labels = tuple(f"{name}={label}" for label in column.labels.tolist())
         made.append(Grouping(name, column.codes, labels))
-    for first, second in itertools.combinations(tuple(made), 2):
+    made = _large(evalset, made, notes)
+    crossed: list[Grouping] = []
+    for first, second in itertools.combinations(made, 2):
         width = len(second.labels)
         codes = Categories.from_codes(
             first.codes * width + second.codes, np.arange(len(first.labels) * width)
@@ -93,8 +98,27 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
             continue
         pairs = [divmod(int(code), width) for code in codes.labels]
         labels = tuple(f"{first.labels[i]}, {second.labels[j]}" for i, j in pairs)
-        made.append(Grouping(name, codes.codes, labels))
-    return tuple(made), tuple(notes)
+        crossed.append(Grouping(name, codes.codes, labels))
+    return (*made, *_large(evalset, crossed, notes)), tuple(notes)
+
+
+def _large(evalset: EvalSet, divided: list[Grouping], notes: list[str]) -> list[Grouping]:
+    """Those whose groups all have the fewest rows of which anything may be told."""
+    kept: list[Grouping] = []
+    for each in divided:
+        if _smallest(evalset, each) >= evalset.fewest:
+            kept.append(each)
+        else:
+            notes.append(f"{each.name} has groups of fewer than {evalset.fewest} rows: left out")
+    return kept
+
+
+def _smallest(evalset: EvalSet, grouping: Grouping) -> float:
+    """Rows of the smallest group, each as often as its frequency says."""
+    weights = evalset.weights
+    frequent = weights is not None and weights.kind == "frequency"
+    rows = _counts(evalset, grouping) if frequent else np.bincount(grouping.codes)
+    return float(rows.min())
 
 
 def assess_groups(

@@ -464,15 +464,16 @@ def _risk_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     evalset = view.evalset
     accepted = view.get("acceptance")
     curve = accepted.curve(oracle=view.get("oracle"))
+    told = curve.prediction_rate * accepted.n > evalset.fewest - 0.5
     x_label, y_label = "Prediction rate", "Mean |error| of accepted rows"
     return [
         Curve(
             name="risk_coverage",
-            x=curve.prediction_rate,
-            y=curve.risk,
-            lower=curve.risk - 1.96 * curve.standard_error,
-            upper=curve.risk + 1.96 * curve.standard_error,
-            reference=np.full(len(curve.risk), curve.random),
+            x=curve.prediction_rate[told],
+            y=curve.risk[told],
+            lower=(curve.risk - 1.96 * curve.standard_error)[told],
+            upper=(curve.risk + 1.96 * curve.standard_error)[told],
+            reference=np.full(int(told.sum()), curve.random),
             band="95 % interval at each rate",
             model=evalset.model,
             x_label=x_label,
@@ -480,8 +481,8 @@ def _risk_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
         ),
         Curve(
             name="risk_coverage_oracle",
-            x=curve.prediction_rate,
-            y=curve.oracle,
+            x=curve.prediction_rate[told],
+            y=curve.oracle[told],
             model=evalset.model,
             x_label=x_label,
             y_label=y_label,

@@ -58,6 +58,9 @@ class EvalSet:
         The share of the table's rows that these are a sample of; 1 where they are all.
     chronology : Chronology, optional
         When rows happened, where a test found that those near in time are alike.
+    fewest : int
+        The fewest rows of which anything may be told, such as the coverage of a group; 1 where
+        each row may be shown.
     """
 
     y: FloatArray
@@ -74,6 +77,7 @@ class EvalSet:
     ease: str = "ease"
     share: float = 1.0
     chronology: Chronology | None = None
+    fewest: int = 1
 
     @classmethod
     def checked(
@@ -215,6 +219,7 @@ class EvalSet:
             ease=self.ease,
             share=self.share,
             chronology=None if self.chronology is None else self.chronology.take(rows),
+            fewest=self.fewest,
         )
 
     def row_names(self) -> Labels:

@@ -37,6 +37,7 @@ from howsure.report.coercion import opened, source_fact
 from howsure.report.document import VerdictLine, noted
 from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
+from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
 from howsure.report.overview import overview
 from howsure.verdict import TOLERANCE, Advice, Finding, TrustAnswer, judge
 from howsure.verdict.advice import Trials, tried
@@ -90,6 +91,7 @@ def assess(
     congruence: CongruenceOptions | None = None,
     miss_range: Sequence[float] = MISS_RANGE,
     cells: int | None = None,
+    no_rows: bool = False,
     memory: str | int | None = None,
     jobs: int | None = None,
     scheduler: Any = None,
@@ -193,6 +195,10 @@ def assess(
     cells : int, optional
         Cells by ease of T-CV and T-SS, from 3 to a fifth of the rows; 50 if omitted, or as many as
         have five rows each. More cells see finer differences, and show more by chance.
+    no_rows : bool
+        Whether to leave out all that is of a single row, for data on persons: names, values and
+        pictures of rows, and whatever is of fewer than 10 rows. Labels of groups and features
+        that have fewer are put together as ``others``.
     memory : str or int, optional
         Memory to keep to, such as ``"2GB"``: a larger table is read by parts.
     jobs : int, optional
@@ -239,6 +245,8 @@ def assess(
     """
     given = () if coverage is None else coverage
     wanted = as_vector(given, "coverage", scalar=True).tolist() if np.size(given) else []
+    if no_rows:
+        check_no_state(state)
     with subscribe(progress):
         loaded = opened(
             data,
@@ -284,11 +292,17 @@ def assess(
             congruence=congruence,
             miss_range=miss_range,
             cells=cells,
+            no_rows=no_rows,
         )
 
 
 def assess_loaded(
-    loaded: Loaded, *, facts: Mapping[str, str] | None = None, command: str = "", **options: Any
+    loaded: Loaded,
+    *,
+    facts: Mapping[str, str] | None = None,
+    command: str = "",
+    no_rows: bool = False,
+    **options: Any,
 ) -> Assessment:
     """Assess what came through the door, as `assess` does; options are those of `Settings`.
 
@@ -299,7 +313,10 @@ def assess_loaded(
         raise InputError("evalsets must hold at least one model, got none")
     if any(name.startswith(RECALIBRATED) for name in loaded.roles.by_column()):
         options["recalibration"] = {}
-    return _assessed(loaded, Settings(**options), {**(facts or {}), **loaded.facts}, command)
+    if no_rows:
+        loaded = without_rows(loaded)
+    made = _assessed(loaded, Settings(**options), {**(facts or {}), **loaded.facts}, command)
+    return of_many_rows(made) if no_rows else made
 
 
 @one_thread()

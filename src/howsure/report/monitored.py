@@ -31,6 +31,7 @@ from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.document import VerdictLine
 from howsure.report.images import image_table
 from howsure.report.monitor import FLAGGED, LABELS, OUTSIDE, Judged, Monitor, scored
+from howsure.report.no_rows import new_without_rows, of_many_rows
 from howsure.stats.binomial import clopper_pearson, holm
 from howsure.stats.neighbours import more_outside
 from howsure.verdict import Finding
@@ -75,8 +76,11 @@ def monitored(
     *,
     facts: Mapping[str, str] | None = None,
     command: str = "",
+    no_rows: bool = False,
 ) -> Monitored:
-    """Say which rows can be judged, and which of these to distrust."""
+    """Say which rows can be judged, and which of these to distrust, or only how many."""
+    if no_rows:
+        new = new_without_rows(new)
     judged = monitor.judge(new.features, new.embedding)
     table = scored(monitor, judged, new.names)
     findings = findings_of(monitor, judged, table)
@@ -108,7 +112,7 @@ def monitored(
         command=command,
         title=f"Which rows{_of(facts)} can be trusted?",
     )
-    return Monitored(table, report)
+    return Monitored(table, of_many_rows(report) if no_rows else report)
 
 
 def _beside(table: Table, new: Unlabelled) -> dict[str, npt.NDArray[Any]]:

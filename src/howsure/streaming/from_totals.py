@@ -269,6 +269,7 @@ class FromTotals:
             cluster=named,
             chronology=times,
             model=self.totals.model,
+            fewest=self.sample.evalset.fewest,
         )
 
     def _record(self, key: Key, found: Estimate, rows: EvalSet | None = None) -> Record:
@@ -421,6 +422,7 @@ class FromTotals:
                 y=given["covered"],
                 weights=Weights(mass[kept], self.weights_kind),
                 model=self.totals.model,
+                fewest=self.sample.evalset.fewest,
             )
             (record,) = evaluate(
                 rows,

@@ -456,6 +456,19 @@ class SufficientStatistics:
         assert self.units is not None
         return replace(self.units, sums=self.units.sums[:, : len(self.keys)])
 
+    def relabelled(self, groups: Mapping[str, Categories]) -> SufficientStatistics:
+        """The same, with other labels of the groups of each cell, some of which are one now."""
+        cells, place = CrossedGroups.of(groups, len(self.cells.codes))
+        crossed = self.crossed
+        if crossed is not None:
+            crossed = replace(crossed, cell=place[crossed.cell]).joined()
+        return replace(
+            self,
+            cells=replace(cells, left_out=self.cells.left_out),
+            moments=self.moments.placed(place, len(cells.codes)),
+            crossed=crossed,
+        )
+
     def part(self, column: str, label: str) -> SufficientStatistics | None:
         """Of the rows of one group, by its name; None where cells do not tell them apart."""
         if column not in self.cells.names:

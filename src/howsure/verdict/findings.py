@@ -95,11 +95,18 @@ def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], di
             continue
         what = f"{name} in the verdict on {case.evalset.model}"
         answer = attempt(what, partial(_asked, question, case), str)
-        if isinstance(answer, Draft):
+        if isinstance(answer, Draft) and _is_of_few(answer, case.evalset.fewest):
+            silent[name] = f"the part found has fewer than {case.evalset.fewest} rows"
+        elif isinstance(answer, Draft):
             drafts.append(replace(answer, id=name))
         elif answer:
             silent[name] = answer
     return drafts, silent
+
+
+def _is_of_few(draft: Draft, fewest: int) -> bool:
+    """Whether a draft is of a part of fewer rows than may be told of."""
+    return bool(draft.where) and float(draft.facts.get("rows", draft.n)) < fewest
 
 
 def _asked(question: FindingQuestion, case: Case) -> Draft | str:

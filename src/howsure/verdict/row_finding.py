@@ -16,6 +16,9 @@ from howsure.verdict.rows import row_faults
 def _draft(case: Case) -> Draft:
     known = case.dependence
     faults = row_faults(case.evalset, 1.0 if isinstance(known, str) else known.tau)
+    fewest = case.evalset.fewest
+    if fewest > 1:  # a mark of few rows is a value of single ones
+        faults = tuple(each for each in faults if each.rows >= fewest)
     if not faults:
         raise UnanswerableError("")  # of rows that are what they seem nothing is said
     return Draft(

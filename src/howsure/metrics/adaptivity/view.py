@@ -72,10 +72,11 @@ def _options(view: View) -> dict[str, Any]:
 
 
 def _cells(view: View) -> int:
-    """Cells by ease: those wanted, at most one for five rows."""
+    """Cells by ease: those wanted, at most one for five rows, or for so many as may be told of."""
     if view.evalset.n < 3:
         raise UnanswerableError("cells by ease need at least 3 rows")
-    return max(3, min(int(view.given.get("bins", BINS)), view.evalset.n // ROWS_A_CELL))
+    least = max(ROWS_A_CELL, view.evalset.fewest)
+    return max(3, min(int(view.given.get("bins", BINS)), view.evalset.n // least))
 
 
 def _hits(view: View, coverage: float) -> FloatArray:

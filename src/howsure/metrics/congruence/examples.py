@@ -252,7 +252,8 @@ def _rejection(
 ) -> tuple[Curve, Curve]:
     words = LOSSES[name]
     found = rejection_curve(scores, losses)
-    kept = np.unique(np.linspace(0, len(found.rejected) - 1, _POINTS).astype(np.int64))
+    last = max(len(found.rejected) - held.fewest, 0)  # where so many rows are kept
+    kept = np.unique(np.linspace(0, last, _POINTS).astype(np.int64))
     x_label, y_label = "Share of rows rejected", f"Mean {words} of rows kept"
     told = (
         f"{notes} Mean over all shares: {found.area:.4g}, in random order "

@@ -1,0 +1,211 @@
+"""Data on persons (`--no-rows`): what may be told of many rows, and nothing of a single one.
+
+Rows lose their names as they come in, and labels of few rows are put together, so that no measure
+and no sentence knows them. Of what is then made, tables of single rows go, with all that is of
+fewer rows than `FEWEST`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.errors import InputError
+from howsure.core.labels import Categories
+from howsure.core.records import Curve, Record, Table
+from howsure.inputs import Loaded, Unlabelled
+from howsure.metrics.finding import FEWEST_ROWS
+from howsure.predictions import EvalSet
+from howsure.report.assessment import Assessment, Basis, Later
+
+FEWEST: Final = FEWEST_ROWS
+"""The fewest rows of which anything is told."""
+OTHERS: Final = "others"
+"""What labels of few rows are called together."""
+
+_FACTS: Final = {"Single rows": f"not shown, nor is anything of fewer than {FEWEST} rows"}
+_ROW: Final = "row"
+"""The column that names rows: a table that has it shows single ones."""
+_COUNTS: Final = ("n", "rows", "Rows")
+"""What says of how many rows a line of a table or a point of a curve is."""
+_ENDS: Final = frozenset({"ease_low", "ease_high", "Ease from", "Ease to"})
+"""Least and greatest values, which are those of single rows."""
+_OF_FILES: Final = "files"
+
+
+def check_no_state(state: object) -> None:
+    """Refuse to keep what `howsure merge` needs."""
+    if state is not None:
+        raise InputError(
+            "state (--state) keeps a sample of rows, which no_rows (--no-rows) forbids"
+        )
+
+
+def without_rows(loaded: Loaded) -> Loaded:
+    """What was read, without names of rows, texts, images and labels of few rows.
+
+    Of a table that was read by parts, groups are as large as in all rows.
+    """
+    rows = loaded.totals[0].n if loaded.totals else loaded.evalsets[0].n
+    if rows < FEWEST:
+        raise InputError(f"no_rows (--no-rows) needs at least {FEWEST} rows, got {rows:,.0f}")
+    sets = [_unnamed(held) for held in loaded.evalsets]
+    for place, whole in enumerate(loaded.totals):
+        groups = {
+            name: _as_in(held, name, whole)
+            for name, held in loaded.evalsets[place].groups.items()
+            if name in whole.cells.names
+        }
+        sets[place] = replace(sets[place], groups=groups)
+    first, made = loaded.evalsets[0], sets[0]
+    pairs = [(first.groups, made.groups), (first.features, made.features)]
+    changed = [name for old, new in pairs for name in new if new[name] is not old[name]]
+    notes = [
+        f"{name}: labels of fewer than {FEWEST} rows are put together as {OTHERS}"
+        for name in dict.fromkeys(changed)
+    ]
+    notes += [
+        f"{name} is left out, as it is not known of how many rows each group is"
+        for name in first.groups
+        if name not in made.groups
+    ]
+    return replace(
+        loaded,
+        evalsets=tuple(sets),
+        totals=tuple(map(_pooled_totals, loaded.totals)),
+        texts={},
+        images=None,
+        notes=(*loaded.notes, *notes),
+    )
+
+
+def new_without_rows(new: Unlabelled) -> Unlabelled:
+    """Rows to be scored, without their names, texts, images and labels of few rows."""
+    held = new.labelled
+    return replace(
+        new,
+        names=np.arange(len(new.names)),
+        texts={},
+        images=None,
+        groups={name: pooled(each) for name, each in new.groups.items()},
+        labelled=None if held is None else replace(held, rows=None, fewest=FEWEST),
+    )
+
+
+def _unnamed(held: EvalSet) -> EvalSet:
+    frequent = held.weights is not None and held.weights.kind == "frequency"
+    counts = held.weights.values if frequent and held.weights is not None else None
+    groups = {name: pooled(each, counts) for name, each in held.groups.items()}
+    features = {name: _pooled_text(each, counts) for name, each in held.features.items()}
+    return replace(held, rows=None, groups=groups, features=features, fewest=FEWEST)
+
+
+def _pooled_totals(totals: Any) -> Any:
+    """Sums over groups, those of few rows together."""
+    mass = totals.moments.mass
+    groups = {name: pooled(each, mass) for name, each in totals.cells.groups().items()}
+    return totals.relabelled(groups)
+
+
+def _as_in(held: Categories, name: str, totals: Any) -> Categories:
+    """The groups of a sample under the labels that they have among all rows."""
+    column = totals.cells.groups()[name]
+    among = pooled(column, totals.moments.mass)
+    told = dict(zip(column.values().tolist(), among.values().tolist(), strict=True))
+    labels = [told[label] for label in held.labels.tolist()]
+    if labels == held.labels.tolist():
+        return held
+    values = np.array(labels, dtype=object)[held.codes]
+    return Categories.checked(values, name)
+
+
+def pooled(column: Categories, counts: FloatArray | None = None) -> Categories:
+    """Labels of few rows as one, with the next smallest where these are few together.
+
+    So what they show cannot be had by subtraction.
+
+    >>> pooled(Categories.checked(["a"] * 30 + ["b"] * 20 + ["c"] * 4, "g")).labels.tolist()
+    ['a', 'b and others']
+    """
+    rows = np.bincount(column.codes, weights=counts, minlength=len(column.labels))
+    few = int((rows < FEWEST).sum())
+    if not few:
+        return column
+    order = np.argsort(rows, kind="stable")
+    together = order[: max(few, int(np.argmax(np.cumsum(rows[order]) >= FEWEST)) + 1)]
+    labels = np.array([str(label) for label in column.labels.tolist()], dtype=object)
+    known = set(labels.tolist())
+    name = " and ".join([*labels[together[few:]], OTHERS])
+    labels[together[0]] = name if name not in known else f"{name} (few rows)"
+    place = np.arange(len(labels))
+    place[together] = together[0]
+    return Categories.from_codes(place[column.codes], labels)
+
+
+def _pooled_text(column: npt.NDArray[Any], counts: FloatArray | None) -> npt.NDArray[Any]:
+    """A feature of labels with the rare ones as one; of numbers the column itself."""
+    if column.dtype.kind in "biuf":
+        return column
+    held = Categories.checked(column, "feature")
+    made = pooled(held, counts)
+    return column if made is held else made.values()
+
+
+def of_many_rows(told: Assessment) -> Assessment:
+    """A report without tables of single rows, and without all that is of few rows."""
+    return replace(told, brief=_shown(told.brief), whole=Later(lambda: _shown(told.whole())))
+
+
+def _shown(basis: Basis) -> Basis:
+    tables = (_of_many(table) for table in basis.tables if _ROW not in table.columns)
+    return Basis(
+        records=tuple(record for record in basis.records if not _is_of_few(record)),
+        curves=tuple(map(_at_many, basis.curves)),
+        tables=tuple(table for table in tables if len(table)),
+        facts={**basis.facts, **_FACTS},
+    )
+
+
+def _is_of_few(record: Record) -> bool:
+    """Whether a number is of a part of fewer rows."""
+    return bool(record.group or "where" in record.options) and record.n < FEWEST
+
+
+def _of_many(table: Table) -> Table:
+    """The lines that are of enough rows, and of these no ends."""
+    if table.name == _OF_FILES:
+        return table
+    told = _enough([table.columns[name] for name in _COUNTS if name in table.columns], len(table))
+    columns = {name: each[told] for name, each in table.columns.items() if name not in _ENDS}
+    return replace(table, columns=columns)
+
+
+def _at_many(curve: Curve) -> Curve:
+    """The points that are of enough rows, and of these no ends."""
+    hover = {name: each for name, each in curve.hover.items() if name not in _ENDS}
+    told = _enough([hover[name] for name in _COUNTS if name in hover], len(curve.x))
+
+    def cut(line: FloatArray | None) -> FloatArray | None:
+        return None if line is None else line[told]
+
+    return replace(
+        curve,
+        x=curve.x[told],
+        y=curve.y[told],
+        lower=cut(curve.lower),
+        upper=cut(curve.upper),
+        reference=cut(curve.reference),
+        hover={name: each[told] for name, each in hover.items()},
+    )
+
+
+def _enough(counts: list[npt.NDArray[Any]], size: int) -> BoolArray:
+    """Which of some lines are of enough rows, by each column that says of how many they are."""
+    told = np.ones(size, dtype=np.bool_)
+    for column in counts:
+        told &= np.asarray(column, dtype=np.float64) >= FEWEST
+    return told
