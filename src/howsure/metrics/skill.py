@@ -442,7 +442,7 @@ _CLIMATOLOGY = "The distribution of these very y is known only afterwards."
 _ENTRIES = (
     _entry(
         name="crps_skill",
-        title="Skill in CRPS against the distribution of y",
+        title="Skill in CRPS",
         synonyms=("CRPSS", "CRPS skill score", "skill against climatology"),
         meaning="Share by which the CRPS is lower than that of always predicting all y.",
         formula="1 − 2 mean CRPS / mean_{i≠j} |y_i − y_j|",
@@ -456,7 +456,7 @@ _ENTRIES = (
     ),
     _entry(
         name="crps_skill_within",
-        title="Skill in CRPS against the distribution of y in the same group",
+        title="Skill in CRPS within groups",
         synonyms=("skill against climatology within groups",),
         meaning=(
             "Share by which the CRPS is lower than that of always predicting all y of the row's "
@@ -469,7 +469,7 @@ _ENTRIES = (
     ),
     _entry(
         name="interval_skill",
-        title="Skill in interval score against the distribution of y",
+        title="Skill in interval score",
         synonyms=("interval skill score", "interval score skill", "Winkler skill score"),
         meaning=(
             "Share by which the interval score is lower than that of always predicting the "
@@ -491,7 +491,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pairing_gain",
-        title="Gain of forecasts from their own rows",
+        title="Gain from pairing",
         synonyms=("pairing test", "discrimination by pairing"),
         meaning="Share by which forecasts score better in their rows than dealt to rows at random.",
         formula="1 − mean_i L(q_i, y_i) / mean_{i≠j} L(q_j, y_i), L the pinball loss",
