@@ -443,7 +443,7 @@ _ENTRIES = (
     _entry(
         name="crps_skill",
         title="Skill in CRPS",
-        synonyms=("CRPSS", "CRPS skill score", "skill against climatology"),
+        synonyms=("skill", "CRPSS", "CRPS skill score", "skill against climatology"),
         meaning="Share by which the CRPS is lower than that of always predicting all y.",
         formula="1 − 2 mean CRPS / mean_{i≠j} |y_i − y_j|",
         source="Gneiting and Raftery 2007; fair reference by Ferro 2014",
