@@ -176,7 +176,8 @@ class Table:
     name : str
         What the table is.
     columns : mapping of str to array of shape (k,)
-        Columns of one length, in order.
+        Columns of one length, in order. One called ``row`` names single rows of the data, and one
+        called ``n`` or ``rows`` says of how many a line is: by these `no_rows` leaves out.
     labels : mapping of str to str
         A title for each column that needs one.
     model : str
