@@ -52,9 +52,9 @@ TOPICS = {
     ),
     "metrics-scores": Topic(
         "howsure.metrics",
-        "Measures: scores",
-        "One number for the whole prediction: interval scores, pinball loss, CRPS.",
-        ("scores", "crps", "crps_closed", "crps_counts"),
+        "Measures: scores and skill",
+        "One number for the whole prediction: interval scores, pinball loss, CRPS; and what it is worth.",
+        ("scores", "crps", "crps_closed", "crps_counts", "skill"),
     ),
     "metrics-calibration": Topic(
         "howsure.metrics",
