@@ -142,6 +142,85 @@ def test_a_switch_shows_one_figure_by_mouse_and_by_keyboard(opened: Open, report
     assert group.get_by_role("radio", name="Quantiles").is_checked()
 
 
+def tab_to(page: Any, selector: str, most: int = 120) -> Any:
+    """Press Tab until what has the focus matches, is in sight and shows it."""
+    for _step in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("(wanted) => document.activeElement.matches(wanted)", selector):
+            break
+    held = page.locator(":focus")
+    assert held.evaluate("(one, wanted) => one.matches(wanted)", selector), selector
+    assert (
+        held.evaluate(
+            """(one) => getComputedStyle(
+            one.matches("input[type=radio]") ? one.nextElementSibling : one).outlineStyle"""
+        )
+        == "solid"
+    ), selector
+    page.wait_for_function(
+        """() => { const box = document.activeElement.getBoundingClientRect();
+            return box.top < innerHeight && box.bottom > 0; }"""
+    )
+    return held
+
+
+def test_a_page_is_read_by_keys_alone(opened: Open, report: Document) -> None:
+    page, _ = opened(report, permissions=["clipboard-read", "clipboard-write"])
+    keys = page.keyboard
+    assert tab_to(page, ".skip", 1).inner_text() == "Skip to the verdict"
+    keys.press("Enter")
+    assert tab_to(page, "#verdict a").inner_text() == "Coverage"  # past the bar
+    tab_to(page, "#verdict [type=radio]")
+    before = shown_option(page)
+    keys.press("ArrowRight")
+    assert shown_option(page) != before
+    tab_to(page, "#verdict .plot.drawn")
+    for key, place in (("ArrowRight", 0), ("ArrowRight", 1), ("End", -1), ("ArrowLeft", -2)):
+        keys.press(key)
+        told = page.locator("#tip dd").all_inner_texts()
+        marks = page.locator("#verdict .plot:focus").evaluate(
+            """(plot) => [...plot.querySelectorAll("[class*='mark-symbol'] > *")]
+                .filter((one) => one.__data__.tooltip)
+                .sort((a, b) => a.getBoundingClientRect().x - b.getBoundingClientRect().x)
+                .map((one) => Object.values(one.__data__.tooltip))"""
+        )
+        assert told == [text for text in marks[place] if text]
+        read = page.locator("#read").inner_text()
+        assert all(text in read for text in told)
+    keys.press("Escape")
+    assert not page.locator("#tip").is_visible()
+    tab_to(page, "summary")
+    keys.press("Enter")
+    data = page.locator("#verdict details.data[open] table").first
+    assert data.is_visible()
+    tab_to(page, "#verdict details.data[open] .scroll")
+    first = data.locator("tbody tr").first.inner_text()
+    button = tab_to(page, "#verdict details.data[open] thead button")
+    keys.press("Space")
+    keys.press("Space")
+    assert button.locator("..").get_attribute("aria-sort") == "descending"
+    assert data.locator("tbody tr").first.inner_text() != first
+    tab_to(page, "#section-numbers summary")
+    keys.press("Enter")
+    tab_to(page, "#section-numbers [type=search]")
+    keys.type("crps")
+    assert page.locator("#section-numbers tbody tr:not(.part):visible").count() >= 1
+    tab_to(page, "#copy", 400)
+    keys.press("Enter")
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == report.command
+    for _step in range(400):
+        keys.press("Shift+Tab")
+        if page.evaluate("document.activeElement.id") == "theme":
+            break
+    keys.press("Space")
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    keys.press("Shift+Tab")
+    target = page.locator(":focus").get_attribute("href")
+    keys.press("Enter")
+    assert in_sight(page, target)
+
+
 def overlaps(paper: bytes) -> list[str]:
     """Lines of text of a PDF that lie over each other, or off the paper, by more than a hair."""
     pdfium = needs("pypdfium2")

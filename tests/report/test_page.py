@@ -21,6 +21,7 @@ from extras import needs
 from figures import samples
 from howsure.core.records import Direction, Record, Table
 from howsure.figures import figures_of
+from howsure.figures.telling import told
 from howsure.report.document import Document, GlossaryEntry, Section, VerdictLine, slug
 from howsure.report.grids import ROWS_LIMIT
 from howsure.report.page import render
@@ -154,7 +155,9 @@ def test_there_is_one_drawing_a_figure(page: str) -> None:
     assert len(specs_of(elements)) == len(figures) > 10
     drawn = [g for g in elements.all("div") if g.get("data-spec")]
     for given, figure in zip(drawn, figures, strict=True):
-        assert str(given["aria-label"]).startswith(f"{figure.title}: ")
+        assert given["aria-label"] == f"{figure.title}. {told(figure)} " + (
+            "Colour: CCE. " * (figure.shades is not None) + "The data follow as a table."
+        )
     names = [figure.name for figure in figures]
     assert sorted(names) == sorted(f.name for f in figures_of(content.curves, content.tables))
 
