@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from browser import pages
-from extras import needs
+from extras import absent, needs
 from figures import samples
+from howsure.figures.telling import told
 from howsure.report.document import Document
 
 Open = Callable[..., tuple[Any, Any]]
@@ -26,6 +27,20 @@ def report() -> Document:
 def summary(page: Any, section: str) -> Any:
     """What opens the fold of a section."""
     return page.locator(f"#section-{section} > details > summary")
+
+
+def test_a_drawn_figure_keeps_its_name(opened: Open, report: Document) -> None:
+    page, _ = opened(report)
+    page.wait_for_selector("html.complete")
+    names: list[str] = page.eval_on_selector_all(
+        ".plot.drawn[role=img]", "all => all.map((one) => one.ariaLabel)"
+    )
+    parts = (report.opening, *report.sections)
+    figures = [f for part in parts for c in part.choices for o in c.options for f in o.figures]
+    assert len(names) == len(figures) > 10
+    for name, figure in zip(names, figures, strict=True):
+        assert name.startswith(f"{figure.title}. {told(figure)}")
+    assert page.locator(".plot > :not([aria-hidden=true])").count() == 0
 
 
 def fills_its_card(plot: Any) -> bool:
@@ -370,16 +385,61 @@ def test_a_browser_that_cannot_unpack_says_so_and_shows_the_data(
     watch.console.clear()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["one", "monitor"])
+AXE = "axe.run({ resultTypes: ['violations'] })"
+PHONE = {"width": 390, "height": 844}
+SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
+
+
+def violations(page: Any) -> list[tuple[str, str, str]]:
+    """What axe-core finds against a page, in light and dark, on a desk and on a phone."""
+    axe = Path(needs("axe_core_python").__file__).with_name("axe.min.js")
+    page.evaluate(axe.read_text(encoding="utf-8"))
+    desk, found = page.viewport_size, []
+    for scheme in ("light", "dark"):
+        for size in (desk, PHONE):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size(size)
+            page.wait_for_timeout(300)
+            ran = page.evaluate(AXE)
+            assert len(ran["passes"]) > 20
+            assert [each["error"] for each in ran["incomplete"] if "error" in each] == []
+            found += [
+                (f"{scheme}, {size['width']} px", each["id"], each["nodes"][0]["html"][:120])
+                for each in ran["violations"]
+            ]
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("labels", "monitor")),
+        *(pytest.param(name, marks=pytest.mark.rate) for name in ("one", "two", "five", "bare")),
+    ],
+)
 def test_a_screen_reader_finds_its_way(opened: Open, name: str) -> None:
     """All rules of axe-core, with every fold open."""
-    axe = Path(needs("axe_core_python").__file__).with_name("axe.min.js")
     page, _ = opened(pages.html(name), bypass_csp=True)
+    page.set_default_timeout(120_000)
     page.wait_for_selector("html.complete")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    page.wait_for_timeout(300)
-    page.evaluate(axe.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run()")
-    assert len(found["passes"]) > 20
-    assert [(one["id"], one["nodes"][0]["html"][:120]) for one in found["violations"]] == []
+    assert violations(page) == []
+
+
+@pytest.mark.slow
+def test_a_screen_reader_finds_its_way_on_the_site(browser: Any) -> None:
+    if not (SITE / "index.html").exists():
+        absent("site", "the site is not built: make docs")
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, bypass_csp=True)
+    for name in ("index", "quickstart", "pages"):
+        page.goto((SITE / f"{name}.html").as_uri())
+        assert violations(page) == [], name
+    page.close()
+
+
+def test_what_fails_a_screen_reader_is_seen(opened: Open) -> None:
+    """The tests above can fail."""
+    page, _ = opened(pages.html("labels"), bypass_csp=True)
+    page.locator(".plot").first.evaluate("(one) => one.removeAttribute('aria-label')")
+    page.locator(".headline p").evaluate("(one) => { one.style.color = '#ccc'; }")
+    assert {rule for _, rule, _ in violations(page)} == {"role-img-alt", "color-contrast"}

@@ -147,6 +147,14 @@ def test_only_a_long_table_of_numbers_stands_below_the_figure(numeric: bool) -> 
     assert (page.index(" states") > page.index('class="shown"')) == numeric
 
 
+def test_tables_of_one_name_are_told_apart_when_read_aloud() -> None:
+    grid = samples.content().sections[-1].grids[0]
+    sections = (Section(title="a", grids=(grid,)), Section(title="b", grids=(grid,)))
+    made = Document(title="t", opening=Section(title=""), sections=sections).to_html()
+    named = [g["aria-label"] for g in Elements(made).all("div") if g.get("role") == "region"]
+    assert named == [f"Table: {grid.title}", f"Table: {grid.title} (2)"]
+
+
 def test_there_is_one_drawing_a_figure(page: str) -> None:
     elements = Elements(page)
     content = samples.content()

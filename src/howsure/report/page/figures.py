@@ -74,6 +74,7 @@ def block_of(figure: Figure) -> Block:
     """What the page needs to show one figure."""
     spec = to_vega(figure, palette=CSS, legend=False)
     items = figure.legend()
+    named = figure.title or figure.question
     colour = "" if figure.shades is None else f" Colour: {figure.shades.title}."
     return Block(
         figure=figure,
@@ -89,7 +90,7 @@ def block_of(figure: Figure) -> Block:
             for item in items
         ),
         data=_data_grid(figure),
-        described=f"{figure.title or figure.question}. {told(figure)}{colour} The data follow as a table.",
+        described=f"{named}. {told(figure)}{colour} The data follow as a table.",
         ramp=None if figure.shades is None else _ramp(figure.shades),
     )
 

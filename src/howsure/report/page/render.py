@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import resources
@@ -86,8 +87,20 @@ def render(document: Document) -> str:
             library=_packed_library(library),
             policy=_policy(*filter(None, (library, code))),
             slug=slug,
+            apart=_numbering(),
         )
     )
+
+
+def _numbering() -> Callable[[str], str]:
+    """What tells names of one page apart: a number after each that was there before."""
+    seen: Counter[str] = Counter()
+
+    def apart(name: str) -> str:
+        seen[name] += 1
+        return name if seen[name] == 1 else f"{name} ({seen[name]})"
+
+    return apart
 
 
 def _part(section: Section, counter: Iterator[int], *, first: bool = False) -> _DrawnSection:

@@ -173,8 +173,11 @@
       const spec = fit(JSON.parse(await unpack(plot.dataset.spec)));
       if (plot.dataset.seen !== String(seen)) return;
       if (!seen) spec.width = UNSEEN;
-      plot.textContent = "";
-      await vegaEmbed(plot, spec, {
+      // Vega names the element that it draws into after itself: the figure's own name stays outside.
+      const canvas = document.createElement("div");
+      canvas.setAttribute("aria-hidden", "true");
+      plot.replaceChildren(canvas);
+      await vegaEmbed(canvas, spec, {
         actions: false,
         ast: true,
         defaultStyle: false,
@@ -182,8 +185,6 @@
         renderer: "svg",
         tooltip: showTip,
       });
-      // The element around it has the words: single marks would say nothing to a screen reader.
-      $$("svg", plot).forEach((svg) => svg.setAttribute("aria-hidden", "true"));
       plot.dataset.rows = String(spec.layer.some(({ encoding }) => encoding.y?.type === "ordinal"));
       plot.tabIndex = 0;
       plot.setAttribute("aria-describedby", "keys");
