@@ -145,6 +145,7 @@ def _errors(app: Any, env: Any, node: Any, content: Any) -> Any:
 
 SPOKEN = {
     r'<p class="caption" role="heading">': r'<p class="caption" role="heading" aria-level="2">',
+    r'<div class="highlight"><pre>': r'<div class="highlight"><pre tabindex="0">',
     r'<aside class="(sidebar-drawer[^"]*)">': r'<aside class="\1" aria-label="All pages">',
     r'<aside class="(toc-drawer[^"]*)">': r'<aside class="\1" aria-label="This page">',
 }
@@ -152,7 +153,7 @@ SPOKEN = {
 
 
 def spoken(page: str) -> str:
-    """A page whose headings have levels, and whose sides are told apart by name."""
+    """A page whose headings have levels, whose sides have names, whose code scrolls by keys."""
     for pattern, text in SPOKEN.items():
         page = re.sub(pattern, text, page)
     return page

@@ -11,18 +11,26 @@ from typing import Any
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "pages"
-COLOURS = 128
+COLOURS, MAXCOVERAGE = 128, 1
+"""Colours of a picture, and how they are chosen: rare ones, such as those of marks, are kept."""
 VIEWS = {
     "1400": ({"width": 1400, "height": 950}, "light"),
     "390": ({"width": 390, "height": 844}, "light"),
     "dark": ({"width": 1400, "height": 950}, "dark"),
 }
 """What each picture's name ends in: a desk, a phone, and a desk in the dark."""
+PRINT = "print"
+MORE = {"one": ("dark", PRINT), "two": (PRINT,), "monitor": ("dark",)}
+"""Pages that are shown in the dark, or on paper, too."""
+SHEETS, SHEET_SCALE, GAP = 2, 0.85, 12
+"""Sheets of A4 side by side, pixels to a point, and the pixels between them."""
 SHOWN = {
     "one": (
-        "One model",
+        "One model: no",
         "a distribution in each row, with two groups. What fails, and what corrects it.",
     ),
+    "right": ("One model: yes", "a distribution in each row. Nothing is found against it."),
+    "few": ("One model: cannot be told", "fifty rows, and how many more would settle it."),
     "two": ("Two models", "with groups and features. Models are columns, figures hold both."),
     "five": ("Five models", "the states of all beside each other, best first."),
     "bare": ("Intervals alone", "a table of y, lower and upper, with two groups."),
@@ -30,6 +38,11 @@ SHOWN = {
     "monitor": ("A monitor", "new rows without y: which lie outside, and which to distrust."),
 }
 """Title of each page, and what it shows."""
+
+
+def taken() -> list[tuple[str, str]]:
+    """Page and view of every picture."""
+    return [(name, view) for name in SHOWN for view in ("1400", "390", *MORE.get(name, ()))]
 
 
 def page() -> str:
@@ -40,8 +53,9 @@ def page() -> str:
         "The first screen of a report holds the answer: what is wrong, how sure that is, and what "
         "to do. Sections follow, one a question; what is not needed at once is folded.",
         "",
-        "These are the first screens of six reports, at 1,400 and 390 pixels. They are made by "
-        "`python docs/make_pages.py`, of the data that `tests/browser` looks at.",
+        "These are the first screens of eight reports, at 1,400 and 390 pixels, some of them in "
+        "the dark and on paper. They are made by `python docs/make_pages.py`, of the data that "
+        "`tests/browser` looks at.",
     ]
     for name, (title, told) in SHOWN.items():
         lines += [
@@ -50,10 +64,13 @@ def page() -> str:
             "",
             f"{told[0].upper()}{told[1:]}",
             "",
-            f"![{title} on a desk](pages/{name}-1400.png)",
+            f"![{title} on a desk](pages/{name}-1400.webp)",
             "",
-            f"![{title} on a phone](pages/{name}-390.png) [Dark mode](pages/{name}-dark.png)",
+            f"![{title} on a phone](pages/{name}-390.webp)",
         ]
+        words = {"dark": "in the dark", PRINT: "on paper"}
+        for view in MORE.get(name, ()):
+            lines += ["", f"![{title} {words[view]}](pages/{name}-{view}.webp)"]
     return "\n".join([*lines, ""])
 
 
@@ -70,30 +87,49 @@ def pictures(folder: Path) -> None:
         for name in SHOWN:
             file = Path(made) / f"{name}.html"
             file.write_text(pages.html(name), encoding="utf-8")
-            for view, (size, scheme) in VIEWS.items():
+            for view in (view for page, view in taken() if page == name):
+                size, scheme = VIEWS.get(view, VIEWS["1400"])
                 tab = browser.new_page(viewport=size, color_scheme=scheme)
                 tab.goto(file.as_uri())
-                tab.wait_for_selector("html.ready")
-                (folder / f"{name}-{view}.png").write_bytes(_small(tab.screenshot()))
+                tab.wait_for_selector("html.complete" if view == PRINT else "html.ready")
+                picture = _printed(tab) if view == PRINT else _read(tab.screenshot())
+                (folder / f"{name}-{view}.webp").write_bytes(_small(picture))
                 tab.close()
         browser.close()
 
 
-def _small(picture: bytes) -> bytes:
-    """A picture in few colours."""
+def _read(picture: bytes) -> Any:
     from PIL import Image
 
-    whole = Image.open(io.BytesIO(picture)).convert("RGB")
-    few: Any = whole.quantize(COLOURS, kmeans=2)
+    return Image.open(io.BytesIO(picture)).convert("RGB")
+
+
+def _printed(tab: Any) -> Any:
+    """The first sheets of a page on A4, side by side."""
+    import pypdfium2
+    from PIL import Image
+
+    document = pypdfium2.PdfDocument(tab.pdf(format="A4"))
+    sheets = [sheet.render(scale=SHEET_SCALE).to_pil() for sheet in list(document)[:SHEETS]]
+    wide, high = sheets[0].size
+    both = Image.new("RGB", (len(sheets) * (wide + GAP) + GAP, high + 2 * GAP), "#888888")
+    for place, sheet in enumerate(sheets):
+        both.paste(sheet, (GAP + place * (wide + GAP), GAP))
+    return both
+
+
+def _small(picture: Any) -> bytes:
+    """A picture in few colours."""
+    few: Any = picture.quantize(COLOURS, method=MAXCOVERAGE, kmeans=2)
     held = io.BytesIO()
-    few.save(held, "PNG", optimize=True)
+    few.convert("RGB").save(held, "WEBP", lossless=True, quality=100, method=6)
     return held.getvalue()
 
 
 def main() -> None:
     """Write the pictures and the page anew."""
     FOLDER.mkdir(exist_ok=True)
-    for old in FOLDER.glob("*.png"):
+    for old in FOLDER.glob("*.webp"):
         old.unlink()
     pictures(FOLDER)
     (HERE / "pages.md").write_text(page(), encoding="utf-8")

@@ -57,7 +57,7 @@ class Elements(HTMLParser):
             given, text = self.scripts[-1]
             self.scripts[-1] = (given, text + data)
         elif self._inside != "style":
-            self.texts.append(data)
+            self.texts.append(data.replace("\N{NO-BREAK SPACE}", " "))
 
     def all(self, tag: str) -> Iterator[dict[str, str | None]]:
         """Attributes of every element of one kind."""

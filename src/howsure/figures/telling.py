@@ -176,7 +176,8 @@ def _points_told(figure: Figure) -> list[str]:
         known = np.flatnonzero(np.isfinite(layer.x) & np.isfinite(layer.y))
         head = f"{layer.series}: " if len(clouds) > 1 else ""
         if len(known) < 2:
-            parts += [f"{head}{_with_title(figure.y)}{_point(figure, layer, k)}" for k in known]
+            at = known.tolist()
+            parts += [f"{head}{_with_title(figure.y)}{_point(figure, layer, k)}" for k in at]
             continue
         x, y = layer.x[known], layer.y[known]
         ranges = (

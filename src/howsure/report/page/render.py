@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -153,7 +154,7 @@ def _packed_library(library: str) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("howsure.report.page"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -161,6 +162,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["whole"] = _whole
+    return made
+
+
+_BESIDE = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<])|(?<=[=<]) (?=\d)")
+"""Spaces between a number and its sign, where no line may end."""
+
+
+def _whole(text: str) -> str:
+    """A sentence whose numbers stay whole at the end of a line."""
+    return _BESIDE.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _finalize(value: Any) -> Any:

@@ -163,6 +163,8 @@
   };
   // What is folded has no width yet: it is drawn at this one, and again once it is seen.
   const UNSEEN = 560;
+  // Pixels past which a figure has more rows than fit a third of a printed page.
+  const TALL = 450;
   const draw = async (plot) => {
     const seen = plot.clientWidth > 0;
     plot.dataset.seen = String(seen);
@@ -186,6 +188,7 @@
         tooltip: showTip,
       });
       plot.dataset.rows = String(spec.layer.some(({ encoding }) => encoding.y?.type === "ordinal"));
+      plot.classList.toggle("tall", plot.querySelector("svg").height.baseVal.value > TALL);
       plot.tabIndex = 0;
       plot.setAttribute("aria-describedby", "keys");
       plot.classList.add("drawn");
