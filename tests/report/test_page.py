@@ -57,7 +57,7 @@ class Elements(HTMLParser):
             given, text = self.scripts[-1]
             self.scripts[-1] = (given, text + data)
         elif self._inside != "style":
-            self.texts.append(data.replace("\N{NO-BREAK SPACE}", " "))
+            self.texts.append(data)
 
     def all(self, tag: str) -> Iterator[dict[str, str | None]]:
         """Attributes of every element of one kind."""
@@ -79,9 +79,20 @@ def specs_of(elements: Elements) -> list[dict[str, Any]]:
     ]
 
 
+def sentences(page: str) -> list[str]:
+    """Every text of a page, with spaces at which a line may end."""
+    return [text.replace("\N{NO-BREAK SPACE}", " ").strip() for text in Elements(page).texts]
+
+
+def test_no_line_ends_between_a_number_and_its_sign() -> None:
+    line = VerdictLine(text="The 90 % intervals cover 83.1 % (p = 0.01).")
+    made = Document(title="t", opening=Section(title="", lines=(line,))).to_html()
+    assert "The 90\xa0% intervals cover 83.1\xa0% (p\xa0=\xa00.01)." in made
+
+
 def test_everything_of_the_content_is_on_the_page(page: str) -> None:
     content = samples.content()
-    text = " ".join(Elements(page).texts)
+    text = " ".join(sentences(page))
     assert content.title in text
     assert content.command in text
     for line in content.lines:
@@ -115,7 +126,7 @@ def test_the_verdict_comes_first_then_a_section_a_question_then_what_they_rest_o
 
 def test_no_sentence_stands_twice_but_for_the_first_screen(page: str) -> None:
     content = samples.content()
-    told = [text.strip() for text in Elements(page).texts]
+    told = sentences(page)
     first = {line.text for line in content.opening.lines}
     for line in content.lines:
         placed = any(line in section.lines for section in content.sections)

@@ -131,7 +131,7 @@ def rank_figure(table: Table) -> Figure:
             *([one_line(table.notes, 400)] if table.notes else []),
             one_line(_told(names, sets), 400),
         ),
-        finding=one_line(f"Mean ranks: {_ranked(names, ranks)}. {_told(names, sets)}", 400),
+        finding=f"Mean ranks: {_ranked(names, ranks)}. {_told(names, sets)}",
         naming="Method",
         height=round((_TALL_ROW if tall else _ROW) * (top + rows - first)),
     )
