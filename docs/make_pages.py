@@ -56,6 +56,9 @@ def page() -> str:
         "These are the first screens of eight reports, at 1,400 and 390 pixels, some of them in "
         "the dark and on paper. They are made by `python docs/make_pages.py`, of the data that "
         "`tests/browser` looks at.",
+        "",
+        "Everything works by keys alone: the left and right arrows read the marks of a figure "
+        "that has the focus. A screen reader is told what each figure shows, with its numbers.",
     ]
     for name, (title, told) in SHOWN.items():
         lines += [
