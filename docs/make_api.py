@@ -53,7 +53,7 @@ TOPICS = {
     "metrics-scores": Topic(
         "howsure.metrics",
         "Measures: scores and skill",
-        "One number for the whole prediction: interval scores, pinball loss, CRPS; and what it is worth.",
+        "Interval scores, pinball loss, CRPS in one number, and what it is worth.",
         ("scores", "crps", "crps_closed", "crps_counts", "skill"),
     ),
     "metrics-calibration": Topic(

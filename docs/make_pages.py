@@ -15,7 +15,8 @@ FOLDER = HERE / "pages"
 ASSETS = HERE / "assets"
 STARTED = "assess examples/rentals.csv --groups day"
 """The command whose report the start page shows."""
-COLOURS = 128
+COLOURS, MAXCOVERAGE = 128, 1
+"""Colours of a picture, and how they are chosen: rare ones, such as those of marks, are kept."""
 VIEWS = {
     "1400": ({"width": 1400, "height": 950}, "light"),
     "390": ({"width": 390, "height": 844}, "light"),
@@ -27,11 +28,18 @@ START_VIEWS = {
     "report-dark": ({"width": 1000, "height": 630}, "dark"),
 }
 """The pictures of the start page, in whose columns little room is."""
+PRINT = "print"
+MORE = {"one": ("dark", PRINT), "two": (PRINT,), "monitor": ("dark",)}
+"""Pages that are shown in the dark, or on paper, too."""
+SHEETS, SHEET_SCALE, GAP = 2, 0.85, 12
+"""Sheets of A4 side by side, pixels to a point, and the pixels between them."""
 SHOWN = {
     "one": (
-        "One model",
+        "One model: no",
         "a distribution in each row, with two groups. What fails, and what corrects it.",
     ),
+    "right": ("One model: yes", "a distribution in each row. Nothing is found against it."),
+    "few": ("One model: cannot be told", "fifty rows, and how many more would settle it."),
     "two": ("Two models", "with groups and features. Models are columns, figures hold both."),
     "five": ("Five models", "the states of all beside each other, best first."),
     "bare": ("Intervals alone", "a table of y, lower and upper, with two groups."),
@@ -39,6 +47,11 @@ SHOWN = {
     "monitor": ("A monitor", "new rows without y: which lie outside, and which to distrust."),
 }
 """Title of each page, and what it shows."""
+
+
+def taken() -> list[tuple[str, str]]:
+    """Page and view of every picture."""
+    return [(name, view) for name in SHOWN for view in ("1400", "390", *MORE.get(name, ()))]
 
 
 def page() -> str:
@@ -49,8 +62,12 @@ def page() -> str:
         "The first screen of a report holds the answer: what is wrong, how sure that is, and what "
         "to do. Sections follow, one a question; what is not needed at once is folded.",
         "",
-        "These are the first screens of six reports, at 1,400 and 390 pixels. They are made by "
-        "`python docs/make_pages.py`, of the data that `tests/browser` looks at.",
+        "These are the first screens of eight reports, at 1,400 and 390 pixels, some of them in "
+        "the dark and on paper. They are made by `python docs/make_pages.py`, of the data that "
+        "`tests/browser` looks at.",
+        "",
+        "Everything works by keys alone: the left and right arrows read the marks of a figure "
+        "that has the focus. A screen reader is told what each figure shows, with its numbers.",
     ]
     for name, (title, told) in SHOWN.items():
         lines += [
@@ -59,10 +76,13 @@ def page() -> str:
             "",
             f"{told[0].upper()}{told[1:]}",
             "",
-            f"![{title} on a desk](pages/{name}-1400.png)",
+            f"![{title} on a desk](pages/{name}-1400.webp)",
             "",
-            f"![{title} on a phone](pages/{name}-390.png) [Dark mode](pages/{name}-dark.png)",
+            f"![{title} on a phone](pages/{name}-390.webp)",
         ]
+        words = {"dark": "in the dark", PRINT: "on paper"}
+        for view in MORE.get(name, ()):
+            lines += ["", f"![{title} {words[view]}](pages/{name}-{view}.webp)"]
     return "\n".join([*lines, ""])
 
 
@@ -79,41 +99,52 @@ def pictures(folder: Path) -> None:
         file = Path(made) / "page.html"
         for name in SHOWN:
             file.write_text(pages.html(name), encoding="utf-8")
-            for view, seen in VIEWS.items():
-                (folder / f"{name}-{view}.png").write_bytes(_taken(browser, file, *seen))
+            for view in (view for page, view in taken() if page == name):
+                _take(browser, file, view, folder / f"{name}-{view}.webp")
         words = [*STARTED.split(), "--quiet", "-o", str(file)]
         run = [sys.executable, "-c", "from howsure.cli.entry import main; main()", *words]
         subprocess.run(run, check=True, cwd=HERE.parent)
-        for name, seen in START_VIEWS.items():
-            (ASSETS / f"{name}.png").write_bytes(_taken(browser, file, *seen))
+        for name in START_VIEWS:
+            _take(browser, file, name, ASSETS / f"{name}.png")
         browser.close()
 
 
-def _taken(browser: Any, file: Path, size: dict[str, int], scheme: str) -> bytes:
-    """The first screen of a page."""
+def _take(browser: Any, file: Path, view: str, target: Path) -> None:
+    """The first screen of a page, or its first sheets, in few colours."""
+    size, scheme = {**VIEWS, **START_VIEWS}.get(view, VIEWS["1400"])
     tab = browser.new_page(viewport=size, color_scheme=scheme)
     tab.goto(file.as_uri())
-    tab.wait_for_selector("html.ready")
-    picture = _small(tab.screenshot())
+    tab.wait_for_selector("html.complete" if view == PRINT else "html.ready")
+    picture = _printed(tab) if view == PRINT else _read(tab.screenshot())
     tab.close()
-    return picture
+    few: Any = picture.quantize(COLOURS, method=MAXCOVERAGE, kmeans=2)
+    few.save(target, optimize=True, lossless=True, quality=100, method=6)
 
 
-def _small(picture: bytes) -> bytes:
-    """A picture in few colours."""
+def _read(picture: bytes) -> Any:
     from PIL import Image
 
-    whole = Image.open(io.BytesIO(picture)).convert("RGB")
-    few: Any = whole.quantize(COLOURS, kmeans=2)
-    held = io.BytesIO()
-    few.save(held, "PNG", optimize=True)
-    return held.getvalue()
+    return Image.open(io.BytesIO(picture)).convert("RGB")
+
+
+def _printed(tab: Any) -> Any:
+    """The first sheets of a page on A4, side by side."""
+    import pypdfium2
+    from PIL import Image
+
+    document = pypdfium2.PdfDocument(tab.pdf(format="A4"))
+    sheets = [sheet.render(scale=SHEET_SCALE).to_pil() for sheet in list(document)[:SHEETS]]
+    wide, high = sheets[0].size
+    both = Image.new("RGB", (len(sheets) * (wide + GAP) + GAP, high + 2 * GAP), "#888888")
+    for place, sheet in enumerate(sheets):
+        both.paste(sheet, (GAP + place * (wide + GAP), GAP))
+    return both
 
 
 def main() -> None:
     """Write the pictures and the page anew."""
     FOLDER.mkdir(exist_ok=True)
-    for old in FOLDER.glob("*.png"):
+    for old in FOLDER.glob("*.webp"):
         old.unlink()
     pictures(FOLDER)
     (HERE / "pages.md").write_text(page(), encoding="utf-8")

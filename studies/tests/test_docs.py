@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from figures.test_telling import tells_a_number
 from howsure_studies.engine import load_plan, plan_file, plan_names, study_of, study_shipped
 from howsure_studies.engine.shipped import _made, plan_hash
 from scripts import script
@@ -63,5 +64,8 @@ def test_every_paper_shows_a_page_without_data_or_a_run(
     page = study_of(study).page(study_shipped(study))
     assert page.headline is not None
     assert page.sections[-1].title == "Beside the published"
+    parts = (page.opening, *page.sections)
+    drawn = [f for part in parts for c in part.choices for o in c.options for f in o.figures]
+    assert [figure.title for figure in drawn if not tells_a_number(figure)] == []
     assert not list(tmp_path.iterdir())
     assert study not in plan_names() or study == "splits"

@@ -1,4 +1,4 @@
-"""Makers of the pages that are looked at: six of every kind, and those of bad input."""
+"""Makers of the pages that are looked at: one of every kind, and those of bad input."""
 
 from __future__ import annotations
 
@@ -64,6 +64,22 @@ def one() -> Any:
     data = Power(1000)
     name = "boosted trees"
     return howsure.assess(data.y, data.models[name], groups=data.groups, model=name)
+
+
+def right() -> Any:
+    """One model that knows what it does not know."""
+    data = Power(1200)
+    sd = data.models["gaussian process"][1]
+    y = data.mean + sd * np.random.default_rng(4).normal(size=len(sd))
+    name = "gaussian process"
+    return howsure.assess(y, (data.mean, sd), groups={"region": data.region}, model=name)
+
+
+def few() -> Any:
+    """Fifty rows, too few to tell."""
+    data = Power(50)
+    name = "boosted trees"
+    return howsure.assess(data.y, data.models[name], model=name)
 
 
 def two() -> Any:
@@ -173,8 +189,8 @@ def long_names() -> Any:
     return howsure.assess(data.y, models, groups=data.groups, trials=False)
 
 
-SIX: Final[Mapping[str, Callable[[], Any]]] = MappingProxyType(
-    {made.__name__: made for made in (one, two, five, bare, labels, monitor)}
+KINDS: Final[Mapping[str, Callable[[], Any]]] = MappingProxyType(
+    {made.__name__: made for made in (one, right, few, two, five, bare, labels, monitor)}
 )
 BAD: Final[Mapping[str, Callable[[], Any]]] = MappingProxyType(
     {made.__name__: made for made in (hostile, many_groups, many_models, one_row, long_names)}
@@ -184,5 +200,5 @@ BAD: Final[Mapping[str, Callable[[], Any]]] = MappingProxyType(
 @cache
 def html(name: str) -> str:
     """The page of this name."""
-    made: str = {**SIX, **BAD}[name]().to_html()
+    made: str = {**KINDS, **BAD}[name]().to_html()
     return made

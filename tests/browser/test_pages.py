@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,12 +60,12 @@ def assert_on_the_first_screen(page: Any, *selectors: str) -> None:
         assert box["width"] > 100, selector
 
 
-@pytest.mark.parametrize("name", [*pages.SIX, *pages.BAD])
+@pytest.mark.parametrize("name", [*pages.KINDS, *pages.BAD])
 @pytest.mark.rate
 def test_a_page_is_small_fits_and_answers_first(opened: Open, name: str) -> None:
-    html = pages.html(name)
-    assert len(html.encode()) < LARGEST.get(name, 1_500_000)
-    page, _ = opened(html, viewport=DESK)
+    whole = pages.html(name)
+    assert len(whole.encode()) < LARGEST.get(name, 1_500_000)
+    page, _ = opened(whole, viewport=DESK)
     assert_fits(page, DESK)
     assert clipped(page) == []
     step = [STEP] if name in STEPS else []
@@ -74,8 +76,20 @@ def test_a_page_is_small_fits_and_answers_first(opened: Open, name: str) -> None
     assert clipped(page, above=PHONE["height"]) == []
     faults = [FAULT] if page.locator(FAULT).count() else []
     assert_on_the_first_screen(page, ".headline", *faults)
-    if name in pages.SIX and not faults:
+    if name in pages.KINDS and not faults:
         assert_on_the_first_screen(page, ".states thead, .states dt")
+
+
+@pytest.mark.parametrize("name", [*pages.KINDS, *pages.BAD])
+@pytest.mark.rate
+def test_every_figure_of_a_page_says_its_finding(name: str) -> None:
+    names = re.findall(r'<div class="plot" role="img" aria-label="([^"]*)"', pages.html(name))
+    assert len(names) == pages.html(name).count('<div class="plot"')
+    assert names or name == "one_row"
+    for told in map(html.unescape, names):
+        finding = told.partition(". ")[2].removesuffix("The data follow as a table.")
+        assert re.search(r"\d", finding), told
+        assert "0 values" not in finding
 
 
 @pytest.mark.slow
@@ -113,7 +127,8 @@ def test_the_pictures_of_the_docs_are_all_there_and_small() -> None:
     docs = Path(__file__).parents[2] / "docs"
     maker = script("docs/make_pages.py")
     assert (docs / "pages.md").read_text(encoding="utf-8") == maker.page(), "run make_pages.py"
-    assert set(maker.SHOWN) == set(pages.SIX)
+    assert set(maker.SHOWN) == set(pages.KINDS)
     held = {path.name: path.stat().st_size for path in (docs / "pages").iterdir()}
-    assert set(held) == {f"{name}-{view}.png" for name in pages.SIX for view in maker.VIEWS}
-    assert max(held.values()) < 120_000
+    assert set(held) == {f"{name}-{view}.webp" for name, view in maker.taken()}
+    assert max(held.values()) < 80_000
+    assert sum(held.values()) < 700_000

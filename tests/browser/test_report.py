@@ -195,7 +195,15 @@ def test_focus_is_visible_on_every_kind_of_control(opened: Open) -> None:
     page.keyboard.press("Tab")
     shown = """(one) => getComputedStyle(
         one.matches("input") ? one.nextElementSibling : one).outlineStyle"""
-    for selector in ("nav a", "#theme", ".switch input", "summary", ".states a", ".scroll"):
+    for selector in (
+        "nav a",
+        "#theme",
+        ".switch input",
+        "summary",
+        ".states a",
+        ".scroll",
+        ".plot",
+    ):
         control = page.locator(selector).locator("visible=true").first
         control.focus()
         assert control.evaluate(shown) == "solid", selector

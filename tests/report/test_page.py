@@ -21,6 +21,7 @@ from extras import needs
 from figures import samples
 from howsure.core.records import Direction, Record, Table
 from howsure.figures import figures_of
+from howsure.figures.telling import told
 from howsure.report.document import Document, GlossaryEntry, Section, VerdictLine, slug
 from howsure.report.grids import ROWS_LIMIT
 from howsure.report.page import render
@@ -78,9 +79,20 @@ def specs_of(elements: Elements) -> list[dict[str, Any]]:
     ]
 
 
+def sentences(page: str) -> list[str]:
+    """Every text of a page, with spaces at which a line may end."""
+    return [text.replace("\N{NO-BREAK SPACE}", " ").strip() for text in Elements(page).texts]
+
+
+def test_no_line_ends_between_a_number_and_its_sign() -> None:
+    line = VerdictLine(text="The 90 % intervals cover 83.1 % (p = 0.01).")
+    made = Document(title="t", opening=Section(title="", lines=(line,))).to_html()
+    assert "The 90\xa0% intervals cover 83.1\xa0% (p\xa0=\xa00.01)." in made
+
+
 def test_everything_of_the_content_is_on_the_page(page: str) -> None:
     content = samples.content()
-    text = " ".join(Elements(page).texts)
+    text = " ".join(sentences(page))
     assert content.title in text
     assert content.command in text
     for line in content.lines:
@@ -131,7 +143,7 @@ def test_a_section_names_each_model_once() -> None:
 
 def test_no_sentence_stands_twice_but_for_the_first_screen(page: str) -> None:
     content = samples.content()
-    told = [text.strip() for text in Elements(page).texts]
+    told = sentences(page)
     first = {line.text for line in content.opening.lines}
     for line in content.lines:
         placed = any(line in section.lines for section in content.sections)
@@ -163,6 +175,14 @@ def test_only_a_long_table_of_numbers_stands_below_the_figure(numeric: bool) -> 
     assert (page.index(" states") > page.index('class="shown"')) == numeric
 
 
+def test_tables_of_one_name_are_told_apart_when_read_aloud() -> None:
+    grid = samples.content().sections[-1].grids[0]
+    sections = (Section(title="a", grids=(grid,)), Section(title="b", grids=(grid,)))
+    made = Document(title="t", opening=Section(title=""), sections=sections).to_html()
+    named = [g["aria-label"] for g in Elements(made).all("div") if g.get("role") == "region"]
+    assert named == [f"Table: {grid.title}", f"Table: {grid.title} (2)"]
+
+
 def test_there_is_one_drawing_a_figure(page: str) -> None:
     elements = Elements(page)
     content = samples.content()
@@ -171,7 +191,9 @@ def test_there_is_one_drawing_a_figure(page: str) -> None:
     assert len(specs_of(elements)) == len(figures) > 10
     drawn = [g for g in elements.all("div") if g.get("data-spec")]
     for given, figure in zip(drawn, figures, strict=True):
-        assert str(given["aria-label"]).startswith(f"{figure.title}: ")
+        assert given["aria-label"] == f"{figure.title}. {told(figure)} " + (
+            "Colour: CCE. " * (figure.shades is not None) + "The data follow as a table."
+        )
     names = [figure.name for figure in figures]
     assert sorted(names) == sorted(f.name for f in figures_of(content.curves, content.tables))
 

@@ -121,6 +121,9 @@ class Layout:
         Whether the y range follows the curves alone, and cuts bands that reach past it.
     square : bool
         Whether both axes have one length, as diagrams with a diagonal do.
+    read_at : float, optional
+        The x whose y is told to a reader who does not see the figure; that of the farthest
+        departure from the reference, if omitted.
     tail : float
         Share of the fall in y whose x range may be cut off when it would fill most of the figure.
     """
@@ -144,3 +147,4 @@ class Layout:
     tail: float = 0.0
     fits_curve: bool = False
     square: bool = False
+    read_at: float | None = None

@@ -36,6 +36,7 @@ from howsure.figures.parts import (
     zone_layers,
 )
 from howsure.figures.tables import figure_of_table
+from howsure.figures.telling import told
 from howsure.figures.text import distinct, headed, one_line
 from howsure.figures.thinning import placed, thinned
 
@@ -174,7 +175,7 @@ def _figure_of_curves(
     banded = any(layer.mark is Mark.BAND for layer in layers)
     groups = {curve.group for curve in shown}
     place = f" ({one_line(next(iter(groups)))})" if len(groups) == 1 and "" not in groups else ""
-    return Figure(
+    figure = Figure(
         name=name,
         question=layout.question,
         title=layout.title + place,
@@ -185,6 +186,7 @@ def _figure_of_curves(
         notes=tuple(dict.fromkeys(notes)),
         square=layout.square,
     )
+    return replace(figure, finding=told(figure, layout))
 
 
 def _notes_of(curves: Sequence[Curve]) -> list[str]:

@@ -148,6 +148,9 @@ class Figure:
         Which of several figures of one name it is, such as a model.
     square : bool
         Whether both axes are drawn with one length.
+    finding : str
+        What it shows, with its numbers, for a reader who does not see it; made of its layers by
+        `howsure.figures.telling.told` where it is empty.
 
     Examples
     --------
@@ -170,6 +173,7 @@ class Figure:
     height: int = 0
     label: str = ""
     square: bool = False
+    finding: str = ""
 
     __repr__ = brief_repr
 

@@ -116,7 +116,19 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
         layers=tuple(layers),
         notes=tuple(notes),
         naming="Row",
+        finding=_missed(rows, outside),
     )
+
+
+def _missed(rows: _Rows, outside: npt.NDArray[np.bool_]) -> str:
+    """How many rows lie outside their interval, and which of them lies farthest."""
+    share = formats.percent(float(outside.mean()))
+    beyond = np.where(outside, np.maximum(rows.lower - rows.y, rows.y - rows.upper), -np.inf)
+    far = int(np.argmax(beyond))
+    names = texts(rows.table, "row")
+    where = f", the farthest by {formats.number(beyond[far], 3)} (row {names[far] or far})"
+    told = where if np.isfinite(beyond[far]) else ""
+    return f"Of {len(outside):,} rows shown, {int(outside.sum()):,} lie outside ({share}){told}."
 
 
 def _spine(rows: _Rows) -> Layer:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.records import Table
 from howsure.figures.columns import number, of_model, texts
@@ -130,7 +131,28 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
         shades=Shades(title="CCE", edges=edges) if edges else None,
         naming="Row",
         height=MAP_HEIGHT,
+        finding=_farthest(table, rows, (x, y), int(beyond.sum()) if watched else None),
     )
+
+
+def _farthest(table: Table, rows: IntArray, titles: tuple[str, str], outside: int | None) -> str:
+    """The row of the highest CCE and where it lies, and how many rows lie outside a reference."""
+    told = []
+    if outside is not None:
+        told.append(f"{outside:,} of {formats.counted(len(rows), 'row')} outside the reference")
+    value = _column(table, "cce")[rows]
+    if np.isfinite(value).any():
+        row = rows[int(np.nanargmax(value))]
+        places = (
+            f"{title} {formats.number(_column(table, name)[row], 3)}"
+            for title, name in zip(titles, ("first", "second"), strict=True)
+        )
+        highest, middle = (
+            formats.number(np.nanmax(value), 3),
+            formats.number(np.nanmedian(value), 3),
+        )
+        told.append(f"CCE up to {highest} ({', '.join(places)}), median {middle}")
+    return f"{'; '.join(told)}."
 
 
 def _thinned(rows: IntArray) -> IntArray:

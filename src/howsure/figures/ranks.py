@@ -131,9 +131,16 @@ def rank_figure(table: Table) -> Figure:
             *([one_line(table.notes, 400)] if table.notes else []),
             one_line(_told(names, sets), 400),
         ),
+        finding=f"Mean ranks: {_ranked(names, ranks)}. {_told(names, sets)}",
         naming="Method",
         height=round((_TALL_ROW if tall else _ROW) * (top + rows - first)),
     )
+
+
+def _ranked(names: Sequence[str], ranks: FloatArray) -> str:
+    """The methods from the best on, with their mean ranks."""
+    pairs = zip(names, ranks, strict=True)
+    return ", ".join(f"{name} {formats.number(float(rank), 3)}" for name, rank in pairs)
 
 
 def _told(names: Sequence[str], sets: Sequence[BoolArray]) -> str:

@@ -840,6 +840,7 @@ TOPIC = Topic(
             reference="perfect calibration",
             band="interval",
             square=True,
+            read_at=0.9,
         ),
     },
     unlisted=("coverage",),

@@ -540,6 +540,7 @@ TOPIC = Topic(
             reference="random order",
             band="band",
             fits_curve=True,
+            read_at=0.5,
             companions={"risk_coverage_oracle": Companion(words="oracle order")},
         ),
     },

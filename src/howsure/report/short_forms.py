@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import io
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
@@ -278,11 +277,14 @@ def _picture(figure: Figure) -> str:
 
     from howsure.figures import plot
     from howsure.figures.palette import LIGHT
+    from howsure.figures.telling import told
 
     canvas = Canvas(figsize=(6.0, 4.0), layout="constrained")
     plot(figure, ax=canvas.subplots())
     stream = io.StringIO()
     canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
-    text = re.sub(r"^.*?<svg", '<svg fill="currentColor"', stream.getvalue(), flags=re.DOTALL)
+    named = f'<svg fill="currentColor" role="img" aria-label="{escape(told(figure))}"'
+    _, _, drawn = stream.getvalue().partition("<svg")
+    text = named + drawn
     text = text.replace(f"stroke: {LIGHT.grid}", "stroke: currentColor; stroke-opacity: 0.15")
     return text.replace("#000000", "currentColor")

@@ -502,6 +502,7 @@ TOPIC = Topic(
             reference="random order",
             companions={"rejection_oracle": Companion(words="oracle order")},
             fits_curve=True,
+            read_at=0.5,
         ),
         "rejection_nll": Layout(
             order=11,
@@ -517,6 +518,7 @@ TOPIC = Topic(
             data="highest CCE first",
             reference="random order",
             companions={"rejection_nll_oracle": Companion(words="oracle order")},
+            read_at=0.5,
         ),
     },
     titles={

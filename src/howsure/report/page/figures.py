@@ -17,6 +17,7 @@ from howsure.core.arrays import FloatArray
 from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
+from howsure.figures.telling import told
 from howsure.report.document import Cell, Column, Grid, GridRows
 
 DATA_LIMIT = 41
@@ -73,11 +74,8 @@ def block_of(figure: Figure) -> Block:
     """What the page needs to show one figure."""
     spec = to_vega(figure, palette=CSS, legend=False)
     items = figure.legend()
-    axes = f"{figure.y.title or 'rows'} against {figure.x.title}"
-    series = ", ".join(item.label for item in items)
-    told = f" Series: {series}." if series else ""
-    if figure.shades is not None:
-        told = f" Colour: {figure.shades.title}.{told}"
+    named = figure.title or figure.question
+    colour = "" if figure.shades is None else f" Colour: {figure.shades.title}."
     return Block(
         figure=figure,
         spec=packed(json.dumps(spec, allow_nan=False, separators=(",", ":"))),
@@ -92,7 +90,7 @@ def block_of(figure: Figure) -> Block:
             for item in items
         ),
         data=_data_grid(figure),
-        described=f"{figure.title}: {axes}.{told} The data follow as a table.",
+        described=f"{named}. {told(figure)}{colour} The data follow as a table.",
         ramp=None if figure.shades is None else _ramp(figure.shades),
     )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import resources
@@ -87,8 +89,20 @@ def render(document: Document) -> str:
             library=_packed_library(library),
             policy=_policy(*filter(None, (library, code))),
             slug=slug,
+            apart=_numbering(),
         )
     )
+
+
+def _numbering() -> Callable[[str], str]:
+    """What tells names of one page apart: a number after each that was there before."""
+    seen: Counter[str] = Counter()
+
+    def apart(name: str) -> str:
+        seen[name] += 1
+        return name if seen[name] == 1 else f"{name} ({seen[name]})"
+
+    return apart
 
 
 def _part(section: Section, counter: Iterator[int], *, first: bool = False) -> _DrawnSection:
@@ -141,7 +155,7 @@ def _packed_library(library: str) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("howsure.report.page"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -149,6 +163,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["whole"] = _whole
+    return made
+
+
+_BESIDE = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<])|(?<=[=<]) (?=\d)")
+"""Spaces between a number and its sign, where no line may end."""
+
+
+def _whole(text: str) -> str:
+    """A sentence whose numbers stay whole at the end of a line."""
+    return _BESIDE.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _finalize(value: Any) -> Any:

@@ -9,11 +9,14 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.errors import InputError
-from howsure.core.records import Record
+from howsure.core.records import Curve, Record
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
 from howsure.metrics.miss_range import in_words
 from howsure_studies.characteristic.results import TAIL, MethodResult
+
+TOLD = 0.1
+"""The miss rate at which the half-widths of bands are told."""
 
 
 def curves_figure(results: Sequence[MethodResult]) -> Figure:
@@ -78,7 +81,18 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
         y=Axis(title="Miss rate", kind="percent", domain=(0.0, 1.0)),
         layers=tuple(layers),
         notes=(f"Drawn to where the miss rate is {formats.level(TAIL)}.",) if tails else (),
+        finding="; ".join(
+            f"{name}: half-width {_width_at(model)} at a miss rate of {formats.level(TOLD)}, "
+            f"constant band {_width_at(constant)}"
+            for name, (model, constant) in ((n, picture.curves) for n, picture in known.items())
+        )
+        + ".",
     )
+
+
+def _width_at(curve: Curve) -> str:
+    """The least half-width at which no more rows are missed than are told of."""
+    return formats.number(float(curve.x[np.argmax(curve.y <= TOLD)]), 3)
 
 
 def gains_figure(gains: Mapping[str, Mapping[str, Record]]) -> Figure:

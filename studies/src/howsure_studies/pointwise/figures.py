@@ -62,6 +62,11 @@ def share_histogram(
     """How coverages are spread: filled bars of one method, outlines of several."""
     edges = _edges([*shares.values(), np.array([coverage])])
     layers = []
+    told = [
+        f"{method}: {words.x} {formats.percent(float(values.mean()))} on average, from "
+        f"{formats.percent(float(values.min()))} to {formats.percent(float(values.max()))}"
+        for method, values in shares.items()
+    ]
     for method, values in shares.items():
         heights = np.histogram(values, edges)[0] / len(values)
         if len(shares) == 1:
@@ -89,6 +94,7 @@ def share_histogram(
         rule,
         x=Axis(title=words.x, kind="percent", domain=(float(edges[0]), float(edges[-1]))),
         y=Axis(title=f"Share of {of}", kind="percent", zero=True),
+        finding=f"{'; '.join(told)}. {headed(_nominal(coverage))}.",
     )
 
 
@@ -269,11 +275,14 @@ def intervals_over_truth(run: OneRun, words: FigureWords, *, colour: int) -> Fig
         ),
         Layer(mark=Mark.LINE, x=mean, y=mean, series="true mean", colour=REFERENCE),
     ]
+    y = run.y[finite]
+    inside = int(((run.lower[finite] <= y) & (y <= run.upper[finite])).sum())
     left_out = len(finite) < len(order)
     return words.figure(
         *(*layers, *_points(run, finite, colour)),
         x=Axis(title="True mean of y"),
         y=Axis(title="y"),
+        finding=f"{inside:,} of {len(finite):,} intervals shown contain y.",
         notes=[f"Shown: {len(finite)} of {len(order):,} test points."] if left_out else [],
     )
 

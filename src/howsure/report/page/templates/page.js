@@ -83,7 +83,52 @@
     tip.style.left = `${Math.max(8, left)}px`;
     tip.style.top = `${above < 8 ? event.clientY + 18 : above}px`;
   };
-  addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
+  const hideTip = () => { tip.hidden = true; };
+  addEventListener("scroll", hideTip, { passive: true });
+  addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
+
+  // Keys: what a pointer reads of a figure that has the focus, arrows read mark by mark.
+  const read = document.getElementById("read");
+  const STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
+  const marksOf = (plot) => {
+    const byRow = plot.dataset.rows === "true";
+    const key = ({ x, y }) => (byRow ? [y, x] : [x, y]);
+    return $$("[class*='mark-symbol'] > *", plot)
+      .filter((mark) => mark.__data__?.tooltip)
+      .map((mark) => ({ mark, at: key(mark.getBoundingClientRect()) }))
+      .sort((a, b) => a.at[0] - b.at[0] || a.at[1] - b.at[1])
+      .map(({ mark }) => mark);
+  };
+  const unlight = (plot) => {
+    $$("[data-lit]", plot).forEach((mark) => {
+      mark.setAttribute("opacity", "0");
+      delete mark.dataset.lit;
+    });
+  };
+  const step = (plot, by) => {
+    const marks = marksOf(plot);
+    if (!marks.length) return;
+    const place = Number(plot.dataset.place ?? (by < 0 ? marks.length : -1)) + by;
+    const mark = marks[Math.min(Math.max(place, 0), marks.length - 1)];
+    plot.dataset.place = String(marks.indexOf(mark));
+    unlight(plot);
+    mark.setAttribute("opacity", "1");
+    mark.dataset.lit = "true";
+    const { left, top, width, height } = mark.getBoundingClientRect();
+    const told = mark.__data__.tooltip;
+    showTip(null, { clientX: left + width / 2, clientY: top + height / 2 }, null, told);
+    read.textContent = Object.entries(told)
+      .filter(([, text]) => text !== null && text !== "")
+      .map(([name, text]) => `${name} ${text}`).join(", ");
+  };
+  const withKeys = (plot) => {
+    plot.addEventListener("keydown", (event) => {
+      if (!(event.key in STEPS) || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      step(plot, STEPS[event.key]);
+    });
+    plot.addEventListener("blur", () => { hideTip(); unlight(plot); read.textContent = ""; });
+  };
 
   // Figures: drawn by Vega through its interpreter, so that no text is ever run as code. Vega and
   // the figures are packed; the page's policy lets Vega run because it knows its hash.
@@ -93,6 +138,7 @@
     return new Response(plain).text();
   };
   const plots = document.getElementById("library") ? $$(".plot") : [];
+  plots.forEach(withKeys);
   const prepare = async () => {
     const script = document.createElement("script");
     script.textContent = await unpack("library");
@@ -117,17 +163,23 @@
   };
   // What is folded has no width yet: it is drawn at this one, and again once it is seen.
   const UNSEEN = 560;
+  // Pixels past which a figure has more rows than fit a third of a printed page.
+  const TALL = 450;
   const draw = async (plot) => {
     const seen = plot.clientWidth > 0;
     plot.dataset.seen = String(seen);
+    delete plot.dataset.place;
     plot.classList.remove("drawn");
     try {
       await prepared;
       const spec = fit(JSON.parse(await unpack(plot.dataset.spec)));
       if (plot.dataset.seen !== String(seen)) return;
       if (!seen) spec.width = UNSEEN;
-      plot.textContent = "";
-      await vegaEmbed(plot, spec, {
+      // Vega names the element that it draws into after itself: the figure's own name stays outside.
+      const canvas = document.createElement("div");
+      canvas.setAttribute("aria-hidden", "true");
+      plot.replaceChildren(canvas);
+      await vegaEmbed(canvas, spec, {
         actions: false,
         ast: true,
         defaultStyle: false,
@@ -135,8 +187,10 @@
         renderer: "svg",
         tooltip: showTip,
       });
-      // The element around it has the words: single marks would say nothing to a screen reader.
-      $$("svg", plot).forEach((svg) => svg.setAttribute("aria-hidden", "true"));
+      plot.dataset.rows = String(spec.layer.some(({ encoding }) => encoding.y?.type === "ordinal"));
+      plot.classList.toggle("tall", plot.querySelector("svg").height.baseVal.value > TALL);
+      plot.tabIndex = 0;
+      plot.setAttribute("aria-describedby", "keys");
       plot.classList.add("drawn");
     } catch (error) {
       plot.textContent = "This figure could not be drawn; its data follow.";
