@@ -72,3 +72,15 @@ def test_right_probabilities_are_not_condemned() -> None:
         for seed in range(40)
     ]
     assert sum(red) <= 6
+
+
+def test_sets_of_all_labels_cover_and_are_no_fault() -> None:
+    """Of three illnesses: sets of one and of two cover as claimed, those of three always."""
+    rng = np.random.default_rng(2)
+    n, size = 900, rng.choice([1, 2, 3], 900, p=[0.5, 0.3, 0.2])
+    y = np.where(rng.random(n) < 0.875, rng.integers(0, size), size % 3)
+    y = np.where(size == 3, rng.integers(0, 3, n), y)
+    sets = LabelSets(np.arange(3) < size[:, None], 0.9)
+    found = _found(EvalSet.checked(y, sets))
+    assert found["sets"].state != "bad"
+    assert found["sets"].where in ("1", "2")
