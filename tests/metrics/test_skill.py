@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import signal, stats
 
 import howsure
 from howsure.core.errors import InputError
@@ -24,6 +24,7 @@ from howsure.metrics import (
 from howsure.metrics.measure import evaluate
 from howsure.metrics.skill import MIDPOINTS
 from howsure.predictions import EvalSet
+from howsure.verdict import examine
 
 SKILLS = ("crps_skill", "interval_skill", "pairing_gain")
 
@@ -183,6 +184,19 @@ def test_forecasts_that_do_not_know_their_rows_gain_nothing_from_them() -> None:
         record = records(EvalSet.checked(y, howsure.Distribution.normal(x, np.exp(x / 4))))
         rejected += record["pairing_gain"].lower > 0
     assert rejected <= 11  # 2.5 % in expectation
+
+
+@pytest.mark.slow
+def test_what_a_slow_series_shows_in_hindsight_is_no_loss() -> None:
+    """A right marginal forecast of a series of few independent rows, whose own level it misses."""
+    lost = 0
+    for seed in range(60):
+        noise = child(seed, "slow series").normal(size=800) * math.sqrt(1 - 0.98**2)
+        y = signal.lfilter([1], [1, -0.98], noise)[500:]
+        law = howsure.Distribution.normal(np.zeros(300), np.ones(300))
+        findings, _ = examine(EvalSet.checked(y, law, time=np.arange(300)))
+        lost += any(each.id == "skill" and each.p < 0.05 for each in findings)
+    assert lost <= 1  # 5 without the allowance
 
 
 def test_what_has_no_skill_says_why() -> None:

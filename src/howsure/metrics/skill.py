@@ -508,7 +508,10 @@ def _skill(case: Case) -> Draft:
     record = _told_by(case)
     if not record.standard_error > 0:
         raise UnanswerableError(record.reason or "every row scores as the distribution of y does")
-    off = (record.value + TOLERANCE) / record.standard_error
+    # Of rows that depend, the distribution in hindsight flatters itself, as pairs of them are
+    # close: by about the share that one independent row has of all.
+    hindsight = 0.0 if case.evalset.units is None else 1.0 / (case.freedom + 1.0)
+    off = (record.value + TOLERANCE + hindsight) / record.standard_error
     return Draft(
         effect=record.value,
         lower=record.lower,
