@@ -81,7 +81,7 @@ def climatology_crps(y: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) 
     truth, mass = _rows(y, weights)
     total = mass.sum()
     away = _mean_distance(truth, mass)(truth) * (total / (total - 1.0))
-    return away - 0.5 * float(np.average(away, weights=mass))
+    return np.asarray(away - 0.5 * float(np.average(away, weights=mass)))
 
 
 def climatology_pinball(
@@ -116,7 +116,8 @@ def climatology_pinball(
     array([1.   , 0.375, 2.125])
     """
     truth, mass = _rows(y, weights)
-    return 0.5 * sum(_in_and_out(truth, check_fraction(level, "level"), mass))
+    inside, outside = _in_and_out(truth, check_fraction(level, "level"), mass)
+    return 0.5 * (inside + outside)
 
 
 def skill_score(
@@ -245,7 +246,7 @@ def _rows(y: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[FloatArray, 
 def _in_and_out(y: FloatArray, level: float, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Pinball loss at each row of the quantile of all rows, and of that of all others."""
     values, place = np.unique(y, return_inverse=True)
-    below = np.cumsum(np.bincount(place, weights=mass))
+    below: FloatArray = np.cumsum(np.bincount(place, weights=mass).astype(np.float64))
     total, others = float(below[-1]), np.zeros(len(y))
     reached = values[_reach(below, level * total)].mean()
     # without one row counts fall by one from its own value on
@@ -323,7 +324,9 @@ def _skill_of_quantiles(
         raise UnanswerableError("a CRPS needs at least two levels")
     gaps = np.diff(levels)
     factors = np.append(gaps, 0.0) + np.append(0.0, gaps)
-    return _skill_at(crps_quantiles(y, quantiles, levels), y, levels, factors, weights)
+    return _skill_at(
+        crps_quantiles(y, quantiles, levels), y, levels.tolist(), factors.tolist(), weights
+    )
 
 
 def _interval_skill(
