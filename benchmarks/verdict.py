@@ -92,6 +92,19 @@ def normal(
     return world
 
 
+def guessing(size: float, *, skewed: bool = False) -> World:
+    """Predictions that are calibrated, and differ from row to row by noise of this size alone."""
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        y, noise = rng.normal(size=n), size * rng.normal(size=n)
+        if skewed:
+            return EvalSet.checked(np.exp(y), Distribution.from_scipy(stats.lognorm(1.0), n=n))
+        sd = np.full(n, math.sqrt(1.0 + size**2))
+        return EvalSet.checked(y, Distribution.normal(noise, sd))
+
+    return world
+
+
 def known(
     drawn: Rows,
     y: np.ndarray,
@@ -640,6 +653,10 @@ CELLS: tuple[Cell, ...] = (
         ("groups",),
         sizes=(1_440,),
     ),
+    Cell("knows nothing of its rows", guessing(0.0)),
+    Cell("knows nothing of its rows, lognormal", guessing(0.0, skewed=True)),
+    defect("noise for knowledge", guessing(1.0), "skill", large=True, false=("bias", "spread")),
+    defect("noise for knowledge, .4 as large", guessing(0.4), "skill", false=("bias", "spread")),
 )
 
 UNSEEN: tuple[tuple[str, str, World], ...] = (

@@ -189,14 +189,14 @@ def test_forecasts_that_do_not_know_their_rows_gain_nothing_from_them() -> None:
 @pytest.mark.slow
 def test_what_a_slow_series_shows_in_hindsight_is_no_loss() -> None:
     """A right marginal forecast of a series of few independent rows, whose own level it misses."""
-    lost = 0
+    judged = 0
     for seed in range(60):
         noise = child(seed, "slow series").normal(size=800) * math.sqrt(1 - 0.98**2)
         y = signal.lfilter([1], [1, -0.98], noise)[500:]
         law = howsure.Distribution.normal(np.zeros(300), np.ones(300))
         findings, _ = examine(EvalSet.checked(y, law, time=np.arange(300)))
-        lost += any(each.id == "skill" and each.p < 0.05 for each in findings)
-    assert lost <= 1  # 5 without the allowance
+        judged += any(each.id == "skill" for each in findings)
+    assert judged <= 1  # of 7 that were, 5 had p < .05
 
 
 def test_what_has_no_skill_says_why() -> None:

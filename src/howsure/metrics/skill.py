@@ -511,6 +511,8 @@ def _skill(case: Case) -> Draft:
     record = _told_by(case)
     if not record.standard_error > 0:
         raise UnanswerableError(record.reason or "every row scores as the distribution of y does")
+    if case.freedom + 1.0 < _FEWEST and case.evalset.units is not None:
+        raise UnanswerableError(f"rows count as fewer than {_FEWEST}, which tell no distribution")
     # Of rows that depend, the distribution in hindsight flatters itself, as pairs of them are
     # close: by about the share that one independent row has of all.
     hindsight = 0.0 if case.evalset.units is None else 1.0 / (case.freedom + 1.0)
@@ -525,6 +527,10 @@ def _skill(case: Case) -> Draft:
         caution=record.lower >= -TOLERANCE and record.upper <= TOLERANCE,
         facts={"record": record, "informed": _informed(case), "within": _within(case)},
     )
+
+
+_FEWEST = 30
+"""Independent rows, of rows that depend, by which skill is judged."""
 
 
 def _told_by(case: Case) -> Record:
