@@ -98,7 +98,7 @@ def test_a_question_of_the_first_screen_leads_to_its_section(
     opened: Open, report: Document
 ) -> None:
     page, _ = opened(report)
-    links = page.locator(".states tbody a")
+    links = page.locator(".states a")
     assert links.count() == len(samples.findings())
     for link in links.all():
         target = link.get_attribute("href")
@@ -361,7 +361,7 @@ def test_without_scripts_every_fold_opens_and_every_figure_has_its_data(
 ) -> None:
     page, _ = opened(report, java_script_enabled=False)
     assert page.locator(".headline").is_visible()
-    assert page.locator(".states table").is_visible()
+    assert page.locator(".states dl").is_visible()
     for section in ("time", "worst", "numbers"):
         summary(page, section).click()
     assert page.locator("#section-worst table").is_visible()

@@ -199,6 +199,39 @@ def test_what_a_slow_series_shows_in_hindsight_is_no_loss() -> None:
     assert judged <= 1  # of 7 that were, 5 had p < .05
 
 
+def test_skill_within_groups_is_against_the_own_group() -> None:
+    rng = child(7, "within")
+    hour, site = rng.integers(0, 6, 300), rng.integers(0, 2, 300)
+    y = 3.0 * hour + rng.normal(size=300)
+    model = howsure.Distribution.normal(3.0 * hour + 0.5, np.ones(300))
+    held = EvalSet.checked(y, model, groups={"site": site, "hour": hour})
+    (record,) = evaluate(held, metrics=["crps_skill_within"]).records
+    own = np.concatenate([climatology_crps(y[hour == each]) for each in range(6)])
+    assert record.options == {"within": "hour"}  # which tells more of y than the site
+    scores = crps_normal(y, 3.0 * hour + 0.5, np.ones(300))
+    assert record.value == pytest.approx(1 - scores.mean() / own.mean(), rel=1e-12)
+    assert record.lower < record.value < record.upper < 0.1
+    alone = EvalSet.checked(y, model, groups={"row": np.arange(300)})
+    (record,) = evaluate(alone, metrics=["crps_skill_within"]).records
+    assert record.reason == "rows that are alone in their group have no distribution of y"
+    (record,) = evaluate(EvalSet.checked(y, model), metrics=["crps_skill_within"]).records
+    assert record.reason == "the table has no groups"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_skill_within_groups_covers_that_of_the_law(seed: int) -> None:
+    inside = 0
+    for number in range(60):
+        rng = child(seed, "covers", number)
+        hour, known = rng.integers(0, 5, 200), rng.normal(size=200)
+        y = hour + known + rng.normal(size=200)
+        model = howsure.Distribution.normal(hour + known, np.ones(200))
+        held = EvalSet.checked(y, model, groups={"hour": hour})
+        (record,) = evaluate(held, metrics=["crps_skill_within"]).records
+        inside += record.lower <= 1 - math.sqrt(0.5) <= record.upper
+    assert inside >= 52  # 57 in expectation
+
+
 def test_what_has_no_skill_says_why() -> None:
     same = records(
         EvalSet.checked([2.0, 2.0, 2.0], howsure.Distribution.normal([2, 2, 2], [1, 1, 1]))

@@ -107,11 +107,11 @@ def metric_named(name: object, argument: str = "metric") -> Metric:
     --------
     >>> metric_named("PICP").name, metric_named("Mean-Width").name
     ('empirical_coverage', 'mean_width')
-    >>> metric_named("intervall score")
+    >>> metric_named("miscalibrated area")
     Traceback (most recent call last):
     ...
     howsure.core.errors.InputError: metric must be a measure that howsure metrics lists,
-    got 'intervall score'; did you mean interval_score?
+    got 'miscalibrated area'; did you mean miscalibration_area?
     """
     known = _spellings()
     wanted = _plain(str(name))

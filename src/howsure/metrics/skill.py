@@ -467,6 +467,7 @@ _ENTRIES = (
         ),
         formula="1 − mean CRPS / mean of Δ_g / 2, Δ_g the mean of |y_i − y_j| within group g",
         source="as crps_skill",
+        standard_normal=math.nan,
         forms=(statistic(itself, "skill_within_groups", weighted=False),),
         beware=f"{_CLIMATOLOGY} In small groups few rows tell it.",
     ),
