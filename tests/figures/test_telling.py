@@ -57,6 +57,16 @@ def test_a_figure_of_nothing_is_seen() -> None:
     assert not tells_a_number(Figure(name="new", question="New?", title="New"))
 
 
+def test_a_series_without_rows_is_passed_over() -> None:
+    def dots(series: str, *x: float) -> Layer:
+        return Layer(mark=Mark.POINTS, x=np.array(x), y=np.zeros(len(x)), series=series)
+
+    axis = Axis(kind="category", categories=("CP",))
+    figure = Figure(name="new", question="New?", title="New", x=Axis(title="T-SS"), y=axis,
+                    layers=(dots("none"), dots("seen", 0.25)))  # fmt: skip
+    assert told(figure) == "seen (1): T-SS 0.25 (CP)."
+
+
 def test_a_line_is_told_where_it_lies_farthest_from_what_judges_it() -> None:
     reach = np.full(11, 0.1)
     x = np.linspace(0.0, 1.0, 11)

@@ -44,7 +44,7 @@ def _rows_told(figure: Figure) -> list[str]:
     """Of each series of a dot plot, its lowest and its highest row; then what they are against."""
     places: dict[str, list[tuple[float, str]]] = {}
     for layer in figure.layers:
-        if layer.mark is not Mark.POINTS:
+        if layer.mark is not Mark.POINTS or not len(layer.x):
             continue
         rows = [
             (float(x), figure.y.categories[int(y)]) for x, y in zip(layer.x, layer.y, strict=True)
@@ -78,7 +78,7 @@ def _lines_told(figure: Figure, layout: Layout | None) -> list[str]:
         head = f"{layer.series}: " if len(lines) > 1 else ""
         head += _with_title(figure.y)
         judged = _reference(figure, layer, layout)
-        if judged is None:
+        if judged is None or not np.isfinite(layer.y - judged[1]).any():
             first, last = _point(figure, layer, 0), _point(figure, layer, len(layer.x) - 1)
             parts.append(f"{head}goes from {first} to {last}")
             continue
