@@ -15,7 +15,7 @@ from scripts import script
 
 DESK = {"width": 1400, "height": 950}
 PHONE = {"width": 390, "height": 844}
-TALLEST = {1400: 6_000, 390: 9_000}
+TALLEST = {1400: 6_000, 390: 9_300}  # with a section on skill
 LARGEST = {"many_models": 2_200_000}
 """Bytes of a page that needs more than 1.5 MB: each of a hundred models has its own numbers."""
 FIGURE = "#verdict .plot.drawn svg"
@@ -77,7 +77,7 @@ def test_a_page_is_small_fits_and_answers_first(opened: Open, name: str) -> None
     faults = [FAULT] if page.locator(FAULT).count() else []
     assert_on_the_first_screen(page, ".headline", *faults)
     if name in pages.KINDS and not faults:
-        assert_on_the_first_screen(page, ".states thead, .states dt")
+        assert_on_the_first_screen(page, ".states thead, .states dl div")
 
 
 @pytest.mark.parametrize("name", [*pages.KINDS, *pages.BAD])

@@ -139,6 +139,9 @@ def test_a_section_names_each_model_once() -> None:
     markdown = document.to_markdown()
     assert markdown.count("**north &amp; south**") == markdown.count("**b**") == 1
     assert markdown.count("- ✗ Is it wide?: It is narrow.") == 2
+    single = replace(document, sections=(replace(section, lines=(lines[0], lines[2])),))
+    assert "<h3>b</h3>" not in single.to_html()
+    assert single.to_html().count("<p>b: It is narrow.</p>") == 1
 
 
 def test_no_sentence_stands_twice_but_for_the_first_screen(page: str) -> None:

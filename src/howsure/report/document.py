@@ -58,7 +58,11 @@ class VerdictLine:
 
 def by_model(lines: Iterable[VerdictLine]) -> Iterator[tuple[str, list[VerdictLine]]]:
     """Neighbouring lines of a model, which need not say its name each time."""
-    for model, own in itertools.groupby(lines, lambda line: line.model):
+    parts = [(model, list(own)) for model, own in itertools.groupby(lines, lambda ln: ln.model)]
+    if all(len(own) == 1 for model, own in parts if model):  # then none says it twice
+        yield "", [line for _, own in parts for line in own]
+        return
+    for model, own in parts:
         yield model, [replace(line, text=line.text.removeprefix(f"{model}: ")) for line in own]
 
 
