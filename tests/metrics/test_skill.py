@@ -237,6 +237,8 @@ def test_what_has_no_skill_says_why() -> None:
         EvalSet.checked([2.0, 2.0, 2.0], howsure.Distribution.normal([2, 2, 2], [1, 1, 1]))
     )
     assert same["crps_skill"].reason == "y is constant, so nothing is left to know"
+    wide = records(EvalSet.checked([1e-300, 3e-300], howsure.Distribution.normal([0, 0], [1, 1])))
+    assert wide["crps_skill"].reason == "its score is over 1e+12 times that of y"
     alone = records(EvalSet.checked([2.0], howsure.Distribution.normal([2], [1])))
     assert math.isnan(alone["crps_skill"].value)
     assert "more than one row" in alone["crps_skill"].reason

@@ -44,6 +44,10 @@ MIDPOINTS = (np.arange(9) + 0.5) / 9
 """Levels at which distributions and samples are compared with strange rows."""
 
 
+_MOST = 1e12
+"""How many times the score of y another may be; its square is a number still."""
+
+
 def climatology_crps(y: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> FloatArray:
     """CRPS at each row of the distribution of all y, such that the mean is unbiased.
 
@@ -162,6 +166,8 @@ def skill_score(
     base = weighted_mean(other, weights)
     if not base > 0.0:
         return Estimate(math.nan, reason="y is constant, so nothing is left to know")
+    if not mean < _MOST * base:
+        return Estimate(math.nan, reason=f"its score is over {_MOST:g} times that of y")
     ratio = mean / base
     influence = (ratio * (other - base) - (own - mean)) / base
     count = float(len(own)) if weights is None else float(weights.sum())

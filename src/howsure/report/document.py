@@ -153,6 +153,12 @@ class Grid:
         """How many rows it has."""
         return sum(len(part.rows) for part in self.parts)
 
+    @property
+    def one_state_each(self) -> bool:
+        """Whether each row is a question and its state, as of one model."""
+        rows = [row for part in self.parts for row in part.rows]
+        return bool(rows) and all(len(row) == 2 and row[1].tone and not row[1].text for row in rows)
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
