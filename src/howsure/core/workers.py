@@ -264,8 +264,8 @@ class Cluster(Crew):
             raise SilentSchedulerError(self._silent())
         try:
             return key, future.result()
-        except killed_worker():  # perhaps after the result was lost, and running again went wrong
-            return key, LostWorker()
+        except killed_worker():  # Dask blames a death on all that waited for that worker
+            return key, LostWorker(beside=bool(self._futures))
         except Exception as error:  # noqa: BLE001 - whatever a call raises
             return key, RaisedError(error)
 
