@@ -169,7 +169,7 @@ ANY = [(name, state) for name in howsure.verdict.QUESTIONS for state in possible
 
 @given(some.lists(some.sampled_from(ANY), max_size=5, unique_by=lambda each: each[0]))
 def test_no_reply_without_its_evidence(seen: list[tuple[str, State]]) -> None:
-    """Yes needs coverage in line and nothing bad; no and partly need something bad."""
+    """Yes needs coverage in line and nothing bad; no and partly need something bad, or no skill."""
     findings = [found(name, state) for name, state in seen]
     findings.sort(key=lambda each: (each.state != "bad", each.id != "rows"))
     told, states = answer(findings, ROWS), dict(seen)
@@ -178,7 +178,7 @@ def test_no_reply_without_its_evidence(seen: list[tuple[str, State]]) -> None:
         assert not bad
         assert states["coverage"] in ("good", "negligible")
     if told.reply in ("no", "partly"):
-        assert bad
+        assert bad or (told.reply, states.get("skill")) == ("partly", "caution")
     if states.get("coverage") == "bad":
         assert told.reply == "no"
 
@@ -233,6 +233,23 @@ def test_the_first_screen_of_one_model_has_its_costliest_faults() -> None:
     assert faults == bad[:3]
     assert len(faults) >= 2
     assert step.question == "What would help?"
+
+
+def test_a_model_that_knows_nothing_is_partly_to_be_trusted() -> None:
+    always = "no better than always predicting the distribution of y (skill "
+    y = child(3, "answer").normal(size=4_000)
+    law = howsure.Distribution.normal(np.zeros(4_000), np.ones(4_000))
+    answer = howsure.assess(y, law, trials=False).answer
+    assert answer is not None
+    assert answer.reply == "partly"
+    assert answer.sentence.startswith(f"Partly: calibrated, but {always}")
+    few = howsure.assess(y[:1_300], law.take(np.arange(1_300)), trials=False)
+    states = {each.id: each.state for each in few.findings}
+    assert (states["coverage"], states["skill"]) == ("good", "caution")
+    assert "undecided" in (states["bias"], states["spread"])  # so more cannot be said
+    assert few.answer is not None
+    assert few.answer.sentence.startswith("Partly: the 90 % intervals cover ")
+    assert f"but {always}" in few.answer.sentence
 
 
 def test_what_more_rows_would_do_is_in_the_finding() -> None:

@@ -242,7 +242,8 @@ def test_skill_is_told_by_its_state() -> None:
     )
     assert sentence(finding(beaten, "good"), beaten) == (
         "The CRPS is 6 % lower than that of always predicting the distribution of y (4.0–8.0). "
-        "It is 26 % (24.0–28.0) above that of the distribution of y in the same hour, in hindsight."
+        "The CRPS is 26 % (24.0–28.0) above that of the distribution of y in the same hour, "
+        "in hindsight."
     )
     assert sentence(finding(idle, "caution"), idle) == (
         "Predictions are no better than always predicting the distribution of y "

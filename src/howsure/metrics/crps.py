@@ -89,11 +89,15 @@ def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.Array
     array([0.125])
     """
     truth, table, grid = check_quantiles(y, quantiles, levels)
-    if len(grid) < 2:
-        raise DegenerateError(f"levels must hold at least 2 levels for a CRPS, got {len(grid)}")
-    gaps = np.diff(grid)
-    factors = np.append(gaps, 0.0) + np.append(0.0, gaps)  # 2 × half of each neighbouring gap
-    return weighted_pinball(truth, table, grid, factors)
+    return weighted_pinball(truth, table, grid, trapezoid(grid))
+
+
+def trapezoid(levels: FloatArray) -> FloatArray:
+    """What the pinball loss at each level counts in a CRPS: the gaps on both sides of it."""
+    if len(levels) < 2:
+        raise DegenerateError(f"levels must hold at least 2 levels for a CRPS, got {len(levels)}")
+    gaps = np.diff(levels)
+    return np.asarray(np.append(gaps, 0.0) + np.append(0.0, gaps))
 
 
 def truncation_note(levels: npt.ArrayLike) -> str:
@@ -175,6 +179,11 @@ def _crps_of_law(view: View, _: float) -> FloatArray:
     return scores
 
 
+def _crps_of_samples(view: View, _: float) -> FloatArray:
+    """CRPS of each row's samples, taken as the whole distribution."""
+    return crps_samples(view.evalset.y, view.get("samples"), fair=False)
+
+
 def _crps_by_sums(law: CountLaw, y: FloatArray, scores: FloatArray) -> npt.NDArray[Any]:
     """Fill in the CRPS of laws of counts that are narrow enough to be summed; the other rows."""
     low, high = law.ends()
@@ -252,6 +261,7 @@ TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
         "crps_of_law": _crps_of_law,
+        "crps_of_samples": _crps_of_samples,
         "samples": lambda view, _: view.belief(Samples).sorted_samples,
     },
     predicted=("samples",),

@@ -181,6 +181,8 @@ class FindingQuestion:
         rows gives evidence *for* a model.
     measures : tuple of str
         Those that it reads.
+    told_by : tuple of str
+        Those that its words read besides, which decide no state.
     section : str
         Label of the section of the page where it stands; that of its topic, if omitted.
     name : str
@@ -213,6 +215,7 @@ class FindingQuestion:
     tolerance: float = 0.01
     margin: float = MARGIN
     measures: tuple[str, ...] = ()
+    told_by: tuple[str, ...] = ()
     section: str = ""
     name: str = ""
     cause: str = ""

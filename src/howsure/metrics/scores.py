@@ -188,7 +188,7 @@ def pinball_loss(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> 
     truth = as_vector(y, "y")
     predicted = as_vector(quantile, "quantile", length=len(truth))
     with np.errstate(over="ignore"):
-        return _pinball(truth, predicted, check_fraction(level, "level"))
+        return pinball(truth, predicted, check_fraction(level, "level"))
 
 
 def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -> FloatArray:
@@ -236,8 +236,8 @@ def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -
         before = np.cumsum(draws[:, :-1] * fewer, axis=1)  # draws below the one left out
         after = np.cumsum((draws[:, 1:] * fewer)[:, ::-1], axis=1)[:, ::-1]
         without = np.pad(before, ((0, 0), (1, 0))) + np.pad(after, ((0, 0), (0, 1)))
-        lost = _pinball(without, 0.0, share).mean(axis=1)
-        scores[rows] = size * _pinball(draws @ whole, 0.0, share) - (size - 1) * lost
+        lost = pinball(without, 0.0, share).mean(axis=1)
+        scores[rows] = size * pinball(draws @ whole, 0.0, share) - (size - 1) * lost
     return scores
 
 
@@ -312,7 +312,7 @@ def weighted_pinball(
     total = np.zeros(len(y))
     with np.errstate(over="ignore"):
         for column, level, factor in zip(quantiles.T, levels, factors, strict=True):
-            total += factor * _pinball(y, column, level)
+            total += factor * pinball(y, column, level)
     return total
 
 
@@ -340,7 +340,8 @@ def _miss(y: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     return np.maximum(lower - y, 0.0) + np.maximum(y - upper, 0.0)
 
 
-def _pinball(y: FloatArray, quantile: FloatArray | float, level: float) -> FloatArray:
+def pinball(y: FloatArray, quantile: FloatArray | float, level: float) -> FloatArray:
+    """As `pinball_loss`; nothing is checked."""
     distance = y - quantile
     return np.maximum(level * distance, (level - 1.0) * distance)
 

@@ -9,7 +9,7 @@ overdo it, and their mean is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,10 +29,10 @@ from howsure.core.arrays import (
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.formats import fixed
 from howsure.core.records import Direction, Record
-from howsure.metrics.crps import crps_quantiles, crps_samples
+from howsure.metrics.crps import crps_quantiles, trapezoid
 from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.metric import Form, Metric, Question, Topic, itself, statistic
-from howsure.metrics.scores import interval_score
+from howsure.metrics.scores import interval_score, pinball
 from howsure.metrics.wording import small, span
 from howsure.predictions import Distribution, Quantiles
 from howsure.stats.estimate import Estimate, weighted_mean
@@ -42,10 +42,12 @@ if TYPE_CHECKING:
 
 MIDPOINTS = (np.arange(9) + 0.5) / 9
 """Levels at which distributions and samples are compared with strange rows."""
-
-
+TOLERANCE = 0.02
+"""Share of the reference's score by which a forecast may differ and be neither better nor worse."""
 _MOST = 1e12
-"""How many times the score of y another may be; its square is a number still."""
+"""How many times the score of a reference another may be; its square is a number still."""
+_FEWEST = 30
+"""Independent rows, of rows that depend, by which skill is judged."""
 
 
 def climatology_crps(y: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> FloatArray:
@@ -84,7 +86,8 @@ def climatology_crps(y: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) 
     """
     truth, mass = _rows(y, weights)
     total = mass.sum()
-    away = _mean_distance(truth, mass)(truth) * (total / (total - 1.0))
+    order = np.argsort(truth, kind="stable")
+    away = _mean_distance(truth, order, truth, order, mass) * (total / (total - 1.0))
     return np.asarray(away - 0.5 * float(np.average(away, weights=mass)))
 
 
@@ -165,9 +168,9 @@ def skill_score(
         return Estimate(math.nan, reason="some rows score infinity")
     base = weighted_mean(other, weights)
     if not base > 0.0:
-        return Estimate(math.nan, reason="y is constant, so nothing is left to know")
+        return Estimate(math.nan, reason="the reference scores 0, as where y is constant")
     if not mean < _MOST * base:
-        return Estimate(math.nan, reason=f"its score is over {_MOST:g} times that of y")
+        return Estimate(math.nan, reason=f"its score is over {_MOST:g} times the reference's")
     ratio = mean / base
     influence = (ratio * (other - base) - (own - mean)) / base
     count = float(len(own)) if weights is None else float(weights.sum())
@@ -211,7 +214,7 @@ def pairing_gain(
     Raises
     ------
     InputError
-        If an argument leaves its domain, or shapes differ.
+        If an argument leaves its domain, shapes differ, or the rows count as one or fewer.
 
     Examples
     --------
@@ -221,18 +224,18 @@ def pairing_gain(
     0.0
     """
     truth, table, grid = check_quantiles(y, quantiles, levels)
-    mass = np.ones(len(truth)) if weights is None else weights
-    total = float(mass.sum())
-    if total <= 1.0:
-        return Estimate(math.nan, reason="there is no other row")
+    truth, mass = _rows(truth, weights)
+    total, rising = float(mass.sum()), np.argsort(truth, kind="stable")
     scores, strange = np.zeros(len(truth)), np.zeros(len(truth))
-    from_truth, centre = _mean_distance(truth, mass), weighted_mean(truth, mass)
+    centre = weighted_mean(truth, mass)
     for column, level in zip(table.T, grid, strict=True):
-        here = _pinball(truth - column, level)
-        tilt = level - 0.5
-        at_row = 0.5 * _mean_distance(column, mass)(truth)
+        here = pinball(truth, column, level)
+        order, tilt = np.argsort(column, kind="stable"), level - 0.5
+        # a pinball loss is half a distance and a tilt
+        at_row = 0.5 * _mean_distance(truth, rising, column, order, mass)
         at_row += tilt * (truth - weighted_mean(column, mass))
-        of_row = 0.5 * from_truth(column) + tilt * (centre - column)
+        of_row = 0.5 * _mean_distance(column, order, truth, rising, mass)
+        of_row += tilt * (centre - column)
         scores += here
         strange += at_row + of_row - weighted_mean(at_row, mass) - here / total
     return skill_score(scores, strange * (total / (total - 1.0)), weights=weights)
@@ -260,7 +263,7 @@ def _in_and_out(y: FloatArray, level: float, mass: FloatArray) -> tuple[FloatArr
     behind = _reach(below, level * (total - 1.0) + 1.0)
     for before, after in zip(here, behind, strict=True):
         others += 0.5 * np.where(before < place, values[before], values[after])
-    return _pinball(y - reached, level), _pinball(y - others, level)
+    return pinball(y, reached, level), pinball(y, others, level)
 
 
 def _reach(below: FloatArray, count: float) -> list[int]:
@@ -270,25 +273,18 @@ def _reach(below: FloatArray, count: float) -> list[int]:
     return [min(int(end), len(below) - 1) for end in ends]
 
 
-def _pinball(distance: FloatArray, level: float) -> FloatArray:
-    return np.maximum(level * distance, (level - 1.0) * distance)
-
-
-def _mean_distance(points: FloatArray, mass: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """What tells the mean distance of points from each value."""
+def _mean_distance(
+    values: FloatArray, rising: IntArray, points: FloatArray, order: IntArray, mass: FloatArray
+) -> FloatArray:
+    """Mean distance of points from each value; `rising` and `order` sort values and points."""
     centre = weighted_mean(points, mass)
-    order = np.argsort(points, kind="stable")
-    held, moved = mass[order], points[order] - centre
+    held, moved, off = mass[order], points[order] - centre, values - centre
     count = np.append(0.0, np.cumsum(held))
     sums = np.append(0.0, np.cumsum(held * moved))
-
-    def distance(values: FloatArray) -> FloatArray:
-        off = values - centre
-        place = np.searchsorted(moved, off, side="right")
-        total = off * (2.0 * count[place] - count[-1]) + sums[-1] - 2.0 * sums[place]
-        return np.asarray(np.maximum(total, 0.0) / count[-1])
-
-    return distance
+    place = np.empty(len(values), dtype=np.int64)
+    place[rising] = np.searchsorted(moved, off[rising], side="right")  # in order, for the cache
+    total = off * (2.0 * count[place] - count[-1]) + sums[-1] - 2.0 * sums[place]
+    return np.asarray(np.maximum(total, 0.0) / count[-1])
 
 
 def _crps_skill(
@@ -316,23 +312,12 @@ def _pair_noise(y: FloatArray, reference: FloatArray, weights: FloatArray | None
     return unit * math.sqrt(max(square, 0.0) / (2.0 * count * (count - 1.0)))
 
 
-def _skill_of_samples(
-    y: FloatArray, samples: FloatArray, *, weights: FloatArray | None = None
-) -> Estimate:
-    return _crps_skill(y, crps_samples(y, samples, fair=False), weights=weights)
-
-
 def _skill_of_quantiles(
     y: FloatArray, quantiles: FloatArray, levels: FloatArray, *, weights: FloatArray | None = None
 ) -> Estimate:
     """By the CRPS between the outermost levels, of both."""
-    if len(levels) < 2:
-        raise UnanswerableError("a CRPS needs at least two levels")
-    gaps = np.diff(levels)
-    factors = np.append(gaps, 0.0) + np.append(0.0, gaps)
-    return _skill_at(
-        crps_quantiles(y, quantiles, levels), y, levels.tolist(), factors.tolist(), weights
-    )
+    scores = crps_quantiles(y, quantiles, levels)
+    return _skill_at(scores, y, levels.tolist(), trapezoid(levels).tolist(), weights)
 
 
 def _interval_skill(
@@ -365,7 +350,7 @@ def _skill_at(
     total, noise = np.zeros(len(y)), 0.0
     truth, mass = _rows(y, weights)
     for level, factor in zip(levels, factors, strict=True):
-        inside, outside = _in_and_out(truth, float(level), mass)
+        inside, outside = _in_and_out(truth, level, mass)
         total += 0.5 * factor * (inside + outside)
         noise += factor * weighted_mean(outside - inside, mass) / math.sqrt(2.0)
     return skill_score(scores, total, weights=weights, noise=noise)
@@ -383,23 +368,20 @@ def _within_groups(view: View, _: float) -> Estimate:
     ]
     if not columns:
         raise UnanswerableError("the table has no groups")
-    if view.held(Distribution) is not None:
-        scores = view.get("crps_of_law")
-    else:
-        scores = crps_samples(evalset.y, view.get("samples"), fair=False)
+    of_law = view.held(Distribution) is not None
+    scores = view.get("crps_of_law" if of_law else "crps_of_samples")
     weights = evalset.multiplicities
-    found: dict[str, Estimate] = {}
+    skills: dict[str, Estimate] = {}
     for name, codes in columns:
         reference, noise = _climatology_within(evalset.y, codes, weights)
-        known = np.isfinite(reference)
-        if not known.all():  # a row that is alone in its group
-            continue
-        found[name] = skill_score(scores, reference, weights=weights, noise=noise)
-    answered = [name for name in found if math.isfinite(found[name].value)]
-    if not answered:
+        if np.isfinite(reference).all():  # else a row is alone in its group
+            skill = skill_score(scores, reference, weights=weights, noise=noise)
+            if math.isfinite(skill.value):
+                skills[name] = skill
+    if not skills:
         raise UnanswerableError("rows that are alone in their group have no distribution of y")
-    lowest = min(answered, key=lambda name: found[name].value)
-    return replace(found[lowest], details={"within": lowest})
+    lowest = min(skills, key=lambda name: skills[name].value)
+    return replace(skills[lowest], details={"within": lowest, "columns": float(len(skills))})
 
 
 def _climatology_within(
@@ -458,7 +440,7 @@ _ENTRIES = (
         source="Gneiting and Raftery 2007; fair reference by Ferro 2014",
         forms=(
             statistic(_crps_skill, "y", "crps_of_law"),
-            statistic(_skill_of_samples, "y", "samples"),
+            statistic(_crps_skill, "y", "crps_of_samples"),
             statistic(_skill_of_quantiles, "y", "quantiles", "levels"),
         ),
         beware=f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen.",
@@ -510,9 +492,6 @@ _ENTRIES = (
     ),
 )
 
-TOLERANCE = 0.02
-"""Share of the reference's score by which a forecast may differ and be neither better nor worse."""
-
 
 def _skill(case: Case) -> Draft:
     record = _told_by(case)
@@ -536,10 +515,6 @@ def _skill(case: Case) -> Draft:
     )
 
 
-_FEWEST = 30
-"""Independent rows, of rows that depend, by which skill is judged."""
-
-
 def _told_by(case: Case) -> Record:
     """The score that tells most of what was predicted."""
     try:
@@ -555,9 +530,13 @@ def _informed(case: Case) -> bool:
 
 
 def _within(case: Case) -> Record | None:
-    """The skill within groups, where it is proven to be negative."""
+    """The skill within groups, where it is proven to be negative in the one of several columns."""
     record = case.records.get("crps_skill_within")
-    return record if record is not None and record.upper < 0.0 else None
+    if record is None or not record.standard_error > 0:
+        return None
+    level = 1.0 - 0.025 / float(record.options["columns"])
+    reach = float(special.stdtrit(case.freedom, level)) * record.standard_error
+    return record if max(record.upper, record.value + reach) < 0.0 else None
 
 
 def _skill_words(draft: Draft, finding: Finding) -> Words:
@@ -571,7 +550,7 @@ def _skill_words(draft: Draft, finding: Finding) -> Words:
     if within is not None:
         size = f"{small(-100.0 * within.value, 1)} %{span(within, times=-100.0)}"
         hindsight = (
-            f"It is {size} above that of the distribution of y in the same "
+            f"The CRPS is {size} above that of the distribution of y in the same "
             f"{within.options['within']}, in hindsight."
         )
     if finding.state == "good":
@@ -602,7 +581,8 @@ FINDINGS = (
         words=_skill_words,
         tolerance=TOLERANCE,
         margin=math.nan,
-        measures=("crps_skill", "crps_skill_within", "interval_skill", "pairing_gain"),
+        measures=("crps_skill", "interval_skill"),
+        told_by=("crps_skill_within", "pairing_gain"),
         needs="For skill: inputs that say something of y.",
         sought="skill",
         healed="aimed",

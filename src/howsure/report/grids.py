@@ -350,11 +350,8 @@ def _record_grid(
     """One row a measure; of several models, a column each."""
     records = [record for part in parts.values() for record in part]
     sources = Counter(record.source for record in records if record.source)
-    if (
-        sources
-        and (source := max(sources, key=sources.__getitem__))
-        and sources[source] >= REPEATED
-    ):
+    ((source, count),) = sources.most_common(1) or [("", 0)]
+    if count >= REPEATED:
         notes = [*notes, _USUAL.format(source)]
         parts = {
             heading: [replace(r, source="") if r.source == source else r for r in part]

@@ -492,6 +492,7 @@ class _Bench:
             seed=self.seed,
             ignore=self.ignore,
             miss_range=self.miss_range,
+            told=False,
         )
         after = {each.id: each for each in found}
         level = LEVEL / max(len(self.red), 1)

@@ -23,6 +23,8 @@ _MOST = 2
 _NAMED = 3
 """Models that an answer names where they cannot be told apart."""
 _HOLDS: tuple[State, ...] = ("good", "negligible")
+_CALIBRATION = frozenset({"bias", "spread", "skew", "tails"})
+"""What must hold, beside coverage, for a model to be called calibrated."""
 
 
 @final
@@ -121,9 +123,11 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
             return "no", faults
     if bad:
         return "partly", f"{coverage.clause}, but {faults}"
-    idle = next((each for each in findings if each.id == "skill" and each.state == "caution"), None)
+    idle = next(filter(_is_idle, findings), None)
     if coverage.state in _HOLDS and idle is not None:
-        return "partly", f"calibrated, but {idle.clause}"
+        rest = [each.state in _HOLDS for each in findings if each.id in _CALIBRATION]
+        told = "calibrated" if all(rest) else coverage.clause
+        return "partly", f"{told}, but {idle.clause}"
     if coverage.state in _HOLDS:
         perhaps = [each.clause for each in findings if _doubtful(each)]
         return "yes", coverage.clause + (f", though perhaps {perhaps[0]}" if perhaps else "")
@@ -131,6 +135,12 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
     if not math.isnan(coverage.more_rows):
         few += f"; about {coverage.more_rows:,.0f} more would settle it"
     return "unknown", f"{coverage.clause}, and {few}"
+
+
+def _is_idle(finding: Finding) -> bool:
+    """Whether a model is shown to know no more than the distribution of y, nor less."""
+    known = finding.id == "skill" and finding.state == "caution"
+    return known and abs(finding.effect) <= finding.tolerance
 
 
 def _doubtful(finding: Finding) -> bool:

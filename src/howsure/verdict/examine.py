@@ -87,10 +87,15 @@ def judged(
     tolerance: float = TOLERANCE,
     ignore: Collection[str] = (),
     miss_range: Sequence[float] = MISS_RANGE,
+    told: bool = True,
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """The same of rows whose order and dependence are known."""
+    """The same of rows whose order and dependence are known, and whether its words are read."""
     whole = evaluate(
-        evalset, coverages=coverages, metrics=measures(), seed=seed, miss_range=miss_range
+        evalset,
+        coverages=coverages,
+        metrics=measures(told=told),
+        seed=seed,
+        miss_range=miss_range,
     )
     asked = tuple(record for record in whole.records if needs_null(record))
     records = [record for record in whole.records if record not in asked]

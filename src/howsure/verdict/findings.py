@@ -39,10 +39,17 @@ def questions() -> Mapping[str, FindingQuestion]:
 
 
 @cache
-def measures(beside: Beside = "") -> tuple[str, ...]:
-    """The measures that findings read, of those that need so much beside y and predictions."""
+def measures(beside: Beside = "", *, told: bool = True) -> tuple[str, ...]:
+    """The measures that findings read, of those that need so much beside y and predictions.
+
+    Unless findings are `told`, without what their words alone read.
+    """
     entries = catalogue()
-    names = dict.fromkeys(name for each in questions().values() for name in each.measures)
+    names = dict.fromkeys(
+        name
+        for each in questions().values()
+        for name in (*each.measures, *(each.told_by if told else ()))
+    )
     return tuple(
         name
         for name in names
