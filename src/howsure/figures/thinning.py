@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.records import Curve
 from howsure.figures.figure import sample_points
 
@@ -27,7 +27,7 @@ Places = npt.NDArray[np.int64]
 
 def placed(curve: Curve) -> Curve:
     """The curve without points that have no place."""
-    return _at(curve, np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y)))
+    return points_of(curve, np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y)))
 
 
 def thinned(curve: Curve) -> Curve:
@@ -37,14 +37,14 @@ def thinned(curve: Curve) -> Curve:
     """
     if len(curve.x) <= POINTS_LIMIT:
         return curve
-    curve = _at(curve, sample_points(curve.x, _FIRST))
+    curve = points_of(curve, sample_points(curve.x, _FIRST))
     if curve.step:
         count = len(curve.x)
         right, left = np.repeat(np.arange(count), 2)[1:], np.repeat(np.arange(count), 2)[:-1]
         hover = {name: part[right] for name, part in curve.hover.items()}
-        curve = replace(_at(curve, left), x=curve.x[right], hover=hover, step=False)
+        curve = replace(points_of(curve, left), x=curve.x[right], hover=hover, step=False)
     parts = [part for part in (curve.y, curve.lower, curve.upper) if part is not None]
-    return _at(curve, shape_points(curve.x, np.array(parts), POINTS_LIMIT))
+    return points_of(curve, shape_points(curve.x, np.array(parts), POINTS_LIMIT))
 
 
 def shape_points(x: FloatArray, parts: FloatArray, limit: int) -> Places:
@@ -80,7 +80,7 @@ def _farthest(x: FloatArray, parts: FloatArray, a: int, b: int) -> tuple[float, 
     return -float(away[place]), int(a + 1 + place), int(a), int(b)
 
 
-def _at(curve: Curve, index: Places) -> Curve:
+def points_of(curve: Curve, index: Places | BoolArray) -> Curve:
     """The curve at some of its points."""
 
     def pick(part: FloatArray | None) -> FloatArray | None:

@@ -104,6 +104,8 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
 
 def _large(evalset: EvalSet, divided: list[Grouping], notes: list[str]) -> list[Grouping]:
     """Those whose groups all have the fewest rows of which anything may be told."""
+    if evalset.fewest == 1:
+        return divided
     kept: list[Grouping] = []
     for each in divided:
         if _smallest(evalset, each) >= evalset.fewest:

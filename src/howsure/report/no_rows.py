@@ -17,6 +17,7 @@ from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record, Table
+from howsure.figures.thinning import points_of
 from howsure.inputs import Loaded, Unlabelled
 from howsure.metrics.finding import FEWEST_ROWS
 from howsure.predictions import EvalSet
@@ -188,19 +189,7 @@ def _at_many(curve: Curve) -> Curve:
     """The points that are of enough rows, and of these no ends."""
     hover = {name: each for name, each in curve.hover.items() if name not in _ENDS}
     told = _enough([hover[name] for name in _COUNTS if name in hover], len(curve.x))
-
-    def cut(line: FloatArray | None) -> FloatArray | None:
-        return None if line is None else line[told]
-
-    return replace(
-        curve,
-        x=curve.x[told],
-        y=curve.y[told],
-        lower=cut(curve.lower),
-        upper=cut(curve.upper),
-        reference=cut(curve.reference),
-        hover={name: each[told] for name, each in hover.items()},
-    )
+    return points_of(replace(curve, hover=hover), told)
 
 
 def _enough(counts: list[npt.NDArray[Any]], size: int) -> BoolArray:
