@@ -317,17 +317,3 @@ def test_what_is_left_out_of_many_groups_is_told() -> None:
     asked = assess_groups(evaluate(held), statistics=True)
     assert asked.notes == ()
     assert {r.group.split("=")[0] for r in asked.records if r.metric == "rmse" and r.group} > told
-
-
-def test_a_group_of_rows_that_count_nothing_costs_no_grouping() -> None:
-    y, times = np.zeros(60), np.repeat([1, 2, 0], 20)
-    held = EvalSet.checked(
-        y,
-        Intervals(y - 1, y + 1, coverage=0.9),
-        groups={"site": np.repeat(["a", "b", "c"], 20)},
-        weights=times,
-        weights_kind="frequency",
-    )
-    divided, notes = groupings(held)
-    assert [each.name for each in divided] == ["site"]
-    assert not notes
