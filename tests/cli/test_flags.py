@@ -36,6 +36,7 @@ CASES: dict[str, str] = {
     "--confidence": "0.5",
     "--coverage": "0.5",
     "--crossing": "sort",
+    "--cutoff": "c_time",
     "--csv-safe": "",
     "--decimal": ",",
     "--delta": "0.2 --rank pac",
@@ -51,6 +52,7 @@ CASES: dict[str, str] = {
     "--gamma": "0.3",
     "--github": "",
     "--groups": "c_group",
+    "--horizon": "c_weight",
     "--ignore": "coverage",
     "--image": "c_text",
     "--jobs": "1",
@@ -107,6 +109,7 @@ CASES: dict[str, str] = {
     "--scheduler": "tcp://127.0.0.1:1",
     "--sd": "c_sd",
     "--seed": "3",
+    "--series": "c_group",
     "--sided": "two",
     "--since": "2020-02-01",
     "--softmax": "c_p_*",
@@ -184,7 +187,10 @@ UNSEEN = {
         "the table is read so without it",
     ),
     **dict.fromkeys(
-        ("--features", "--ease", "--embedding", "--image", "--groups", "--time", "--cluster"),
+        (
+            *("--features", "--ease", "--embedding", "--image", "--groups"),
+            *("--time", "--cutoff", "--horizon", "--series", "--cluster"),
+        ),
         "the column is read and checked, and used where a measure asks for it",
     ),
     **dict.fromkeys(

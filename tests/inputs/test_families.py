@@ -61,8 +61,8 @@ def test_a_frame_of_nixtla_is_several_models(tmp_path: Path, ending: str) -> Non
     assert len(uses) == len(table) == len(loaded.explanation)
     assert uses["ETS"][0] == "point forecast of ETS"
     assert uses["LGBM-hi-50"][0] == "upper end at 50 % of LGBM"
-    assert uses["cutoff"] == ("ignored", "when the forecast was made, which plays no role")
-    assert uses["unique_id"][0] == "cluster"
+    assert uses["cutoff"][0] == "cutoff"
+    assert uses["unique_id"][0] == "cluster, series"
     assert loaded.explanation == explain(source)
 
 
@@ -82,7 +82,7 @@ def test_few_series_are_groups() -> None:
     assert made.cluster is None
     assert list(made.groups) == ["unique_id"]
     (use,) = (use for use in loaded.explanation if use.column == "unique_id")
-    assert (use.role, use.note[:9]) == ("group", "2 series,")
+    assert (use.role, use.note[:9]) == ("group, series", "2 series,")
     assert load(frame("LGBM"), cluster="unique_id").evalsets[0].cluster is not None
 
 
@@ -234,3 +234,38 @@ def test_frames_of_several_files_keep_their_names_apart(tmp_path: Path) -> None:
         write_table(frame("LGBM", "ETS"), tmp_path / f"{name}.csv")
     made = load([tmp_path / "one.csv", tmp_path / "two.csv"]).evalsets
     assert [each.model for each in made] == ["one/LGBM", "one/ETS", "two/LGBM", "two/ETS"]
+
+
+def test_a_cutoff_says_how_far_ahead_rows_were_predicted() -> None:
+    table = frame("LGBM", ids=tuple("abcdefghij"))
+    (made,) = load(table).evalsets
+    assert made.horizon is not None
+    np.testing.assert_array_equal(made.horizon, np.tile(np.arange(1.0, N // 10 + 1), 10))
+    assert made.series is not None
+    assert made.series.labels.tolist() == list("abcdefghij")
+
+
+def test_a_horizon_is_guessed_where_it_holds_numbers() -> None:
+    table = {"y": Y, "lower": Y - 1, "upper": Y + 1, "horizon": np.arange(N)}
+    (made,) = load(table, coverage=0.9).evalsets
+    assert made.horizon is not None
+    named = load(table | {"horizon": ["topsoil"] * N}, coverage=0.9)
+    assert named.evalsets[0].horizon is None
+    assert {use.column: use.note for use in named.explanation}["horizon"] == (
+        "cells that are no numbers"
+    )
+    with pytest.raises(InputError, match="'horizon' must hold numbers"):
+        load(table | {"horizon": ["topsoil"] * N}, coverage=0.9, horizon="horizon")
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "message"),
+    [
+        (np.arange(N) + 1, r"cutoff must not be after time, got 1 for a row of 0 \(first at row 0"),
+        (["2024-01-01"] * N, "cutoff must be of the kind of time"),
+    ],
+)
+def test_a_cutoff_that_is_none_is_refused(cutoff: Any, message: str) -> None:
+    table = {"y": Y, "lower": Y - 1, "upper": Y + 1, "time": np.arange(N), "c": cutoff}
+    with pytest.raises(InputError, match=message):
+        load(table, coverage=0.9, cutoff="c")

@@ -337,7 +337,7 @@ def changed(name: str, row: int, value: Any) -> Table:
         (
             changed("quantile_level", 5, 50),
             {},
-            r"levels between 0 and 1, got '50\.0' in column 'quantile_level' at row 5, ",
+            r"levels between 0 and 1, got '50' in column 'quantile_level' at row 5, ",
         ),
         (
             {**LONG, "group_z": [*"abcdefgh", *"abcd"]},
@@ -433,7 +433,7 @@ def test_a_long_table_is_explained() -> None:
         "if its cells are those of a long table",
     )
     assert uses["predicted"][0] == "prediction, a part in each row"
-    assert uses["horizon"][0] == "tells cases apart"
+    assert uses["horizon"][0] == "steps ahead"
 
 
 def test_order_of_rows_decides_nothing() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.errors import InputError
 
 _GAPS = 2.0
 """Times on a grid for each that is there, at most, for the gaps to be kept."""
@@ -117,6 +118,27 @@ def on_grid(times: IntArray, sums: FloatArray) -> FloatArray:
     filled = np.zeros(span)
     filled[times - times[0]] = sums
     return filled
+
+
+def steps_between(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> FloatArray:
+    """By how many steps of their common grid times come after others, row by row.
+
+    >>> steps_between(np.array([1, 1, 2]), np.array([2, 3, 4]))
+    array([1., 2., 2.])
+    """
+    if (before.dtype.kind in "iuf") != (after.dtype.kind in "iuf"):
+        raise InputError(
+            f"cutoff must be of the kind of time ({after.dtype}, such as {after[0]}), got "
+            f"{before.dtype}, such as {before[0]}"
+        )
+    if early := np.flatnonzero(before > after).tolist():
+        got, of = (str(times[early[0]]).removesuffix(".0") for times in (before, after))
+        raise InputError(
+            f"cutoff must not be after time, got {got} for a row of {of} (first at row "
+            f"{early[0]}, {len(early)} in all)"
+        )
+    places = slots(np.concatenate([before, after]))
+    return np.asarray(places[len(before) :] - places[: len(before)], dtype=np.float64)
 
 
 def slots(times: npt.NDArray[Any]) -> IntArray:

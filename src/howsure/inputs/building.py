@@ -38,7 +38,7 @@ def build(
             f"{quoted(str(first.roles.one('ease')))} holds text"
         )
     moved = first.places[-1] + 1 != first.n
-    names, cluster = first.one("rows"), first.one("cluster")
+    names, cluster, series = first.one("rows"), first.one("cluster"), first.one("series")
     vectors = list(first.of("embedding").values())
     made = []
     for part in parts:
@@ -62,6 +62,9 @@ def build(
                         weights_kind=first.roles.weights_kind,
                         cluster=None if cluster is None else cluster.categories(),
                         time=first.one("time"),
+                        cutoff=first.one("cutoff"),
+                        horizon=first.one("horizon"),
+                        series=None if series is None else series.categories(),
                         rows=first.places if names is None and moved else names,
                         model=part.model,
                     )

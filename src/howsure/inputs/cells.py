@@ -28,6 +28,8 @@ _LAST_WINS: Final[tuple[Kind, ...]] = (
     *("text", "time", "name", "label", "sets"),
 )
 """As what a column is read that is asked for as several kinds."""
+_TIMED: Final = ("time", "cutoff", "horizon")
+"""Roles that a guessed column loses where its cells cannot be read so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +117,15 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
                 kind, table[name], name, from_text=source.from_text, decimal=source.decimal
             )
         except InputError as error:
-            if kind != "time" or "time" not in roles.guessed:
+            lost = {role for role in _TIMED if name in roles[role]}
+            if not lost & roles.guessed:
                 unread = name in roles["softmax"] and "softmax" in roles.guessed
                 refused = MisfitError if unread else InputError
                 raise refused(f"{source.title}: {error}") from error
-            notes = {**roles.notes, name: "cells that are neither numbers nor dates"}
-            roles = replace(roles.only(lambda role: role.name != "time"), notes=notes)
+            why = "that are neither numbers nor dates" if kind == "time" else "that are no numbers"
+            notes = {**roles.notes, name: f"cells {why}"}
+            emptied = dict.fromkeys(lost, ())
+            roles = replace(roles, columns={**roles.columns, **emptied}, notes=notes)
     marked = _marked(columns, roles.missing_values)
     labels: tuple[str, ...] = ()
     if classes:

@@ -339,21 +339,19 @@ class _Assignment:
         return found
 
     def _guess_nixtla(self) -> None:
-        """The columns that say which series and when, where both stand as nixtla calls them."""
-        if not self._plain.issuperset(("unique_id", "ds")):
-            if is_prophet(self._plain) and "time" not in self._columns:
-                found = [name for name in self._free() if normal_form(name) == "ds"]
-                self._claim("time", self._matching("time") or found, guessed=True)
+        """The columns that say which series and when, as nixtla and Prophet call them."""
+        whole = self._plain.issuperset(("unique_id", "ds"))
+        if not whole and not is_prophet(self._plain):
             return
-        for role, plain in (("time", "ds"), ("cluster", "unique_id")):
+        named = (("time", "ds"), ("cutoff", "cutoff"), ("cluster", "unique_id"))
+        for role, plain in named if whole else named[:2]:
             if role not in self._columns and not self._matching(role):
                 found = [name for name in self._free() if normal_form(name) == plain]
                 self._claim(role, found[:1], guessed=True)
                 if role == "cluster":
                     self._notes[found[0]] = f"groups, where series are fewer than {FEWEST_SERIES}"
-        for name in self._free():
-            if normal_form(name) == "cutoff":
-                self._notes[name] = "when the forecast was made, which plays no role"
+                    if "series" not in self._columns:
+                        self._claim("series", found[:1], guessed=True)
 
     def _guess_families(self) -> dict[str, tuple[_Assignment, dict[str, str]]]:
         """The predictions of several models that columns are named after, by model.

@@ -40,8 +40,6 @@ def idle_columns(names: Iterable[str]) -> dict[str, str]:
             parts = {stem, f"{stem}_lower", f"{stem}_upper"}
             if stem not in ("yhat", "y") and parts <= known.keys():
                 found[name] = "a component of Prophet's forecast"
-        if "cutoff" in known:
-            found[known["cutoff"]] = "when the forecast was made, which plays no role"
     if {*_STATSMODELS, "obs_ci_lower", "obs_ci_upper"} <= known.keys():
         for plain in (*_STATSMODELS, "mean_se"):
             if plain in known:

@@ -251,7 +251,7 @@ def _outcomes(
 
 def _beside(table: Source, roles: Roles, kept: Any) -> ParsedColumns | None:
     """What else is known of labelled rows, where nothing of it is missing."""
-    wanted = ("groups", "features", "cluster", "time", "rows")
+    wanted = ("groups", "features", "cluster", "time", "cutoff", "horizon", "series", "rows")
     try:
         cells = read_cells(table, roles.only(lambda role: role.name in wanted)).take(kept)
         cells.check_finite()

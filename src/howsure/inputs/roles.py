@@ -291,6 +291,28 @@ ROLES: Final = (
         "time",
         "Column of times, which order the rows.",
         names="time timestamp datetime date",
+        later="target_end_date target_date valid_time",
+    ),
+    Role(
+        "cutoff",
+        "rows",
+        "time",
+        "Column of the last times that were known when rows were predicted.",
+    ),
+    Role(
+        "horizon",
+        "rows",
+        "number",
+        "Column of lead times: by how many steps rows were predicted ahead.",
+        told="steps ahead",
+        names="horizon",
+    ),
+    Role(
+        "series",
+        "rows",
+        "label",
+        "Column that names the series of each row.",
+        names="item_id series_id",
     ),
     Role(
         "model",
@@ -378,6 +400,9 @@ class Columns(TypedDict, total=False):
     missing_value: float | Sequence[float] | None
     cluster: str | None
     time: str | None
+    cutoff: str | None
+    horizon: str | None
+    series: str | None
     model: str | None
     rows: str | None
     quantile_level: str | None

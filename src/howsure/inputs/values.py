@@ -133,7 +133,10 @@ def keys(column: pa.ChunkedArray, name: str) -> Labels:
         found = found.cast(pa.float32()).cast(pa.string()).cast(pa.float64())  # 0.05 stays 0.05
     codes = _codes(coded, len(found))
     array = np.empty(len(found) + 1, dtype=object)
-    array[:-1] = found.to_pylist()
+    cells = found.to_pylist()
+    if pa.types.is_floating(found.type):  # whole numbers as they are written elsewhere
+        cells = [int(cell) if cell.is_integer() else cell for cell in cells]
+    array[:-1] = cells
     return Labels(codes, array)
 
 

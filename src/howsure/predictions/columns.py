@@ -91,6 +91,10 @@ def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
         yield "cluster", evalset.cluster.values()
     if evalset.time is not None:
         yield "time", evalset.time
+    if evalset.horizon is not None:
+        yield "horizon", evalset.horizon
+    if evalset.series is not None:
+        yield "series", evalset.series.values()
     if evalset.rows is not None:
         yield "row", evalset.rows
     for name, group in evalset.groups.items():

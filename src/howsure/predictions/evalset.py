@@ -14,7 +14,7 @@ from howsure.core.brief import brief, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels
 from howsure.core.rng import row_hashes
-from howsure.core.times import Chronology, Units
+from howsure.core.times import Chronology, Units, steps_between
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
 
@@ -48,6 +48,10 @@ class EvalSet:
         Rows with one label are not independent.
     time : ndarray of shape (n,), optional
         When each row happened; sortable.
+    horizon : ndarray of float, shape (n,), optional
+        By how many steps of time each row was predicted ahead.
+    series : Categories of n rows, optional
+        Of which series each row is, where a time comes up once in each.
     rows : ndarray of shape (n,), optional
         Names of the rows; their numbers from 0 if omitted.
     model : str
@@ -72,6 +76,8 @@ class EvalSet:
     weights: Weights | None = None
     cluster: Categories | None = None
     time: Labels | None = None
+    horizon: FloatArray | None = None
+    series: Categories | None = None
     rows: Labels | None = None
     model: str = "model"
     ease: str = "ease"
@@ -93,6 +99,9 @@ class EvalSet:
         weights_kind: str = "frequency",
         cluster: npt.ArrayLike | Categories | None = None,
         time: npt.ArrayLike | None = None,
+        cutoff: npt.ArrayLike | None = None,
+        horizon: npt.ArrayLike | None = None,
+        series: npt.ArrayLike | Categories | None = None,
         rows: npt.ArrayLike | None = None,
         model: str = "model",
         ease: str = "ease",
@@ -102,8 +111,8 @@ class EvalSet:
         Raises
         ------
         InputError
-            If lengths differ, a value is missing or not finite, two beliefs are of one kind, or y
-            holds other than counts beside laws of counts.
+            If lengths differ, a value is missing or not finite, two beliefs are of one kind, y
+            holds other than counts beside laws of counts, or a row happened before its cutoff.
 
         Examples
         --------
@@ -141,6 +150,13 @@ class EvalSet:
             raise InputError(f"weights must have {n} rows, got {len(weights.values)}")
         forecast = None if point is None else as_vector(point, "point", length=n)
         _check_sizes({"y": truth, "point": forecast}, held)
+        times = None if time is None else as_labels(time, "time", length=n)
+        ahead = None if horizon is None else as_vector(horizon, "horizon", length=n)
+        if cutoff is not None:
+            known = as_labels(cutoff, "cutoff", length=n)
+            if ahead is None and times is not None:
+                ahead = steps_between(known, times)
+            times = known if times is None else times
         made = cls(
             y=truth,
             beliefs=held,
@@ -156,7 +172,9 @@ class EvalSet:
             },
             weights=weights,
             cluster=None if cluster is None else Categories.checked(cluster, "cluster", length=n),
-            time=None if time is None else as_labels(time, "time", length=n),
+            time=times,
+            horizon=ahead,
+            series=None if series is None else Categories.checked(series, "series", length=n),
             rows=None if rows is None else as_labels(rows, "rows", length=n),
             model=model,
             ease=ease,
@@ -167,7 +185,7 @@ class EvalSet:
 
     def __repr__(self) -> str:
         told = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]
-        beside = ("point", "embedding", "weights", "cluster", "time", "rows")
+        beside = ("point", "embedding", "weights", "cluster", "time", "horizon", "series", "rows")
         told += [f"features={brief(list(self.features))}"] if self.features else []
         told += [f"groups={brief(list(self.groups))}"] if self.groups else []
         held = [name for name in beside if getattr(self, name) is not None]
@@ -214,6 +232,8 @@ class EvalSet:
             weights=None if self.weights is None else self.weights.take(rows),
             cluster=None if self.cluster is None else self.cluster.take(rows),
             time=None if self.time is None else self.time[rows],
+            horizon=None if self.horizon is None else self.horizon[rows],
+            series=None if self.series is None else self.series.take(rows),
             rows=names[rows],
             model=self.model,
             ease=self.ease,
@@ -314,6 +334,10 @@ def _shared_content(held: EvalSet) -> Iterator[npt.NDArray[Any]]:
         yield held.cluster.codes
     if held.time is not None:
         yield _numeric(held.time)
+    if held.horizon is not None:
+        yield held.horizon
+    if held.series is not None:
+        yield held.series.codes
 
 
 def _beliefs(held: EvalSet) -> Iterator[npt.NDArray[Any]]:

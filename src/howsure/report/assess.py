@@ -76,6 +76,9 @@ def assess(
     missing_value: float | Sequence[float] | None = None,
     cluster: Any = None,
     time: Any = None,
+    cutoff: Any = None,
+    horizon: Any = None,
+    series: Any = None,
     rows: Any = None,
     common_rows: bool = False,
     missing: Missing | None = None,
@@ -110,7 +113,7 @@ def assess(
         rows (`howsure.streaming.load_parts`): a folder, a pattern, an address, a relation of
         DuckDB, a lazy frame of Polars, an iterator of batches. Then `prediction` is left out,
         and `point`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time`,
-        `rows` and `model` name columns of it, as in `howsure.load`.
+        `cutoff`, `horizon`, `series`, `rows` and `model` name columns of it, as in `howsure.load`.
     y : str, or array-like of shape (n,), optional
         The column of the table that holds y, where its name does not say so; or y itself, where
         `data` is left out.
@@ -157,6 +160,13 @@ def assess(
         ``frequency`` (the default): a weight of two is a row twice.
     cluster, time : array-like of shape (n,), optional
         Which rows depend on each other; when rows happened.
+    cutoff : array-like of shape (n,), optional
+        The last time that was known when a row was predicted, as `time` is given; where `horizon`
+        is left out, the steps from here to `time` are it.
+    horizon : array-like of shape (n,), optional
+        By how many steps of time rows were predicted ahead.
+    series : array-like of shape (n,), optional
+        Of which series rows are, where a time comes up once in each.
     rows : array-like of shape (n,), optional
         Names of the rows.
     common_rows : bool
@@ -264,6 +274,9 @@ def assess(
             missing_value=missing_value,
             cluster=cluster,
             time=time,
+            cutoff=cutoff,
+            horizon=horizon,
+            series=series,
             rows=rows,
             model=model,
             common_rows=common_rows,

@@ -27,7 +27,7 @@ from howsure.streaming import Resources, load_parts
 
 ROWS: Final = (
     *("point", "x", "ease", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
-    *("cluster", "time", "rows", "model", "missing_value"),
+    *("cluster", "time", "cutoff", "horizon", "series", "rows", "model", "missing_value"),
 )
 """Keywords of `assess` that say what the rows are."""
 
