@@ -445,6 +445,7 @@ _ENTRIES = (
         ),
         formula="1 − S / S of the model",
         forms=(statistic(itself, "skill_model", weighted=False),),
+        beware="A weak baseline lets any forecast look skilful.",
     ),
 )
 

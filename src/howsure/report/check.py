@@ -26,7 +26,7 @@ from howsure.metrics.groups import MOST_LABELS
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet, content_order
-from howsure.report.limits import OF_NEW, WORST_GROUP, Limit, Rules
+from howsure.report.limits import OF_NEW, SKILL, WORST_GROUP, Limit, Rules
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import EDGE, find_changes
 from howsure.stats.estimate import one_more
@@ -431,7 +431,8 @@ def _outcomes(
     """Every limit on one model; those on the same rows share what is measured."""
     places: dict[tuple[tuple[str, ...], float | None], list[int]] = {}
     for place, limit in enumerate(rules.limits):
-        if limit.model in ("", held.model):
+        rival = limit.metric == SKILL and rules.baseline == held.model
+        if limit.model in ("", held.model) and not rival:
             places.setdefault((_columns(held, limit, rules), limit.at), []).append(place)
     made: dict[int, list[LimitOutcome]] = {}
     tail = (1.0 - rules.confidence) / (1.0 if rules.sided == "one" else 2.0)
