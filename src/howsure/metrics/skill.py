@@ -354,13 +354,21 @@ def _skill_at(
     that as its standard deviation. The loss of all other rows less that of all is 2 E G²/(2 f n),
     and so tells the error of the reference.
     """
-    total, noise = np.zeros(len(y)), 0.0
+    total, errors = np.zeros(len(y)), []
     truth, mass = _rows(y, weights)
     for level, factor in zip(levels, factors, strict=True):
         inside, outside = _in_and_out(truth, level, mass)
         total += 0.5 * factor * (inside + outside)
-        noise += factor * weighted_mean(outside - inside, mass) / math.sqrt(2.0)
+        errors.append(factor * weighted_mean(outside - inside, mass) / math.sqrt(2.0))
+    noise = _error_of_sum(np.array(errors), np.asarray(levels))
     return skill_score(scores, total, weights=weights, noise=noise)
+
+
+def _error_of_sum(errors: FloatArray, levels: FloatArray) -> float:
+    """Of losses at quantiles with these errors: as squares of a Brownian bridge they correlate."""
+    odds = levels / (1.0 - levels)
+    squared = np.minimum.outer(odds, odds) / np.maximum.outer(odds, odds)  # the bridge's ρ²
+    return math.sqrt(max(float(errors @ squared @ errors), 0.0))
 
 
 def _within_groups(view: View, _: float) -> Estimate:
