@@ -286,3 +286,32 @@ def test_size_under_dependence(phi: float, n: int) -> None:
     proven, held_by = losses(n, phi, 400)
     assert clopper_pearson(proven, 400)[0] <= 0.05
     assert clopper_pearson(held_by, 400)[1] >= 0.93
+
+
+@pytest.mark.parametrize("law", ["translation", "scale", "reflection", "permutation"])
+def test_laws_of_skill_against_baselines(law: str) -> None:
+    y, season = walk(300, "laws")
+    other = 0.5 * season
+    order = child(6, "laws").permutation(300)
+
+    def skills(y: Any, means: tuple[Any, Any], sd: float, time: Any) -> list[float]:
+        sets = [
+            EvalSet.checked(y, Distribution.normal(m, np.full(300, sd)), time=time, model=name)
+            for name, m in zip(("own", "other"), means, strict=True)
+        ]
+        naive = with_baselines(sets, lead=2, season=7)[0]
+        named = with_baselines(sets, baseline="other")[0]
+        asked = ("persistence_skill", "seasonal_skill")
+        records = [*evaluate(naive, metrics=asked).records]
+        records += evaluate(named, metrics=["baseline_skill"]).records
+        return [value for r in records for value in (r.value, r.standard_error)]
+
+    time = np.arange(300)
+    before = skills(y, (season, other), 1.0, time)
+    after = {
+        "translation": lambda: skills(y + 40, (season + 40, other + 40), 1.0, time),
+        "scale": lambda: skills(4 * y, (4 * season, 4 * other), 4.0, time),
+        "reflection": lambda: skills(-y, (-season, -other), 1.0, time),
+        "permutation": lambda: skills(y[order], (season[order], other[order]), 1.0, time[order]),
+    }[law]()
+    np.testing.assert_allclose(after, before, rtol=1e-9)
