@@ -1,0 +1,168 @@
+"""Evidence that may be looked at every day: capitals that grow only where a promise is broken.
+
+A bet of size θ on numbers d of mean 0 multiplies its capital by exp(Σ (θ d − ψ(θ))), whose mean is
+at most 1 while the promise holds (ψ by Bennett's bound: d has at most the variance v and lies in
+[lo, hi]). By Ville's inequality a capital that starts with 1 ever reaches 1/α with probability α at
+most, however often it is looked at. Capital is spread over sizes of the fault, both of its
+directions, and the days on which it may begin.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.stats.memory import memory_of
+
+SIZES = np.array([0.04, 0.08, 0.16, 0.32, 0.64])
+"""Sizes of fault that are bet on, in standard deviations of a row."""
+FIRST = 0.25
+"""Share of the capital that is bet from the first day on."""
+RATE = 1.0 / 365.0
+"""Share of the rest that is bet from each later day on."""
+LENGTHS = (1, 7, 14, 28)
+"""Days whose sums tell how rows depend."""
+_TINY = 1e-300
+_LIKELY = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What is known of numbers of mean 0 under the promise."""
+
+    variance: float
+    lowest: float
+    highest: float
+    tolerance: float = 0.0  # how far their mean may be off and the promise be kept
+
+
+def bennett(sizes: FloatArray, bounds: Bounds) -> FloatArray:
+    """Bound of log E exp(θ d) where E d = 0, var d is the variance at most, and d is bounded."""
+    reach = np.where(sizes > 0, bounds.highest, -bounds.lowest)
+    far = np.abs(sizes) * reach
+    return np.asarray(bounds.variance * (np.expm1(far) - far) / reach**2)
+
+
+def evidence(
+    sums: FloatArray,
+    counts: FloatArray,
+    bounds: Bounds,
+    worth: float | FloatArray = 1.0,
+    days: IntArray | None = None,
+) -> FloatArray:
+    """Log capital after each day against a mean of 0, of which `sums` of `counts` rows are known.
+
+    Parameters
+    ----------
+    sums, counts : ndarray of float, shape (..., k)
+        Of the rows of each day, in order; several streams at once.
+    bounds : Bounds
+        Of one row.
+    worth : float, or ndarray of float, shape (...)
+        How many rows that depend count as one, at least 1: exact for copies, an approximation
+        for other dependence.
+    days : ndarray of int, shape (k,), optional
+        The number of each day; one after the other if omitted.
+
+    Returns
+    -------
+    ndarray of float, shape (..., k)
+        log E; the promise is broken at level α where it reaches −log α.
+
+    Examples
+    --------
+    >>> kept = Bounds(variance=0.09, lowest=-0.9, highest=0.1)
+    >>> bool(evidence(np.full(60, -5.0), np.full(60, 50.0), kept)[-1] > math.log(20))
+    True
+    """
+    sums, counts = np.broadcast_arrays(sums, counts)
+    sizes = np.concatenate([-SIZES[::-1], SIZES]) / math.sqrt(bounds.variance)
+    cost = bennett(sizes, bounds) + np.abs(sizes) * bounds.tolerance
+    shared = np.asarray(worth, dtype=np.float64)[..., None]
+    days = np.arange(sums.shape[-1]) if days is None else days
+    rest, logs = 1.0, np.full((*sums.shape[:-1], len(sizes)), -math.inf)
+    made = np.empty(sums.shape)
+    for place, gap in enumerate(np.diff(days, prepend=days[:1] - 1).tolist()):
+        put = FIRST if place == 0 else rest * -math.expm1(-RATE * gap)
+        rest -= put
+        gain = sizes * sums[..., place, None] - cost * counts[..., place, None]
+        logs = np.logaddexp(logs, math.log(put / len(sizes))) + gain / shared
+        made[..., place] = np.logaddexp(
+            special.logsumexp(logs, axis=-1), math.log(max(rest, _TINY))
+        )
+    return made
+
+
+def worth_of(sums: FloatArray, counts: FloatArray, variance: float) -> float:
+    """How many rows count as one, from sums of days of a reference; near 1 of independent rows.
+
+    The variance of a day's sum beside that of as many independent rows, times the days that tell as
+    much as one independent day: of these the upper end of what the reference leaves open, a wider
+    one where it proves that days depend.
+    """
+    there = counts > 0
+    off = sums - float(sums.sum() / counts.sum()) * counts
+    days = off[there] / np.sqrt(counts[there] * variance)
+    memory = memory_of(days)
+    single = float(np.mean(np.square(days)))
+    proven = memory.bounds(_WIDE)[0] > 1.0
+    return max(single * memory.bounds(_WIDE if proven else _USUAL)[1], 1.0)
+
+
+_WIDE, _USUAL = 0.9, 0.6
+"""Confidence of the days that count as one: where dependence is proven, and elsewhere."""
+
+
+def by_closed_testing(logs: FloatArray, shares: FloatArray) -> FloatArray:
+    """Of each of several capitals, the least of the means of all sets that hold it, as a log.
+
+    A mean of capitals, with any shares, is a capital against all their promises at once. Promises
+    are named as broken where each set that holds them is: then, with probability 1 − α, none of
+    those that are kept is ever named.
+
+    Parameters
+    ----------
+    logs : ndarray of float, shape (m,)
+        Log capitals.
+    shares : ndarray of float, shape (m,)
+        Their shares of the whole, above 0.
+
+    Returns
+    -------
+    ndarray of float, shape (m,)
+
+    Examples
+    --------
+    >>> np.exp(by_closed_testing(np.log([100.0, 1.0]), np.array([0.5, 0.5]))).round(6)
+    array([50.5,  1. ])
+    """
+    order = np.argsort(logs, kind="stable")
+    capital = np.exp(np.minimum(logs[order], 700.0))
+    mass = shares[order]
+    part, held = np.append(0.0, np.cumsum(capital * mass)), np.append(0.0, np.cumsum(mass))
+    least = np.empty(len(logs))
+    for place in range(len(logs)):  # beside the smallest others, each number of them
+        before = slice(0, place + 1)
+        sums = capital[place] * mass[place] + part[before]
+        least[place] = (sums / (mass[place] + held[before])).min()
+    made = np.empty(len(logs))
+    made[order] = least
+    return np.asarray(np.log(np.maximum(made, _TINY)))
+
+
+def change_point(
+    sums: FloatArray, counts: FloatArray, variance: float, worth: float = 1.0
+) -> tuple[int, float, tuple[int, int]]:
+    """The likeliest day of a step of the mean from 0, the mean since, and days that are not ruled out.
+
+    The 95 % range holds the days whose log likelihood is within 3 of the greatest.
+    """
+    total, rows = (np.cumsum(each[::-1])[::-1] for each in (sums, counts))
+    gain = np.where(rows > 0, total**2 / (2.0 * np.maximum(rows, 1.0) * variance * worth), 0.0)
+    best = int(np.argmax(gain))
+    near = np.flatnonzero(gain >= gain[best] - _LIKELY)
+    return best, float(total[best] / max(rows[best], 1.0)), (int(near[0]), int(near[-1]))
