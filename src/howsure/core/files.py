@@ -99,6 +99,23 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
         temporary.write_bytes(content)
 
 
+def create_whole(path: Path, data: bytes) -> bool:
+    """Write a whole file where there is none; whether there was none."""
+    with _beside(path) as (target, temporary):
+        temporary.write_bytes(data)
+        _flush(temporary)
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            return False
+        except OSError:  # disks without links
+            with suppress(FileExistsError), target.open("xb") as file:
+                file.write(data)
+                return True
+            return False
+    return True
+
+
 @contextmanager
 def _beside(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
     """The regular file, there or not, that a path leads to, and a new one beside it for a while."""

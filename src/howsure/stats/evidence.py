@@ -157,7 +157,7 @@ def by_closed_testing(logs: FloatArray, shares: FloatArray) -> FloatArray:
 def change_point(
     sums: FloatArray, counts: FloatArray, variance: float, worth: float = 1.0
 ) -> tuple[int, float, tuple[int, int]]:
-    """The likeliest day of a step of the mean from 0, the mean since, and days that are not ruled out.
+    """The likeliest day of a step of the mean from 0, the mean since, and days not ruled out.
 
     The 95 % range holds the days whose log likelihood is within 3 of the greatest.
     """

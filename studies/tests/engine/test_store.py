@@ -30,7 +30,7 @@ from howsure_studies.engine import (
     address_of,
 )
 from howsure_studies.engine.locks import SystemLocks
-from howsure_studies.engine.places import LocalFolder
+from howsure.core.folders import LocalFolder
 from howsure_studies.engine.tables import arrays_of, parquet_bytes, parquet_table, to_arrow
 
 IDENTITY = {"seed": 0, "world": {"world": "linear"}, "options": [0.8, None, True]}

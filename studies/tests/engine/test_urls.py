@@ -27,7 +27,7 @@ from howsure_studies.engine import (
     TrialOutput,
     locks,
 )
-from howsure_studies.engine.places import RemoteFolder
+from howsure.core.folders import RemoteFolder
 
 fsspec = needs("fsspec")
 

@@ -37,7 +37,7 @@ from howsure.core.arrays import shortened
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Table
 from howsure_studies.engine.locks import FileLocks, Locks, SystemLocks
-from howsure_studies.engine.places import Folder, LocalFolder, RemoteFolder
+from howsure.core.folders import Folder, LocalFolder, RemoteFolder
 from howsure_studies.engine.tables import (
     arrays_bytes,
     arrays_of,

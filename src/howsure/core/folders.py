@@ -1,6 +1,5 @@
-"""Where a store's bytes live: a folder on a disk, or one at a URL that fsspec knows.
+"""Where named bytes live: a folder on a disk, one at a URL that fsspec knows, or a single file.
 
-A store needs no more of a place than `Folder`; how its work is locked is a matter of `locks`.
 Folders on a disk are not fsspec's: its local files do not appear whole (a full disk leaves halves),
 and it would have to come with every install, for 35 ms more at each start.
 """
@@ -8,18 +7,19 @@ and it would have to come with every install, for 35 ms more at each start.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError, error_line
-from howsure.core.files import atomic_write
+from howsure.core.files import atomic_write, create_whole
 from howsure.core.optional import require
 
 
 class Folder(Protocol):
-    """What a store needs of a place; refusals are `InputError`.
+    """What is needed of a place; refusals are `InputError`.
 
     Names are relative, with ``/`` between their parts.
     """
@@ -94,13 +94,9 @@ class LocalFolder:
     def create(self, name: str, data: bytes) -> bool:
         path = self.prepared(name)
         try:
-            with path.open("xb") as file:
-                file.write(data)
-        except FileExistsError:
-            return False
+            return create_whole(path, data)
         except OSError as error:
             raise refused(path, error) from error
-        return True
 
     def remove(self, name: str) -> None:
         path = self.root / name
@@ -157,7 +153,7 @@ class RemoteFolder:
                 self._files, self._root = core.url_to_fs(url)
         except ImportError as error:
             raise MissingDependencyError(
-                f"a store at {kind}:// needs a library that is not installed: {error}"
+                f"a place at {kind}:// needs a library that is not installed: {error}"
             ) from error
 
     def read(self, name: str) -> bytes | None:
@@ -237,3 +233,68 @@ class RemoteFolder:
             raise InputError(
                 f"{self.path(name)!r} cannot be {done}: {error_line(error)}"
             ) from error
+
+
+@final
+class SingleFile:
+    """Named bytes in a database of SQLite: whole after any crash, and safe for two writers."""
+
+    __slots__ = ("location",)
+    near = True
+    shared = True
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.location = os.fspath(path)
+
+    def read(self, name: str) -> bytes | None:
+        rows = self._asked("SELECT data FROM held WHERE name = ?", name)
+        return bytes(rows[0][0]) if rows else None
+
+    def size(self, name: str) -> int | None:
+        rows = self._asked("SELECT length(data) FROM held WHERE name = ?", name)
+        return int(rows[0][0]) if rows else None
+
+    def write(self, name: str, data: bytes) -> None:
+        self._done("INSERT OR REPLACE INTO held VALUES (?, ?)", name, data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        try:
+            self._done("INSERT INTO held VALUES (?, ?)", name, data)
+        except sqlite3.IntegrityError:
+            return False
+        return True
+
+    def remove(self, name: str) -> None:
+        self._done("DELETE FROM held WHERE name = ?", name)
+
+    def names(self, name: str = "") -> tuple[str, ...]:
+        start = f"{name}/" if name else ""
+        rows = self._asked("SELECT name FROM held")
+        inner = {str(row[0])[len(start) :] for row in rows if str(row[0]).startswith(start)}
+        return tuple(sorted({each.partition("/")[0] for each in inner}))
+
+    def is_file(self) -> bool:
+        return False
+
+    def path(self, name: str) -> str:
+        return f"{self.location}: {name}" if name else self.location
+
+    def _asked(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        if not Path(self.location).exists():
+            return []
+        return self._done(query, *values)
+
+    def _done(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        try:
+            with closing(sqlite3.connect(self.location, timeout=_PATIENCE)) as base, base:
+                base.execute(
+                    "CREATE TABLE IF NOT EXISTS held (name TEXT PRIMARY KEY, data BLOB NOT NULL)"
+                )
+                return base.execute(query, values).fetchall()
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.Error as error:
+            raise InputError(f"{self.location!r} cannot be used: {error}") from error
+
+
+_PATIENCE = 60.0  # seconds that a writer waits for another

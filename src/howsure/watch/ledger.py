@@ -1,0 +1,224 @@
+"""What is kept of a watch: the promise, and an entry for each time that rows or labels came.
+
+Entries are numbered, and never change. A writer makes the next number from all before it; where
+another was faster, it reads on and tries again. So two writers are safe without a lock, and a
+writer that dies leaves nothing. Predictions that wait for their y stand apart, and are written anew
+without those whose y came; until then an entry says which these are.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.core.folders import Folder, LocalFolder, RemoteFolder, SingleFile
+from howsure.watch.quantities import DaySums
+
+_PROMISE = "promise.json"
+_ENTRY, _WAITING = "entry", "waiting"
+_FORM = 1
+"""Version of what is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one addition brought."""
+
+    sums: tuple[DaySums, ...] = ()
+    latest: int | None = None  # the last day among its rows
+    digest: str = ""  # of what came
+    rows: int = 0  # with y
+    waiting: int = 0  # predictions that wait
+    resolved: tuple[
+        int, ...
+    ] = ()  # hashes of the names of rows that waited, and whose y it brought
+    late: int = 0  # rows of days that were booked before
+
+    def to_bytes(self) -> bytes:
+        """As an Arrow file: sums as a table, the rest beside it."""
+        beside = {
+            "form": _FORM,
+            **{
+                name: getattr(self, name)
+                for name in ("latest", "digest", "rows", "waiting", "resolved", "late")
+            },
+        }
+        width = len(self.sums[0].sums) if self.sums else 0
+        columns = {
+            "day": pa.array([each.day for each in self.sums], pa.int64()),
+            "group": pa.array([each.group for each in self.sums], pa.string()),
+            "n": pa.array([each.n for each in self.sums], pa.float64()),
+            **{
+                f"sum_{k}": pa.array([float(each.sums[k]) for each in self.sums], pa.float64())
+                for k in range(width)
+            },
+        }
+        table = pa.table(columns).replace_schema_metadata({"howsure": json.dumps(beside)})
+        return _to_ipc(table)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Entry:
+        """What `to_bytes` made."""
+        table = _from_ipc(data)
+        beside = json.loads((table.schema.metadata or {})[b"howsure"])
+        if beside.pop("form") != _FORM:
+            raise InputError("the ledger is of another version of howsure")
+        names = [name for name in table.column_names if name.startswith("sum_")]
+        sums = np.column_stack([table[name].to_numpy() for name in names] or [np.empty((0, 0))])
+        rows = zip(*(table[name].to_pylist() for name in ("day", "group", "n")), strict=True)
+        made = tuple(
+            DaySums(day=day, group=group, n=n, sums=sums[place])
+            for place, (day, group, n) in enumerate(rows)
+        )
+        return cls(sums=made, **{**beside, "resolved": tuple(beside["resolved"])})
+
+
+@dataclass(slots=True)
+class State:
+    """What all entries come to."""
+
+    sums: dict[tuple[int, str], tuple[float, FloatArray]] = field(default_factory=dict)
+    resolved: set[int] = field(default_factory=set)
+    latest: int | None = None
+    rows: int = 0
+    late: int = 0
+    stood: list[str] = field(default_factory=list)  # digests of the entries, in order
+
+    @property
+    def entries(self) -> int:
+        """How many there are."""
+        return len(self.stood)
+
+    def add(self, entry: Entry) -> None:
+        """One more."""
+        for each in entry.sums:
+            n, sums = self.sums.get((each.day, each.group), (0.0, 0.0))
+            self.sums[each.day, each.group] = n + each.n, np.asarray(sums + each.sums)
+        self.stood.append(entry.digest)
+        self.resolved.update(entry.resolved)
+        if entry.latest is not None:
+            self.latest = entry.latest if self.latest is None else max(self.latest, entry.latest)
+        self.rows += entry.rows
+        self.late += entry.late
+
+
+@final
+class Ledger:
+    """The promise and the entries of one watch, in a file, a folder, or a folder at a URL."""
+
+    __slots__ = ("_place", "_state")
+
+    def __init__(self, address: str | os.PathLike[str]) -> None:
+        self._place = _place_of(address)
+        self._state = State()
+
+    @property
+    def location(self) -> str:
+        """Where it lies."""
+        return self._place.location
+
+    def promise(self) -> Mapping[str, Any] | None:
+        """What was promised; None where there is no ledger."""
+        try:
+            held = self._place.read(_PROMISE)
+        except IsADirectoryError:
+            held = None
+        if held is None:
+            return None
+        try:
+            told: dict[str, Any] = json.loads(held)
+        except ValueError as error:
+            raise InputError(f"{self.location!r} is no ledger of howsure: {error}") from error
+        return told
+
+    def begin(self, promise: Mapping[str, Any]) -> None:
+        """Write the promise, where there is none yet."""
+        text = json.dumps(promise, indent=1, sort_keys=True).encode()
+        if not self._place.create(_PROMISE, text):
+            raise InputError(
+                f"{self.location!r} holds a promise already: a new one needs a ledger of its own"
+            )
+
+    def state(self) -> State:
+        """All entries so far."""
+        while (data := self._place.read(_name(_ENTRY, self._state.entries + 1))) is not None:
+            self._state.add(Entry.from_bytes(data))
+        return self._state
+
+    def append(self, make: Callable[[State], tuple[Entry, pa.Table | None]]) -> Entry:
+        """Add what is made of all before; it is made again where another writer was faster.
+
+        The table is of predictions that wait.
+        """
+        while True:
+            state = self.state()
+            number = state.entries + 1
+            entry, table = make(state)
+            waits = f"{_name(_WAITING, number)}-{entry.digest}"  # which is read if the entry stands
+            if table is not None and table.num_rows:
+                self._place.write(waits, _to_ipc(table))
+            if self._place.create(_name(_ENTRY, number), entry.to_bytes()):
+                self.state()
+                return entry
+            self._place.remove(waits)
+
+    def waiting(self) -> Iterator[tuple[str, pa.Table]]:
+        """Tables of predictions that wait, each with its name, without those whose y came."""
+        state = self.state()
+        there = set(self._place.names())
+        for number, digest in enumerate(state.stood, 1):
+            name = f"{_name(_WAITING, number)}-{digest}"
+            data = self._place.read(name) if name in there else None
+            if data is None:
+                continue
+            table = _from_ipc(data)
+            ids = table["name hash"].to_pylist()
+            kept = [place for place, each in enumerate(ids) if each not in state.resolved]
+            yield name, table.take(pa.array(kept, pa.int64()))
+
+    def forget(self) -> None:
+        """Write what waits anew, without predictions whose y came."""
+        for name, table in self.waiting():
+            if table.num_rows:
+                self._place.write(name, _to_ipc(table))
+            else:
+                self._place.remove(name)
+
+
+def _place_of(address: str | os.PathLike[str]) -> Folder:
+    text = os.fspath(address)
+    if "://" in text:
+        return RemoteFolder(text)
+    path = Path(text)
+    if path.is_dir() or text.endswith(("/", os.sep)):
+        return LocalFolder(path)
+    return SingleFile(path)
+
+
+def _name(kind: str, number: int) -> str:
+    return f"{kind}-{number:08d}"
+
+
+def _to_ipc(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _from_ipc(data: bytes) -> pa.Table:
+    try:
+        return pa.ipc.open_file(pa.BufferReader(data)).read_all()
+    except pa.ArrowInvalid as error:
+        raise InputError(f"an entry of the ledger is damaged: {error}") from error
