@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,14 +84,14 @@ def _extremes(table: FloatArray | None) -> list[tuple[float, float]]:
     return [(-one, one), (-two / 2.0, two), (-three, three), (-four * 3.0 / 7.0, four)]
 
 
-def days_of(times: npt.NDArray) -> IntArray:
+def days_of(times: npt.NDArray[Any]) -> IntArray:
     """The number of each row's day: of dates since 1970, else the whole part."""
     if times.dtype.kind == "M":
         if np.isnat(times).any():
             raise InputError("time must not be missing")
-        return times.astype("datetime64[D]").astype(np.int64)
+        return np.asarray(times.astype("datetime64[D]"), dtype=np.int64)
     if times.dtype.kind in "iuf":
-        return np.floor(times).astype(np.int64)
+        return np.asarray(np.floor(times), dtype=np.int64)
     raise InputError(f"time must hold dates or numbers of days, got {times.dtype}")
 
 

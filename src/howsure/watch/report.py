@@ -213,12 +213,10 @@ def report_of(promise: Promise, state: State, waiting: int) -> WatchReport:
         for index in np.argsort(-named).tolist():
             if named[index] >= line_of_alarm:
                 group, k = groups[index // size], index % size
-                at = (line[group], slice(None), k)
-                broken.append(
-                    _break(promise, group, k, days, sums[at], counts[line[group]], named[index])
-                )
+                own, rows_by_day = sums[line[group], :, k], counts[line[group]]
+                broken.append(_break(promise, group, k, days, own, rows_by_day, named[index]))
     kept = not len(alarms)
-    day = None if kept else int(days[alarms[0]])
+    proven = None if kept else int(days[alarms[0]])
     told = _kept(promise, days, counts[line[ALL]], shares) if kept and groups else ""
     if not groups:
         told = "Nothing is booked yet."
@@ -229,7 +227,7 @@ def report_of(promise: Promise, state: State, waiting: int) -> WatchReport:
         kept=kept,
         sentence=f"{told} {rest}".strip(),
         broken=tuple(broken),
-        day=day,
+        day=proven,
         days=len(days),
         rows=rows,
         waiting=waiting,

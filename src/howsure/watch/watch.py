@@ -28,7 +28,7 @@ from howsure.predictions import EvalSet
 from howsure.stats.evidence import worth_of
 from howsure.verdict import TOLERANCE
 from howsure.watch.ledger import Entry, Ledger, State
-from howsure.watch.quantities import Watched, days_of, sums_by_day, watched
+from howsure.watch.quantities import DaySums, Watched, days_of, sums_by_day, watched
 from howsure.watch.report import Promise, WatchReport, report_of
 
 _FEWEST_DAYS = 8
@@ -144,7 +144,7 @@ class Watch:
         row_id : str, optional
             Column of names, by which y finds its prediction where it comes later.
         **columns
-            What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days), ``groups``.
+            What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days).
 
         Returns
         -------
@@ -164,8 +164,8 @@ class Watch:
         (held,) = loaded.evalsets
         coverage = View(held).headline
         numbers = watched(held, coverage, tolerance)
-        timed = held.time is not None
-        days = days_of(held.time) if timed else np.zeros(held.n, dtype=np.int64)
+        times = held.time
+        days = np.zeros(held.n, dtype=np.int64) if times is None else days_of(times)
         promise = Promise(
             howsure=__version__,
             model=held.model,
@@ -176,11 +176,11 @@ class Watch:
             mature=mature,
             columns=_said(loaded.roles),
             row_id=row_id or "",
-            timed=timed,
-            dated=timed and held.time.dtype.kind == "M",
+            timed=times is not None,
+            dated=times is not None and times.dtype.kind == "M",
             rows=held.n,
             days=len(np.unique(days)),
-            worth=_worth(held, days, numbers) if timed else {},
+            worth={} if times is None else _worth(held, days, numbers),
         )
         Ledger(ledger).begin(promise.as_dict())
         return cls(ledger)
@@ -321,7 +321,7 @@ class Watch:
                 f"{self._promise.mature} days after it, and once"
             )
         numbers = held.take(~late)
-        sums = ()
+        sums: tuple[DaySums, ...] = ()
         if numbers.n:
             seen = watched(numbers, self._promise.coverage, self._promise.tolerance)
             if seen.names != self._promise.quantities:
