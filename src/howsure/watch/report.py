@@ -9,13 +9,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
+from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.convert import json_number, plain
 from howsure.core.formats import listed, percent
+from howsure.metrics.calibration.components import legendre
 from howsure.stats.evidence import Bounds, by_closed_testing, change_point, evidence
 from howsure.watch.ledger import State
-from howsure.watch.quantities import ALL, day_in_words
+from howsure.watch.quantities import ALL, COMPONENTS, day_in_words
 
 LEVEL = 0.05
 """Chance that a promise that is kept is ever told broken."""
@@ -24,6 +26,7 @@ _ALL_ROWS = 0.5
 _FALL = 0.05
 """Fall of coverage of which it is told when it would have shown."""
 _Z = 1.959964
+_POINTS = 2_000
 
 
 @final
@@ -317,10 +320,13 @@ def _kept(promise: Promise, days: IntArray, counts: FloatArray, shares: FloatArr
     told = f"Kept so far: {rows}, no departure"
     if "coverage" not in promise.quantities:
         return f"{told}."
-    k = promise.quantities.index("coverage")
-    worth = promise.worth_of(ALL, "coverage")
-    fall = evidence(-_FALL * counts, counts, promise.bounds[k], worth, days)
-    shown = np.flatnonzero(fall + math.log(float(shares[k])) >= -math.log(LEVEL))
+    fallen = np.full(len(days), -math.inf)
+    for k, mean in enumerate(_means_of_fall(promise)):
+        name, bounds = promise.quantities[k], promise.bounds[k]
+        worth = promise.worth_of(ALL, name)
+        logs = evidence(mean * counts, counts, bounds, worth, days)
+        fallen = np.logaddexp(fallen, logs + math.log(float(shares[k])))
+    shown = np.flatnonzero(fallen >= -math.log(LEVEL))
     least = percent(promise.coverage - _FALL)
     if not len(shown):
         return f"{told}; had coverage fallen to {least}, this might not have shown yet."
@@ -329,6 +335,19 @@ def _kept(promise: Promise, days: IntArray, counts: FloatArray, shares: FloatArr
         f"{told}; had coverage fallen to {least}, this would probably have shown after {count:,} "
         f"day{'s' * (count != 1)}."
     )
+
+
+def _means_of_fall(promise: Promise) -> list[float]:
+    """Means of all quantities where coverage falls as normal errors grow."""
+    here, there = (float(special.ndtri((1.0 + c) / 2.0)) for c in _fallen(promise.coverage))
+    z = (np.arange(_POINTS) + 0.5) / _POINTS
+    components = legendre(special.ndtr(special.ndtri(z) * here / there)).mean(axis=1)
+    known = {"coverage": -_FALL, **dict(zip(COMPONENTS, components.tolist(), strict=True))}
+    return [known[name] for name in promise.quantities]
+
+
+def _fallen(coverage: float) -> tuple[float, float]:
+    return coverage, max(coverage - _FALL, coverage / 2.0)
 
 
 def _rest(waiting: int, open_rows: int, late: int) -> str:

@@ -241,18 +241,19 @@ class Watch:
         held = self._read(rows, title)
         waits = None
         if without.any():
-            if not promise.row_id:
+            if not (promise.row_id and (promise.mature or not promise.timed)):
                 raise InputError(
                     f"{title} has {int(without.sum()):,} rows without y, which wait for it by "
-                    "their names: begin the ledger with --row-id COLUMN (row_id=)"
+                    "their names until their day is booked: begin the ledger with --row-id COLUMN "
+                    "and --mature DAYS (row_id=, mature=)"
                 )
             kept = table.select(names).filter(pa.array(without))
             waits = kept.append_column(HASH, _hashes(kept[promise.row_id]))
         days = self._days(held)
 
         def make(state: State) -> tuple[Entry, pa.Table | None]:
-            unknown = days if days is not None else np.full(held.n, state.entries + 1)
-            entry = self._entry(state, digest, held.take(~without), unknown[~without], title)
+            dates = days if days is not None else np.full(held.n, state.entries + 1)
+            entry = self._entry(state, digest, held, dates, np.flatnonzero(~without), title)
             if waits is None:
                 return entry, None
             waiting = set(
@@ -261,8 +262,7 @@ class Watch:
             twice = waiting.intersection(waits[HASH].to_pylist())
             if twice or len(set(waits[HASH].to_pylist())) < waits.num_rows:
                 raise InputError(f"{title} holds rows that wait already: names must differ")
-            latest = max(int(unknown.max()), entry.latest or int(unknown.max()))
-            return replace(entry, waiting=waits.num_rows, latest=latest), waits
+            return replace(entry, waiting=waits.num_rows), waits
 
         entry = self._ledger.append(make)
         return entry.rows, entry.waiting, entry.late, 0
@@ -298,43 +298,51 @@ class Watch:
             resolved = tuple(rows[HASH].to_pylist())
             held = self._read(rows.drop_columns([HASH]), title)
             days = self._days(held)
-            if days is None:
-                days = np.full(held.n, state.entries + 1)
-            entry = self._entry(state, digest, held, days, title)
+            dates = days if days is not None else np.full(held.n, state.entries + 1)
+            entry = self._entry(state, digest, held, dates, np.arange(held.n), title)
             return replace(entry, resolved=resolved), None
 
         entry = self._ledger.append(make)
         self._ledger.forget()
         return entry.rows, 0, entry.late, unknown
 
-    def _entry(self, state: State, digest: str, held: EvalSet, days: IntArray, title: str) -> Entry:
-        """The entry of rows with y."""
+    def _entry(
+        self,
+        state: State,
+        digest: str,
+        held: EvalSet,
+        days: IntArray,
+        known: IntArray,
+        title: str,
+    ) -> Entry:
+        """The entry of the rows whose y is known."""
         if digest in state.stood:
             raise InputError(f"{title} was added before: its rows are booked")
-        late = np.zeros(held.n, dtype=np.bool_)
+        late = np.zeros(len(known), dtype=np.bool_)
         if state.latest is not None:
-            late = days <= state.latest - self._promise.mature - (not self._promise.timed)
-        if held.n and late.all():
+            late = days[known] <= state.latest - self._promise.mature
+        if len(known) and late.all():
             raise InputError(
                 f"{title} holds days that are booked alone (up to "
                 f"{self._promise.day_in_words(int(days.max()))}): a day is booked "
                 f"{self._promise.mature} days after it, and once"
             )
-        numbers = held.take(~late)
+        booked = known[~late]
         sums: tuple[DaySums, ...] = ()
-        if numbers.n:
+        if len(booked):
+            numbers = held.take(booked)
             seen = watched(numbers, self._promise.coverage, self._promise.tolerance)
             if seen.names != self._promise.quantities:
                 raise InputError(
                     f"{title} must hold predictions such as those of the reference, of which "
                     f"{listed(self._promise.quantities)} are watched, got {listed(seen.names)}"
                 )
-            sums = tuple(sums_by_day(numbers, days[~late], seen))
+            sums = tuple(sums_by_day(numbers, days[booked], seen))
         return Entry(
             sums=sums,
             latest=int(days.max()) if len(days) else None,
             digest=digest,
-            rows=int(numbers.n),
+            rows=len(booked),
             late=int(late.sum()),
         )
 

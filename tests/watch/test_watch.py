@@ -1,0 +1,262 @@
+"""One promise: kept or broken, whatever the order in which rows and labels come."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.inputs import write_table
+from howsure.watch import Watch
+
+DAY = np.datetime64("2024-01-01", "D")
+ROWS = 40
+
+
+def rows(first: int, last: int, *names: Any, sd: float = 1.0, south: float = 1.0) -> dict[str, Any]:
+    """Some rows a day, half of them in the south, whose errors have these standard deviations."""
+    day = np.repeat(np.arange(first, last), ROWS)
+    n = len(day)
+    region = np.where(np.arange(n) % 2, "south", "north")
+    y = child(1, "watch", first, last, *names).normal(size=n) * sd
+    y = np.where(region == "south", y * south, y)
+    mean = np.zeros(n)
+    names = [f"r{first}-{k}" for k in range(n)]
+    return {"day": DAY + day, "id": names, "region": region, "y": y, "mean": mean, "sd": mean + 1}
+
+
+def begun(folder: Path, **options: Any) -> Watch:
+    given = {"time": "day", "groups": ["region"], "row_id": "id", **options}
+    return Watch.init(folder / "model.watch", rows(0, 60), **given)
+
+
+def without_y(table: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if name != "y"}
+
+
+def labels_of(table: dict[str, Any]) -> dict[str, Any]:
+    return {"id": table["id"], "y": table["y"]}
+
+
+def test_a_promise_that_is_kept(tmp_path: Path) -> None:
+    watch = begun(tmp_path)
+    assert watch.show().sentence == "Nothing is booked yet."
+    for day in range(60, 90):
+        watch.add(rows(day, day + 1))
+    report = watch.show()
+    assert report.kept
+    assert (report.days, report.rows) == (30, 1_200)
+    assert report.sentence.startswith(
+        "Kept so far: 30 days, 1,200 rows, no departure; had coverage"
+    )
+    assert "probably have shown after" in report.sentence
+
+
+def test_a_promise_that_breaks_is_told_with_its_group_and_day(tmp_path: Path) -> None:
+    watch = begun(tmp_path)
+    for day in range(60, 110):
+        watch.add(rows(day, day + 1, south=1.0 if day < 90 else 1.6))
+    report = watch.show()
+    assert not report.kept
+    first = report.broken[0]
+    assert first.group == "region=south"
+    assert abs(first.since - int((DAY + 90).astype(int))) <= 2
+    assert first.earliest <= int((DAY + 90).astype(int)) <= first.latest
+    assert {each.group for each in report.broken} <= {"", "region=south"}
+    covered = next(each for each in report.broken if each.quantity == "coverage")
+    assert covered.lower < 0.70 < covered.upper  # 1.645/1.6 sd cover 69.6 %
+    assert report.sentence.startswith("Broken on 2024-04-")
+
+
+def test_order_files_and_machines_do_not_matter(tmp_path: Path) -> None:
+    parts = [rows(day, day + 5) for day in range(60, 90, 5)]
+    one, other = (begun(tmp_path / name, mature=60) for name in made(tmp_path, "a", "b"))
+    for part in parts:
+        one.add(part)
+    late = [parts[k] for k in (5, 0, 3, 1, 4, 2)]
+    labels = [labels_of(each) for each in late]
+    for part in late:
+        other.add(without_y(part))
+    assert other.show().waiting == 6 * 5 * ROWS
+    for each in reversed(labels):
+        assert other.add(each).rows == 5 * ROWS
+    assert other.show().waiting == 0
+    for watch in (one, other):
+        watch.add(rows(160, 161))
+    first, second = one.show(), other.show()
+    np.testing.assert_allclose(first.curve, second.curve, rtol=1e-12, atol=1e-12)
+    assert first.days == 30
+
+
+def made(folder: Path, *names: str) -> tuple[str, ...]:
+    for name in names:
+        (folder / name).mkdir()
+    return names
+
+
+@pytest.mark.parametrize("address", ["file", "folder", "memory"])
+def test_places(tmp_path: Path, address: str) -> None:
+    if address == "memory":
+        pytest.importorskip("fsspec")
+    place = {
+        "file": str(tmp_path / "a.watch"),
+        "folder": f"{tmp_path}/a/",
+        "memory": f"memory://{tmp_path.name}",
+    }[address]
+    watch = Watch.init(place, rows(0, 30), time="day")
+    watch.add(rows(30, 40))
+    again = Watch(place)
+    again.add(rows(40, 45))
+    assert watch.show().days == again.show().days == 15
+    assert watch.show().to_json() == again.show().to_json()
+    with pytest.raises(InputError, match="holds a promise already"):
+        Watch.init(place, rows(0, 30), time="day")
+
+
+def test_days_are_booked_once_and_when_mature(tmp_path: Path) -> None:
+    watch = begun(tmp_path, mature=7)
+    watch.add(rows(60, 70))
+    assert watch.show().days == 3  # of ten days, the last seven may still grow
+    assert watch.show().open_rows == 7 * ROWS
+    watch.add(rows(63, 64, "more"))  # as long as a day is open, rows come in
+    done = watch.add({name: value[: 2 * ROWS] for name, value in rows(62, 64, "late").items()})
+    assert (done.late, done.rows) == (ROWS, ROWS)
+    with pytest.raises(InputError, match="days that are booked alone"):
+        watch.add(rows(60, 61, "late"))
+    assert "40 rows came too late" in watch.show().sentence
+
+
+def test_the_same_rows_are_refused(tmp_path: Path) -> None:
+    watch = begun(tmp_path, mature=30)
+    part = rows(60, 62)
+    write_table(part, tmp_path / "part.csv")
+    watch.add(tmp_path / "part.csv")
+    before = watch.show().to_json()
+    with pytest.raises(InputError, match="was added before"):
+        watch.add(tmp_path / "part.csv")
+    waits = without_y(rows(62, 63))
+    watch.add(waits)
+    with pytest.raises(InputError, match=r"was added before|wait already"):
+        watch.add({**waits, "sd": waits["sd"] * 2})
+    assert json.loads(before)["rows"] == json.loads(watch.show().to_json())["rows"]
+
+
+def test_misses_that_come_first_break_nothing_where_days_mature(tmp_path: Path) -> None:
+    """Booked as they come, y far off would break every promise that is kept."""
+    watch = begun(tmp_path, mature=5)
+    for day in range(60, 100):
+        part = rows(day, day + 1)
+        watch.add(without_y(part))
+        far = np.abs(part["y"]) > 1.0
+        watch.add({"id": list(np.array(part["id"])[far]), "y": part["y"][far]})
+        near = rows(day - 3, day - 2) if day >= 63 else None
+        if near is not None:
+            slow = np.abs(near["y"]) <= 1.0
+            watch.add({"id": list(np.array(near["id"])[slow]), "y": near["y"][slow]})
+    report = watch.show()
+    assert report.kept
+    assert report.days == 35
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"day": [DAY + 60], "y": [1.0], "mean": [0.0]}, "'sd' is not there"),
+        ({"id": ["x"], "y": [1.0]}, "holds y of no row that waits"),
+        ({"y": [1.0]}, "holds y alone, which finds its predictions by names"),
+        ({**rows(60, 61), "sd": [np.nan] * ROWS}, "missing"),
+        ({**rows(60, 61), "sd": [-1.0] * ROWS}, "sd"),
+    ],
+)
+def test_what_cannot_be_added_is_refused_and_leaves_nothing(
+    tmp_path: Path, table: Any, message: str
+) -> None:
+    watch = begun(tmp_path)
+    watch.add(rows(60, 61))
+    before = watch.show().to_json()
+    with pytest.raises(InputError, match=message):
+        watch.add(table)
+    assert Watch(tmp_path / "model.watch").show().to_json() == before
+
+
+def test_a_ledger_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no ledger at"):
+        Watch(tmp_path / "none.watch")
+    (tmp_path / "text").write_text("no database")
+    with pytest.raises(InputError, match="cannot be used"):
+        Watch(tmp_path / "text")
+
+
+def test_two_writers_are_safe(tmp_path: Path) -> None:
+    place = f"{tmp_path}/shared/"
+    Watch.init(place, rows(0, 30), time="day", row_id="id", mature=100)
+    parts = [rows(day, day + 1) for day in range(30, 54)]
+
+    def write(part: dict[str, Any]) -> None:
+        watch = Watch(place)
+        watch.add(without_y(part))
+        watch.add(labels_of(part))
+
+    with ThreadPoolExecutor(6) as crew:
+        list(crew.map(write, parts))
+    report = Watch(place).show()
+    assert (report.open_rows, report.waiting) == (24 * ROWS, 0)
+
+
+def test_a_ledger_holds_no_rows_but_those_that_wait(tmp_path: Path) -> None:
+    place = tmp_path / "ledger"
+    place.mkdir()
+    watch = Watch.init(place, rows(0, 30), time="day", row_id="id", mature=3)
+    part = {**rows(30, 31), "sd": np.full(ROWS, 1.234567)}
+    watch.add(without_y(part))
+    held = b"".join(path.read_bytes() for path in place.iterdir())
+    assert sum("waiting" in path.name for path in place.iterdir()) == 1
+    watch.add(labels_of(part))
+    assert not any("waiting" in path.name for path in place.iterdir())
+    assert held
+
+
+def test_intervals_and_quantiles_and_samples_are_watched(tmp_path: Path) -> None:
+    base = rows(0, 60)
+    day, y = base["day"], base["y"]
+    kinds: dict[str, dict[str, Any]] = {
+        "intervals": {"lower_90": y * 0 - 1.645, "upper_90": y * 0 + 1.645},
+        "quantiles": {"q0.05": y * 0 - 1.645, "q0.5": y * 0, "q0.95": y * 0 + 1.645},
+        "samples": {f"s_{k}": child(2, "samples", k).normal(size=len(y)) for k in range(9)},
+    }
+    watched = {
+        "intervals": ("coverage",),
+        "quantiles": ("coverage", "bias", "spread", "skew"),
+        "samples": ("coverage", "bias", "spread", "skew", "tails"),
+    }
+    for kind, columns in kinds.items():
+        table = {"day": day, "y": y, **columns}
+        first = {name: value[: 30 * ROWS] for name, value in table.items()}
+        rest = {name: value[30 * ROWS :] for name, value in table.items()}
+        watch = Watch.init(tmp_path / kind, first, time="day")
+        watch.add(rest)
+        assert watch.show().kept, kind
+        assert watch._promise.quantities == watched[kind]
+
+
+def test_rows_without_y_need_names_and_days_to_wait(tmp_path: Path) -> None:
+    watch = begun(tmp_path)
+    with pytest.raises(InputError, match=r"40 rows without y, which wait .* --mature DAYS"):
+        watch.add(without_y(rows(60, 61)))
+
+
+def test_without_times_each_addition_is_a_day(tmp_path: Path) -> None:
+    def bare(*span: int) -> dict[str, Any]:
+        return {k: v for k, v in rows(*span).items() if k in ("y", "mean", "sd", "id")}
+
+    watch = Watch.init(tmp_path / "a", bare(0, 30))
+    for day in range(30, 40):
+        watch.add(bare(day, day + 1))
+    report = watch.show()
+    assert (report.days, report.rows, report.open_rows) == (10, 10 * ROWS, 0)
