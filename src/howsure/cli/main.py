@@ -385,6 +385,74 @@ def merge(
     run(files, output, state, (tolerance, ignore), *how, no_rows=no_rows)
 
 
+watch_app = typer.Typer(
+    help="Follow a model after the gate: a promise that may be looked at every day.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+app.add_typer(watch_app, name="watch")
+Ledger = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER",
+        help="Ledger of the watch: a file, a folder (a path that ends with /), or a URL of one.",
+    ),
+]
+
+
+@watch_app.command(
+    "init", epilog="Example: howsure watch init model.watch --reference held_out.csv --time day"
+)
+@reads_tables
+def watch_init(
+    ledger: Ledger,
+    reference: Annotated[
+        Path,
+        typer.Option(
+            metavar="TABLE", help="Rows with y and predictions, on which the model was right."
+        ),
+    ],
+    mature: Annotated[
+        int,
+        typer.Option(
+            metavar="DAYS",
+            help="Days until a day is booked: so long rows and their y may come.",
+        ),
+    ] = 0,
+    tolerance: Tolerance = _TOLERANCE,
+    *,
+    read: ReadOptions,
+) -> None:
+    """Freeze the promise of a reference in a new ledger."""
+    from howsure.cli.watch import begin
+
+    begin(ledger, reference, mature, tolerance, read)
+
+
+@watch_app.command("add", epilog="Example: howsure watch add model.watch today.csv labels.csv")
+def watch_add(
+    ledger: Ledger,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="Rows with y or without it, or names and y of rows that wait."
+        ),
+    ],
+) -> None:
+    """Add rows to a ledger: exit 0 if they are booked or wait, 2 if they are refused."""
+    from howsure.cli.watch import add
+
+    add(ledger, files)
+
+
+@watch_app.command("show", epilog="Example: howsure watch show model.watch -o watch.html")
+def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
+    """Say whether the promise is kept: exit 0 if it is, 1 if it is broken, 2 on an error."""
+    from howsure.cli.watch import show
+
+    raise typer.Exit(0 if show(ledger, output) else 1)
+
+
 @app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")
 @reads_tables
 @reads_parts

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
+from howsure._version import __version__
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.convert import json_number, plain
-from howsure.core.formats import listed, percent
+from howsure.core.formats import listed, percent, roughly
+from howsure.core.records import Table
+from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 from howsure.metrics.calibration.components import legendre
+from howsure.report.document import Choice, Document, Formed, Option, Section, Tone, VerdictLine
 from howsure.stats.evidence import Bounds, by_closed_testing, change_point, evidence
 from howsure.watch.ledger import State
 from howsure.watch.quantities import ALL, COMPONENTS, day_in_words
@@ -27,6 +31,7 @@ _FALL = 0.05
 """Fall of coverage of which it is told when it would have shown."""
 _Z = 1.959964
 _POINTS = 2_000
+_NOTEWORTHY = 2.0
 
 
 @final
@@ -42,6 +47,7 @@ class Promise:
     tolerance: float
     mature: int  # days until a day is booked
     columns: Mapping[str, Any]  # as `howsure.load` is told
+    reading: Mapping[str, str | None]  # crossing, encoding and decimal mark, as it is told too
     row_id: str  # column of names; empty where rows do not wait
     timed: bool  # whether rows have times; else each addition is a day
     dated: bool  # whether these are dates
@@ -62,6 +68,20 @@ class Promise:
         given["quantities"] = tuple(given["quantities"])
         given["coverage"] = math.nan if given["coverage"] is None else given["coverage"]
         return cls(**given)
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        told = f"Frozen: {self.rows:,} rows of {self.days:,} days; watched are "
+        told += f"{listed(self.quantities)}"
+        worth = max(self.worth.get(ALL, {}).values(), default=1.0)
+        if not self.timed:
+            return (
+                f"{told}. Without times, rows are taken as independent, and each addition is a day."
+            )
+        if worth > _NOTEWORTHY:
+            told += f"; as rows depend, about {roughly(worth)} count as one"
+        return f"{told}."
 
     @property
     def y(self) -> str:
@@ -125,8 +145,8 @@ class Break:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchReport:
-    """Whether the promise is kept.
+class WatchReport(Formed):
+    """Whether the promise is kept; as a page, Markdown, JSON or CSV too.
 
     Attributes
     ----------
@@ -161,24 +181,105 @@ class WatchReport:
     late: int
     curve: FloatArray
     booked: IntArray  # the days of the curve
-    dated: bool
+    covered: FloatArray  # shape (days,): coverage of each; empty where none is watched
+    promise: Promise
 
-    def to_dict(self) -> dict[str, Any]:
-        """As values that JSON knows."""
-        made = asdict(self)
-        for name in ("curve", "booked"):
-            made[name] = getattr(self, name).tolist()
-        return dict(plain(made, json_number))
+    def document(self) -> Document:
+        """The report that every form is made of."""
+        tone: Tone = "undecided" if not self.days else "good" if self.kept else "bad"
+        line = VerdictLine(self.sentence, tone, "Is the promise kept?")
+        broken = tuple(
+            VerdictLine(each.sentence, "bad", "What broke, and since when?") for each in self.broken
+        )
+        opening = Section(title="", lines=(line, *broken), choices=self._figures())
+        promise = self.promise
+        facts = {
+            "Model": promise.model,
+            "Reference": f"{promise.rows:,} rows of {promise.days:,} days",
+            "Watched": listed(promise.quantities),
+            "Booked": f"{self.rows:,} rows of {self.days:,} days",
+            "A day is booked": f"{promise.mature} days after it",
+            "Chance that a promise that is kept is ever told broken": "at most 5 % for rows that "
+            "are independent",
+            "howsure": __version__,
+        }
+        return Document(
+            title=f"Does {promise.model} keep its promise?",
+            opening=opening,
+            tables=self._tables(),
+            facts=facts,
+        )
 
-    def to_json(self) -> str:
-        """As JSON."""
-        return json.dumps(self.to_dict(), indent=2) + "\n"
+    def _tables(self) -> tuple[Table, ...]:
+        days = {"day": self._times(), "log_evidence": self.curve}
+        if len(self.covered):
+            days["coverage"] = self.covered
+        names = ("group", "quantity", "since", "earliest", "latest", "value", "lower", "upper")
+        broken = {
+            name: np.array(
+                [getattr(each, name) for each in self.broken],
+                dtype=object if name in names[:2] else np.float64,
+            )
+            for name in names
+        }
+        return Table(name="days", columns=days), Table(name="broken", columns=broken)
 
-    def to_markdown(self) -> str:
-        """As Markdown."""
-        lines = [f"# {'Kept' if self.kept else 'Broken'}", "", self.sentence, ""]
-        lines += [f"- {each.sentence}" for each in self.broken]
-        return "\n".join(lines).rstrip() + "\n"
+    def _times(self) -> npt.NDArray[Any]:
+        """The days, as dates where they are."""
+        return self.booked.astype("datetime64[D]") if self.promise.dated else self.booked
+
+    def _figures(self) -> tuple[Choice, ...]:
+        """Evidence, and coverage, over time."""
+        if not self.days:
+            return ()
+        dated = self.promise.dated
+        x = self.booked.astype(np.float64) * (86_400.0 if dated else 1.0)
+        along = Axis(title="Day", kind="time") if dated else Axis(title="Day")
+        limit = -math.log10(LEVEL)
+        made = [
+            Figure(
+                name="watch_evidence",
+                question="Is the promise kept?",
+                title="Evidence against the promise",
+                reading="At the line it is proven broken. A promise that is kept reaches it with "
+                "probability 5 % at most, however often one looks.",
+                x=along,
+                y=Axis(title="Evidence (log₁₀)", domain=self._reach(limit), clamp=True),
+                layers=(
+                    Layer(mark=Mark.STEP, x=x, y=self.curve / math.log(10.0), series="evidence"),
+                    Layer(
+                        mark=Mark.RULE,
+                        y=np.array([limit]),
+                        series="proven broken",
+                        colour=REFERENCE,
+                    ),
+                ),
+            )
+        ]
+        if len(self.covered):
+            level = np.array([self.promise.coverage])
+            made.append(
+                Figure(
+                    name="watch_coverage",
+                    question="Do the intervals cover as often as they claim?",
+                    title="Coverage of each day",
+                    reading="Single days scatter; only the evidence says whether that is chance.",
+                    x=along,
+                    y=Axis(title="Empirical coverage", kind="percent"),
+                    layers=(
+                        Layer(mark=Mark.POINTS, x=x, y=self.covered, series="coverage"),
+                        Layer(mark=Mark.RULE, y=level, series="nominal", colour=REFERENCE),
+                    ),
+                )
+            )
+        names = ("Evidence", "Coverage")
+        options = (Option(label=n, figures=(f,)) for n, f in zip(names, made, strict=False))
+        return (Choice(label="Over time", options=tuple(options)),)
+
+    def _reach(self, limit: float) -> tuple[float, float]:
+        """The range of the evidence that is shown: beyond proof it grows without end."""
+        low = min(float(self.curve.min()) / math.log(10.0), -1.0)
+        return max(low, -3.0), max(2.0 * limit, min(float(self.curve.max()) / math.log(10.0), 6.0))
 
 
 def report_of(promise: Promise, state: State, waiting: int) -> WatchReport:
@@ -238,8 +339,19 @@ def report_of(promise: Promise, state: State, waiting: int) -> WatchReport:
         late=state.late,
         curve=curve,
         booked=days,
-        dated=promise.dated,
+        covered=_covered(promise, sums, counts, line),
+        promise=promise,
     )
+
+
+def _covered(
+    promise: Promise, sums: FloatArray, counts: FloatArray, line: Mapping[str, int]
+) -> FloatArray:
+    """Coverage of all rows of each day."""
+    if "coverage" not in promise.quantities or ALL not in line:
+        return np.empty(0)
+    k, own = promise.quantities.index("coverage"), line[ALL]
+    return np.asarray(promise.coverage + sums[own, :, k] / counts[own])
 
 
 def _shares(groups: list[str], size: int) -> FloatArray:

@@ -19,6 +19,7 @@ from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
 from howsure.inputs import load
 from howsure.inputs.assigned import Roles
+from howsure.inputs.building import Crossing
 from howsure.inputs.new import typed
 from howsure.inputs.roles import Columns
 from howsure.inputs.source import MISSING_WORDS, listed, quoted
@@ -83,6 +84,11 @@ class Watch:
     ledger : path or URL
         A file, a folder, or a folder at a URL that fsspec knows, made by `Watch.init`.
 
+    Attributes
+    ----------
+    promise : Promise
+        What the reference froze.
+
     Raises
     ------
     InputError
@@ -105,7 +111,7 @@ class Watch:
     (True, False)
     """
 
-    __slots__ = ("_ledger", "_promise")
+    __slots__ = ("_ledger", "promise")
 
     def __init__(self, ledger: str | os.PathLike[str]) -> None:
         self._ledger = Ledger(ledger)
@@ -115,7 +121,7 @@ class Watch:
                 f"there is no ledger at {self._ledger.location!r}: begin one by "
                 "howsure watch init LEDGER --reference TABLE"
             )
-        self._promise = Promise.from_dict(told)
+        self.promise = Promise.from_dict(told)
 
     @classmethod
     def init(
@@ -126,6 +132,9 @@ class Watch:
         mature: int = 0,
         tolerance: float = TOLERANCE,
         row_id: str | None = None,
+        crossing: Crossing = "error",
+        encoding: str | None = None,
+        decimal: str = ".",
         **columns: Unpack[Columns],
     ) -> Self:
         """Freeze the promise of a reference: rows with y on which the model was found right.
@@ -143,6 +152,8 @@ class Watch:
             Miscoverage that does no harm, as a share.
         row_id : str, optional
             Column of names, by which y finds its prediction where it comes later.
+        crossing, encoding, decimal
+            How tables are read, as in `howsure.load`.
         **columns
             What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days).
 
@@ -157,7 +168,8 @@ class Watch:
         """
         check_whole(mature, "mature", 0)
         check_fraction(tolerance, "tolerance")
-        loaded = load(reference, **columns)
+        reading = {"crossing": crossing, "encoding": encoding, "decimal": decimal}
+        loaded = load(reference, **reading, **columns)  # type: ignore[arg-type]
         if len(loaded.evalsets) != 1:
             names = listed(held.model for held in loaded.evalsets)
             raise InputError(f"the reference must hold one model, got {names}")
@@ -175,6 +187,7 @@ class Watch:
             tolerance=tolerance,
             mature=mature,
             columns=_said(loaded.roles),
+            reading=reading,
             row_id=row_id or "",
             timed=times is not None,
             dated=times is not None and times.dtype.kind == "M",
@@ -204,8 +217,9 @@ class Watch:
             alone. Nothing of it is kept then.
         """
         rows = waiting = late = unknown = 0
+        reading = self.promise.reading
         for given in tables:
-            for source in sources(given, None, "."):
+            for source in sources(given, reading["encoding"], reading["decimal"] or "."):
                 whole = source.whole()
                 table = typed(whole, source.decimal) if source.from_text else whole
                 done = self._add(table, source.title)
@@ -216,11 +230,11 @@ class Watch:
     def show(self) -> WatchReport:
         """What all rows so far say of the promise; as often as one likes."""
         waiting = sum(table.num_rows for _, table in self._ledger.waiting())
-        return report_of(self._promise, self._ledger.state(), waiting)
+        return report_of(self.promise, self._ledger.state(), waiting)
 
     def _add(self, table: pa.Table, title: str) -> tuple[int, int, int, int]:
         """One table: rows, predictions that wait, late rows, and labels of rows that do not."""
-        promise, digest = self._promise, _digest(table)
+        promise, digest = self.promise, _digest(table)
         beliefs = promise.needed()
         lacking = [name for name in beliefs if name not in table.column_names]
         if len(lacking) == len(beliefs) and promise.y in table.column_names:
@@ -269,7 +283,7 @@ class Watch:
 
     def _labels(self, table: pa.Table, title: str, digest: str) -> tuple[int, int, int, int]:
         """y alone, for rows that wait."""
-        promise = self._promise
+        promise = self.promise
         if not promise.row_id or promise.row_id not in table.column_names:
             raise InputError(
                 f"{title} holds y alone, which finds its predictions by names: begin the ledger "
@@ -320,22 +334,22 @@ class Watch:
             raise InputError(f"{title} was added before: its rows are booked")
         late = np.zeros(len(known), dtype=np.bool_)
         if state.latest is not None:
-            late = days[known] <= state.latest - self._promise.mature
+            late = days[known] <= state.latest - self.promise.mature
         if len(known) and late.all():
             raise InputError(
                 f"{title} holds days that are booked alone (up to "
-                f"{self._promise.day_in_words(int(days.max()))}): a day is booked "
-                f"{self._promise.mature} days after it, and once"
+                f"{self.promise.day_in_words(int(days.max()))}): a day is booked "
+                f"{self.promise.mature} days after it, and once"
             )
         booked = known[~late]
         sums: tuple[DaySums, ...] = ()
         if len(booked):
             numbers = held.take(booked)
-            seen = watched(numbers, self._promise.coverage, self._promise.tolerance)
-            if seen.names != self._promise.quantities:
+            seen = watched(numbers, self.promise.coverage, self.promise.tolerance)
+            if seen.names != self.promise.quantities:
                 raise InputError(
                     f"{title} must hold predictions such as those of the reference, of which "
-                    f"{listed(self._promise.quantities)} are watched, got {listed(seen.names)}"
+                    f"{listed(self.promise.quantities)} are watched, got {listed(seen.names)}"
                 )
             sums = tuple(sums_by_day(numbers, days[booked], seen))
         return Entry(
@@ -349,7 +363,8 @@ class Watch:
     def _read(self, table: pa.Table, title: str) -> EvalSet:
         """An evaluation set of rows, read as the reference was."""
         try:
-            loaded = load(table, **self._promise.columns)
+            crossing: Any = self.promise.reading["crossing"]
+            loaded = load(table, crossing=crossing, **self.promise.columns)
         except InputError as error:
             raise InputError(f"{title}: {str(error).removeprefix('the table: ')}") from error
         if len(loaded.evalsets) != 1 or loaded.evalsets[0].n != table.num_rows:
@@ -358,7 +373,7 @@ class Watch:
 
     def _days(self, held: EvalSet) -> IntArray | None:
         """The day of each row; None where each addition is one."""
-        if not self._promise.timed:
+        if not self.promise.timed:
             return None
         if held.time is None:
             raise InputError("time must stand in each table, as it does in the reference")
