@@ -19,6 +19,7 @@ from pyarrow import parquet
 
 from extras import needs
 from howsure.core.errors import InputError
+from howsure.core.folders import LocalFolder
 from howsure.core.records import Table
 from howsure_studies.engine import (
     FORMAT,
@@ -30,7 +31,6 @@ from howsure_studies.engine import (
     address_of,
 )
 from howsure_studies.engine.locks import SystemLocks
-from howsure.core.folders import LocalFolder
 from howsure_studies.engine.tables import arrays_of, parquet_bytes, parquet_table, to_arrow
 
 IDENTITY = {"seed": 0, "world": {"world": "linear"}, "options": [0.8, None, True]}

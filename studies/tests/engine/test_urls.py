@@ -18,6 +18,7 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import InputError, MissingDependencyError
+from howsure.core.folders import RemoteFolder
 from howsure.core.records import Table
 from howsure_studies.engine import (
     FORMAT,
@@ -27,7 +28,6 @@ from howsure_studies.engine import (
     TrialOutput,
     locks,
 )
-from howsure.core.folders import RemoteFolder
 
 fsspec = needs("fsspec")
 
