@@ -31,7 +31,7 @@ _FALL = 0.05
 """Fall of coverage of which it is told when it would have shown."""
 _Z = 1.959964
 _POINTS = 2_000
-_NOTEWORTHY = 2.0
+_NOTEWORTHY = 5.0
 
 
 @final
@@ -80,7 +80,7 @@ class Promise:
                 f"{told}. Without times, rows are taken as independent, and each addition is a day."
             )
         if worth > _NOTEWORTHY:
-            told += f"; as rows depend, about {roughly(worth)} count as one"
+            told += f"; as rows may depend, about {roughly(worth)} count as one"
         return f"{told}."
 
     @property
@@ -189,7 +189,8 @@ class WatchReport(Formed):
         tone: Tone = "undecided" if not self.days else "good" if self.kept else "bad"
         line = VerdictLine(self.sentence, tone, "Is the promise kept?")
         broken = tuple(
-            VerdictLine(each.sentence, "bad", "What broke, and since when?") for each in self.broken
+            VerdictLine(each.sentence, "bad", "What broke, and since when?")
+            for each in self.broken[1:]
         )
         opening = Section(title="", lines=(line, *broken), choices=self._figures())
         promise = self.promise
