@@ -102,6 +102,13 @@ if TYPE_CHECKING:
     from howsure.metrics.skill import climatology_pinball as climatology_pinball
     from howsure.metrics.skill import pairing_gain as pairing_gain
     from howsure.metrics.skill import skill_score as skill_score
+    from howsure.metrics.tails import qwcrps as qwcrps
+    from howsure.metrics.tails import qwcrps_quantiles as qwcrps_quantiles
+    from howsure.metrics.tails import qwcrps_samples as qwcrps_samples
+    from howsure.metrics.tails import twcrps as twcrps
+    from howsure.metrics.tails import twcrps_normal as twcrps_normal
+    from howsure.metrics.tails import twcrps_quantiles as twcrps_quantiles
+    from howsure.metrics.tails import twcrps_samples as twcrps_samples
 
 _HOMES = {
     "adaptivity": "ease escv "
@@ -124,6 +131,8 @@ _HOMES = {
     "point": "absolute_error error r_squared root_mean_squared_error",
     "scores": "interval_score mean_pinball pinball_loss weighted_interval_score",
     "selective": "aurc excess_aurc risk_at",
+    "tails": "qwcrps qwcrps_quantiles qwcrps_samples "
+    "twcrps twcrps_normal twcrps_quantiles twcrps_samples",
     "skill": "climatology_crps climatology_pinball pairing_gain skill_score",
 }
 

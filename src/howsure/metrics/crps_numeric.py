@@ -151,9 +151,7 @@ def crps_lattice(
             cell[far] += (upper - edge) * above(1.0 - share)
         room = np.append(whole - np.ceil(lower), np.floor(upper) - whole - 1.0)
         length = 2.0 ** np.clip(np.ceil(np.log2(width[rows])), 4.0, 60.0)
-        scores[rows] = _two_sided(
-            whole, length, cdf, rows, heights, room, lattice=True, base=cell
-        )
+        scores[rows] = _two_sided(whole, length, cdf, rows, heights, room, lattice=True, base=cell)
     return scores
 
 
