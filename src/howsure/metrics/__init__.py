@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from howsure.metrics.association import binned_r2 as binned_r2
     from howsure.metrics.association import kendall_tau as kendall_tau
     from howsure.metrics.association import spearman as spearman
+    from howsure.metrics.backtests import christoffersen_test as christoffersen_test
+    from howsure.metrics.backtests import conditional_coverage_test as conditional_coverage_test
+    from howsure.metrics.backtests import kupiec_test as kupiec_test
     from howsure.metrics.calibration import calibration_curve as calibration_curve
     from howsure.metrics.calibration import (
         calibration_curve_quantiles as calibration_curve_quantiles,
@@ -102,6 +105,10 @@ if TYPE_CHECKING:
     from howsure.metrics.skill import climatology_pinball as climatology_pinball
     from howsure.metrics.skill import pairing_gain as pairing_gain
     from howsure.metrics.skill import skill_score as skill_score
+    from howsure.metrics.tail_calibration import beyond as beyond
+    from howsure.metrics.tail_calibration import tail_miscalibration as tail_miscalibration
+    from howsure.metrics.tail_calibration import tail_occurrence as tail_occurrence
+    from howsure.metrics.tail_calibration import tail_severity as tail_severity
     from howsure.metrics.tails import qwcrps as qwcrps
     from howsure.metrics.tails import qwcrps_quantiles as qwcrps_quantiles
     from howsure.metrics.tails import qwcrps_samples as qwcrps_samples
@@ -115,6 +122,7 @@ _HOMES = {
     "label_rank rank_cv rank_ss satisfaction_rate set_deficit set_excess sscv "
     "t_cv t_ss",
     "association": "binned_r2 kendall_tau spearman",
+    "backtests": "christoffersen_test conditional_coverage_test kupiec_test",
     "calibration": "calibration_curve calibration_curve_quantiles calibration_error "
     "calibration_error_quantiles miscalibration_area",
     "characteristic": "auucc characteristic_curve",
@@ -131,9 +139,10 @@ _HOMES = {
     "point": "absolute_error error r_squared root_mean_squared_error",
     "scores": "interval_score mean_pinball pinball_loss weighted_interval_score",
     "selective": "aurc excess_aurc risk_at",
+    "skill": "climatology_crps climatology_pinball pairing_gain skill_score",
+    "tail_calibration": "beyond tail_miscalibration tail_occurrence tail_severity",
     "tails": "qwcrps qwcrps_quantiles qwcrps_samples "
     "twcrps twcrps_normal twcrps_quantiles twcrps_samples",
-    "skill": "climatology_crps climatology_pinball pairing_gain skill_score",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -25,6 +25,8 @@ TOPICS: tuple[Topic, ...] = tuple(
         "crps",
         "skill",
         "tails",
+        "tail_calibration",
+        "backtests",
         "calibration.view",
         "calibration.shape",
         "dispersion",

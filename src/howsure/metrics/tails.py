@@ -31,15 +31,15 @@ from howsure.metrics.metric import SLOW_ROWS, Laws, Metric, Question, Topic, its
 from howsure.metrics.scores import weighted_pinball
 from howsure.metrics.skill import crps_skill, skill_at_levels
 from howsure.predictions import CountFamily, Distribution, Prediction, Quantiles, Samples
-from howsure.stats.estimate import Estimate, quantile_statistic
+from howsure.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, ...] = get_args(Side)
-THRESHOLDS: Mapping[Side, float] = MappingProxyType({"left": 0.1, "right": 0.9})
-"""Levels of y at which its tails begin."""
+_OUTSIDE = 0.9
+"""Share of the y that are no tail."""
 
 LevelWeight = Literal["left", "right", "tails", "centre"]
 _POWERS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
@@ -404,22 +404,23 @@ def _a_law(prediction: Prediction) -> Distribution:
     return prediction
 
 
-def _has_closed_form(law: Distribution, y: FloatArray) -> bool:
-    continuous = not isinstance(law.law, CountFamily) and not law.discrete
-    return continuous and crps_closed(law.law.name, y, law.parameters) is not None
-
-
-def _twcrps_of_law(y: FloatArray, law: Distribution, lower: float, upper: float) -> FloatArray:
-    """By the area beyond each threshold, by sums over counts, or through the cdf."""
+def _twcrps_of_law(
+    y: FloatArray, law: Distribution, lower: float, upper: float, most: float = math.inf
+) -> FloatArray:
+    """By the area beyond each threshold, by sums over counts, or through the cdf of most rows."""
     moved = np.clip(y, lower, upper)
-    if not law.discrete:
-        scores = crps_closed(law.law.name, moved, law.parameters)
-        if scores is not None:
-            return np.maximum(scores - _area_beyond(law, lower, upper), 0.0)
-        return crps_by_cdf(law, moved, lower=lower, upper=upper)
     scores, rest = np.empty(len(y)), np.arange(len(y))
     if isinstance(law.law, CountFamily):
         rest = crps_by_sums(law.law.frozen(law.parameters), moved, scores, lower, upper)
+    elif not law.discrete:
+        closed = crps_closed(law.law.name, moved, law.parameters)
+        if closed is not None:
+            return np.maximum(closed - _area_beyond(law, lower, upper), 0.0)
+    if len(rest) > most:
+        raise UnanswerableError(
+            f"the CRPS of {law.law.name} distributions is integrated row by row, slow above "
+            f"{SLOW_ROWS:,} rows: ask for it with --with twcrps_skill_right"
+        )
     if len(rest):
         scores[rest] = crps_by_cdf(law.take(rest), moved[rest], lower=lower, upper=upper)
     return scores
@@ -438,23 +439,39 @@ def _area_beyond(law: Distribution, lower: float, upper: float) -> FloatArray:
     return area
 
 
-def _threshold(side: Side, view: View, _: float) -> Estimate:
-    """Where a tail of y begins."""
-    return quantile_statistic(view.evalset.y, THRESHOLDS[side], weights=view.evalset.multiplicities)
+def _threshold(side: Side, view: View, _: float) -> float:
+    """Where a tail of y begins: where its quantile is a gap, at the inner end.
+
+    Then the values beyond are draws of the tail; from the middle of the gap the first of them
+    would be too near.
+    """
+    y, weights = view.evalset.y, view.evalset.multiplicities
+    inward = y if side == "right" else -y
+    if weights is None:
+        count = math.ceil(_OUTSIDE * len(y) * (1.0 - 1e-12))
+        found = float(np.partition(inward, count - 1)[count - 1])
+    else:
+        order = np.argsort(inward, kind="stable")
+        below = np.cumsum(weights[order])
+        place = int(np.searchsorted(below, _OUTSIDE * below[-1] * (1.0 - 1e-12)))
+        found = float(inward[order[min(place, len(y) - 1)]])
+    return found if side == "right" else -found
 
 
 def _skill(side: Side, view: View, _: float) -> Estimate:
     """Against the distribution of y, both scored in one tail."""
     evalset, weights = view.evalset, view.evalset.multiplicities
-    start: float = view.get(f"threshold_{side}").value
+    start: float = view.get(f"threshold_{side}")
     lower, upper = (start, math.inf) if side == "right" else (-math.inf, start)
     prediction = view.held(Distribution) or view.held(Samples) or view.held(Quantiles)
     if prediction is None:
         raise UnanswerableError("the table has no distributions, samples or quantiles")
     view.told(f"twcrps_{side}", prediction.kind)
     if isinstance(prediction, Distribution):
-        _check_speed(view, prediction, side)
-    scores = twcrps(evalset.y, prediction, lower=lower, upper=upper, fair=False)
+        most = math.inf if f"twcrps_skill_{side}" in view.slow else SLOW_ROWS
+        scores = _twcrps_of_law(evalset.y, prediction, lower, upper, most)
+    else:
+        scores = twcrps(evalset.y, prediction, lower=lower, upper=upper, fair=False)
     y = np.clip(evalset.y, lower, upper)
     if isinstance(prediction, Quantiles):
         levels = prediction.levels
@@ -463,16 +480,6 @@ def _skill(side: Side, view: View, _: float) -> Estimate:
     else:
         skill = crps_skill(y, scores, weights=weights)
     return replace(skill, details={"threshold": start})
-
-
-def _check_speed(view: View, law: Distribution, side: Side) -> None:
-    name = f"twcrps_skill_{side}"
-    if view.evalset.n <= SLOW_ROWS or name in view.slow or _has_closed_form(law, view.evalset.y):
-        return
-    raise UnanswerableError(
-        f"the CRPS of {law.law.name} distributions is integrated row by row, slow above "
-        f"{SLOW_ROWS:,} rows: ask for it with --with {name}"
-    )
 
 
 _BEWARE = (
