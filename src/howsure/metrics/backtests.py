@@ -22,6 +22,7 @@ from howsure.core.records import Direction
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import RANGED, SHARE, Form, Laws, Metric, Question, Topic
 from howsure.metrics.sums import Sums
+from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.stats.moments import Joint
 
@@ -61,7 +62,7 @@ def kupiec_test(
     Raises
     ------
     InputError
-        If the level leaves (0, 1), or lengths differ.
+        If the level leaves (0, 1), lengths differ, or an entry is neither true nor false.
 
     Notes
     -----
@@ -103,7 +104,7 @@ def christoffersen_test(missed: npt.ArrayLike) -> Estimate:
     Raises
     ------
     InputError
-        If there are fewer than two rows, or all of them miss, or none.
+        If all rows miss, or none, or an entry is neither true nor false.
 
     Notes
     -----
@@ -150,7 +151,7 @@ def conditional_coverage_test(missed: npt.ArrayLike, *, level: float) -> Estimat
     Raises
     ------
     InputError
-        If the level leaves (0, 1), or there are fewer than two rows.
+        If the level leaves (0, 1), or an entry is neither true nor false.
 
     Notes
     -----
@@ -208,9 +209,9 @@ def _of_share(share: float, total: float, p: float) -> Estimate:
     least = math.floor(n * p)
     low = _turn(-1, least, n, p, ratio)
     high = _turn(least + 1, n + 1, n, p, ratio)
-    chance = special.bdtr(low, n, p) if low >= 0 else 0.0
-    chance += special.bdtrc(high - 1, n, p) if high <= n else 0.0
-    return _test(float(chance), ratio, k, expected=n * p)
+    chance = float(binomial_test(low, n, p, "less")) if low >= 0 else 0.0
+    chance += float(binomial_test(high, n, p, "greater")) if high <= n else 0.0
+    return _test(chance, ratio, k, expected=n * p)
 
 
 def _turn(low: int, high: int, n: int, p: float, ratio: float) -> int:

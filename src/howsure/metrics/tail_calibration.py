@@ -104,17 +104,16 @@ def beyond(
         told = prediction.kind if isinstance(prediction, Prediction) else repr(prediction)
         raise InputError(f"prediction must be distributions or samples, got {told}")
     start = np.full(len(truth), float(threshold))
-    here, at = prediction.take(rows), truth[rows]
-    farther = [here.cdf(at), here.cdf_left(at)]  # P(Y ≤ y), P(Y < y)
-    if side == "right":
-        stated = 1.0 - prediction.cdf(start)
-        farther = [1.0 - share for share in farther]
-    else:
-        stated, farther = prediction.cdf_left(start), farther[::-1]
-    for ends, share in zip((pit, left), farther, strict=True):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ends[rows] = np.clip(1.0 - share / stated[rows], 0.0, 1.0)
-        ends[rows[stated[rows] <= 0.0]] = 1.0
+    right = side == "right"
+    stated = 1.0 - prediction.cdf(start) if right else prediction.cdf_left(start)
+    if len(rows):
+        here, at = prediction.take(rows), truth[rows]
+        no_less_far = 1.0 - here.cdf_left(at) if right else here.cdf(at)
+        farther = 1.0 - here.cdf(at) if right else here.cdf_left(at)
+        for ends, share in ((pit, farther), (left, no_less_far)):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ends[rows] = np.clip(1.0 - share / stated[rows], 0.0, 1.0)
+            ends[rows[stated[rows] <= 0.0]] = 1.0
     return Beyond(happened, stated, pit, left)
 
 
