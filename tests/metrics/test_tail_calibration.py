@@ -132,7 +132,7 @@ def test_influence_is_that_of_a_jackknife(measure: str) -> None:
     influence = estimate.influence
     assert influence is not None
     assert influence.mean() == pytest.approx(0.0, abs=1e-12)
-    other = rows.pit != estimate.details.get("at")  # the row of the jump moves the maximum
+    other = rows.pit != estimate.details.get("farthest_at")  # the row of the jump moves the maximum
     assert influence[other] == pytest.approx(((left.mean() - left) * 399)[other], abs=0.12)
     assert other.sum() >= 399
 
@@ -220,8 +220,8 @@ def test_rates_of_tests_and_intervals(stated: float, samples: int) -> None:
     low, held = rejections(1_000, 1_000, stated=stated, samples=samples)
     if stated == 1.0:
         assert max(low.values()) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1_000)
-        # the maximum errs on the safe side
-        assert min(low.values()) >= 0.01
+        # those of the maximum, and of samples, err on the safe side
+        assert min(low.values()) >= (0.002 if samples else 0.01)
     assert min(held.values()) >= 0.92 - 3 * math.sqrt(0.92 * 0.08 / 1_000)
 
 

@@ -20,7 +20,9 @@ from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.records import Direction
+from howsure.core.formats import level
+from howsure.core.layouts import UNIT, Axis, Layout
+from howsure.core.records import Curve, Direction
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import POSITIVE, Laws, Metric, Question, Topic, itself, statistic
 from howsure.metrics.tails import SIDES, Side
@@ -29,6 +31,7 @@ from howsure.stats.ecdf import grid_sums
 from howsure.stats.estimate import Estimate, NormNoise, spread_of, weighted_mean
 
 if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
     from howsure.metrics.view import View
 
 FEWEST_BEYOND = 10
@@ -172,7 +175,7 @@ def tail_occurrence(
         p=_two_sided(ratio - 1.0, spread),
         null_lower=max(1.0 - _Z * spread, 0.0),
         null_upper=1.0 + _Z * spread,
-        details={"beyond": share * _total(claims, w)},
+        details={"rows_beyond": share * _total(claims, w)},
     )
 
 
@@ -237,7 +240,7 @@ def tail_severity(
         p=_two_sided(mean - 0.5, spread),
         null_lower=max(-_Z * spread, -0.5),
         null_upper=min(_Z * spread, 0.5),
-        details={"beyond": count},
+        details={"rows_beyond": count},
     )
 
 
@@ -310,13 +313,13 @@ def tail_miscalibration(
     before = after - jumps / (claim * total)
     off = np.append(after, before) - np.tile(levels, 2)
     worst = int(np.argmax(np.abs(off)))
-    level, value, sign = np.tile(levels, 2)[worst], abs(off[worst]), np.sign(off[worst])
+    place, value, sign = np.tile(levels, 2)[worst], abs(off[worst]), np.sign(off[worst])
     width = high - low
-    inside = np.where(width > 0.0, (level - low) / np.where(width > 0.0, width, 1.0), 0.0)
+    inside = np.where(width > 0.0, (place - low) / np.where(width > 0.0, width, 1.0), 0.0)
     inside = np.clip(inside, 0.0, 1.0)
-    reached = high <= level if worst < len(levels) else high < level
+    reached = high <= place if worst < len(levels) else high < place
     inside[width == 0.0] = reached[width == 0.0]
-    influence = sign * (seen * inside - (off[worst] + level) * claims) / claim
+    influence = sign * (seen * inside - (off[worst] + place) * claims) / claim
     scale = _of_draws(draws) / math.sqrt(claim * total)
     norms = scale * _motion_quantiles()
     return Estimate(
@@ -327,7 +330,7 @@ def tail_miscalibration(
         null_lower=float(np.quantile(norms, 0.025)),
         null_upper=float(np.quantile(norms, 0.975)),
         noise=NormNoise(norms, lambda most: value - most),
-        details={"at": float(level), "beyond": float(after[-1] * claim * total)},
+        details={"farthest_at": float(place), "rows_beyond": float(after[-1] * claim * total)},
     )
 
 
@@ -438,6 +441,34 @@ def _measured(side: Side, measure: str, view: View, _: float) -> Estimate:
     return replace(found, details=details, p=p, null=nan, null_lower=nan, null_upper=nan)
 
 
+def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """The combined ratio of a tail, in a band that a right model keeps to at all u at once."""
+    view, evalset = evaluation.view, evaluation.evalset
+    rows: Beyond = view.get(f"beyond_{side}")
+    seen, claims, w = _checked(rows.happened, rows.stated, evalset.multiplicities)
+    chosen, levels = np.flatnonzero(seen), np.linspace(0.0, 1.0, 101)
+    expected = weighted_mean(claims, w) * _total(claims, w)
+    mass = None if w is None else w[chosen]
+    ratio = grid_sums(rows.left[chosen], rows.pit[chosen], levels, mass) / expected
+    scale = _of_draws(rows.draws) / math.sqrt(expected)
+    reach = scale * float(np.quantile(_motion_quantiles(), confidence))
+    known = evalset.units is None
+    return [
+        Curve(
+            name=f"tail_calibration_{side}",
+            x=levels,
+            y=ratio,
+            lower=np.maximum(levels - reach, 0.0) if known else None,
+            upper=levels + reach if known else None,
+            reference=levels,
+            x_label="Conditional PIT",
+            y_label="Combined ratio",
+            band=f"{level(confidence)} simultaneous band of a perfect model",
+            model=evalset.model,
+        )
+    ]
+
+
 _entry = partial(
     Metric,
     question=Question.TAILS,
@@ -517,5 +548,26 @@ TOPIC = Topic(
             for side in SIDES
         },
     },
+    curves=tuple(partial(_combined, side) for side in SIDES),
     label="Tails",
+    layouts={
+        f"tail_calibration_{side}": Layout(
+            order=4,
+            question=f"Is y in the {side} tail as often and as far out as stated?",
+            title=f"Calibration of the {side} tail",
+            reading=(
+                f"Of y {where} quantile of y: the height at 1 is how many times as often as stated "
+                "it lies there. A curve that sags below a straight line to its end says that it "
+                "lies farther out than stated."
+            ),
+            banded="A departure from the diagonal inside the shaded band may be chance.",
+            x=Axis(title="Conditional PIT", domain=UNIT),
+            y=Axis(title="Combined ratio", zero=True),
+            reference="perfect calibration",
+            band_about="reference",
+            band="simultaneous band",
+            read_at=1.0,
+        )
+        for side, where in (("left", "below the 10 %"), ("right", "above the 90 %"))
+    },
 )
