@@ -508,7 +508,7 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
                 f"How far out y lies {where} quantile of y: the mean conditional PIT less ½, above "
                 "0 where extremes are farther out than stated."
             ),
-            formula=f"mean of {stated.replace('t)', 'y)')} as a share of {stated}, from ½ down",
+            formula=f"½ − mean of {stated.replace('t)', 'y)')} / {stated}, rows with y {sign} t",
             forms=(statistic(itself, f"tail_severity_{side}", weighted=False),),
             laws=Laws(reflection=f"tail_severity_{other}"),
             standard_normal=0.0,
