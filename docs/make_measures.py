@@ -180,7 +180,7 @@ def page(metric: Metric) -> str:
 def weighted(metric: Metric) -> bool:
     """Whether it has a value where rows have weights."""
     local = metric.question in {Question.CONDITIONAL, Question.CONGRUENCE}
-    in_order = metric.name.startswith(("christoffersen_", "conditional_coverage_"))
+    in_order = metric.name.startswith("christoffersen_")
     return not (local or in_order or metric.name == "satisfaction_rate")
 
 

@@ -135,7 +135,7 @@ def test_every_measure_is_reached_by_some_kind() -> None:
     reached |= {"crps_skill_within"}  # see metrics/test_skill
     reached |= {  # see metrics/test_backtests
         f"{test}_{end}"
-        for test in ("christoffersen", "conditional_coverage")
+        for test in ("christoffersen", "christoffersen_coverage")
         for end in ("below", "above")
     }
     for kind in KINDS:

@@ -13,13 +13,13 @@ from scipy.special import xlogy
 import howsure
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics import christoffersen_test, conditional_coverage_test, kupiec_test
+from howsure.metrics import christoffersen_coverage_test, christoffersen_test, kupiec_test
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 
 TESTS = tuple(
     f"{test}_{end}"
-    for test in ("kupiec", "christoffersen", "conditional_coverage")
+    for test in ("kupiec", "christoffersen", "christoffersen_coverage")
     for end in ("below", "above")
 )
 KUPIEC = {  # numbers of failures between which VaR is not rejected: Kupiec 1995, Jorion's table 6-3
@@ -116,14 +116,14 @@ def test_p_values_are_those_of_all_sequences(row: str) -> None:
             count = int(other.sum())
             if pair_ratio(other) + share_ratio(count, n, p) >= joint - 1e-9:
                 total += p**count * (1 - p) ** (n - count)
-        both = conditional_coverage_test(seen, level=p)
+        both = christoffersen_coverage_test(seen, level=p)
         assert both.details["likelihood_ratio"] == pytest.approx(joint, abs=1e-9)
         assert both.p == pytest.approx(total, rel=1e-8)
 
 
 def test_many_misses_have_the_chi_square_law() -> None:
     seen = child(0, "many").random(20_000) < 0.05
-    known = {1: kupiec_test(seen, level=0.05), 2: conditional_coverage_test(seen, level=0.05)}
+    known = {1: kupiec_test(seen, level=0.05), 2: christoffersen_coverage_test(seen, level=0.05)}
     for freedom, found in known.items():
         law = stats.chi2.sf(found.details["likelihood_ratio"], freedom)
         assert found.p == pytest.approx(law, abs=0.03)
@@ -132,8 +132,10 @@ def test_many_misses_have_the_chi_square_law() -> None:
     assert found.p == pytest.approx(law, abs=0.06)
     # where the enumeration ends, both laws tell much the same
     seen = child(2, "edge").random(1_200) < 0.05
-    enumerated = conditional_coverage_test(seen, level=0.05).p
-    law = stats.chi2.sf(conditional_coverage_test(seen, level=0.05).details["likelihood_ratio"], 2)
+    enumerated = christoffersen_coverage_test(seen, level=0.05).p
+    law = stats.chi2.sf(
+        christoffersen_coverage_test(seen, level=0.05).details["likelihood_ratio"], 2
+    )
     assert enumerated == pytest.approx(law, abs=0.06)
 
 
@@ -142,7 +144,7 @@ def rejected(tables: int, n: int, p: float, *names: object) -> dict[str, float]:
     told = dict.fromkeys(("kupiec", "pairs", "both", "kupiec χ²", "pairs χ²", "both χ²"), 0.0)
     for table in range(tables):
         seen = child(table, "size", n, *names).random(n) < p
-        found = [kupiec_test(seen, level=p), None, conditional_coverage_test(seen, level=p)]
+        found = [kupiec_test(seen, level=p), None, christoffersen_coverage_test(seen, level=p)]
         if 0 < seen.sum() < n:
             found[1] = christoffersen_test(seen)
         for name, freedom, each in zip(("kupiec", "pairs", "both"), (1, 1, 2), found, strict=True):
@@ -197,13 +199,15 @@ def test_every_stated_level_is_tested_in_order_of_time() -> None:
         exact = {
             "kupiec": lambda s=seen, p=level: kupiec_test(s, level=p),
             "christoffersen": lambda s=seen: christoffersen_test(s),
-            "conditional_coverage": lambda s=seen, p=level: conditional_coverage_test(s, level=p),
+            "christoffersen_coverage": lambda s=seen, p=level: christoffersen_coverage_test(
+                s, level=p
+            ),
         }[test]()
         assert record.value == record.p == pytest.approx(exact.p, rel=1e-6)
         assert record.options["misses"] == seen.sum()
         assert record.units == "p-value"
     assert told["christoffersen_above", 0.9].p < 0.01
-    assert told["conditional_coverage_above", 0.9].p < 0.01
+    assert told["christoffersen_coverage_above", 0.9].p < 0.01
 
 
 def test_samples_and_counts_are_held_to_what_they_state() -> None:
@@ -250,4 +254,4 @@ def test_bad_input_is_named() -> None:
         christoffersen_test([0.5, 1.0])
     with pytest.raises(InputError, match="must hold misses and others, got 0 misses in 3 rows"):
         christoffersen_test([False] * 3)
-    assert not math.isnan(conditional_coverage_test([False] * 30, level=0.05).p)
+    assert not math.isnan(christoffersen_coverage_test([False] * 30, level=0.05).p)

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from howsure.metrics.association import binned_r2 as binned_r2
     from howsure.metrics.association import kendall_tau as kendall_tau
     from howsure.metrics.association import spearman as spearman
+    from howsure.metrics.backtests import (
+        christoffersen_coverage_test as christoffersen_coverage_test,
+    )
     from howsure.metrics.backtests import christoffersen_test as christoffersen_test
-    from howsure.metrics.backtests import conditional_coverage_test as conditional_coverage_test
     from howsure.metrics.backtests import kupiec_test as kupiec_test
     from howsure.metrics.calibration import calibration_curve as calibration_curve
     from howsure.metrics.calibration import (
@@ -122,7 +124,7 @@ _HOMES = {
     "label_rank rank_cv rank_ss satisfaction_rate set_deficit set_excess sscv "
     "t_cv t_ss",
     "association": "binned_r2 kendall_tau spearman",
-    "backtests": "christoffersen_test conditional_coverage_test kupiec_test",
+    "backtests": "christoffersen_test christoffersen_coverage_test kupiec_test",
     "calibration": "calibration_curve calibration_curve_quantiles calibration_error "
     "calibration_error_quantiles miscalibration_area",
     "characteristic": "auucc characteristic_curve",

@@ -129,7 +129,7 @@ def christoffersen_test(missed: npt.ArrayLike) -> Estimate:
     return _test(float(chances[reached].sum()), ratio, k, pairs=k - float(own[1][0]))
 
 
-def conditional_coverage_test(missed: npt.ArrayLike, *, level: float) -> Estimate:
+def christoffersen_coverage_test(missed: npt.ArrayLike, *, level: float) -> Estimate:
     """Christoffersen's test of frequency and independence at once (conditional coverage).
 
     LR = LR of `kupiec_test` + LR of `christoffersen_test`, the latter 0 without misses. Up to 60
@@ -159,7 +159,7 @@ def conditional_coverage_test(missed: npt.ArrayLike, *, level: float) -> Estimat
 
     Examples
     --------
-    >>> told = conditional_coverage_test([0] * 50 + [1] * 4 + [0] * 46, level=0.05)
+    >>> told = christoffersen_coverage_test([0] * 50 + [1] * 4 + [0] * 46, level=0.05)
     >>> round(told.details["likelihood_ratio"], 2), told.value < 0.001
     (18.14, True)
     """
@@ -329,7 +329,7 @@ def _kupiec(missed: FloatArray, level: float, *, weights: FloatArray | None = No
 
 
 def _conditional(missed: BoolArray, level: float) -> Estimate:
-    return conditional_coverage_test(missed, level=level)
+    return christoffersen_coverage_test(missed, level=level)
 
 
 def _from_sums(sums: Joint) -> tuple[Estimate, None]:
@@ -405,7 +405,7 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             beware=f"{_NO_SIZE} It sees dependence on the time just before alone.",
         ),
         _entry(
-            name=f"conditional_coverage_{end}",
+            name=f"christoffersen_coverage_{end}",
             title=f"Christoffersen's test of conditional coverage, misses {end}",
             synonyms=(f"conditional coverage test, {end}",),
             meaning=(
@@ -423,7 +423,7 @@ def _of_end(end: End) -> tuple[Metric, ...]:
                 ),
             ),
             merges="rows",
-            laws=Laws(reflection=f"conditional_coverage_{other}"),
+            laws=Laws(reflection=f"christoffersen_coverage_{other}"),
             beware=f"{_NO_SIZE} It does not say which of the two fails.",
         ),
     )
