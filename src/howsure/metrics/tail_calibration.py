@@ -25,7 +25,7 @@ from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import POSITIVE, Laws, Metric, Question, Topic, itself, statistic
-from howsure.metrics.tails import SIDES, Side
+from howsure.metrics.tails import SIDES, Side, check_beyond
 from howsure.predictions import Distribution, Prediction, Samples
 from howsure.stats.ecdf import grid_sums
 from howsure.stats.estimate import Estimate, NormNoise, spread_of, weighted_mean
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
     from howsure.metrics.view import View
 
-FEWEST_BEYOND = 10
-"""Rows beyond a threshold by which a tail is judged."""
 _Z = float(special.ndtri(0.975))
 
 
@@ -104,8 +102,8 @@ def beyond(
         pit[rows] = (nearer + 1.0 + (table[rows] == at).sum(axis=1)) / places
         return Beyond(happened, outside.mean(axis=1), pit, left, prediction.size)
     if not isinstance(prediction, Distribution):
-        told = prediction.kind if isinstance(prediction, Prediction) else repr(prediction)
-        raise InputError(f"prediction must be distributions or samples, got {told}")
+        kind = prediction.kind if isinstance(prediction, Prediction) else repr(prediction)
+        raise InputError(f"prediction must be distributions or samples, got {kind}")
     start = np.full(len(truth), float(threshold))
     right = side == "right"
     stated = 1.0 - prediction.cdf(start) if right else prediction.cdf_left(start)
@@ -340,10 +338,7 @@ def _checked(
     """Rows beyond as 1, stated probabilities, and multiplicities."""
     seen = as_vector(np.asarray(happened, dtype=np.float64), "happened")
     w = check_multiplicities(weights, len(seen))
-    count = weighted_mean(seen, w) * _total(seen, w)
-    if count < FEWEST_BEYOND:
-        told = "1 row lies" if round(count) == 1 else f"{count:,.0f} rows lie"
-        raise UnanswerableError(f"{told} beyond the threshold, fewer than {FEWEST_BEYOND}")
+    check_beyond(seen > 0.0, w)
     if stated is None:
         return seen, seen, w
     claims = as_vector(stated, "stated", length=len(seen))
@@ -426,19 +421,19 @@ def _measured(side: Side, measure: str, view: View, _: float) -> Estimate:
     view.told(f"tail_{measure}_{side}", view.source([f"beyond_{side}"]))
     evalset, w = view.evalset, view.evalset.multiplicities
     if measure == "occurrence":
-        found = tail_occurrence(rows.happened, rows.stated, draws=rows.draws, weights=w)
+        estimate = tail_occurrence(rows.happened, rows.stated, draws=rows.draws, weights=w)
     elif measure == "severity":
-        found = tail_severity(rows.happened, rows.pit, left=rows.left, weights=w)
+        estimate = tail_severity(rows.happened, rows.pit, left=rows.left, weights=w)
     else:
-        found = tail_miscalibration(*rows[:3], left=rows.left, draws=rows.draws, weights=w)
-    details = {"threshold": view.get(f"threshold_{side}"), **found.details}
+        estimate = tail_miscalibration(*rows[:3], left=rows.left, draws=rows.draws, weights=w)
+    details = {"threshold": view.get(f"threshold_{side}"), **estimate.details}
     if evalset.units is None:
-        return replace(found, details=details)
+        return replace(estimate, details=details)
     p, nan = math.nan, math.nan
-    if measure != "miscalibration" and found.influence is not None:
-        off = found.value - (1.0 if measure == "occurrence" else 0.0)
-        p = spread_of(found.influence, evalset.weights, evalset.units).p(off)
-    return replace(found, details=details, p=p, null=nan, null_lower=nan, null_upper=nan)
+    if measure != "miscalibration" and estimate.influence is not None:
+        off = estimate.value - (1.0 if measure == "occurrence" else 0.0)
+        p = spread_of(estimate.influence, evalset.weights, evalset.units).p(off)
+    return replace(estimate, details=details, p=p, null=nan, null_lower=nan, null_upper=nan)
 
 
 def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Curve]:

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_quantiles, row_blocks
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    as_matrix,
+    as_vector,
+    check_quantiles,
+    row_blocks,
+)
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.metrics.crps import (
@@ -40,6 +47,9 @@ Side = Literal["left", "right"]
 SIDES: tuple[Side, ...] = get_args(Side)
 _OUTSIDE = 0.9
 """Share of the y that are no tail."""
+
+FEWEST_BEYOND = 10
+"""Rows beyond a threshold by which a tail is judged."""
 
 LevelWeight = Literal["left", "right", "tails", "centre"]
 _POWERS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
@@ -399,8 +409,8 @@ def _powers(weight: str) -> tuple[float, ...]:
 
 def _a_law(prediction: Prediction) -> Distribution:
     if not isinstance(prediction, Distribution):
-        told = prediction.kind if isinstance(prediction, Prediction) else repr(prediction)
-        raise InputError(f"prediction must be distributions, samples or quantiles, got {told}")
+        kind = prediction.kind if isinstance(prediction, Prediction) else repr(prediction)
+        raise InputError(f"prediction must be distributions, samples or quantiles, got {kind}")
     return prediction
 
 
@@ -417,9 +427,10 @@ def _twcrps_of_law(
         if closed is not None:
             return np.maximum(closed - _area_beyond(law, lower, upper), 0.0)
     if len(rest) > most:
+        side = "right" if math.isfinite(lower) else "left"
         raise UnanswerableError(
             f"the CRPS of {law.law.name} distributions is integrated row by row, slow above "
-            f"{SLOW_ROWS:,} rows: ask for it with --with twcrps_skill_right"
+            f"{SLOW_ROWS:,} rows: ask for it with --with twcrps_skill_{side}"
         )
     if len(rest):
         scores[rest] = crps_by_cdf(law.take(rest), moved[rest], lower=lower, upper=upper)
@@ -449,13 +460,13 @@ def _threshold(side: Side, view: View, _: float) -> float:
     inward = y if side == "right" else -y
     if weights is None:
         count = math.ceil(_OUTSIDE * len(y) * (1.0 - 1e-12))
-        found = float(np.partition(inward, count - 1)[count - 1])
+        start = float(np.partition(inward, count - 1)[count - 1])
     else:
         order = np.argsort(inward, kind="stable")
         below = np.cumsum(weights[order])
         place = int(np.searchsorted(below, _OUTSIDE * below[-1] * (1.0 - 1e-12)))
-        found = float(inward[order[min(place, len(y) - 1)]])
-    return found if side == "right" else -found
+        start = float(inward[order[min(place, len(y) - 1)]])
+    return start if side == "right" else -start
 
 
 def _skill(side: Side, view: View, _: float) -> Estimate:
@@ -466,6 +477,7 @@ def _skill(side: Side, view: View, _: float) -> Estimate:
     prediction = view.held(Distribution) or view.held(Samples) or view.held(Quantiles)
     if prediction is None:
         raise UnanswerableError("the table has no distributions, samples or quantiles")
+    check_beyond(evalset.y > start if side == "right" else evalset.y < start, weights)
     view.told(f"twcrps_{side}", prediction.kind)
     if isinstance(prediction, Distribution):
         most = math.inf if f"twcrps_skill_{side}" in view.slow else SLOW_ROWS
@@ -480,6 +492,14 @@ def _skill(side: Side, view: View, _: float) -> Estimate:
     else:
         skill = crps_skill(y, scores, weights=weights)
     return replace(skill, details={"threshold": start})
+
+
+def check_beyond(happened: BoolArray, weights: FloatArray | None = None) -> None:
+    """Refuse a tail that too few rows lie in."""
+    count = float(happened.sum() if weights is None else weights[happened].sum())
+    if count < FEWEST_BEYOND:
+        rows = "1 row lies" if round(count) == 1 else f"{count:,.0f} rows lie"
+        raise UnanswerableError(f"{rows} beyond the threshold, fewer than {FEWEST_BEYOND}")
 
 
 _BEWARE = (
