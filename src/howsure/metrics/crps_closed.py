@@ -72,8 +72,8 @@ def area_below(family: str, x: FloatArray, parameters: Mapping[str, FloatArray])
     """∫_{−∞}^x F(z)² dz of each row's law, of the continuous families that `crps_closed` knows.
 
     From it follows the CRPS between two thresholds a and b: that of min(max(y, a), b), less this
-    area below a, less that of (1 − F)² above b, which is CRPS(b) − this. Off by the last digits of
-    the distance from the law, so that areas far in its tail are lost in these.
+    area below a, less `area_above` b. Off by the last digits of the distance from the law, so that
+    areas far in its tail are lost in these.
 
     ∫ F² = x F(x)² − 2 ∫ z f F; the last integral by parts, as z f is the derivative of a multiple
     of f, or a multiple of a density of the same family.
@@ -82,6 +82,19 @@ def area_below(family: str, x: FloatArray, parameters: Mapping[str, FloatArray])
     with np.errstate(over="ignore", under="ignore"):
         area = _standard_area(family, z, parameters)
     return np.asarray(parameters["scale"] * np.maximum(area, 0.0))
+
+
+def area_above(family: str, x: FloatArray, parameters: Mapping[str, FloatArray]) -> FloatArray:
+    """∫_x^∞ (1 − F(z))² dz: that of the mirrored law, or what `area_below` leaves of the CRPS."""
+    if family in _SYMMETRIC:
+        mirrored = {**parameters, "loc": -parameters["loc"]}
+        return area_below(family, -x, mirrored)
+    whole = crps_closed(family, x, parameters)
+    assert whole is not None
+    return np.asarray(np.maximum(whole - area_below(family, x, parameters), 0.0))
+
+
+_SYMMETRIC = frozenset({"norm", "logistic", "laplace", "t"})
 
 
 def _standard_area(family: str, z: FloatArray, parameters: Mapping[str, FloatArray]) -> FloatArray:

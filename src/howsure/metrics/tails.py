@@ -33,7 +33,7 @@ from howsure.metrics.crps import (
     crps_samples,
     trapezoid,
 )
-from howsure.metrics.crps_closed import area_below, crps_closed, crps_normal
+from howsure.metrics.crps_closed import area_above, area_below, crps_closed, crps_normal
 from howsure.metrics.metric import SLOW_ROWS, Laws, Metric, Question, Topic, itself, statistic
 from howsure.metrics.scores import weighted_pinball
 from howsure.metrics.skill import crps_skill, skill_at_levels
@@ -443,10 +443,7 @@ def _area_beyond(law: Distribution, lower: float, upper: float) -> FloatArray:
     if math.isfinite(lower):
         area += area_below(name, np.full(law.n, lower), law.parameters)
     if math.isfinite(upper):
-        end = np.full(law.n, upper)
-        whole = crps_closed(name, end, law.parameters)
-        assert whole is not None
-        area += np.maximum(whole - area_below(name, end, law.parameters), 0.0)
+        area += area_above(name, np.full(law.n, upper), law.parameters)
     return area
 
 
