@@ -445,7 +445,7 @@ TOPIC = Topic(
     entries=tuple(entry for pair in zip(*map(_of_end, ENDS), strict=True) for entry in pair),
     arrays=_ARRAYS,
     per_coverage=tuple(_ARRAYS),
-    predicted=(),
+    predicted=tuple(f"level_{end}" for end in ENDS),
     sums={f"kupiec_{end}": Sums(partial(_columns, end), _from_sums) for end in ENDS},
     label="Tails",
 )

@@ -513,7 +513,6 @@ def _of_side(side: Side) -> Metric:
         name=f"twcrps_skill_{side}",
         title=f"Skill in the {side} tail (twCRPS, {side})",
         synonyms=(
-            f"twcrps {side}",
             f"threshold-weighted CRPS skill, {side} tail",
             f"twCRPSS {side}",
         ),
