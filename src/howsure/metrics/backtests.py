@@ -155,7 +155,7 @@ def christoffersen_coverage_test(missed: npt.ArrayLike, *, level: float) -> Esti
 
     Notes
     -----
-    Christoffersen (1998), International Economic Review 39, section 3.3.
+    Christoffersen (1998), International Economic Review 39.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 Whether y lies beyond (occurrence) is judged apart from how far (severity), and both together.
 S. Allen, J. Koh, J. Segers and J. Ziegel (2024), Tail calibration of probabilistic forecasts,
-Journal of the American Statistical Association.
+arXiv:2407.03167.
 
 Weights are multiplicities: a weight of two is a row twice.
 """

@@ -101,7 +101,7 @@ def twcrps(
     Notes
     -----
     Gneiting and Ranjan (2011), Comparing density forecasts using threshold- and quantile-weighted
-    scoring rules, Journal of Business and Economic Statistics 29, eq. 9. Moving into the range:
+    scoring rules, Journal of Business and Economic Statistics 29. Moving into the range:
     Allen, Ginsbourger and Ziegel (2023), Evaluating forecasts for high-impact events using
     transformed kernel scores, SIAM/ASA Journal on Uncertainty Quantification 11.
 
@@ -291,7 +291,7 @@ def qwcrps(y: npt.ArrayLike, prediction: Prediction, *, weight: LevelWeight) -> 
 
     Notes
     -----
-    Gneiting and Ranjan (2011), Journal of Business and Economic Statistics 29, eq. 14 and table 4.
+    Gneiting and Ranjan (2011), Journal of Business and Economic Statistics 29.
     Distributions are integrated over values instead, to about 1e-7 of the score:
     ∫_{−∞}^y ∫_0^{F(z)} 2 w(τ) τ dτ dz and ∫_y^∞ ∫_{F(z)}^1 2 w(τ)(1 − τ) dτ dz.
 
