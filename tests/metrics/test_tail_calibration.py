@@ -132,9 +132,10 @@ def test_influence_is_that_of_a_jackknife(measure: str) -> None:
     influence = estimate.influence
     assert influence is not None
     assert influence.mean() == pytest.approx(0.0, abs=1e-12)
-    other = rows.pit != estimate.details.get("farthest_at")  # the row of the jump moves the maximum
+    place = estimate.details.get("farthest_at", -1.0)  # whose row moves the maximum
+    other = ~(np.abs(rows.pit - place) <= 0.006)
     assert influence[other] == pytest.approx(((left.mean() - left) * 399)[other], abs=0.12)
-    assert other.sum() >= 399
+    assert other.sum() >= 395
 
 
 @pytest.mark.parametrize("measure", ["occurrence", "severity", "miscalibration"])
@@ -221,8 +222,10 @@ def test_rates_of_tests_and_intervals(stated: float, samples: int, n: int) -> No
     low, held = rejections(1_000, n, stated=stated, samples=samples)
     if stated == 1.0:
         assert max(low.values()) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1_000), low
-        # those of the maximum, and of samples, err on the safe side
-        assert min(low.values()) >= (0.002 if samples else 0.01), low
+        exact = [share for name, share in low.items() if "miscalibration" not in name]
+        assert min(exact) >= (0.015 if samples else 0.03), low
+        # that of the maximum errs on the safe side, and most with few rows
+        assert min(low.values()) >= (0.01 if n == 1_000 and not samples else 0.002), low
     error = 3 * math.sqrt(0.91 * 0.09 / 1_000)
     for name, share in held.items():
         assert 0.91 - error <= share, held
@@ -256,6 +259,18 @@ def test_rows_that_depend_are_judged_by_their_own_error() -> None:
             assert math.isnan(record.p)  # it is drawn, where models are judged
         else:
             assert record.p == pytest.approx(plain[name].p, abs=0.08)
+
+
+def test_the_threshold_that_is_told_is_no_rows_own() -> None:
+    for scale in (1e-200, 1.0, 1e7):
+        y, law = world(200, "no rows")
+        parameters = {"loc": law.parameters["loc"] * scale, "scale": np.full(200, scale)}
+        moved = EvalSet.checked(y * scale, howsure.Distribution("norm", parameters))
+        for name, record in records(moved).items():
+            told = float(record.options["threshold"]) / scale
+            exact = np.sort(y)[179 if name.endswith("right") else 20]
+            assert told == pytest.approx(exact, abs=0.02)
+            assert told not in y
 
 
 def test_what_has_no_tail_says_why() -> None:

@@ -25,7 +25,7 @@ from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import POSITIVE, Laws, Metric, Question, Topic, itself, statistic
-from howsure.metrics.tails import SIDES, Side, check_beyond
+from howsure.metrics.tails import SIDES, Side, check_beyond, threshold_told
 from howsure.predictions import Distribution, Prediction, Samples
 from howsure.stats.ecdf import grid_sums
 from howsure.stats.estimate import Estimate, NormNoise, spread_of, weighted_mean
@@ -328,7 +328,10 @@ def tail_miscalibration(
         null_lower=float(np.quantile(norms, 0.025)),
         null_upper=float(np.quantile(norms, 0.975)),
         noise=NormNoise(norms, lambda most: value - most),
-        details={"farthest_at": float(place), "rows_beyond": float(after[-1] * claim * total)},
+        details={
+            "farthest_at": round(float(place), 2),
+            "rows_beyond": float(after[-1] * claim * total),
+        },
     )
 
 
@@ -426,7 +429,7 @@ def _measured(side: Side, measure: str, view: View, _: float) -> Estimate:
         estimate = tail_severity(rows.happened, rows.pit, left=rows.left, weights=w)
     else:
         estimate = tail_miscalibration(*rows[:3], left=rows.left, draws=rows.draws, weights=w)
-    details = {"threshold": view.get(f"threshold_{side}"), **estimate.details}
+    details = {**threshold_told(view, side), **estimate.details}
     if evalset.units is None:
         return replace(estimate, details=details)
     p, nan = math.nan, math.nan

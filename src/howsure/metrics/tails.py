@@ -22,6 +22,7 @@ from howsure.core.arrays import (
     as_matrix,
     as_vector,
     check_quantiles,
+    power_of_two,
     row_blocks,
 )
 from howsure.core.errors import InputError, UnanswerableError
@@ -466,6 +467,17 @@ def _threshold(side: Side, view: View, _: float) -> float:
     return start if side == "right" else -start
 
 
+def threshold_told(view: View, side: Side) -> dict[str, float]:
+    """The threshold for a reader, to about a hundredth of the sd: in full it is a row's own y."""
+    start, y = float(view.get(f"threshold_{side}")), view.evalset.y
+    unit = power_of_two(y)  # so that squares neither vanish nor overflow
+    spread = unit * float(np.std(y / unit))
+    if not 0.0 < spread < math.inf:
+        return {}
+    places = 2 - math.floor(math.log10(spread))
+    return {"threshold": round(start, places)}
+
+
 def _skill(side: Side, view: View, _: float) -> Estimate:
     """Against the distribution of y, both scored in one tail."""
     evalset, weights = view.evalset, view.evalset.multiplicities
@@ -488,7 +500,7 @@ def _skill(side: Side, view: View, _: float) -> Estimate:
         skill = skill_at_levels(scores, y, levels.tolist(), factors, weights)
     else:
         skill = crps_skill(y, scores, weights=weights)
-    return replace(skill, details={"threshold": start})
+    return replace(skill, details=threshold_told(view, side))
 
 
 def check_beyond(happened: BoolArray, weights: FloatArray | None = None) -> None:
