@@ -25,7 +25,14 @@ from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import POSITIVE, Laws, Metric, Question, Topic, itself, statistic
-from howsure.metrics.tails import SIDES, Side, check_beyond, threshold_told
+from howsure.metrics.tails import (
+    INSIDE,
+    SIDES,
+    Side,
+    check_beyond,
+    tail_start,
+    threshold_told,
+)
 from howsure.predictions import Distribution, Prediction, Samples
 from howsure.stats.ecdf import grid_sums
 from howsure.stats.estimate import Estimate, NormNoise, spread_of, weighted_mean
@@ -429,14 +436,52 @@ def _measured(side: Side, measure: str, view: View, _: float) -> Estimate:
         estimate = tail_severity(rows.happened, rows.pit, left=rows.left, weights=w)
     else:
         estimate = tail_miscalibration(*rows[:3], left=rows.left, draws=rows.draws, weights=w)
+    plain = estimate.influence  # that of a correctly specified model: its ratio has no slope
+    if measure != "severity":
+        level = float(estimate.details.get("farthest_at", 1.0))
+        estimate = _with_threshold(view, side, rows, estimate, level)
     details = {**threshold_told(view, side), **estimate.details}
     if evalset.units is None:
         return replace(estimate, details=details)
     p, nan = math.nan, math.nan
-    if measure != "miscalibration" and estimate.influence is not None:
+    if measure != "miscalibration" and plain is not None:
         off = estimate.value - (1.0 if measure == "occurrence" else 0.0)
-        p = spread_of(estimate.influence, evalset.weights, evalset.units).p(off)
+        p = spread_of(plain, evalset.weights, evalset.units).p(off)
     return replace(estimate, details=details, p=p, null=nan, null_lower=nan, null_upper=nan)
+
+
+def _with_threshold(
+    view: View, side: Side, rows: Beyond, estimate: Estimate, level: float
+) -> Estimate:
+    """With what the chance of the threshold itself adds to the influence.
+
+    A row more beyond moves it out, and with it the ratio by its slope in the share of y inside,
+    which is taken from one half more and one half less of the tail.
+    """
+    prediction = view.held(Distribution) or view.held(Samples)
+    y, w = view.evalset.y, view.evalset.multiplicities
+    assert prediction is not None
+    assert estimate.influence is not None
+    half, ratios = (1.0 - INSIDE) / 2.0, []
+    for inside in (INSIDE - half, INSIDE + half):
+        start = tail_start(y, side, inside, w)
+        ratios.append(_ratio(beyond(y, prediction, threshold=start, side=side), level, w))
+    slope = (ratios[1] - ratios[0]) / (2.0 * half)
+    sign = math.copysign(1.0, _ratio(rows, level, w) - level) if level < 1.0 else 1.0
+    happened = rows.happened.astype(np.float64)
+    moved = estimate.influence + sign * slope * (happened - weighted_mean(happened, w))
+    sizes = [weighted_mean(np.square(each), w) for each in (estimate.influence, moved)]
+    # few rows tell little of a slope: it may lengthen an interval, and not shorten it
+    return replace(estimate, influence=moved) if sizes[1] > sizes[0] else estimate
+
+
+def _ratio(rows: Beyond, level: float, w: FloatArray | None) -> float:
+    """The combined ratio at a level."""
+    claim = weighted_mean(rows.stated, w)
+    width = np.where(rows.pit > rows.left, rows.pit - rows.left, 1.0)
+    inside = np.where(rows.pit > rows.left, (level - rows.left) / width, rows.pit <= level)
+    seen = np.where(rows.happened, np.clip(inside, 0.0, 1.0), 0.0)
+    return weighted_mean(seen, w) / claim if claim > 0.0 else math.nan
 
 
 def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Curve]:

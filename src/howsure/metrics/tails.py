@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, ...] = get_args(Side)
-_OUTSIDE = 0.9
+INSIDE = 0.9
 """Share of the y that are no tail."""
 
 FEWEST_BEYOND = 10
@@ -448,23 +448,26 @@ def _area_beyond(law: Distribution, lower: float, upper: float) -> FloatArray:
     return area
 
 
-def _threshold(side: Side, view: View, _: float) -> float:
-    """Where a tail of y begins: where its quantile is a gap, at the inner end.
+def tail_start(y: FloatArray, side: Side, inside: float, weights: FloatArray | None) -> float:
+    """Where a tail of y begins, which leaves this share inside: at the inner end of a gap.
 
     Then the values beyond are draws of the tail; from the middle of the gap the first of them
     would be too near.
     """
-    y, weights = view.evalset.y, view.evalset.multiplicities
     inward = y if side == "right" else -y
     if weights is None:
-        count = math.ceil(_OUTSIDE * len(y) * (1.0 - 1e-12))
+        count = math.ceil(inside * len(y) * (1.0 - 1e-12))
         start = float(np.partition(inward, count - 1)[count - 1])
     else:
         order = np.argsort(inward, kind="stable")
         below = np.cumsum(weights[order])
-        place = int(np.searchsorted(below, _OUTSIDE * below[-1] * (1.0 - 1e-12)))
+        place = int(np.searchsorted(below, inside * below[-1] * (1.0 - 1e-12)))
         start = float(inward[order[min(place, len(y) - 1)]])
     return start if side == "right" else -start
+
+
+def _threshold(side: Side, view: View, _: float) -> float:
+    return tail_start(view.evalset.y, side, INSIDE, view.evalset.multiplicities)
 
 
 def threshold_told(view: View, side: Side) -> dict[str, float]:
