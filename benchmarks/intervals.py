@@ -187,7 +187,7 @@ def run(cell: Cell, tables: int) -> tuple[dict[str, Count], dict[str, float]]:
 
 def given(name: str) -> bool:
     """Whether a measure has an interval at all; the others are p-values and extremes."""
-    return name not in ("pit_uniformity", "normalised_width")
+    return catalogue()[name].units != "p-value" and name != "normalised_width"
 
 
 def missed(cell: Cell, count: Count) -> str:

@@ -62,6 +62,12 @@ TOPICS = {
         "Do stated probabilities and stated spreads come true?",
         ("calibration", "pit", "dispersion"),
     ),
+    "metrics-tails": Topic(
+        "howsure.metrics",
+        "Measures: tails",
+        "Are extremes foretold, as often and as far out as stated? VaR backtests by name.",
+        ("tails", "tail_calibration", "backtests"),
+    ),
     "metrics-uncertainty": Topic(
         "howsure.metrics",
         "Measures: what widths tell",

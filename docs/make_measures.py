@@ -55,6 +55,21 @@ _READ = {
     "worst_region": "whether y is covered, and the inputs",
     "worst_slab": "whether y is covered, and the inputs",
     "y, lowers, uppers, coverages": "y and several intervals",
+    **{f"twcrps_{side}": "y and the prediction" for side in ("left", "right")},
+    **{
+        f"tail_{measure}_{side}": "y and distributions or samples"
+        for measure in ("occurrence", "severity", "miscalibration")
+        for side in ("left", "right")
+    },
+    **{
+        read.format(end): f"whether y lies {end} its interval{more}"
+        for end in ("below", "above")
+        for read, more in (
+            ("missed_{0}, level_{0}", ", and how often that is stated"),
+            ("missed_in_time_{0}", ", in order of time"),
+            ("missed_in_time_{0}, level_{0}", ", in order of time, and how often that is stated"),
+        )
+    },
 }
 """What a formula reads, by the names of its arrays, where these are not the reader's."""
 
@@ -177,7 +192,8 @@ def page(metric: Metric) -> str:
 def weighted(metric: Metric) -> bool:
     """Whether it has a value where rows have weights."""
     local = metric.question in {Question.CONDITIONAL, Question.CONGRUENCE}
-    return not local and metric.name != "satisfaction_rate"
+    in_order = metric.name.startswith("christoffersen_")
+    return not (local or in_order or metric.name == "satisfaction_rate")
 
 
 def lower_bound(metric: Metric) -> bool:

@@ -31,6 +31,7 @@ class Question(StrEnum):
     WIDTH = "How wide are the intervals?"
     SCORE = "How good are the predictions, in one number?"
     SKILL = "What does the model know?"
+    TAILS = "How good are predictions of extreme values?"
     CALIBRATION = "Do the stated probabilities come true?"
     ASSOCIATION = "Does the width mean anything?"
     TRADE = "What does covering more rows cost in width?"

@@ -294,9 +294,7 @@ def _mean_distance(
     return np.asarray(np.maximum(total, 0.0) / count[-1])
 
 
-def _crps_skill(
-    y: FloatArray, scores: FloatArray, *, weights: FloatArray | None = None
-) -> Estimate:
+def crps_skill(y: FloatArray, scores: FloatArray, *, weights: FloatArray | None = None) -> Estimate:
     """Of row scores that are CRPS."""
     reference = climatology_crps(y, weights=weights)
     return skill_score(scores, reference, weights=weights, noise=_pair_noise(y, reference, weights))
@@ -324,7 +322,7 @@ def _skill_of_quantiles(
 ) -> Estimate:
     """By the CRPS between the outermost levels, of both."""
     scores = crps_quantiles(y, quantiles, levels)
-    return _skill_at(scores, y, levels.tolist(), trapezoid(levels).tolist(), weights)
+    return skill_at_levels(scores, y, levels.tolist(), trapezoid(levels).tolist(), weights)
 
 
 def _interval_skill(
@@ -338,10 +336,10 @@ def _interval_skill(
     miss = 0.5 * (1.0 - coverage)
     ends, factor = (miss, 1.0 - miss), 1.0 / miss
     scores = interval_score(y, lower, upper, coverage=coverage)
-    return _skill_at(scores, y, ends, (factor, factor), weights)
+    return skill_at_levels(scores, y, ends, (factor, factor), weights)
 
 
-def _skill_at(
+def skill_at_levels(
     scores: FloatArray,
     y: FloatArray,
     levels: Sequence[float],
@@ -454,8 +452,8 @@ _ENTRIES = (
         formula="1 − 2 mean CRPS / mean_{i≠j} |y_i − y_j|",
         source="Gneiting and Raftery 2007; fair reference by Ferro 2014",
         forms=(
-            statistic(_crps_skill, "y", "crps_of_law"),
-            statistic(_crps_skill, "y", "crps_of_samples"),
+            statistic(crps_skill, "y", "crps_of_law"),
+            statistic(crps_skill, "y", "crps_of_samples"),
             statistic(_skill_of_quantiles, "y", "quantiles", "levels"),
         ),
         beware=f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen.",
