@@ -31,6 +31,7 @@ TOPICS: tuple[Topic, ...] = tuple(
         "selective",
         "characteristic.view",
         "drift",
+        "lead_time",
         "congruence.view",
         "conditional.view",
         "conditional.noise",
