@@ -32,6 +32,7 @@ TOPICS: tuple[Topic, ...] = tuple(
         "characteristic.view",
         "drift",
         "lead_time",
+        "many_series",
         "congruence.view",
         "conditional.view",
         "conditional.noise",

@@ -9,7 +9,7 @@ bands over all cells are drawn from how their means go together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from howsure.core import formats
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.formats import counted, listed, percent
+from howsure.core.formats import listed, percent
 from howsure.core.layouts import Axis, Layout
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.times import Chronology
@@ -95,9 +95,7 @@ def _leads(view: View, _: float) -> Leads:
         horizons=horizons,
         place=place,
         cells=cells,
-        labels=tuple(
-            _steps(horizons[np.flatnonzero(cells == cell)]) for cell in range(len(total))
-        ),
+        labels=tuple(_steps(horizons[np.flatnonzero(cells == cell)]) for cell in range(len(total))),
         middle=np.bincount(cells, rows * horizons) / total,
         left_out=left_out,
     )
@@ -328,16 +326,16 @@ def _level(leads: Leads, influence: FloatArray) -> float:
 
 # ---- what a page shows ---------------------------------------------------------------------------
 
-_CURVES = {
-    "empirical_coverage": "lead_time_coverage",
-    "crps": "lead_time_score",
-    "interval_score": "lead_time_score",
-    "mae": "lead_time_score",
-    "mean_width": "lead_time_width",
-    "crps_skill": "lead_time_skill",
-    "interval_skill": "lead_time_skill",
+_SHOWN = {
+    "empirical_coverage": ("lead_time_coverage", "Coverage"),
+    "crps": ("lead_time_score", "CRPS"),
+    "interval_score": ("lead_time_score", "Interval score"),
+    "mae": ("lead_time_score", "MAE"),
+    "mean_width": ("lead_time_width", "Width"),
+    "crps_skill": ("lead_time_skill", "Skill"),
+    "interval_skill": ("lead_time_skill", "Skill"),
 }
-"""The curve of each measure by lead time."""
+"""The curve of each measure by lead time, and what heads its column."""
 
 
 def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
@@ -348,7 +346,7 @@ def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
     leads: Leads = view.get("leads")
     return [
         Curve(
-            name=_CURVES[found.name],
+            name=_SHOWN[found.name][0],
             x=leads.middle,
             y=found.value,
             lower=found.lower,
@@ -366,8 +364,6 @@ def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
 
 def _tables(evaluation: Evaluation) -> list[Table]:
     """The same as numbers."""
-    from howsure.metrics.catalogue import catalogue  # which gathers this topic
-
     view, coverage = evaluation.view, evaluation.coverages[-1]
     leads: Leads = view.get("leads")
     weights = leads.view.evalset.multiplicities
@@ -377,7 +373,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
     }
     labels = {"lead_time": "Lead time", "n": "Rows"}
     for found in view.get("lead_profiles", coverage):
-        title = catalogue()[found.name].title
+        title = _SHOWN[found.name][1]
         columns |= {
             found.name: found.value,
             f"{found.name}_lower": found.lower,
@@ -385,12 +381,11 @@ def _tables(evaluation: Evaluation) -> list[Table]:
         }
         labels |= {
             found.name: title,
-            f"{found.name}_lower": f"{title}, lower",
-            f"{found.name}_upper": f"{title}, upper",
+            f"{found.name}_lower": "from",
+            f"{found.name}_upper": "to",
         }
     notes = [
-        f"Lower and upper ends hold at all lead times together ({view.confidence:.0%}), for each "
-        "measure.",
+        f"Of each measure, all intervals hold at once with {view.confidence:.0%} confidence.",
         leads.left_out,
     ]
     return [
@@ -412,7 +407,7 @@ _MOVED_CLAIM = 0.005
 
 
 def _draft(case: Case) -> Draft:
-    """Of a fall or rise with lead time, and one lead time that differs from all, what is clearer."""
+    """A fall or rise with lead time, or one lead time that differs from all: what is clearer."""
     drop, test = case.get("lead_time_drop"), case.get("lead_times_differ")
     p = min(2.0 * min(drop.p, test.p), 1.0)
     within = max(abs(drop.lower), abs(drop.upper)) <= MARGIN
@@ -454,7 +449,9 @@ def _words(draft: Draft, finding: Finding) -> Words:
     size = f"{points(drop.value)}{between(side * drop.lower, side * drop.upper, 1)}"
     clause = f"coverage {way} from {short} at {told['short']} to {long} at {told['long']}"
     if finding.state == "bad":
-        seen = f"Coverage {way} with lead time: {short} at {told['short']}, {long} at {told['long']}"
+        seen = (
+            f"Coverage {way} with lead time: {short} at {told['short']}, {long} at {told['long']}"
+        )
         return Words(seen, more=f"It {way} by {size}.", clause=clause)
     seen = f"Coverage is {short} at {told['short']} and {long} at {told['long']}"
     return Words(seen, f"coverage {way} with lead time by {size}", well, clause=clause)
@@ -530,7 +527,7 @@ TOPIC = Topic(
     layouts={
         "lead_time_coverage": Layout(
             order=12,
-            question="Does coverage hold at every lead time?",
+            question="Up to which lead time do the intervals cover?",
             title="Coverage by lead time",
             reading=(
                 "Below the dashed line intervals under-cover. A line that falls to the right "
@@ -557,7 +554,7 @@ TOPIC = Topic(
                 "where the band reaches 0, no skill is proven."
             ),
             x=_X,
-            y=Axis(title="Skill", kind="percent"),
+            y=Axis(title="Skill"),
             reference="no skill",
         ),
         "lead_time_width": Layout(

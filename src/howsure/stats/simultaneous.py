@@ -61,7 +61,7 @@ def joint_level(
     >>> round(joint_level(values, np.tile([0, 1], 50), 2, units=together), 3)  # one and the same
     0.952
     """
-    most = confidence ** (1.0 / size)
+    most = float(confidence ** (1.0 / size))
     if units is None or size == 1:
         return most
     mass = np.ones(len(influence)) if weights is None else weights.values
@@ -69,8 +69,7 @@ def joint_level(
     if isinstance(units, Chronology):
         table = _ordinates(share, groups, size, units)
     else:
-        count = int(units.max()) + 1
-        table = np.bincount(groups * count + units, share, size * count).reshape(size, count).T
+        table = _sums(share, groups, size, units).T
     norms = np.sqrt(np.square(table).sum(axis=0))
     known = table / np.where(norms > 0.0, norms, 1.0)
     alike = known.T @ known * (len(table) / (len(table) + size))
@@ -82,14 +81,19 @@ def joint_level(
     return float(np.clip(2.0 * special.ndtr(most_off) - 1.0, confidence, most))
 
 
+def _sums(share: FloatArray, groups: IntArray, size: int, units: IntArray) -> FloatArray:
+    """What each unit adds to each mean, shape (size, units)."""
+    count = int(units.max()) + 1
+    sums = np.bincount(groups * count + units, share, size * count)
+    return sums.reshape(size, count).astype(np.float64)
+
+
 def _ordinates(share: FloatArray, groups: IntArray, size: int, times: Chronology) -> FloatArray:
     """The lowest cosine ordinates of what each time adds to each mean, shape (B, size)."""
     from scipy import fft  # here, as few tables have time
 
     held, place = times.ranks()
-    count = len(held)
-    sums = np.bincount(groups * count + place, share, size * count).reshape(size, count)
-    series = np.stack([on_grid(held, each) for each in sums.astype(np.float64)])
+    series = np.stack([on_grid(held, sums) for sums in _sums(share, groups, size, place)])
     n = series.shape[1]
     low = min(n - 1, max(_FEWEST, int(0.4 * n ** (2.0 / 3.0))))
     return np.asarray(fft.dct(series, type=2, norm="ortho", axis=1)[:, 1 : low + 1].T)
