@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_numbers
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.formats import counted, listed
 from howsure.core.labels import Categories
@@ -138,13 +138,12 @@ def own_pinball(y: FloatArray, codes: IntArray, size: int, levels: FloatArray) -
     n, rank = count[group], np.arange(len(y)) - first
     made = np.empty((size, len(levels)))
     for k, level in enumerate(levels.tolist()):
-        loss = np.zeros(len(y))
+        of_all, of_others = np.zeros(len(y)), np.zeros(len(y))
         for side in (-1.0, 1.0):  # the first value that reaches the level, and that passes it
-            reached = _reach(level, n, side)
-            loss += 0.25 * pinball(values, values[first + reached], level)
-            others = _reach(level, np.maximum(n - 1, 1), side)
-            others = np.minimum(others + (others >= rank), n - 1)
-            loss += 0.25 * pinball(values, values[first + others], level)
+            of_all += 0.5 * values[first + _reach(level, n, side)]
+            place = _reach(level, np.maximum(n - 1, 1), side)
+            of_others += 0.5 * values[first + np.minimum(place + (place >= rank), n - 1)]
+        loss = 0.5 * (pinball(values, of_all, level) + pinball(values, of_others, level))
         made[:, k] = np.bincount(group, loss, size) / np.maximum(count, 1)
     return made
 
@@ -316,7 +315,9 @@ def relative_skill(scores: npt.ArrayLike, *, baseline: int | None = None) -> Flo
     >>> relative_skill([[1.0, 2.0], [3.0, 6.0]], baseline=1)
     array([0.5, 1. ])
     """
-    table = as_matrix(scores, "scores", finite=False)
+    table = as_numbers(scores, "scores")
+    if table.ndim != 2:
+        raise InputError(f"scores must have two dimensions, got shape {table.shape}")
     if np.isinf(table).any():
         raise InputError("scores must be finite, or NaN where there is none, got an infinite one")
     count = table.shape[1]
@@ -367,7 +368,7 @@ def standing_over_series(
     )
     tails = [0.5 * (1.0 - confidence), 0.5 * (1.0 + confidence)]
     lower, upper = np.quantile(replicates, tails, axis=0)
-    ranks = replicates.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
+    ranks = _ranks(replicates)
     first, last = np.quantile(ranks, tails, axis=0, method="inverted_cdf")
     order = np.argsort(value, kind="stable")
     columns = {
@@ -375,7 +376,7 @@ def standing_over_series(
         "relative_skill": value,
         "lower": lower,
         "upper": upper,
-        "rank": (value.argsort(kind="stable").argsort(kind="stable") + 1).astype(np.int64),
+        "rank": _ranks(value[None])[0],
         "rank_from": first.astype(np.int64),
         "rank_to": last.astype(np.int64),
     }
@@ -389,6 +390,11 @@ def standing_over_series(
             f"and ranks are by bootstrap over {len(series.labels):,} series ({confidence:.0%})."
         ),
     )
+
+
+def _ranks(values: FloatArray) -> IntArray:
+    """Ranks within each row, equal ones alike, the lowest first."""
+    return np.stack([(values < each[:, None]).sum(axis=1) + 1 for each in values.T], axis=1)
 
 
 _entry: Callable[..., Metric] = partial(
