@@ -25,7 +25,7 @@ lead = time % 2 + 1
 law = howsure.Distribution.normal(x[:, 0], np.exp(0.3 * x[:, 1]))
 y = x[:, 0] + np.exp(0.3 * x[:, 1]) * rng.normal(size=400)
 inputs = {"a": x[:, 0], "b": x[:, 1], "ease": -x[:, 1]}
-found = howsure.assess(y, law, x=inputs, ease="ease", groups={"g": time % 2}, time=time, horizon=lead)
+found = howsure.assess(y, law, x=inputs, ease="ease", groups={"g": lead}, time=time, horizon=lead)
 found.save("page.html")
 found.save("report.json")
 assert "fault" not in found.facts.get("Notes", ""), found.facts["Notes"]

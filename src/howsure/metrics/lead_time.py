@@ -190,7 +190,6 @@ def _drop(view: View, coverage: float) -> Estimate:
         error=error,
         lower=max(lower, -1.0),
         upper=min(upper, 1.0),
-        null=0.0,
         null_lower=-_TWO_SIDED * error,
         null_upper=_TWO_SIDED * error,
         p=test.p,
@@ -385,7 +384,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
             f"{found.name}_upper": "to",
         }
     notes = [
-        f"Of each measure, all intervals hold at once with {view.confidence:.0%} confidence.",
+        f"Intervals of each measure are simultaneous for all lead times ({view.confidence:.0%}).",
         leads.left_out,
     ]
     return [

@@ -399,6 +399,7 @@ def _ranks(values: FloatArray) -> IntArray:
 
 _entry: Callable[..., Metric] = partial(
     Metric,
+    question=Question.SERIES,
     direction=Direction.LOWER,
     merges="rows",
     standard_normal=math.nan,
@@ -411,7 +412,6 @@ _ENTRIES = (
         name="relative_score",
         title="Relative score over series",
         synonyms=("relative CRPS", "scaled CRPS", "relative score by series"),
-        question=Question.SKILL,
         meaning=(
             "Score of each series as a multiple of that of the distribution of its own y; the mean "
             "over series, each weighing the same."
@@ -425,7 +425,6 @@ _ENTRIES = (
         name="rmsse",
         title="Root mean squared scaled error (RMSSE)",
         synonyms=("scaled error", "root mean squared scaled error over series"),
-        question=Question.POINT,
         meaning=(
             "Root mean squared error of each series as a multiple of that of its value before; the "
             "mean over series, each weighing the same."
@@ -447,6 +446,5 @@ TOPIC = Topic(
     },
     tables=(_tables,),
     label="Series",
-    title="How does it do on each series?",
     titles={"series": "By series"},
 )
