@@ -162,6 +162,10 @@ def test_rmsse_by_hand() -> None:
         for part in (first, second, third)  # turned round, changes are as large
     ]
     assert found.value == pytest.approx(np.mean(ratios))
+    held = EvalSet.checked(y, point=point, series=series, time=times)
+    table = series_table(held)
+    told = dict(zip(table.columns["series"], table.columns["rmsse"], strict=True))
+    assert [told[name] for name in "abc"] == pytest.approx(ratios)
     assert found.standard_error == pytest.approx(np.std(ratios, ddof=1) / math.sqrt(3))
 
 

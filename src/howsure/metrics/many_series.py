@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -251,6 +252,9 @@ def _tables(evaluation: Evaluation) -> list[Table]:
         "own_distribution": scaled.references[chosen],
         "relative_score": scaled.ratios[chosen],
     }
+    with suppress(UnanswerableError):  # without points or times
+        by_changes: ScaledScores = view.get("scaled_by_changes")
+        columns["rmsse"] = by_changes.ratios[chosen]
     notes = []
     if len(chosen) < len(labels):
         notes.append(f"The {len(chosen):,} of {len(labels):,} with the highest relative score.")
@@ -268,6 +272,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
                 "score": scaled.what[0].upper() + scaled.what[1:],
                 "own_distribution": "Of its own y",
                 "relative_score": "Relative score",
+                "rmsse": "RMSSE",
             },
             model=view.evalset.model,
             notes=" ".join(filter(None, (*notes, _absent(view)))),

@@ -109,7 +109,7 @@ _PAGE: Final = (
     _PagePart(label="Widths"),
     _PagePart(label="Time", ids=("dependence",)),
     _PagePart(label="Lead time"),
-    _PagePart(label="Series"),
+    _PagePart(label="Series", title="How does it do on each series?"),
     _PagePart(label="Rejection"),
     _PagePart(label="Tried", title="What was tried", tables=("mends",), folded=True),
     _PagePart(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
