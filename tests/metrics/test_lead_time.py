@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
+import howsure
 from howsure.core.records import Curve, Record, Table
 from howsure.core.rng import child
 from howsure.metrics import (
@@ -149,6 +150,49 @@ def test_the_drop_is_that_of_the_ends() -> None:
     assert drop.p == pytest.approx(exact, abs=0.01)
 
 
+def test_clusters_tell_the_error_of_the_drop() -> None:
+    """Beside the jackknife that leaves out one cluster at a time, done in full."""
+    clusters = np.repeat(np.arange(40), 30)
+    held = ahead("clusters", origins=200, steps=6, cluster=clusters)
+    assert held.horizon is not None
+    lower, upper = held.beliefs[0].interval(0.9)
+    inside = (lower <= held.y) & (held.y <= upper)
+
+    def drop(rows: np.ndarray) -> float:
+        short, long = held.horizon <= 2, held.horizon >= 5  # type: ignore[operator]
+        return float(inside[rows & short].mean() - inside[rows & long].mean())
+
+    left = np.array([drop(clusters != each) for each in range(40)])
+    error = math.sqrt(39 / 40 * np.square(left - left.mean()).sum())
+    found = known(held)["lead_time_drop"]
+    assert found.standard_error == pytest.approx(error, rel=0.02)
+    t = abs(found.value) / found.standard_error
+    assert found.p == pytest.approx(2 * stats.t.sf(t, 39))
+
+
+def test_too_few_effective_rows_have_no_interval() -> None:
+    times = np.repeat(np.arange(200), 4) + np.tile(np.arange(4), 200)
+    held = dated(ahead("few", time=times))
+    assert held.chronology is not None
+    few = replace(held, chronology=replace(held.chronology, few=True))
+    found = known(few)["lead_time_drop"]
+    assert math.isnan(found.standard_error)
+    assert math.isnan(found.p)
+    assert found.reason.startswith("no interval: rows count as too few")
+
+
+def test_ends_that_agree_at_every_time_have_the_error_of_independent_rows() -> None:
+    """Their difference is 0 at every time; that is luck, or what rows hide, and no proof."""
+    times = np.repeat(np.arange(12), 20)
+    errors = np.cumsum(child(0, "agree").normal(size=12))[times]
+    lead = np.tile([1, 2], 120)
+    law = Distribution.normal(np.zeros(240), np.ones(240))
+    found = known(dated(EvalSet.checked(errors, law, time=times, horizon=lead)))["lead_time_drop"]
+    assert found.value == pytest.approx(0.0, abs=1e-12)
+    assert math.isnan(found.standard_error) or found.standard_error > 0.01
+    assert math.isnan(found.p) or found.p == pytest.approx(1.0)
+
+
 def test_claims_that_differ_by_lead_time_are_no_drop() -> None:
     """Poisson counts: what rows claim falls from .97 to .91 with the mean."""
     rng = child(0, "claims")
@@ -250,6 +294,13 @@ def test_neither_order_nor_units_nor_copies_matter() -> None:
     same(known(weighted), known(repeated))
 
 
+def assess(held: EvalSet) -> tuple[Any, ...]:
+    """The findings of a set whose rows may depend in time."""
+    return howsure.assess(
+        held.y, held.beliefs[0], time=held.time, horizon=held.horizon, trials=False
+    ).findings
+
+
 def same(one: dict[str, Record], other: dict[str, Record]) -> None:
     for name in MEASURES:
         a, b = one[name], other[name]
@@ -265,6 +316,15 @@ def test_the_finding_names_the_fall() -> None:
     assert found.sentence.startswith("Coverage falls with lead time: ")
     assert found.effect < -0.05
     assert found.lower < found.effect < found.upper < 0.0
+
+
+def test_the_finding_sees_a_fall_through_overlapping_forecasts() -> None:
+    lead = np.tile(np.arange(1, 7), 400)
+    times = np.repeat(np.arange(400), 6) + lead
+    held = ahead("seen", 400, 6, stated=lambda lead: 1.0 - 0.4 * lead / 6, time=times)
+    (found,) = (each for each in assess(held) if each.id == "lead_time")
+    assert found.state == "bad"
+    assert found.sentence.startswith("Coverage falls with lead time: ")
 
 
 def test_the_finding_names_the_one_lead_time_that_is_off() -> None:

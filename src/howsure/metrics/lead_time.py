@@ -175,10 +175,15 @@ def _drop(view: View, coverage: float) -> Estimate:
     if isinstance(units, Chronology):
         units = units.hiding(None if units.size is None else contrast(units.size)[1])
     spread = spread_of(influence, evalset.weights, units)
+    alone = spread_of(influence, evalset.weights)
+    if alone.error[0] > spread.error[0]:  # few units that agree by luck have no error
+        spread = replace(alone, degrees=spread.degrees)
     lower, upper = (float(end[0]) for end in skewed_ends(drop, spread, view.confidence))
     both = np.flatnonzero(ends[0] | ends[1])
-    grouping = Grouping("lead time", ends[1][both].astype(np.int64), tuple(names))
-    test = _tested(leads.view.of(both), coverage, grouping)
+    p = spread.p(drop)
+    if units is None and (evalset.weights is None or evalset.weights.kind == "frequency"):
+        grouping = Grouping("lead time", ends[1][both].astype(np.int64), tuple(names))
+        p = _tested(leads.view.of(both), coverage, grouping).p  # exact
     error = float(spread.error[0])
     told: dict[str, str | float] = {}
     for name, rows, label in zip(("short", "long"), ends, names, strict=True):
@@ -192,8 +197,9 @@ def _drop(view: View, coverage: float) -> Estimate:
         upper=min(upper, 1.0),
         null_lower=-_TWO_SIDED * error,
         null_upper=_TWO_SIDED * error,
-        p=test.p,
+        p=p,
         n=float(mass[both].sum()),
+        reason="no interval: rows count as too few" if math.isnan(error) else "",
         details=told,
     )
 
@@ -408,7 +414,7 @@ _MOVED_CLAIM = 0.005
 def _draft(case: Case) -> Draft:
     """A fall or rise with lead time, or one lead time that differs from all: what is clearer."""
     drop, test = case.get("lead_time_drop"), case.get("lead_times_differ")
-    p = min(2.0 * min(drop.p, test.p), 1.0)
+    p = min(2.0 * float(np.fmin(drop.p, test.p)), 1.0)
     within = max(abs(drop.lower), abs(drop.upper)) <= MARGIN
     good = within and float(test.options["reach"]) <= MARGIN
     if drop.p <= max(_PLAIN, test.p):
