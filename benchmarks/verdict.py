@@ -25,6 +25,7 @@ import numpy as np
 from scipy import optimize, signal, special, stats
 
 from howsure.inputs import load, load_unlabelled
+from howsure.metrics.baseline import with_baselines
 from howsure.metrics.compare import standing
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
@@ -409,7 +410,26 @@ def over_time(
     return world
 
 
-def ahead(
+def ahead(*, knows: bool, memory: float = 0.9) -> World:
+    """Predictions of the next day of a week's season and AR errors, by the law that holds.
+
+    A model that `knows` takes the last day into account, another states the law of any day.
+    """
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        noise = rng.normal(size=n + 501) * math.sqrt(1 - memory**2)
+        errors = signal.lfilter([1.0], [1.0, -memory], noise)[500:]
+        season = np.sin(2 * np.pi * np.arange(n) / 7) if knows else 0.0
+        mean = season + memory * errors[:-1] if knows else np.zeros(n)
+        sd = np.full(n, math.sqrt(1 - memory**2) if knows else 1.0)
+        day = np.datetime64("2020-01-01", "D") + np.arange(n)
+        held = EvalSet.checked(season + errors[1:], Distribution.normal(mean, sd), time=day)
+        return with_baselines([held], lead=1, season=7)[0]
+
+    return world
+
+
+def overlapping(
     steps: int,
     memory: float = 0.8,
     *,
@@ -682,18 +702,29 @@ CELLS: tuple[Cell, ...] = (
     Cell("knows nothing of its rows, lognormal", guessing(0.0, skewed=True)),
     defect("noise for knowledge", guessing(1.0), "skill", large=True, false=("bias", "spread")),
     defect("noise for knowledge, .4 as large", guessing(0.4), "skill", false=("bias", "spread")),
-    Cell("AR(.5), 6 steps ahead", ahead(6, 0.5), sizes=(600, 2_400)),
-    Cell("AR(.8), 24 steps ahead", ahead(24), sizes=(2_400, 9_600)),
-    Cell("AR(.8), 24 steps ahead, origins alone", ahead(24, timed=False), sizes=(2_400, 9_600)),
+    Cell(
+        "one day ahead, AR(.9), beside naive forecasts", ahead(knows=True), sizes=(100, 300, 1_000)
+    ),
+    Cell(
+        "one day ahead without the last day, AR(.9)",
+        ahead(knows=False),
+        ("skill",),
+        sizes=(100, 300, 1_000),
+    ),
+    Cell("AR(.5), 6 steps ahead", overlapping(6, 0.5), sizes=(600, 2_400)),
+    Cell("AR(.8), 24 steps ahead", overlapping(24), sizes=(2_400, 9_600)),
+    Cell(
+        "AR(.8), 24 steps ahead, origins alone", overlapping(24, timed=False), sizes=(2_400, 9_600)
+    ),
     Cell(
         "AR(.5), 6 steps ahead, sd × .6 at the last step",
-        ahead(6, 0.5, stated=lambda lead: 1.0 - 0.4 * lead),
+        overlapping(6, 0.5, stated=lambda lead: 1.0 - 0.4 * lead),
         ("lead_time",),
         sizes=(600, 2_400),
     ),
     Cell(
         "AR(.8), 24 steps ahead, sd × .6 at the last step",
-        ahead(24, stated=lambda lead: 1.0 - 0.4 * lead),
+        overlapping(24, stated=lambda lead: 1.0 - 0.4 * lead),
         ("lead_time",),
         sizes=(2_400, 9_600),
     ),

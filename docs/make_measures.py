@@ -47,6 +47,9 @@ _READ = {
     "sd": "the sd of each prediction",
     "set_sizes": "the size of each set",
     "skce": "y and distributions or samples",
+    "skill_model": "y and the predictions of two models",
+    "skill_persistence": "y, predictions, time and lead",
+    "skill_seasonal": "y, predictions, time, lead and season",
     "sscv": "whether y is covered, and the size of each set",
     "t_cv": "whether y is covered, and ease",
     "t_ss": "sizes, difficulties and ease",
@@ -106,6 +109,15 @@ result = howsure.assess(y, howsure.Samples(samples), trials=False)
 """,
     "one width": f"""{_START}lower, upper = mean - 0.35, mean + 0.35
 result = howsure.assess(y, (lower, upper), coverage=0.9, x={{"x": x}}, trials=False)
+""",
+    "times and a lead": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
+result = howsure.assess(y, prediction, time=np.arange(n), lead=1, season=7, trials=False)
+""",
+    "two models": f"""{_START}both = {{
+    "curve": howsure.Distribution.normal(mean=mean, sd=sd),
+    "line": howsure.Distribution.normal(mean=x, sd=np.full(n, 0.6)),
+}}
+result = howsure.assess(y, both, baseline="line", trials=False)
 """,
     "labels": f"""{_CLASSES}ease = proba.max(axis=1)
 result = howsure.assess(y, sets, ease=ease, trials=False)
@@ -249,7 +261,9 @@ def _example(metric: Metric) -> list[str]:
     if record.group:
         code += f'(record,) = [r for r in result.records if r.metric == "{metric.name}"]\n'
     else:
-        code += f'record = result.record("{metric.name}"{coverage})\n'
+        several = len({each.model for each in _results()[name].records}) > 1
+        model = f', model="{record.model}"' if several else ""
+        code += f'record = result.record("{metric.name}"{coverage}{model})\n'
     printed = {"value": f"{record.value:.3g}"}
     if not (math.isnan(record.lower) and math.isnan(record.upper)):
         printed["95 % interval"] = f"{record.lower:.3g} to {record.upper:.3g}"

@@ -133,6 +133,7 @@ def test_every_measure_is_reached_by_some_kind() -> None:
     reached: set[str] = {"set_size", "empty_sets", "sscv"}  # see metrics/test_label_sets
     reached |= {"coverage_drift", "bias_drift", "spread_drift"}  # see metrics/test_drift
     reached |= {"crps_skill_within"}  # see metrics/test_skill
+    reached |= {"persistence_skill", "seasonal_skill", "baseline_skill"}  # metrics/test_baseline
     reached |= {"lead_time_drop", "lead_times_differ"}  # see metrics/test_lead_time
     reached |= {"relative_score", "rmsse"}  # see metrics/test_many_series
     for kind in KINDS:

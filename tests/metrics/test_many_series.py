@@ -21,6 +21,7 @@ from howsure.metrics import (
     interval_score,
     relative_skill,
 )
+from howsure.metrics.baseline import with_baselines
 from howsure.metrics.many_series import FEWEST, standing_over_series
 from howsure.metrics.measure import evaluate, tables_of
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
@@ -294,13 +295,15 @@ def test_models_are_ranked_with_intervals_over_series() -> None:
     assert table.columns["rank_to"].tolist() == [2, 2, 3]
     assert (table.columns["lower"] < table.columns["relative_skill"]).all()
     assert (table.columns["upper"] > table.columns["relative_skill"]).all()
-    scaled = standing_over_series(found, baseline="m2")
+    beside = with_baselines(list(held.values()), baseline="m2")
+    scaled = standing_over_series([evaluate(each, metrics=["crps"]) for each in beside])
     assert scaled is not None
     places = [list(held).index(name) for name in scaled.columns["model"]]
     np.testing.assert_allclose(
         scaled.columns["relative_skill"], relative_skill(rows, baseline=2)[places]
     )
     assert scaled.columns["relative_skill"][-1] == scaled.columns["upper"][-1] == 1.0
+    assert scaled.notes.startswith("Mean CRPS as a multiple of that of m2;")
 
 
 def test_the_table_stands_in_a_comparison_of_many_series() -> None:

@@ -22,7 +22,7 @@ from howsure.metrics import (
     skill_score,
 )
 from howsure.metrics.measure import evaluate
-from howsure.metrics.skill import MIDPOINTS
+from howsure.metrics.skill import MIDPOINTS, _error_of_sum
 from howsure.predictions import EvalSet
 from howsure.verdict import examine
 
@@ -258,3 +258,20 @@ def test_skill_of_intervals_is_by_their_own_score() -> None:
     own = interval_score(y, x - 1.6449, x + 1.6449, coverage=0.9).mean()
     assert record["interval_skill"].value == pytest.approx(1 - own / (20 * sum(ends)), rel=1e-12)
     assert "no distributions" in record["crps_skill"].reason
+
+
+def test_errors_of_the_reference_at_many_levels_are_those_of_a_bridge() -> None:
+    """By how much quantiles of 200 rows lower the loss of these rows, alone and at 19 levels."""
+    levels = np.linspace(0.05, 0.95, 19)
+    saved = np.empty((400, 19))
+    for run, row in enumerate(saved):
+        y = child(run, "bridge").normal(size=200)
+        seen = np.quantile(y, levels, method="inverted_cdf")
+        for place, level in enumerate(levels):
+            true = np.full(200, stats.norm.ppf(level))
+            here = np.full(200, seen[place])
+            losses = [pinball_loss(y, q, level=level) for q in (true, here)]
+            row[place] = losses[0].mean() - losses[1].mean()
+    alone, together = saved.std(axis=0), saved.sum(axis=1).std()
+    assert _error_of_sum(alone, levels) == pytest.approx(together, rel=0.1)
+    assert alone.sum() > 1.5 * together

@@ -249,12 +249,20 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
         case "skill":
             seen = [record(f"{score}_skill", effect) for score in ("crps", "interval")]
             within = record("crps_skill_within", -0.26, options={"within": "hour"})
-            made = [
-                draft(effect, seen[0], informed=True, within=None),
-                draft(effect, seen[1], informed=False, within=None),
-                draft(effect, seen[0], informed=False, within=within),
+            names = ("persistence (24 steps before)", "the seasonal naive forecast (a week before)")
+            naive = [
+                record(f"{kind}_skill", value, options={"baseline": name, "score": "pinball loss"})
+                for kind, value, name in zip(
+                    ("persistence", "seasonal"), (0.3, effect), names, strict=True
+                )
             ]
-            return [*made, replace(made[1], caution=True)]
+            made = [
+                draft(effect, seen[0], informed=True, within=None, beside=[]),
+                draft(effect, seen[1], informed=False, within=None, beside=[]),
+                draft(effect, seen[0], informed=False, within=within, beside=[]),
+            ]
+            made.append(replace(made[1], caution=True))
+            return [*made, draft(effect, naive[1], informed=False, within=None, beside=naive[:1])]
         case "dependence":
             shown: list[tuple[Kind, str, int]] = [
                 ("time", "side", 50),

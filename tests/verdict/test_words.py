@@ -143,10 +143,10 @@ EXACT: dict[tuple[str, State], str] = {
     ): "Sets of 1 label cover 82 % of 1,234 rows, all sets 88 %: coverage depends on the "
     "size of the set.",
     ("comparison", "good"): "forest beats linear model in CRPS by 0.06, or 12 % (p = 0.1).",
-    ("skill", "bad"): "The CRPS is 6 % higher than that of always predicting the distribution of y "
-    "(4.0–8.0): that would serve better, though forecasts do tell rows apart.",
-    ("skill", "undecided"): "The CRPS is 6 % higher than that of always predicting the "
-    "distribution of y (4.0–8.0). No gain or loss is proven. Forecasts do tell rows apart.",
+    ("skill", "bad"): "The CRPS is 6 % higher (4.0–8.0) than that of always predicting the "
+    "distribution of y: that would serve better, though forecasts do tell rows apart.",
+    ("skill", "undecided"): "The CRPS is 6 % higher (4.0–8.0) than that of always predicting the "
+    "distribution of y. No gain or loss is proven. Forecasts do tell rows apart.",
     ("dependence", "caution"): "Errors are correlated in time (r = 0.06): 3,000 rows "
     "count as about 1,400.",
     ("dependence", "good"): "Errors are not correlated in time (r = 0.06).",
@@ -254,22 +254,27 @@ def test_rows_that_would_decide() -> None:
 
 
 def test_skill_is_told_by_its_state() -> None:
-    by_crps, by_interval, beaten, idle = drafts("skill", 1.0)
+    by_crps, by_interval, beaten, idle, behind = drafts("skill", 1.0)
     assert sentence(finding(by_crps, "good"), by_crps) == (
-        "The CRPS is 6 % lower than that of always predicting the distribution of y (4.0–8.0)."
+        "The CRPS is 6 % lower (4.0–8.0) than that of always predicting the distribution of y."
     )
     assert sentence(finding(by_interval, "undecided"), by_interval) == (
-        "The interval score is 6 % lower than that of always predicting the distribution of y "
-        "(4.0–8.0). No gain or loss is proven."
+        "The interval score is 6 % lower (4.0–8.0) than that of always predicting the distribution "
+        "of y. No gain or loss is proven."
     )
     assert sentence(finding(beaten, "good"), beaten) == (
-        "The CRPS is 6 % lower than that of always predicting the distribution of y (4.0–8.0). "
+        "The CRPS is 6 % lower (4.0–8.0) than that of always predicting the distribution of y. "
         "The CRPS is 26 % (24.0–28.0) above that of the distribution of y in the same hour, "
         "in hindsight."
     )
     assert sentence(finding(idle, "caution"), idle) == (
         "Predictions are no better than always predicting the distribution of y "
         "(skill 6 %, 4 to 8)."
+    )
+    assert sentence(finding(behind, "good"), behind) == (
+        "The pinball loss is 6 % lower (4.0–8.0) than that of the seasonal naive forecast (a week "
+        "before). The pinball loss is 30 % lower (28.0–32.0) than that of persistence (24 steps "
+        "before)."
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -56,6 +57,7 @@ def run(
     trials: bool = True,
     shown: str = "brief",
     parts: PartFlags | None = None,
+    beside: Mapping[str, Any] | None = None,
     *,
     no_rows: bool = False,
 ) -> None:
@@ -96,6 +98,7 @@ def run(
             miss_range=miss_range or MISS_RANGE,
             cells=cells,
             no_rows=no_rows,
+            **(beside or {}),
         )
         write(result, shown, outputs)
     show(console, result, shown, [*outputs, *kept])

@@ -132,6 +132,32 @@ Cells = Annotated[
         rich_help_panel=_FINDINGS,
     ),
 ]
+Baseline = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What predictions must beat to have skill: climatology (the distribution of y; the "
+        "default), persistence, seasonal, or a model.",
+        rich_help_panel=_FINDINGS,
+    ),
+]
+Lead = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="By how many steps of --time all rows were predicted ahead, for skill against "
+        "persistence.",
+        rich_help_panel=_FINDINGS,
+    ),
+]
+Season = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Steps of --time in a season; if omitted, by the steps of dates.",
+        rich_help_panel=_FINDINGS,
+    ),
+]
 Ignored = Annotated[
     list[str],
     typer.Option(
@@ -255,6 +281,9 @@ def assess(
     ignore: Ignored = [],  # noqa: B006
     miss_range: MissRates = None,
     cells: Cells = None,
+    baseline: Baseline = "",
+    lead: Lead = None,
+    season: Season = None,
     trials: Trials = True,
     confidence: Confidence = _CONFIDENCE,
     seed: Seed = 0,
@@ -291,6 +320,9 @@ def assess(
             "--ignore": ignore,
             "--miss-range": miss_range,
             "--cells": cells,
+            "--baseline": baseline,
+            "--lead": lead,
+            "--season": season,
             "--confidence": confidence != _CONFIDENCE,
             "--at": read.at,
             "--common-rows": read.common_rows,
@@ -319,7 +351,8 @@ def assess(
     judging = (tolerance, ignore, miss_range, cells)
     choices = (confidence, seed, progress, tuned, read, trials)
     told = (shown or "brief", parts)
-    run(files, output, explain_input, with_, judging, *choices, *told, no_rows=no_rows)
+    beside = {"baseline": baseline, "lead": lead, "season": season}
+    run(files, output, explain_input, with_, judging, *choices, *told, beside, no_rows=no_rows)
 
 
 @app.command(epilog="Example: howsure merge mon.arrow tue.arrow wed.arrow -o week.html")
@@ -400,6 +433,12 @@ def check(
     ] = None,
     max_mean_width: Annotated[
         float | None, typer.Option(help="Greatest mean width.", rich_help_panel=_LIMITS)
+    ] = None,
+    min_skill: Annotated[
+        float | None,
+        typer.Option(
+            help="Least skill, as a share, against the --baseline.", rich_help_panel=_LIMITS
+        ),
     ] = None,
     max_drift: Annotated[
         float | None,
@@ -482,6 +521,9 @@ def check(
         ),
     ] = None,
     miss_range: MissRates = None,
+    baseline: Baseline = "",
+    lead: Lead = None,
+    season: Season = None,
     confidence: Annotated[
         float | None,
         typer.Option(callback=share, help="Confidence level of bounds; 0.95 if omitted."),
@@ -515,6 +557,7 @@ def check(
 
     named = {
         "min_coverage": min_coverage,
+        "min_skill": min_skill,
         "max_coverage": max_coverage,
         "max_interval_score": max_interval_score,
         "max_crps": max_crps,
@@ -535,6 +578,9 @@ def check(
         "ignore": tuple(ignore) or None,
         "tolerance": tolerance,
         "miss_range": miss_range,
+        "baseline": baseline or None,
+        "lead": lead,
+        "season": season,
     }
     rules, source = rules_for(limits, parse_limits(named, min_, max_), changes)
     told = Told(json, junit, github)

@@ -14,6 +14,7 @@ from howsure.core.errors import InputError
 
 _GAPS = 2.0
 """Times on a grid for each that is there, at most, for the gaps to be kept."""
+_MONTH = np.timedelta64(28, "D")
 _OFF_GRID = 1e-3  # of a step
 _KEPT = 6  # things made of one chronology
 T = TypeVar("T")
@@ -146,12 +147,18 @@ def slots(times: npt.NDArray[Any]) -> IntArray:
 
     >>> slots(np.array([3.0, 1.5, 6.0, 3.0]))
     array([1, 0, 3, 1])
+    >>> slots(np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="datetime64[D]"))
+    array([0, 1, 2])
     """
     held, place = np.unique(times, return_inverse=True)
     ranks: IntArray = np.asarray(place, dtype=np.int64)
     if len(held) < 2 or held.dtype.kind not in "iufM":
         return ranks
     steps = np.diff(held)
+    if held.dtype.kind == "M":
+        months = held.astype("datetime64[M]")
+        if (months[1:] != months[:-1]).all() and (steps >= _MONTH).all():
+            held, steps = months, np.diff(months)  # which are of 28 to 31 days
     if held.dtype.kind == "f":
         counts = steps / steps.min()
         near = np.abs(counts - np.round(counts)).max() < _OFF_GRID

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from howsure.metrics.association import binned_r2 as binned_r2
     from howsure.metrics.association import kendall_tau as kendall_tau
     from howsure.metrics.association import spearman as spearman
+    from howsure.metrics.baseline import naive_quantiles as naive_quantiles
     from howsure.metrics.calibration import calibration_curve as calibration_curve
     from howsure.metrics.calibration import (
         calibration_curve_quantiles as calibration_curve_quantiles,
@@ -126,6 +127,7 @@ _HOMES = {
     "point": "absolute_error error r_squared root_mean_squared_error",
     "scores": "interval_score mean_pinball pinball_loss weighted_interval_score",
     "selective": "aurc excess_aurc risk_at",
+    "baseline": "naive_quantiles",
     "skill": "climatology_crps climatology_pinball pairing_gain skill_score",
 }
 

@@ -345,13 +345,13 @@ def relative_skill(scores: npt.ArrayLike, *, baseline: int | None = None) -> Flo
 def standing_over_series(
     evaluations: Sequence[Evaluation],
     *,
-    baseline: str = "",
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Table | None:
     """Relative skill and rank of each model, with intervals by bootstrap over series.
 
-    None where rows are of no series, or models have no score in common.
+    It is scaled to the model that is the baseline, if one is. None where rows are of no series, or
+    models have no score in common.
     """
     from howsure.metrics.shared import shared_by_all  # which reads the catalogue
 
@@ -361,7 +361,8 @@ def standing_over_series(
         return None
     weights = evaluations[0].evalset.weights
     names = [found.evalset.model for found in evaluations]
-    base = names.index(baseline) if baseline in names else None
+    beside = (each for found in evaluations for each in found.evalset.baselines)
+    base = next((names.index(each.name) for each in beside if each.name in names), None)
     table = np.stack([shared.rows[place] for place in range(len(names))], axis=1)
     rng = child(seed, "relative skill", *sorted(names))
     drawn = bootstrap_means(table, rng, weights=weights, cluster=series.values())
@@ -385,7 +386,7 @@ def standing_over_series(
         "rank_from": first.astype(np.int64),
         "rank_to": last.astype(np.int64),
     }
-    to = "the geometric mean of all" if base is None else baseline
+    to = "the geometric mean of all" if base is None else names[base]
     return Table(
         name="relative_skill",
         columns={name: values[order] for name, values in columns.items()},

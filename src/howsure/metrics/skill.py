@@ -34,7 +34,7 @@ from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.metric import Form, Metric, Question, Topic, itself, statistic
 from howsure.metrics.scores import interval_score, pinball
 from howsure.metrics.wording import small, span
-from howsure.predictions import Distribution, Quantiles
+from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles
 from howsure.stats.estimate import Estimate, weighted_mean
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ _MOST = 1e12
 """How many times the score of a reference another may be; its square is a number still."""
 _FEWEST = 30
 """Independent rows, of rows that depend, by which skill is judged."""
+_LEVEL = 0.05
+MEASURE_OF = {
+    "persistence": "persistence_skill",
+    "seasonal": "seasonal_skill",
+    "model": "baseline_skill",
+}
+"""The measure that tells skill against a baseline of a kind."""
 
 
 def climatology_crps(y: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> FloatArray:
@@ -347,13 +354,21 @@ def _skill_at(
     that as its standard deviation. The loss of all other rows less that of all is 2 E G²/(2 f n),
     and so tells the error of the reference.
     """
-    total, noise = np.zeros(len(y)), 0.0
+    total, errors = np.zeros(len(y)), []
     truth, mass = _rows(y, weights)
     for level, factor in zip(levels, factors, strict=True):
         inside, outside = _in_and_out(truth, level, mass)
         total += 0.5 * factor * (inside + outside)
-        noise += factor * weighted_mean(outside - inside, mass) / math.sqrt(2.0)
+        errors.append(factor * weighted_mean(outside - inside, mass) / math.sqrt(2.0))
+    noise = _error_of_sum(np.array(errors), np.asarray(levels))
     return skill_score(scores, total, weights=weights, noise=noise)
+
+
+def _error_of_sum(errors: FloatArray, levels: FloatArray) -> float:
+    """Of losses at quantiles with these errors: as squares of a Brownian bridge they correlate."""
+    odds = levels / (1.0 - levels)
+    squared = np.minimum.outer(odds, odds) / np.maximum.outer(odds, odds)  # the bridge's ρ²
+    return math.sqrt(max(float(errors @ squared @ errors), 0.0))
 
 
 def _within_groups(view: View, _: float) -> Estimate:
@@ -493,34 +508,83 @@ _ENTRIES = (
 )
 
 
+def skill_measure(held: EvalSet) -> str:
+    """The measure of skill by which a model is judged: against its baseline, by its best score."""
+    asked = next((each.kind for each in held.baselines if each.asked), None)
+    if asked is not None:
+        return MEASURE_OF[asked]
+    bare = all(isinstance(belief, Intervals) for belief in held.beliefs)
+    return "interval_skill" if bare else "crps_skill"
+
+
 def _skill(case: Case) -> Draft:
-    record = _told_by(case)
-    if not record.standard_error > 0:
-        raise UnanswerableError(record.reason or "every row scores as the distribution of y does")
-    if case.freedom + 1.0 < _FEWEST and case.evalset.units is not None:
-        raise UnanswerableError(f"rows count as fewer than {_FEWEST}, which tell no distribution")
-    # Of rows that depend, the distribution in hindsight flatters itself, as pairs of them are
-    # close: by about the share that one independent row has of all.
-    hindsight = 0.0 if case.evalset.units is None else 1.0 / (case.freedom + 1.0)
-    off = (record.value + TOLERANCE + hindsight) / record.standard_error
+    judged = _judged(case)
+    tests = len(judged)
+    record = judged[0][0]
+    worst, p = min(judged, key=lambda pair: pair[1])
+    if p < _LEVEL / tests:
+        record = worst
     return Draft(
         effect=record.value,
         lower=record.lower,
         upper=record.upper,
-        p=float(special.stdtr(case.freedom, off)),
+        p=min(1.0, tests * p),
         n=record.n,
         good=record.lower > TOLERANCE,
         caution=record.lower >= -TOLERANCE and record.upper <= TOLERANCE,
-        facts={"record": record, "informed": _informed(case), "within": _within(case)},
+        facts={
+            "record": record,
+            "informed": _informed(case),
+            "within": _within(case),
+            "beside": [each for each in _naive(case) if each is not record],
+        },
     )
 
 
-def _told_by(case: Case) -> Record:
-    """The score that tells most of what was predicted."""
+def _judged(case: Case) -> list[tuple[Record, float]]:
+    """The skill by which the state is told, then others that may be lost, each with its p.
+
+    One-sided: the chance of a skill as low, were it as low as the tolerance allows.
+    """
+    if any(each.asked for each in case.evalset.baselines):
+        record = case.get(skill_measure(case.evalset))
+        _check_error(record)
+        return [(record, float(record.options["p_of_loss"]))]
+    naive = [(each, float(each.options["p_of_loss"])) for each in _naive(case)]
     try:
-        return case.get("crps_skill")
+        return [_by_climatology(case), *naive]
     except UnanswerableError:
-        return case.get("interval_skill")
+        if not naive:
+            raise
+        return sorted(naive, key=lambda pair: pair[0].value)
+
+
+def _by_climatology(case: Case) -> tuple[Record, float]:
+    """Skill against the distribution of y, by the score that tells most of the predictions."""
+    try:
+        record = case.get("crps_skill")
+    except UnanswerableError:
+        record = case.get("interval_skill")
+    _check_error(record)
+    dependent = case.evalset.units is not None
+    if dependent and case.freedom + 1.0 < _FEWEST:
+        raise UnanswerableError(f"rows count as fewer than {_FEWEST}, which tell no distribution")
+    # Of rows that depend, the distribution in hindsight flatters itself, as pairs of them are
+    # close: by about the share that one independent row has of all.
+    hindsight = 1.0 / (case.freedom + 1.0) if dependent else 0.0
+    off = (record.value + TOLERANCE + hindsight) / record.standard_error
+    return record, float(special.stdtr(case.freedom, off))
+
+
+def _check_error(record: Record) -> None:
+    if not record.standard_error > 0:
+        raise UnanswerableError(record.reason or "every row scores as the reference does")
+
+
+def _naive(case: Case) -> list[Record]:
+    """Skill against what anyone could have predicted at the time."""
+    known = (case.records.get(MEASURE_OF[kind]) for kind in ("persistence", "seasonal"))
+    return [each for each in known if each is not None and each.standard_error > 0]
 
 
 def _informed(case: Case) -> bool:
@@ -541,34 +605,56 @@ def _within(case: Case) -> Record | None:
 
 def _skill_words(draft: Draft, finding: Finding) -> Words:
     record = draft.facts["record"]
-    score = "CRPS" if record.metric == "crps_skill" else "interval score"
-    always = "always predicting the distribution of y"
-    own = f"{small(100.0 * abs(record.value), 1)} %"
-    way, side = ("lower", 100.0) if record.value >= 0 else ("higher", -100.0)
-    seen = f"The {score} is {own} {way} than that of {always}{span(record, times=side)}"
-    within, hindsight = draft.facts["within"], ""
+    always, own = _rival(record), f"{small(100.0 * abs(record.value), 1)} %"
+    seen = f"The {_score(record)} is {_compared(record)} than that of {always}"
+    within, beside = draft.facts["within"], [*map(_also, draft.facts["beside"])]
     if within is not None:
         size = f"{small(-100.0 * within.value, 1)} %{span(within, times=-100.0)}"
-        hindsight = (
+        beside.append(
             f"The CRPS is {size} above that of the distribution of y in the same "
             f"{within.options['within']}, in hindsight."
         )
+    more = " ".join(filter(None, beside))
     if finding.state == "good":
-        return Words(seen, more=hindsight, clause=f"{own} better than {always}")
+        return Words(seen, more=more, clause=f"{own} better than {always}")
     if draft.caution:
         told = (record.value, record.lower, record.upper)
         skill, low, high = (fixed(100.0 * each, 1, trim=True) for each in told)
         clause = f"no better than {always} (skill {skill} %, {low} to {high})"
-        return Words(f"Predictions are {clause}", more=hindsight, clause=clause)
+        return Words(f"Predictions are {clause}", more=more, clause=clause)
     if finding.state == "undecided":
         apart = "Forecasts do tell rows apart." if draft.facts["informed"] else ""
         seen = f"{seen}. No gain or loss is proven"
-        more = f"{apart} {hindsight}".strip()
+        more = f"{apart} {more}".strip()
         return Words(seen, more=more, clause=f"perhaps no better than {always}")
     fault = "that would serve better"
     if draft.facts["informed"]:
         fault += ", though forecasts do tell rows apart"
-    return Words(seen, fault, more=hindsight, clause=f"{always} would serve better")
+    return Words(seen, fault, more=more, clause=f"{always} would serve better")
+
+
+def _rival(record: Record) -> str:
+    """What predictions are compared with."""
+    return str(record.options.get("baseline", "always predicting the distribution of y"))
+
+
+def _score(record: Record) -> str:
+    """By which score."""
+    own = {"crps_skill": "CRPS", "interval_skill": "interval score"}.get(record.metric)
+    return own or str(record.options["score"])
+
+
+def _compared(record: Record) -> str:
+    """By how much the score is lower or higher."""
+    way, side = ("lower", 100.0) if record.value >= 0 else ("higher", -100.0)
+    return f"{small(side * record.value, 1)} % {way}{span(record, times=side)}"
+
+
+def _also(record: Record) -> str:
+    """What is said beside the reference by which the state is told; empty where it is open."""
+    if record.lower <= 0.0 <= record.upper:
+        return ""
+    return f"The {_score(record)} is {_compared(record)} than that of {_rival(record)}."
 
 
 FINDINGS = (
@@ -581,7 +667,7 @@ FINDINGS = (
         words=_skill_words,
         tolerance=TOLERANCE,
         margin=math.nan,
-        measures=("crps_skill", "interval_skill"),
+        measures=("crps_skill", "interval_skill", *MEASURE_OF.values()),
         told_by=("crps_skill_within", "pairing_gain"),
         needs="For skill: inputs that say something of y.",
         sought="skill",

@@ -17,6 +17,7 @@ from howsure.core.rng import row_hashes
 from howsure.core.times import Chronology, Units, steps_between
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
+from howsure.predictions.baseline import BaselineForecast
 
 LARGEST = 1e100
 
@@ -65,6 +66,8 @@ class EvalSet:
     fewest : int
         The fewest rows of which anything may be told, such as the coverage of a group; 1 where
         each row may be shown.
+    baselines : tuple of BaselineForecast
+        Other forecasts of these rows, beside which skill is told.
     """
 
     y: FloatArray
@@ -84,6 +87,7 @@ class EvalSet:
     share: float = 1.0
     chronology: Chronology | None = None
     fewest: int = 1
+    baselines: tuple[BaselineForecast, ...] = ()
 
     @classmethod
     def checked(
@@ -240,6 +244,7 @@ class EvalSet:
             share=self.share,
             chronology=None if self.chronology is None else self.chronology.take(rows),
             fewest=self.fewest,
+            baselines=tuple(each.take(rows) for each in self.baselines),
         )
 
     def row_names(self) -> Labels:

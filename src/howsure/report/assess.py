@@ -27,6 +27,7 @@ from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.matching import Missing
 from howsure.inputs.source import quoted
+from howsure.metrics.baseline import with_baselines
 from howsure.metrics.catalogue import every_topic
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, standing
 from howsure.metrics.measure import Evaluation
@@ -94,6 +95,9 @@ def assess(
     congruence: CongruenceOptions | None = None,
     miss_range: Sequence[float] = MISS_RANGE,
     cells: int | None = None,
+    baseline: str = "",
+    lead: int | None = None,
+    season: int | None = None,
     no_rows: bool = False,
     memory: str | int | None = None,
     jobs: int | None = None,
@@ -205,6 +209,15 @@ def assess(
     cells : int, optional
         Cells by ease of T-CV and T-SS, from 3 to a fifth of the rows; 50 if omitted, or as many as
         have five rows each. More cells see finer differences, and show more by chance.
+    baseline : str
+        What predictions must beat to have skill: ``"climatology"``, the distribution of y (the
+        default), ``"persistence"``, ``"seasonal"``, or the name of one of the models.
+    lead : int, optional
+        By how many steps of `time` all rows were predicted ahead, where no `horizon` says so:
+        then skill is told against persistence too, and the seasonal naive forecast.
+    season : int, optional
+        Steps of a season; if omitted, that which the steps of dates suggest (a week of hours or
+        days, a year of weeks, months or quarters).
     no_rows : bool
         Whether to leave out all that is of a single row, for data on persons: names, values and
         pictures of rows, and whatever is of fewer than 10 rows. Labels of groups and features
@@ -305,6 +318,9 @@ def assess(
             congruence=congruence,
             miss_range=miss_range,
             cells=cells,
+            baseline=baseline,
+            lead=lead,
+            season=season,
             no_rows=no_rows,
         )
 
@@ -315,6 +331,9 @@ def assess_loaded(
     facts: Mapping[str, str] | None = None,
     command: str = "",
     no_rows: bool = False,
+    baseline: str = "",
+    lead: int | None = None,
+    season: int | None = None,
     **options: Any,
 ) -> Assessment:
     """Assess what came through the door, as `assess` does; options are those of `Settings`.
@@ -324,6 +343,8 @@ def assess_loaded(
     """
     if not loaded.evalsets:
         raise InputError("evalsets must hold at least one model, got none")
+    evalsets = with_baselines(loaded.evalsets, baseline=baseline, lead=lead, season=season)
+    loaded = replace(loaded, evalsets=evalsets)
     if any(name.startswith(RECALIBRATED) for name in loaded.roles.by_column()):
         options["recalibration"] = {}
     if no_rows:

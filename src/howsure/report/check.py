@@ -21,11 +21,12 @@ from howsure.core.labels import Categories
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.threads import one_thread
+from howsure.metrics.baseline import with_baselines
 from howsure.metrics.groups import MOST_LABELS
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet, content_order
-from howsure.report.limits import OF_NEW, WORST_GROUP, Limit, Rules
+from howsure.report.limits import OF_NEW, SKILL, WORST_GROUP, Limit, Rules
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import EDGE, find_changes
 from howsure.stats.estimate import one_more
@@ -220,6 +221,9 @@ def check(
             check_known(limit.model, models, f"model of the limit {limit}")
         if limit.metric in OF_NEW:
             raise InputError(f"{limit} needs a reference: give --reference TABLE")
+    evalsets = with_baselines(
+        evalsets, baseline=rules.baseline, lead=rules.lead, season=rules.season
+    )
     answers: list[Answer] = []
     of_all = totals or (None,) * len(evalsets)
     if rules.fail_on != "never":
@@ -427,7 +431,8 @@ def _outcomes(
     """Every limit on one model; those on the same rows share what is measured."""
     places: dict[tuple[tuple[str, ...], float | None], list[int]] = {}
     for place, limit in enumerate(rules.limits):
-        if limit.model in ("", held.model):
+        rival = limit.metric == SKILL and rules.baseline == held.model
+        if limit.model in ("", held.model) and not rival:
             places.setdefault((_columns(held, limit, rules), limit.at), []).append(place)
     made: dict[int, list[LimitOutcome]] = {}
     tail = (1.0 - rules.confidence) / (1.0 if rules.sided == "one" else 2.0)
@@ -436,7 +441,7 @@ def _outcomes(
         if any(math.isnan(each) for each in wanted):
             wanted = ()
         parts = _parts(held, by)
-        names = list(dict.fromkeys(rules.limits[place].measured for place in chosen))
+        names = list(dict.fromkeys(rules.limits[place].measured(held) for place in chosen))
         tails = (tail, tail / len(parts))
         for label, part in parts:
             measured = [
@@ -458,7 +463,8 @@ def _outcomes(
                     for each in measured
                 ]
             for place in chosen:
-                found = _in_part(rules.limits[place], label, measured, tails, rules)
+                limit = rules.limits[place]
+                found = _in_part(limit, limit.measured(held), label, measured, tails, rules)
                 made.setdefault(place, []).extend(found)
     told: list[LimitOutcome] = []
     for place in sorted(made):
@@ -514,6 +520,7 @@ def _parts_of(
 
 def _in_part(
     limit: Limit,
+    measure: str,
     label: str,
     measured: Sequence[Evaluation],
     tails: tuple[float, float],
@@ -526,7 +533,7 @@ def _in_part(
     made = []
     least = limit.side == "min"
     for good, bad in zip(measured[0].records, measured[-1].records, strict=True):
-        if good.metric != limit.measured:
+        if good.metric != measure:
             continue
         lower, upper = (good.lower, bad.upper) if least else (bad.lower, good.upper)
         below, above = tails if least else tails[::-1]

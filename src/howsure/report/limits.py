@@ -15,6 +15,8 @@ from howsure.core.registry import check_known
 from howsure.core.toml import read_toml
 from howsure.metrics.catalogue import catalogue, metric_named
 from howsure.metrics.miss_range import MISS_RANGE, MissRange, check_miss_range
+from howsure.metrics.skill import skill_measure
+from howsure.predictions import EvalSet
 from howsure.verdict import TOLERANCE
 from howsure.verdict.family import check_judging
 from howsure.verdict.findings import questions
@@ -24,6 +26,8 @@ FailOn = Literal["never", "caution", "bad"]
 
 WORST_GROUP = "worst_group"
 """The coverage of the group that is covered least."""
+SKILL = "skill"
+"""Skill against the baseline, by the score that tells most of the predictions."""
 OF_NEW = ("outside", "flagged", "outside_drift")
 """Shares of new rows that a reference finds outside it, or flags, and how the first changes."""
 PYPROJECT = "pyproject.toml"
@@ -48,9 +52,10 @@ class Limit:
     def __str__(self) -> str:
         return f"{self.metric} {'≥' if self.side == 'min' else '≤'} {self.value:g}"
 
-    @property
-    def measured(self) -> str:
+    def measured(self, held: EvalSet) -> str:
         """The measure of the catalogue that is bounded."""
+        if self.metric == SKILL:
+            return skill_measure(held)
         return "empirical_coverage" if self.metric == WORST_GROUP else self.metric
 
 
@@ -72,6 +77,9 @@ class Rules:
     ignore: tuple[str, ...] = ()
     tolerance: Fraction = TOLERANCE
     miss_range: Annotated[MissRange, check_miss_range] = MISS_RANGE
+    baseline: str = ""
+    lead: int | None = None
+    season: int | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -124,7 +132,7 @@ def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
     metric, entries = measure, catalogue()
     if measure in OF_NEW and side == "min":
         raise InputError(f"{measure} takes max, the most rows that may be so, got min")
-    if measure not in (WORST_GROUP, *OF_NEW):
+    if measure not in (WORST_GROUP, SKILL, *OF_NEW):
         entry = metric_named(measure, "limit")
         metric = entry.name
         if metric == "worst_group_shortfall":
@@ -135,8 +143,8 @@ def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
         raise InputError(f"{WORST_GROUP} takes min, the coverage that every group reaches, got max")
     if not math.isfinite(value):
         raise InputError(f"limit on {measure} must be a number, got {value:g}")
-    shares = metric == WORST_GROUP or metric in OF_NEW
-    low, high = entries["empirical_coverage" if shares else metric].bounds
+    known = {SKILL: "crps_skill", **dict.fromkeys((WORST_GROUP, *OF_NEW), "empirical_coverage")}
+    low, high = entries[known.get(metric, metric)].bounds
     if not low <= value <= high:
         percent = value / 100
         meant = f": did you mean {percent:g}?" if high <= 1 and low <= percent <= high else ""

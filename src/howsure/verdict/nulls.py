@@ -74,6 +74,8 @@ _GROUPS = 16  # groups whose statistics are drawn
 _TAIL = 0.025
 _Z = float(special.ndtri(1.0 - _TAIL))
 _STILL = "does not depend on y"
+_BASELINES = frozenset({"skill_model", "skill_persistence", "skill_seasonal"})
+_OF_THIS_Y = "the baseline knows the y that happened, not a drawn one"
 _POINT = "a point forecast alone gives no distribution of y"
 _MANY = f"statistics of more than {_GROUPS} groups are not drawn"
 _OUTSIDE = "quantiles give no distribution beyond their outermost levels"
@@ -182,6 +184,9 @@ class _Nulls:
         asked = _AskedMetric(metric, record.coverage, _form(self.view, metric, record.coverage))
         if not asked.outcomes:
             self.found[key] = _STILL
+            return None
+        if asked.outcomes & _BASELINES:
+            self.found[key] = _OF_THIS_Y
             return None
         kind = _drawer(self.view.evalset, asked, record.source)
         return kind, asked
