@@ -31,6 +31,8 @@ _READ = {
     "ert": "whether y is covered, and the inputs",
     "escv": "whether y is covered, and the size of each set",
     "hsic": "whether y is covered, and widths or set sizes",
+    "lead_time_drop": "whether y is covered, and lead time",
+    "lead_times_differ": "whether y is covered, and lead time",
     "local_pit": "the PIT and the inputs",
     "log_density": "y and distributions",
     "miss_imbalance": "whether y lies below or above its interval",
@@ -39,6 +41,8 @@ _READ = {
     "pit_drift": "the PIT and time",
     "rank_cv": "whether y is covered, and the rank of the true label",
     "rank_ss": "set sizes, and the rank of the true label",
+    "relative_score": "y, predictions and series",
+    "rmsse": "y, the point forecast, series and time",
     "satisfaction_rate": "sizes and difficulties",
     "sd": "the sd of each prediction",
     "set_sizes": "the size of each set",
@@ -100,6 +104,11 @@ result = howsure.assess(y, prediction, trials=False)
     "groups and time": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
 side = np.where(x < 0, "left", "right")
 result = howsure.assess(y, prediction, groups={{"side": side}}, time=np.arange(n), trials=False)
+""",
+    "series and lead times": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
+time, series = np.arange(n), np.arange(n) % 10
+rows = {{"time": time, "horizon": time % 4 + 1, "series": series}}
+result = howsure.assess(y, prediction, **rows, trials=False)
 """,
     "inputs": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
 side = np.where(x < 0, "left", "right")
@@ -191,7 +200,7 @@ def page(metric: Metric) -> str:
 
 def weighted(metric: Metric) -> bool:
     """Whether it has a value where rows have weights."""
-    local = metric.question in {Question.CONDITIONAL, Question.CONGRUENCE}
+    local = metric.question in {Question.CONDITIONAL, Question.CONGRUENCE, Question.SERIES}
     in_order = metric.name.startswith("christoffersen_")
     return not (local or in_order or metric.name == "satisfaction_rate")
 

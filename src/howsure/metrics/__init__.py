@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from howsure.metrics.dispersion import sharpness as sharpness
     from howsure.metrics.dispersion import squared_z as squared_z
     from howsure.metrics.dispersion import variance_ratio as variance_ratio
+    from howsure.metrics.many_series import relative_skill as relative_skill
     from howsure.metrics.pit import pit_histogram as pit_histogram
     from howsure.metrics.pit import randomised_pit as randomised_pit
     from howsure.metrics.point import absolute_error as absolute_error
@@ -138,6 +139,7 @@ _HOMES = {
     "crps_closed": "crps_gamma crps_laplace crps_logistic crps_lognormal crps_normal crps_t",
     "crps_counts": "crps_negative_binomial crps_poisson",
     "dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",
+    "many_series": "relative_skill",
     "pit": "pit_histogram randomised_pit",
     "point": "absolute_error error r_squared root_mean_squared_error",
     "scores": "interval_score mean_pinball pinball_loss weighted_interval_score",

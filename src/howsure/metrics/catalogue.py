@@ -35,6 +35,8 @@ TOPICS: tuple[Topic, ...] = tuple(
         "selective",
         "characteristic.view",
         "drift",
+        "lead_time",
+        "many_series",
         "congruence.view",
         "conditional.view",
         "conditional.noise",

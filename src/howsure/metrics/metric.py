@@ -36,6 +36,7 @@ class Question(StrEnum):
     ASSOCIATION = "Does the width mean anything?"
     TRADE = "What does covering more rows cost in width?"
     TIME = "Does it change over time?"
+    SERIES = "How does it do on each series?"
     CONDITIONAL = "Does coverage depend on the inputs?"
     CONGRUENCE = "Is the prediction right at every input?"
     ADAPTIVITY = "Do widths and sets grow where rows are harder?"

@@ -95,7 +95,10 @@ class _PagePart:
 
 _PAGE: Final = (
     _PagePart(
-        label="Models", ids=("comparison",), figures=("models",), tables=("models", OVERVIEW)
+        label="Models",
+        ids=("comparison",),
+        figures=("models",),
+        tables=("relative_skill", "models", OVERVIEW),
     ),
     _PagePart(label="Coverage", figures=("intervals",)),
     _PagePart(label="Distribution", title="Is the predictive distribution right?"),
@@ -105,6 +108,8 @@ _PAGE: Final = (
     _PagePart(label="Rows", title="Rows in detail", ids=("rows",), tables=("outside", "monitor")),
     _PagePart(label="Widths"),
     _PagePart(label="Time", ids=("dependence",)),
+    _PagePart(label="Lead time"),
+    _PagePart(label="Series", title="How does it do on each series?"),
     _PagePart(label="Rejection"),
     _PagePart(label="Tried", title="What was tried", tables=("mends",), folded=True),
     _PagePart(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),

@@ -787,6 +787,7 @@ def _binomial(n: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]
 def _open(record: Record) -> bool:
     """Whether a record is answered and lacks a perfect model's range."""
     known = not (math.isnan(record.null_lower) and math.isnan(record.null_upper))
+    known = known or WHY in record.options
     return math.isfinite(record.value) and not known and bool(catalogue()[record.metric].forms)
 
 
