@@ -54,7 +54,7 @@ TOPICS = {
         "howsure.metrics",
         "Measures: scores and skill",
         "Interval scores, pinball loss, CRPS in one number, and what it is worth.",
-        ("scores", "crps", "crps_closed", "crps_counts", "skill"),
+        ("scores", "crps", "crps_closed", "crps_counts", "skill", "decomposition"),
     ),
     "metrics-calibration": Topic(
         "howsure.metrics",

@@ -24,6 +24,7 @@ TOPICS: tuple[Topic, ...] = tuple(
         "scores",
         "crps",
         "skill",
+        "decomposition.view",
         "calibration.view",
         "calibration.shape",
         "dispersion",

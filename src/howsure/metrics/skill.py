@@ -9,7 +9,7 @@ overdo it, and their mean is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -341,19 +341,27 @@ def _skill_at(
     factors: Sequence[float],
     weights: FloatArray | None,
 ) -> Estimate:
-    """Against the climatology's pinball losses at several levels, summed with a factor each.
+    """Against the climatology's pinball losses at several levels, summed with a factor each."""
+    truth, mass = _rows(y, weights)
+    total, noise = climatology_losses(truth, levels, factors, mass)
+    return skill_score(scores, total, weights=weights, noise=noise)
 
-    The loss at a quantile of n rows is off by G²/(2 f n), G² having mean τ(1 − τ) and √2 times
-    that as its standard deviation. The loss of all other rows less that of all is 2 E G²/(2 f n),
-    and so tells the error of the reference.
+
+def climatology_losses(
+    y: FloatArray, levels: Iterable[float], factors: Iterable[float], mass: FloatArray
+) -> tuple[FloatArray, float]:
+    """Pinball losses of the quantiles of all y at several levels, summed with a factor each, and
+    the noise of their mean that row scores do not show.
+
+    The loss at a quantile of n rows is off by G²/(2 f n), G²/(τ(1 − τ)) being χ²₁, and the loss of
+    all other rows less that of all is twice its mean, and so tells the error.
     """
     total, noise = np.zeros(len(y)), 0.0
-    truth, mass = _rows(y, weights)
     for level, factor in zip(levels, factors, strict=True):
-        inside, outside = _in_and_out(truth, level, mass)
+        inside, outside = _in_and_out(y, level, mass)
         total += 0.5 * factor * (inside + outside)
         noise += factor * weighted_mean(outside - inside, mass) / math.sqrt(2.0)
-    return skill_score(scores, total, weights=weights, noise=noise)
+    return total, noise
 
 
 def _within_groups(view: View, _: float) -> Estimate:
