@@ -46,8 +46,8 @@ TOLERANCE = 0.02
 """Share of the reference's score by which a forecast may differ and be neither better nor worse."""
 _MOST = 1e12
 """How many times the score of a reference another may be; its square is a number still."""
-_FEWEST = 30
-"""Independent rows, of rows that depend, by which skill is judged."""
+FEWEST = 30
+"""Independent rows, of rows that depend, by which skill is judged; rows of a group."""
 
 
 def climatology_crps(y: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> FloatArray:
@@ -505,8 +505,8 @@ def _skill(case: Case) -> Draft:
     record = _told_by(case)
     if not record.standard_error > 0:
         raise UnanswerableError(record.reason or "every row scores as the distribution of y does")
-    if case.freedom + 1.0 < _FEWEST and case.evalset.units is not None:
-        raise UnanswerableError(f"rows count as fewer than {_FEWEST}, which tell no distribution")
+    if case.freedom + 1.0 < FEWEST and case.evalset.units is not None:
+        raise UnanswerableError(f"rows count as fewer than {FEWEST}, which tell no distribution")
     # Of rows that depend, the distribution in hindsight flatters itself, as pairs of them are
     # close: by about the share that one independent row has of all.
     hindsight = 0.0 if case.evalset.units is None else 1.0 / (case.freedom + 1.0)

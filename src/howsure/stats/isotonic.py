@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
@@ -23,12 +27,38 @@ def isotonic_quantiles(
     order = np.argsort(x, kind="stable")
     values, rank = np.unique(y, return_inverse=True)
     fitted = np.empty(len(x))
-    fitted[order] = values[
-        fitted_ranks(
-            rank[order], level * mass[order], mass[order], last_of_ties(x[order]), np.zeros(1, int)
-        )
-    ]
+    problem = Rising.of(x[order], rank[order], level, mass[order])
+    fitted[order] = values[fitted_together([problem])[0]]
     return fitted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rising:
+    """A quantile regression to solve, its rows in rising x."""
+
+    rank: IntArray  # of each y
+    share: FloatArray  # weight times level
+    mass: FloatArray  # weight
+    ends: BoolArray  # the last rows of equal x, after which alone values may rise
+
+    @classmethod
+    def of(cls, x: FloatArray, rank: IntArray, level: float, mass: FloatArray) -> Self:
+        """Of rows in rising x."""
+        return cls(rank, level * mass, mass, np.append(x[1:] != x[:-1], True))
+
+
+def fitted_together(problems: Sequence[Rising]) -> list[IntArray]:
+    """The rank of the y that each row of each problem is given, in passes over all of them."""
+    sizes = np.array([len(each.rank) for each in problems])
+    starts: IntArray = np.cumsum(sizes) - sizes
+    fitted = _fitted_ranks(
+        np.concatenate([each.rank for each in problems]),
+        np.concatenate([each.share for each in problems]),
+        np.concatenate([each.mass for each in problems]),
+        np.concatenate([each.ends for each in problems]),
+        starts,
+    )
+    return np.split(fitted, starts[1:])
 
 
 def isotonic_mean(x: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
@@ -64,12 +94,7 @@ def isotonic_mean(x: FloatArray, y: FloatArray, weights: FloatArray | None = Non
         begin = np.flatnonzero(cut[keep])
 
 
-def last_of_ties(rising: FloatArray) -> BoolArray:
-    """Which of sorted numbers are the last of their value."""
-    return np.append(rising[1:] != rising[:-1], True)
-
-
-def fitted_ranks(
+def _fitted_ranks(
     rank: IntArray, share: FloatArray, mass: FloatArray, ends: BoolArray, starts: IntArray
 ) -> IntArray:
     """Isotonic quantile regressions of many problems at once, exactly: which y each row is given.
@@ -78,21 +103,6 @@ def fitted_ranks(
     set above it if no other value is asked for. So each segment of rows is cut in two where that
     costs least, its left has the lower half of its values left to it and its right the upper half,
     and log₂ n passes over arrays do. Of fits that cost the same the lowest is taken.
-
-    Parameters
-    ----------
-    rank : ndarray of int, shape (n,)
-        Rank of each y among all. Problems stand one after the other, each in rising x.
-    share, mass : ndarray of float, shape (n,)
-        Weight times level, and weight.
-    ends : ndarray of bool, shape (n,)
-        The last rows of equal x, after which alone values may rise.
-    starts : ndarray of int
-        Where problems begin.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
     """
     fitted = np.empty(len(rank), dtype=np.int64)
     place, begin = np.arange(len(rank)), starts

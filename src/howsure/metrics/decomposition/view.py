@@ -6,31 +6,39 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Direction
-from howsure.core.rng import row_keys, row_uniforms
+from howsure.core.layouts import Axis, Layout
+from howsure.core.records import Direction, Table
+from howsure.metrics.decomposition.groups import skill_by_group
 from howsure.metrics.decomposition.parts import (
     Decomposition,
     ScoreParts,
     mean_parts,
     quantile_parts,
 )
+from howsure.metrics.decomposition.reliability import (
+    PART,
+    murphy_drawn,
+    reliability_drawn,
+    right_outcomes,
+    shown,
+    some_rows,
+)
 from howsure.metrics.metric import Laws, Metric, Question, Topic, stated
-from howsure.predictions import Samples
 from howsure.stats.estimate import Estimate
 
 if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
     from howsure.metrics.view import View
 
-_PART = 1_500
-"""Rows that are measured unless a part of the score is asked for by name; then the most."""
-_MOST = 100_000
+_MOST = 100_000  # rows that are measured where a part of the score is asked for by name
 _DRAWN = 20_000  # rows for which y is drawn
 _DRAWS = (9, 99)
 _WORK = 200_000  # rows of all draws together
@@ -56,7 +64,7 @@ def _mass(view: View) -> FloatArray:
 def _decomposed(view: View, _: float, *, of: _Measure, names: tuple[str, ...]) -> Decomposition:
     """The parts, of some rows; of all, with what right forecasts show, where one is asked for."""
     asked = view.slow.intersection(names)
-    part = view.part(_MOST if asked else _PART)
+    part: View = some_rows(view, _MOST) if asked else view.get("part_of_score")
     held = part.evalset
     kind = "frequency" if held.weights is None else held.weights.kind
     found = of(part).estimated(_mass(part), held.units, kind, view.confidence)
@@ -93,39 +101,57 @@ def _beside(estimate: Estimate, draws: FloatArray) -> Estimate:
 
 def _if_right(part: View, of: _Measure) -> FloatArray:
     """MCB, DSC and UNC of these forecasts where each y is drawn from its own, shape (draws, 3)."""
-    from howsure.metrics.view import KIND_PRIORITY  # which reads the catalogue
-
-    held = part.evalset
-    if held.units is not None:
-        raise UnanswerableError("rows depend, and each y would be drawn by itself")
-    if held.weights is not None and held.weights.kind == "frequency":
-        counts = held.weights.values.astype(np.int64)
-        if counts.sum() <= _DRAWN:
-            held = replace(held.take(np.repeat(np.arange(held.n), counts)), weights=None)
-    frequent = held.weights is not None and held.weights.kind == "frequency"
-    if held.n > _DRAWN or frequent:
+    total = part.evalset.n
+    if part.evalset.weights is not None and part.evalset.weights.kind == "frequency":
+        total = int(part.evalset.weights.total)
+    if total > _DRAWN:
         raise UnanswerableError(f"y is drawn for at most {_DRAWN:,} rows")
-    drawers = [kind for kind in KIND_PRIORITY if kind.answers("redrawn")]
-    belief = next((b for kind in drawers for b in held.beliefs if isinstance(b, kind)), None)
-    if belief is None:
-        raise UnanswerableError("a point forecast alone gives no distribution of y")
-    whole = part.on(held)
-    others = tuple(each for each in held.beliefs if each is not belief)
-    given = {}
-    for name in () if isinstance(belief, Samples) else ("knowledge", "mean_point"):
-        try:
-            given[name] = whole.get(name)
-        except UnanswerableError:
-            continue
-    keys = row_keys(held.y, *(each for b in held.beliefs for each in b.numbers().values()))
     means = []
-    for number in range(int(np.clip(_WORK // held.n, *_DRAWS))):
-        y, stated_law = belief.redrawn(held.y, row_uniforms(part.seed, f"outcome {number}", keys))
-        if np.isinf(y).any():
+    for drawn in right_outcomes(part, int(np.clip(_WORK // total, *_DRAWS))):
+        if np.isinf(drawn.evalset.y).any():
             raise UnanswerableError(_OUTSIDE)
-        drawn = part.on(replace(held, y=y, beliefs=(stated_law, *others)), given=given)
         means.append(of(drawn).means(_mass(drawn)))
     return np.array(means)
+
+
+def score_parts(evaluation: Evaluation) -> list[Table]:
+    """S = UNC − DSC + MCB, of the mean pinball loss or else of the squared error."""
+    view = evaluation.view
+    for name, title in (
+        ("quantile_decomposition", "mean pinball loss"),
+        ("mean_decomposition", "mean squared error"),
+    ):
+        try:
+            parts: Decomposition = view.get(name)
+        except UnanswerableError:
+            continue
+        estimates = {
+            "mcb": parts.miscalibration,
+            "dsc": parts.discrimination,
+            "unc": parts.uncertainty,
+        }
+        if not all(math.isfinite(each.value) for each in estimates.values()):
+            continue
+        columns: dict[str, npt.NDArray[Any]] = {
+            "measure": np.array([title]),
+            "score": np.array([parts.score]),
+        }
+        for part, each in estimates.items():
+            columns |= {
+                part: np.array([each.value]),
+                f"{part}_lower": np.array([each.lower]),
+                f"{part}_upper": np.array([each.upper]),
+            }
+        n = parts.miscalibration.n
+        return [
+            Table(
+                name="score_parts",
+                columns=columns,
+                model=view.evalset.model,
+                notes="" if math.isnan(n) else f"Of {n:,.0f} rows.",
+            )
+        ]
+    return []
 
 
 _entry = partial(
@@ -137,7 +163,7 @@ _entry = partial(
 _FOLDED = "folds are drawn anew where y and forecasts are negated"
 _QUANTILES = partial(_entry, units="y", laws=Laws(scale=1.0, reflection="varies", why=_FOLDED))
 _MEANS = partial(_entry, units="y²", laws=Laws(scale=2.0, reflection="varies", why=_FOLDED))
-_SOME = f"Past {_PART:,} rows it is told of that many, unless it is asked for by name."
+_SOME = f"Past {PART:,} rows it is told of that many, unless it is asked for by name."
 _UNMENDED = "It is what the best recalibration would save, which any real one saves less of."
 _RANGED = "It rises with the spread of y in the rows chosen."
 
@@ -226,11 +252,87 @@ _ENTRIES = (
 _OF_QUANTILES = tuple(entry.name for entry in _ENTRIES[:3])
 _OF_MEANS = tuple(entry.name for entry in _ENTRIES[3:])
 
+_RELIABILITY = partial(
+    Layout,
+    reading=(
+        "What y showed where this was predicted. On the diagonal they agree; a departure inside "
+        "the band may be chance."
+    ),
+    square=True,
+    reference="perfect calibration",
+    band_about="reference",
+)
+_MURPHY = partial(
+    Layout,
+    order=17,
+    x=Axis(title="Threshold"),
+    y=Axis(title="Mean elementary score", zero=True),
+)
+
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
+        "shown": shown,
+        "part_of_score": lambda view, _: some_rows(view, PART),
         "quantile_decomposition": partial(_decomposed, of=_of_quantiles, names=_OF_QUANTILES),
         "mean_decomposition": partial(_decomposed, of=_of_mean, names=_OF_MEANS),
     },
+    predicted=("shown",),
+    curves=(reliability_drawn, murphy_drawn),
+    tables=(score_parts, skill_by_group),
+    unlisted=("score_parts", "skill_by_group"),
     label="Skill",
+    layouts={
+        "score_parts": Layout(
+            order=14,
+            question="Is the score lost to miscalibration, or to what is not known?",
+            title="Parts of the score",
+            reading=(
+                "A bar is a score, lower is better. MCB is what the best recalibration would save. "
+                "DSC is how far the recalibrated forecast lies below the distribution of y."
+            ),
+        ),
+        "skill_by_group": Layout(
+            order=15,
+            question="What does the model know in each group?",
+            title="Skill",
+            reading=(
+                "By how much the score is lower than that of always predicting the distribution "
+                "of y in the same group. A bar that crosses the line leaves skill unproven."
+            ),
+        ),
+        **{
+            f"reliability_{name}": _RELIABILITY(
+                order=16,
+                question=f"Is the {words} right where it is low, and where it is high?",
+                title=f"Reliability of the {words} (CORP)",
+                x=Axis(title=f"Predicted {words}"),
+                y=Axis(title=f"Recalibrated {words}"),
+            )
+            for name, words in (
+                ("low", "low quantile"),
+                ("median", "median"),
+                ("high", "high quantile"),
+                ("mean", "mean"),
+            )
+        },
+        "murphy": _MURPHY(
+            question="Is a median better whatever is at stake?",
+            title="Murphy diagram of the median",
+            reading=(
+                "What is lost at each threshold by who acts where the forecast lies above it. A "
+                "curve that is never above another is better by every score of the median."
+            ),
+            reference="distribution of y",
+        ),
+        "murphy_mean": _MURPHY(
+            question="Is a mean better whatever is at stake?",
+            title="Murphy diagram of the mean",
+            reading=(
+                "What is lost at each threshold by who pays it wherever the forecast lies above "
+                "it. A curve that is never above another is better by every score of the mean."
+            ),
+            reference="mean of y",
+        ),
+    },
 )
