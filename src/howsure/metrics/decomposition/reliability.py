@@ -36,6 +36,7 @@ PART = 1_500
 _DRAWS = 39  # of y from the forecasts
 _BAND = 0.9
 _THRESHOLDS = 121
+OUTSIDE = "quantiles give no distribution beyond their outermost levels"
 _ALONE = "a point forecast alone gives no distribution of y"
 
 
@@ -111,25 +112,31 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     drawn = _along(grids, views, levels)
     curves = []
     for name, level, grid, (own, *others) in zip(names, levels, grids, drawn, strict=True):
-        lower = upper = None
-        if others:
-            tails = (0.5 - _BAND / 2.0, 0.5 + _BAND / 2.0)
-            lower, upper = np.quantile(np.array(others), tails, axis=0, method="nearest")
+        ends, no_band = _band(others) if others else (None, why)
         curves.append(
             Curve(
                 name=name,
                 x=grid,
                 y=own,
-                lower=lower,
-                upper=upper,
+                lower=None if ends is None else ends[0],
+                upper=None if ends is None else ends[1],
                 reference=grid,
                 x_label="" if math.isnan(level) else f"Predicted {in_per_cent(level)} quantile",
                 band=f"{in_per_cent(_BAND)} of right forecasts, at each place",
                 model=held.model,
-                notes=f"{of_rows} {why}".strip(),
+                notes=f"{of_rows} {no_band}".strip(),
             )
         )
     return curves
+
+
+def _band(drawn: list[FloatArray]) -> tuple[FloatArray | None, str]:
+    """Ends of the band of right forecasts; where they have none, the reason."""
+    values = np.array(drawn)
+    if not np.isfinite(values).all():
+        return None, f"No band: {OUTSIDE}."
+    tails = (0.5 - _BAND / 2.0, 0.5 + _BAND / 2.0)
+    return np.asarray(np.quantile(values, tails, axis=0, method="nearest")), ""
 
 
 def _columns(view: View) -> tuple[list[FloatArray], list[str], list[float]]:
@@ -156,6 +163,7 @@ def _nearest(levels: FloatArray, level: float) -> str:
     return next(name for name, each in nearest.items() if each == level)
 
 
+@np.errstate(invalid="ignore")
 def _along(
     grids: list[FloatArray], views: list[View], levels: list[float]
 ) -> list[list[FloatArray]]:

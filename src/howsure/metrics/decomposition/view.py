@@ -24,6 +24,7 @@ from howsure.metrics.decomposition.parts import (
     quantile_parts,
 )
 from howsure.metrics.decomposition.reliability import (
+    OUTSIDE,
     PART,
     murphy_drawn,
     reliability_drawn,
@@ -43,7 +44,6 @@ _DRAWN = 20_000  # rows for which y is drawn
 _DRAWS = (9, 99)
 _WORK = 200_000  # rows of all draws together
 _ASKED = "drawn where it is asked for by name"
-_OUTSIDE = "quantiles give no distribution beyond their outermost levels"
 _Measure = Callable[["View"], ScoreParts]
 
 
@@ -109,7 +109,7 @@ def _if_right(part: View, of: _Measure) -> FloatArray:
     means = []
     for drawn in right_outcomes(part, int(np.clip(_WORK // total, *_DRAWS))):
         if np.isinf(drawn.evalset.y).any():
-            raise UnanswerableError(_OUTSIDE)
+            raise UnanswerableError(OUTSIDE)
         means.append(of(drawn).means(_mass(drawn)))
     return np.array(means)
 
