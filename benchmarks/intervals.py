@@ -337,6 +337,23 @@ def _blurred(rng: np.random.Generator, n: int) -> Forecast:
     return y, quantiles + 0.7 * rng.normal(size=(n, 1))
 
 
+def _sd_alone(rng: np.random.Generator, n: int) -> Forecast:
+    error, spread = rng.normal(size=(2, n))
+    sd = np.exp(0.7 * spread)
+    return sd * error, sd[:, None] * _Z
+
+
+def _exponential(rng: np.random.Generator, n: int) -> Forecast:
+    mean = rng.gamma(2.0, size=n)
+    return mean * rng.exponential(size=n), mean[:, None] * -np.log1p(-MIDPOINTS)
+
+
+def _two_peaks(rng: np.random.Generator, n: int) -> Forecast:
+    x, error = rng.normal(size=(2, n))
+    peak = 2.0 * rng.choice([-1.0, 1.0], n)
+    return x + peak + 0.5 * error, x[:, None] + 0.5 + 2.06 * _Z
+
+
 FORECASTS: dict[str, tuple[bool, Callable[[np.random.Generator, int], Forecast]]] = {
     "right": (True, _normal),
     "right, of uneven sd": (True, _uneven),
@@ -353,8 +370,14 @@ FORECASTS: dict[str, tuple[bool, Callable[[np.random.Generator, int], Forecast]]
     "noise, lognormal": (False, _noise_of_lognormal),
     "bent": (False, _bent),
     "blurred": (False, _blurred),
+    "right, knows the sd alone": (True, _sd_alone),
+    "right, exponential": (True, _exponential),
+    "off, of two peaks": (False, _two_peaks),
 }
-"""Forecasts by their names, and whether each is right."""
+"""Forecasts by their names, and whether each is right.
+
+The weights of the recalibrated scores were chosen on the others before the last three were tried.
+"""
 TOGETHER = {
     "20 clusters": 20,
     "20 clusters that share forecasts": -20,

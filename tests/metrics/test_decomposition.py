@@ -27,6 +27,7 @@ from howsure.metrics.measure import evaluate
 from howsure.metrics.skill import MIDPOINTS
 from howsure.predictions import EvalSet
 from howsure.stats.isotonic import isotonic_mean, isotonic_quantiles
+from scripts import ROOT, script
 
 NAMES = ("miscalibration", "discrimination", "outcome_uncertainty")
 OF_MEANS = ("mean_miscalibration", "mean_discrimination", "mean_outcome_uncertainty")
@@ -294,3 +295,46 @@ def test_elementary_scores_by_definition() -> None:
             for a, b in zip(mean, y, strict=True)
         ]
         assert elementary_means(y, mean, theta) == pytest.approx([np.mean(rows)])
+
+
+def recorded() -> dict[tuple[str, int], list[float]]:
+    """What docs/verdict.md says of the parts: by forecasts and rows, in the order of columns."""
+    whole = (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")
+    section = whole.partition("## Parts of a score")[2].partition("<!--")[0]
+    found = {}
+    for line in section.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 8 and cells[1].replace(",", "").isdigit():
+            found[cells[0], int(cells[1].replace(",", ""))] = [float(cell) for cell in cells[2:]]
+    return found
+
+
+def test_pages_say_what_was_recorded() -> None:
+    lines = recorded()
+    assert len(lines) == 59
+    page = ROOT / "docs" / "explanations" / "calibrated-is-not-useful.md"
+    told = page.read_text(encoding="utf-8").replace("−", "-")
+    for column, words in enumerate(("learnt from all rows", "learnt from the other", "as howsure")):
+        (row,) = (line for line in told.splitlines() if line.startswith(f"| {words}"))
+        shown = [float(cell) for cell in row.strip("|").split("|")[1:]]
+        assert shown == [lines["right", n][column] for n in (100, 300, 1_000)]
+    held = [line[3] for line in lines.values()]
+    assert (round(min(held)), max(held)) == (92, 100)
+    assert min(line[5] for line in lines.values()) > 95
+    assert max(abs(line[2]) for (_, n), line in lines.items() if n >= 300) <= 1.0
+
+
+@pytest.mark.parametrize(
+    "name", ["right", "noise", "right, counts", "20 clusters that share forecasts"]
+)
+@pytest.mark.rate
+def test_intervals_of_the_parts_hold(name: str) -> None:
+    """A small version of `benchmarks/intervals.py --parts`."""
+    tables = 60
+    found = script("benchmarks/intervals.py").off(name, 1_000, tables)
+    inside, folds, mcb, dsc, mcb_held, dsc_held = np.nanmean(found, axis=0)
+    assert folds < min(mcb, 0.0) < max(mcb, 0.0) < inside
+    assert abs(mcb) < 0.6
+    assert abs(dsc) < 1.5
+    for share in (mcb_held, dsc_held):
+        assert share > 0.93 - 3 * math.sqrt(0.93 * 0.07 / tables)

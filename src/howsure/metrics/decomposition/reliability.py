@@ -33,6 +33,8 @@ SHOWN = {"low": 0.1, "median": 0.5, "high": 0.9}
 """Levels that are drawn; of a table of quantiles the nearest that it has."""
 PART = 1_500
 """Rows whose score is taken apart, unless more are asked for."""
+DRAWN = 20_000
+"""Rows for which y is drawn from the forecasts."""
 _DRAWS = 39  # of y from the forecasts
 _BAND = 0.9
 _THRESHOLDS = 121
@@ -62,6 +64,8 @@ def right_outcomes(part: View, draws: int) -> Iterator[View]:
     held = part.evalset
     if held.units is not None:
         raise UnanswerableError("rows depend, and each y would be drawn by itself")
+    if copies(part) > DRAWN:
+        raise UnanswerableError(f"y is drawn for at most {DRAWN:,} rows")
     if held.weights is not None and held.weights.kind == "frequency":
         rows = np.repeat(np.arange(held.n), held.weights.values.astype(np.int64))
         held = replace(held.take(rows), weights=None)
@@ -81,6 +85,12 @@ def right_outcomes(part: View, draws: int) -> Iterator[View]:
     for number in range(draws):
         y, redrawn = belief.redrawn(held.y, row_uniforms(part.seed, f"outcome {number}", keys))
         yield part.on(replace(held, y=y, beliefs=(redrawn, *others)), given=given)
+
+
+def copies(view: View) -> int:
+    """How many rows there are where each of a frequency weight stands for itself."""
+    weights = view.evalset.weights
+    return int(weights.total) if weights and weights.kind == "frequency" else view.evalset.n
 
 
 def shown(view: View, _: float) -> tuple[FloatArray, FloatArray]:

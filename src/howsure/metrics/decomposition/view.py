@@ -26,6 +26,7 @@ from howsure.metrics.decomposition.parts import (
 from howsure.metrics.decomposition.reliability import (
     OUTSIDE,
     PART,
+    copies,
     murphy_drawn,
     reliability_drawn,
     right_outcomes,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 _MOST = 100_000  # rows that are measured where a part of the score is asked for by name
-_DRAWN = 20_000  # rows for which y is drawn
 _DRAWS = (9, 99)
 _WORK = 200_000  # rows of all draws together
 _ASKED = "drawn where it is asked for by name"
@@ -101,13 +101,8 @@ def _beside(estimate: Estimate, draws: FloatArray) -> Estimate:
 
 def _if_right(part: View, of: _Measure) -> FloatArray:
     """MCB, DSC and UNC of these forecasts where each y is drawn from its own, shape (draws, 3)."""
-    total = part.evalset.n
-    if part.evalset.weights is not None and part.evalset.weights.kind == "frequency":
-        total = int(part.evalset.weights.total)
-    if total > _DRAWN:
-        raise UnanswerableError(f"y is drawn for at most {_DRAWN:,} rows")
     means = []
-    for drawn in right_outcomes(part, int(np.clip(_WORK // total, *_DRAWS))):
+    for drawn in right_outcomes(part, int(np.clip(_WORK // copies(part), *_DRAWS))):
         if np.isinf(drawn.evalset.y).any():
             raise UnanswerableError(OUTSIDE)
         means.append(of(drawn).means(_mass(drawn)))
