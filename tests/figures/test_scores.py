@@ -31,11 +31,11 @@ def model(name: str, sd: float = 1.0, knows: float = 1.0, **more: object) -> Eva
     return EvalSet.checked(y, law, groups={"size": group}, model=name, **more)
 
 
-def drawn(*models: EvalSet) -> dict[str, Figure]:
+def drawn(*models: EvalSet, slow: tuple[str, ...] = ()) -> dict[str, Figure]:
     curves: list[Curve] = []
     tables: list[Table] = []
     for each in models:
-        found = evaluate(each, metrics=["crps_skill"])
+        found = evaluate(each, metrics=["crps_skill"], slow=slow)
         curves += curves_of(found)
         tables += tables_of(found)
     return {figure.name: figure for figure in figures_of(curves, tables)}
@@ -47,7 +47,7 @@ def layer(figure: Figure, series: str) -> Layer:
 
 @pytest.fixture(scope="module")
 def one() -> dict[str, Figure]:
-    return drawn(model("narrow", sd=0.3))
+    return drawn(model("narrow", sd=0.3), slow=("miscalibration",))
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,8 @@ def test_bands_hold_right_forecasts_nine_times_in_ten() -> None:
         rng = child(number, "bands")
         x = rng.normal(size=300)
         law = howsure.Distribution.normal(x, np.ones(300))
-        found = evaluate(EvalSet.checked(x + rng.normal(size=300), law), metrics=["crps_skill"])
+        held = EvalSet.checked(x + rng.normal(size=300), law)
+        found = evaluate(held, metrics=["crps_skill"], slow=["miscalibration"])
         inside += [
             ((curve.lower <= curve.y) & (curve.y <= curve.upper)).mean()
             for curve in curves_of(found)
@@ -150,8 +151,16 @@ def test_bands_hold_right_forecasts_nine_times_in_ten() -> None:
     assert 0.85 < np.mean(inside) < 0.95
 
 
+def test_pages_have_few_diagrams_unless_a_part_is_asked_for(
+    one: dict[str, Figure], two: dict[str, Figure]
+) -> None:
+    names = {f"reliability_{name}" for name in ("low", "median", "high", "mean")}
+    assert set(one) - set(two) == {*names, "murphy_mean"}
+    assert [len(layer(each["murphy"], "narrow").x) for each in (one, two)] == [49, 33]
+
+
 def test_dependent_rows_have_no_band() -> None:
-    figures = drawn(model("narrow", cluster=np.arange(N) % 50))
+    figures = drawn(model("narrow", cluster=np.arange(N) % 50), slow=("miscalibration",))
     figure = figures["reliability_low"]
     assert not any(each.mark is Mark.BAND for each in figure.layers)
     assert any("No band: rows depend" in note for note in figure.notes)
@@ -167,7 +176,8 @@ def test_levels_of_a_table_are_drawn_where_they_are_nearest() -> None:
         ([0.9], ["low"]),
     ):
         table = howsure.Quantiles(levels, x[:, None] + np.array(levels))
-        figures = drawn(EvalSet.checked(x + rng.normal(size=200), table))
+        held = EvalSet.checked(x + rng.normal(size=200), table)
+        figures = drawn(held, slow=("miscalibration",))
         assert [f"reliability_{name}" in figures for name in names] == [True] * len(names)
         assert figures["reliability_low"].x.title == f"Predicted {100 * levels[0]:g} % quantile"
         assert "reliability_mean" not in figures
@@ -189,14 +199,15 @@ def test_murphy_diagrams_are_mean_elementary_scores(one: dict[str, Figure]) -> N
 
 
 def test_all_can_be_drawn_on_a_page(two: dict[str, Figure]) -> None:
-    for name in ("score_parts", "skill_by_group", "murphy", "murphy_mean", "reliability_low"):
+    for name in ("score_parts", "skill_by_group", "murphy"):
         assert to_vega(two[name])
 
 
 def test_a_point_alone_has_the_parts_of_its_squared_error() -> None:
     rng = child(4, "point")
     x = rng.normal(size=100)
-    figures = drawn(EvalSet.checked(x + rng.normal(size=100), point=x))
+    held = EvalSet.checked(x + rng.normal(size=100), point=x)
+    figures = drawn(held, slow=("mean_miscalibration",))
     assert figures["score_parts"].title == "Parts of the mean squared error"
     assert "reliability_mean" in figures
     assert "reliability_low" not in figures

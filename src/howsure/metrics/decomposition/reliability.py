@@ -37,7 +37,8 @@ DRAWN = 20_000
 """Rows for which y is drawn from the forecasts."""
 _DRAWS = 39  # of y from the forecasts
 _BAND = 0.9
-_THRESHOLDS = 121
+_PLACES = 33, 49
+"""Places along a diagram: on every page, and where a part of the score is asked for by name."""
 OUTSIDE = "quantiles give no distribution beyond their outermost levels"
 _ALONE = "a point forecast alone gives no distribution of y"
 
@@ -106,13 +107,19 @@ def shown(view: View, _: float) -> tuple[FloatArray, FloatArray]:
 
 
 def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
-    """Forecasts beside their recalibrated selves, in bands of right forecasts."""
+    """Forecasts beside their recalibrated selves, in bands of right forecasts.
+
+    As bands are dear and many, only where a part of the score is asked for by name.
+    """
+    if not _asked(evaluation.view):
+        return []
     part: View = evaluation.view.get("part_of_score")
     held = part.evalset
     columns, names, levels = _columns(part)
     if not columns:
         return []
-    grids = [np.unique(column) for column in columns]
+    steps = np.linspace(0.0, 1.0, _PLACES[True])
+    grids = [np.unique(np.quantile(column, steps, method="nearest")) for column in columns]
     views, why = [part], ""
     try:
         views += right_outcomes(part, _DRAWS)
@@ -167,6 +174,11 @@ def _columns(view: View) -> tuple[list[FloatArray], list[str], list[float]]:
     return [*columns, mean], [*names, "reliability_mean"], [*levels, math.nan]
 
 
+def _asked(view: View) -> bool:
+    """Whether a part of the score is asked for by name."""
+    return any(name.endswith("miscalibration") for name in view.slow)
+
+
 def _nearest(levels: FloatArray, level: float) -> str:
     """The first of the levels to draw for which this one stands."""
     nearest = {name: levels[np.argmin(np.abs(levels - wanted))] for name, wanted in SHOWN.items()}
@@ -206,7 +218,7 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     """Mean elementary scores at thresholds, beside those of the distribution of y."""
     view, held = evaluation.view, evaluation.evalset
     y, w = held.y, held.multiplicities
-    at = np.unique(np.quantile(y, np.linspace(0.0, 1.0, _THRESHOLDS)))
+    at = np.unique(np.quantile(y, np.linspace(0.0, 1.0, _PLACES[_asked(view)])))
     draw = partial(
         Curve, x=at, x_label="Threshold", y_label="Mean elementary score", model=held.model
     )
@@ -225,6 +237,8 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
         curves.append(
             draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=told)
         )
+    if curves and not _asked(view):  # so that a page stays small
+        return curves
     try:
         mean = view.get("mean_point")
     except UnanswerableError:
