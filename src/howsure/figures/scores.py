@@ -143,14 +143,13 @@ def skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure |
     if len(chosen) < len(every):
         notes.append(f"Shown: the {len(chosen)} worst of {len(every):,} groups.")
     layout = layout_of("skill_by_group")
-    column = one_line(alone.removesuffix(": "), 60) if alone else "group"
     return Figure(
         name="skill_by_group",
         question=layout.question,
-        title=f"{layout.title} by {column}",
+        title=layout.title,
         reading=layout.reading,
         x=Axis(title="Skill", kind="percent"),
-        y=Axis(kind="category", categories=names),
+        y=Axis(title=one_line(alone.removesuffix(": "), 60), kind="category", categories=names),
         layers=tuple(layers),
         notes=tuple(notes),
     )

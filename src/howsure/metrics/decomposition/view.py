@@ -253,6 +253,7 @@ _RELIABILITY = partial(
         "What y showed where this was predicted. On the diagonal they agree; a departure inside "
         "the band may be chance."
     ),
+    folded=True,
     square=True,
     reference="perfect calibration",
     band_about="reference",
@@ -260,6 +261,7 @@ _RELIABILITY = partial(
 _MURPHY = partial(
     Layout,
     order=17,
+    folded=True,
     x=Axis(title="Threshold"),
     y=Axis(title="Mean elementary score", zero=True),
 )
@@ -280,6 +282,7 @@ TOPIC = Topic(
     layouts={
         "score_parts": Layout(
             order=14,
+            folded=True,
             question="Is the score lost to miscalibration, or to what is not known?",
             title="Parts of the score",
             reading=(
@@ -289,8 +292,9 @@ TOPIC = Topic(
         ),
         "skill_by_group": Layout(
             order=15,
+            folded=True,
             question="What does the model know in each group?",
-            title="Skill",
+            title="Skill by group",
             reading=(
                 "By how much the score is lower than that of always predicting the distribution "
                 "of y in the same group. A bar that crosses the line leaves skill unproven."
