@@ -111,7 +111,7 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
 
     As bands are dear and many, only where a part of the score is asked for by name.
     """
-    if not _asked(evaluation.view):
+    if not asked(evaluation.view):
         return []
     part: View = evaluation.view.get("part_of_score")
     held = part.evalset
@@ -174,7 +174,7 @@ def _columns(view: View) -> tuple[list[FloatArray], list[str], list[float]]:
     return [*columns, mean], [*names, "reliability_mean"], [*levels, math.nan]
 
 
-def _asked(view: View) -> bool:
+def asked(view: View) -> bool:
     """Whether a part of the score is asked for by name."""
     return any(name.endswith("miscalibration") for name in view.slow)
 
@@ -191,7 +191,7 @@ def _along(
 ) -> list[list[FloatArray]]:
     """Of each forecast, and of each view, recalibrated values along a grid of forecasts."""
     problems: list[Rising] = []
-    asked: list[tuple[int, FloatArray, FloatArray]] = []
+    sorted_by: list[tuple[int, FloatArray, FloatArray]] = []
     found: list[list[FloatArray]] = [[] for _ in grids]
     for view in views:
         y, w = view.evalset.y, view.evalset.multiplicities
@@ -205,10 +205,10 @@ def _along(
                 continue
             order = np.argsort(x, kind="stable")
             problems.append(Rising.of(x[order], rank[order], level, mass[order]))
-            asked.append((place, x[order], values))
+            sorted_by.append((place, x[order], values))
     if problems:
         fits = fitted_together(problems)
-        for (place, x, values), problem, fit in zip(asked, problems, fits, strict=True):
+        for (place, x, values), problem, fit in zip(sorted_by, problems, fits, strict=True):
             ends = problem.ends
             found[place].append(np.interp(grids[place], x[ends], values[fit[ends]]))
     return found
@@ -218,7 +218,7 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     """Mean elementary scores at thresholds, beside those of the distribution of y."""
     view, held = evaluation.view, evaluation.evalset
     y, w = held.y, held.multiplicities
-    at = np.unique(np.quantile(y, np.linspace(0.0, 1.0, _PLACES[_asked(view)])))
+    at = np.unique(np.quantile(y, np.linspace(0.0, 1.0, _PLACES[asked(view)])))
     draw = partial(
         Curve, x=at, x_label="Threshold", y_label="Mean elementary score", model=held.model
     )
@@ -237,7 +237,7 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
         curves.append(
             draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=told)
         )
-    if curves and not _asked(view):  # so that a page stays small
+    if curves and not asked(view):  # so that a page stays small
         return curves
     try:
         mean = view.get("mean_point")

@@ -26,6 +26,7 @@ from howsure.metrics.decomposition.parts import (
 from howsure.metrics.decomposition.reliability import (
     OUTSIDE,
     PART,
+    asked,
     copies,
     murphy_drawn,
     reliability_drawn,
@@ -33,7 +34,7 @@ from howsure.metrics.decomposition.reliability import (
     shown,
     some_rows,
 )
-from howsure.metrics.metric import Laws, Metric, Question, Topic, stated
+from howsure.metrics.metric import SLOW_ROWS, Laws, Metric, Question, Topic, stated
 from howsure.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -63,13 +64,13 @@ def _mass(view: View) -> FloatArray:
 
 def _decomposed(view: View, _: float, *, of: _Measure, names: tuple[str, ...]) -> Decomposition:
     """The parts, of some rows; of all, with what right forecasts show, where one is asked for."""
-    asked = view.slow.intersection(names)
-    part: View = some_rows(view, _MOST) if asked else view.get("part_of_score")
+    named = view.slow.intersection(names)
+    part: View = some_rows(view, _MOST) if named else view.get("part_of_score")
     held = part.evalset
     kind = "frequency" if held.weights is None else held.weights.kind
     found = of(part).estimated(_mass(part), held.units, kind, view.confidence)
     estimates = [found.miscalibration, found.discrimination, found.uncertainty]
-    if asked:
+    if named:
         try:
             draws = _if_right(part, of)
         except UnanswerableError as error:
@@ -112,6 +113,8 @@ def _if_right(part: View, of: _Measure) -> FloatArray:
 def score_parts(evaluation: Evaluation) -> list[Table]:
     """S = UNC − DSC + MCB, of the mean pinball loss or else of the squared error."""
     view = evaluation.view
+    if view.evalset.n > SLOW_ROWS and not asked(view):
+        return []
     for name, title in (
         ("quantile_decomposition", "mean pinball loss"),
         ("mean_decomposition", "mean squared error"),
@@ -154,11 +157,15 @@ _entry = partial(
     question=Question.SKILL,
     source="Gneiting and Resin 2023; cross-fitted here",
     merges="rows",
+    slow=True,
 )
 _FOLDED = "folds are drawn anew where y and forecasts are negated"
 _QUANTILES = partial(_entry, units="y", laws=Laws(scale=1.0, reflection="varies", why=_FOLDED))
 _MEANS = partial(_entry, units="y²", laws=Laws(scale=2.0, reflection="varies", why=_FOLDED))
-_SOME = f"Past {PART:,} rows it is told of that many, unless it is asked for by name."
+_SOME = (
+    f"Past {PART:,} rows it is told of that many, and past {SLOW_ROWS:,} of none, unless it is "
+    "asked for by name."
+)
 _UNMENDED = "It is what the best recalibration would save, which any real one saves less of."
 _RANGED = "It rises with the spread of y in the rows chosen."
 
