@@ -454,11 +454,11 @@ PARTS = [
     "## Parts of a score",
     "",
     "How far MCB and DSC lie from the truth on average, in % of UNC, and how often their 95 % "
-    "intervals hold it. The first two columns are what MCB would be if the recalibration were "
+    "intervals contain it. The first two columns are what MCB would be if the recalibration were "
     "learnt from all rows, and from four fifths for the rest. Intervals are wide for right "
     "forecasts: what learning costs lies between the two, and where is not known.",
     "",
-    "| forecasts | n | MCB in-sample | MCB in folds | MCB | holds, % | DSC | holds, % |",
+    "| forecasts | n | MCB in-sample | MCB in folds | MCB | contains, % | DSC | contains, % |",
     "|:--|--:|--:|--:|--:|--:|--:|--:|",
 ]
 

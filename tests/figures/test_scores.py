@@ -109,7 +109,7 @@ def test_models_are_taken_apart_on_rows_of_the_same_y() -> None:
 def test_skill_of_groups_of_thirty_rows_and_more(two: dict[str, Figure]) -> None:
     figure = two["skill_by_group"]
     assert set(figure.y.categories) == {"large", "small"}  # 29 rows tell no distribution
-    assert "all 2 groups at once (Bonferroni)" in figure.notes[0]
+    assert "simultaneous over 2 groups (Bonferroni)" in figure.notes[0]
     found = evaluate(model("narrow", sd=0.3), metrics=["crps_skill"])
     (table,) = (each for each in tables_of(found) if each.name == "skill_by_group")
     held = model("narrow", sd=0.3)
@@ -181,6 +181,12 @@ def test_levels_of_a_table_are_drawn_where_they_are_nearest() -> None:
         assert [f"reliability_{name}" in figures for name in names] == [True] * len(names)
         assert figures["reliability_low"].x.title == f"Predicted {100 * levels[0]:g} % quantile"
         assert "reliability_mean" not in figures
+    both = (
+        howsure.Intervals(x - 1, x + 1, coverage=0.7),
+        howsure.Distribution.normal(x, np.ones(200)),
+    )
+    held = EvalSet.checked(x + rng.normal(size=200), both)
+    assert drawn(held)["murphy"].notes == ("Of the 50 % quantile.",)
 
 
 def test_murphy_diagrams_are_mean_elementary_scores(one: dict[str, Figure]) -> None:

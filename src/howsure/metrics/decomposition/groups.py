@@ -64,7 +64,7 @@ def skill_by_group(evaluation: Evaluation) -> list[Table]:
             columns={name: np.array(values) for name, values in columns.items()},
             model=held.model,
             notes=(
-                f"Intervals hold for all {len(groups)} groups at once (Bonferroni). The y of a "
+                f"Intervals are simultaneous over {len(groups)} groups (Bonferroni). The y of a "
                 "group are known only afterwards."
             ),
         )

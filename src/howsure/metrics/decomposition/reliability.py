@@ -20,7 +20,6 @@ from howsure.core.formats import level as in_per_cent
 from howsure.core.records import Curve
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics.decomposition.murphy import elementary_means, elementary_quantiles
-from howsure.predictions import Quantiles, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import quantile_statistic, weighted_mean
 from howsure.stats.isotonic import Rising, fitted_together, isotonic_mean
@@ -77,7 +76,7 @@ def right_outcomes(part: View, draws: int) -> Iterator[View]:
     whole = part.on(held)
     others = tuple(each for each in held.beliefs if each is not belief)
     given = {}
-    for name in () if isinstance(belief, Samples) else ("knowledge", "shown", "mean_point"):
+    for name in () if belief.draws else ("knowledge", "shown", "mean_point"):
         try:
             given[name] = whole.get(name)
         except UnanswerableError:
@@ -96,14 +95,16 @@ def copies(view: View) -> int:
 
 def shown(view: View, _: float) -> tuple[FloatArray, FloatArray]:
     """Quantiles to draw, and their levels."""
-    table = view.held(Quantiles)
+    beliefs = view.evalset.beliefs
+    table = next((b for b in beliefs if b.own_levels and b.answers("quantile")), None)
     wanted = list(SHOWN.values())
-    if table is None:
-        found: FloatArray = view.ask("shown", "quantile", wanted)
-        return found, np.array(wanted)
-    view.told("shown", table.kind)
-    chosen = np.unique([np.argmin(np.abs(table.levels - level)) for level in wanted])
-    return table.values[:, chosen], table.levels[chosen]
+    if table is not None:
+        levels = np.array(table.own_levels)
+        wanted = levels[np.unique([np.argmin(np.abs(levels - each)) for each in wanted])].tolist()
+        view.told("shown", table.kind)
+        return table.quantile(wanted), np.array(wanted)
+    found: FloatArray = view.ask("shown", "quantile", wanted)
+    return found, np.array(wanted)
 
 
 def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
