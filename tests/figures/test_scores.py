@@ -83,6 +83,15 @@ def test_the_sum_is_told_in_numbers(one: dict[str, Figure], two: dict[str, Figur
     assert unc - dsc + mcb == pytest.approx(score, abs=0.001)
 
 
+def test_parts_without_an_interval_are_drawn_all_the_same() -> None:
+    found = evaluate(model("narrow", sd=0.3), metrics=["crps_skill"])
+    (table,) = (each for each in tables_of(found) if each.name == "score_parts")
+    bare = {name: np.full(1, np.nan) for name in ("mcb_lower", "mcb_upper")}
+    table = Table(name=table.name, columns={**table.columns, **bare}, model="narrow")
+    (figure,) = (each for each in figures_of((), [table]) if each.name == "score_parts")
+    assert re.search(r"DSC [\d.]+ \(.+\) \+ MCB [\d.]+\.$", figure.finding)
+
+
 def test_models_are_taken_apart_on_rows_of_the_same_y() -> None:
     rng = child(1, "same y")
     x = rng.normal(size=4_000)

@@ -32,8 +32,9 @@ def parts_figure(tables: Sequence[Table]) -> Figure | None:
     for table in tables[:SERIES_LIMIT]:
         columns = [number(table, name) for name in _PARTS]
         values = [float(column[0]) for column in columns if column is not None and len(column)]
-        if len(values) == len(_PARTS) and np.isfinite(values).all():
-            shown[table] = dict(zip(_PARTS, values, strict=True))
+        parts = dict(zip(_PARTS, values, strict=False))
+        if all(np.isfinite(parts.get(name, np.nan)) for name in ("score", "mcb", "dsc", "unc")):
+            shown[table] = parts
     if not shown:
         return None
     first = next(iter(shown))
@@ -91,12 +92,14 @@ def parts_figure(tables: Sequence[Table]) -> Figure | None:
 def _sum(parts: Mapping[str, float]) -> str:
     """S = UNC − DSC + MCB, in numbers with the ends of their intervals."""
     score, unc = (formats.number(parts[name]) for name in ("score", "unc"))
-    dsc, mcb = (
-        f"{formats.number(parts[name])} "
-        f"({formats.interval(parts[f'{name}_lower'], parts[f'{name}_upper'])})"
-        for name in ("dsc", "mcb")
-    )
+    dsc, mcb = (_with_interval(parts, name) for name in ("dsc", "mcb"))
     return f"score {score} = UNC {unc} − DSC {dsc} + MCB {mcb}."
+
+
+def _with_interval(parts: Mapping[str, float], name: str) -> str:
+    """A part, and the ends of its interval where it has one."""
+    value, ends = formats.number(parts[name]), (parts[f"{name}_lower"], parts[f"{name}_upper"])
+    return f"{value} ({formats.interval(*ends)})" if np.isfinite(ends).all() else value
 
 
 def skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure | None:
