@@ -214,6 +214,19 @@ def test_asked_for_by_name_a_right_forecast_stands_beside() -> None:
     assert alone.options["no_null"] == "a point forecast alone gives no distribution of y"
 
 
+def test_right_forecasts_of_copies_are_those_of_weights() -> None:
+    y, _, x = table(80, "null of copies")
+    times = child(8, "copies").integers(1, 4, 80)
+    law, rows = howsure.Distribution.normal(x, np.ones(80)), np.repeat(np.arange(80), times)
+    weighted = EvalSet.checked(y, law, weights=times)
+    copied = EvalSet.checked(y[rows], law.take(rows))
+    one, other = (
+        records(each, "miscalibration", slow=NAMES)["miscalibration"] for each in (weighted, copied)
+    )
+    assert one.null == pytest.approx(other.null, rel=1e-9)
+    assert one.p == other.p
+
+
 def test_many_rows_are_measured_in_part_unless_asked_for() -> None:
     y, _, x = table(4_000, "part")
     model = EvalSet.checked(y, howsure.Distribution.normal(x, np.ones(4_000)))

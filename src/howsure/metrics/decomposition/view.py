@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 _MOST = 100_000  # rows that are measured where a part of the score is asked for by name
-_DRAWS = (9, 99)
+_DRAWS = (9, 49)
 _WORK = 200_000  # rows of all draws together
 _ASKED = "drawn where it is asked for by name"
 _Measure = Callable[["View"], ScoreParts]
