@@ -62,12 +62,16 @@ def _mass(view: View) -> FloatArray:
     return np.ones(view.evalset.n) if counts is None else counts
 
 
-def _decomposed(view: View, _: float, *, of: _Measure, names: tuple[str, ...]) -> Decomposition:
+def _decomposed(
+    view: View, _: float, *, array: str, of: _Measure, forecast: str, names: tuple[str, ...]
+) -> Decomposition:
     """The parts, of some rows; of all, with what right forecasts show, where one is asked for."""
     named = view.slow.intersection(names)
     part: View = some_rows(view, _MOST) if named else view.get("part_of_score")
     held = part.evalset
     kind = "frequency" if held.weights is None else held.weights.kind
+    part.get(forecast)  # so that it is known who answers
+    view.told(array, part.source([forecast]))
     found = of(part).estimated(_mass(part), held.units, kind, view.confidence)
     estimates = [found.miscalibration, found.discrimination, found.uncertainty]
     if named:
@@ -278,8 +282,20 @@ TOPIC = Topic(
     arrays={
         "shown": shown,
         "part_of_score": lambda view, _: some_rows(view, PART),
-        "quantile_decomposition": partial(_decomposed, of=_of_quantiles, names=_OF_QUANTILES),
-        "mean_decomposition": partial(_decomposed, of=_of_mean, names=_OF_MEANS),
+        "quantile_decomposition": partial(
+            _decomposed,
+            array="quantile_decomposition",
+            of=_of_quantiles,
+            forecast="knowledge",
+            names=_OF_QUANTILES,
+        ),
+        "mean_decomposition": partial(
+            _decomposed,
+            array="mean_decomposition",
+            of=_of_mean,
+            forecast="point",
+            names=_OF_MEANS,
+        ),
     },
     predicted=("shown",),
     curves=(reliability_drawn, murphy_drawn),
