@@ -310,6 +310,7 @@ def test_curves_of_every_kind() -> None:
     assert names == {
         "calibration",
         "interval_calibration",
+        "murphy",
         "pit_ecdf",
         "pit_histogram",
         "error_by_width",
