@@ -54,7 +54,10 @@ TOPICS = {
         "howsure.metrics",
         "Measures: scores and skill",
         "Interval scores, pinball loss, CRPS in one number, and what it is worth.",
-        ("scores", "crps", "crps_closed", "crps_counts", "skill", "baseline", "many_series"),
+        (
+            *("scores", "crps", "crps_closed", "crps_counts", "skill", "baseline"),
+            *("decomposition", "many_series"),
+        ),
     ),
     "metrics-calibration": Topic(
         "howsure.metrics",

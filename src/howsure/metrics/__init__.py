@@ -86,6 +86,10 @@ if TYPE_CHECKING:
     from howsure.metrics.crps_closed import crps_t as crps_t
     from howsure.metrics.crps_counts import crps_negative_binomial as crps_negative_binomial
     from howsure.metrics.crps_counts import crps_poisson as crps_poisson
+    from howsure.metrics.decomposition import elementary_means as elementary_means
+    from howsure.metrics.decomposition import elementary_quantiles as elementary_quantiles
+    from howsure.metrics.decomposition import mean_decomposition as mean_decomposition
+    from howsure.metrics.decomposition import quantile_decomposition as quantile_decomposition
     from howsure.metrics.dispersion import ence as ence
     from howsure.metrics.dispersion import relative_calibration_error as relative_calibration_error
     from howsure.metrics.dispersion import sharpness as sharpness
@@ -138,6 +142,8 @@ _HOMES = {
     "crps": "crps_quantiles crps_samples",
     "crps_closed": "crps_gamma crps_laplace crps_logistic crps_lognormal crps_normal crps_t",
     "crps_counts": "crps_negative_binomial crps_poisson",
+    "decomposition": "elementary_means elementary_quantiles mean_decomposition "
+    "quantile_decomposition",
     "dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",
     "many_series": "relative_skill",
     "pit": "pit_histogram randomised_pit",

@@ -25,6 +25,7 @@ TOPICS: tuple[Topic, ...] = tuple(
         "crps",
         "skill",
         "baseline",
+        "decomposition.view",
         "tails",
         "tail_calibration",
         "backtests",

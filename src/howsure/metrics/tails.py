@@ -516,9 +516,9 @@ def check_beyond(happened: BoolArray, weights: FloatArray | None = None) -> None
 
 _BEWARE = (
     "The threshold is a quantile of these very y: on other rows another tail is judged. Its own "
-    "error is not in the interval, which contained the truth in 91 to 97 % of simulated tables "
-    "of 1,000 rows all the same. Every row counts, not the extreme ones alone, so stating "
-    "extremes for every row does not pay."
+    "error is not in the interval. Of 1,000 rows that held the truth in 91 to 97 % of simulated "
+    "tables all the same. Every row counts, not the extreme ones alone, so stating extremes for "
+    "every row does not pay."
 )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
+from howsure.figures.layouts import layout_of
 from howsure.figures.text import abridged, headed
 from howsure.metrics.catalogue import every_topic
 from howsure.metrics.metric import Topic
@@ -353,7 +354,8 @@ def _sections(
             told = [
                 ln for ln in lines[1:] if not {ids.get(ln.question, ""), ln.question} & answered
             ]
-        choices = tuple(_choice(by_name[name]) for name in names if name in by_name)
+        names = tuple(name for name in names if name in by_name)
+        choices = tuple(_choice(by_name[name]) for name in names)
         made = tuple(_grids(held))
         own = tuple(pictures) if part.label == "Inputs" else ()
         if not (told or choices or made or own):
@@ -369,6 +371,7 @@ def _sections(
             grids=made,
             galleries=own,
             folded=part.folded or not (told or part.title),
+            opened=int(not (names and told and layout_of(names[0]).folded)),
         )
 
 
