@@ -429,6 +429,31 @@ def ahead(*, knows: bool, memory: float = 0.9) -> World:
     return world
 
 
+def overlapping(
+    steps: int,
+    memory: float = 0.8,
+    *,
+    stated: Callable[[np.ndarray], np.ndarray] = np.ones_like,
+    timed: bool = True,
+) -> World:
+    """Forecasts of one AR(1) from every origin, up to so many steps ahead, so that they overlap.
+
+    `stated` says by what their sd is multiplied, of a lead time from 0 to 1; rows know their origin
+    alone unless they are `timed`.
+    """
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        origins = n // steps
+        path = signal.lfilter([1.0], [1.0, -memory], rng.normal(size=origins + steps + 500))[500:]
+        origin, lead = np.repeat(np.arange(origins), steps), np.tile(np.arange(steps) + 1, origins)
+        sd = np.sqrt((1.0 - memory ** (2.0 * lead)) / (1.0 - memory**2)) * stated(lead / steps)
+        prediction = Distribution.normal(memory**lead * path[origin], sd)
+        when = {"time": origin + lead} if timed else {"cutoff": origin}
+        return EvalSet.checked(path[origin + lead], prediction, **when, horizon=lead)
+
+    return world
+
+
 HOURS = np.datetime64("2022-01-01T00") + np.arange(17_520).astype("timedelta64[h]")
 
 
@@ -685,6 +710,23 @@ CELLS: tuple[Cell, ...] = (
         ahead(knows=False),
         ("skill",),
         sizes=(100, 300, 1_000),
+    ),
+    Cell("AR(.5), 6 steps ahead", overlapping(6, 0.5), sizes=(600, 2_400)),
+    Cell("AR(.8), 24 steps ahead", overlapping(24), sizes=(2_400, 9_600)),
+    Cell(
+        "AR(.8), 24 steps ahead, origins alone", overlapping(24, timed=False), sizes=(2_400, 9_600)
+    ),
+    Cell(
+        "AR(.5), 6 steps ahead, sd × .6 at the last step",
+        overlapping(6, 0.5, stated=lambda lead: 1.0 - 0.4 * lead),
+        ("lead_time",),
+        sizes=(600, 2_400),
+    ),
+    Cell(
+        "AR(.8), 24 steps ahead, sd × .6 at the last step",
+        overlapping(24, stated=lambda lead: 1.0 - 0.4 * lead),
+        ("lead_time",),
+        sizes=(2_400, 9_600),
     ),
 )
 

@@ -54,13 +54,22 @@ TOPICS = {
         "howsure.metrics",
         "Measures: scores and skill",
         "Interval scores, pinball loss, CRPS in one number, and what it is worth.",
-        ("scores", "crps", "crps_closed", "crps_counts", "skill", "baseline"),
+        (
+            *("scores", "crps", "crps_closed", "crps_counts", "skill", "baseline"),
+            *("decomposition", "many_series"),
+        ),
     ),
     "metrics-calibration": Topic(
         "howsure.metrics",
         "Measures: calibration",
         "Do stated probabilities and stated spreads come true?",
         ("calibration", "pit", "dispersion"),
+    ),
+    "metrics-tails": Topic(
+        "howsure.metrics",
+        "Measures: tails",
+        "Are extremes foretold, as often and as far out as stated? VaR backtests by name.",
+        ("tails", "tail_calibration", "backtests"),
     ),
     "metrics-uncertainty": Topic(
         "howsure.metrics",

@@ -72,8 +72,19 @@ One table may hold several models, in one of three ways.
 - **Point forecasts beside one another**, each column called after its model: `--points 'DNN*'`
   takes those that match, and `--points "DNN 1,LEAR 56"` those that are named.
 
-In a table with `unique_id` and `ds`, `ds` is the time. `unique_id` is the cluster if it has ten
-series or more, and a group if it has fewer.
+In a table with `unique_id` and `ds`, `ds` is the time and `unique_id` the series. It is the cluster
+as well if there are ten series or more, and a group if there are fewer.
+"""
+ROWS = """
+If `cutoff` and `time` are there and `horizon` is not, the lead time is by how many steps of their
+common grid the one comes after the other. [Judge forecasts by lead time](how-to/lead-time.md) tells
+what comes of it. Frames of forecasts have their roles by themselves:
+
+| frame | time | cutoff | horizon | series |
+|---|---|---|---|---|
+| nixtla's `cross_validation` | `ds` | `cutoff` | steps from `cutoff` to `ds` | `unique_id` |
+| a forecast hub's | `target_end_date` | none | `horizon` | `location`, beside these two |
+| AutoGluon's and fev's | `timestamp` | none | none | `item_id` |
 """
 EASE = """
 An encoder makes the embedding from a column of texts or of paths of images. It may be:
@@ -145,7 +156,9 @@ def page() -> str:
             f"## {heading}\n\n| flag | keyword | meaning | recognised names |\n|---|---|---|---|\n"
             + "\n".join(lines)
             + "\n"
-            + {"belief": LAWS, "inputs": EASE, "order": MODELS, "long": LONG}.get(part, "")
+            + {"belief": LAWS, "inputs": EASE, "rows": ROWS, "order": MODELS, "long": LONG}.get(
+                part, ""
+            )
         )
     return "\n".join(parts)
 

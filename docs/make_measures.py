@@ -31,14 +31,20 @@ _READ = {
     "ert": "whether y is covered, and the inputs",
     "escv": "whether y is covered, and the size of each set",
     "hsic": "whether y is covered, and widths or set sizes",
+    "lead_time_drop": "whether y is covered, and lead time",
+    "lead_times_differ": "whether y is covered, and lead time",
     "local_pit": "the PIT and the inputs",
     "log_density": "y and distributions",
+    "mean_decomposition": "y and a mean",
     "miss_imbalance": "whether y lies below or above its interval",
     "noise_given_inputs": "errors and the inputs, where all widths are equal",
     "pit_counts": "the PIT",
     "pit_drift": "the PIT and time",
+    "quantile_decomposition": "y and quantiles, distributions or samples",
     "rank_cv": "whether y is covered, and the rank of the true label",
     "rank_ss": "set sizes, and the rank of the true label",
+    "relative_score": "y, predictions and series",
+    "rmsse": "y, the point forecast, series and time",
     "satisfaction_rate": "sizes and difficulties",
     "sd": "the sd of each prediction",
     "set_sizes": "the size of each set",
@@ -55,6 +61,21 @@ _READ = {
     "worst_region": "whether y is covered, and the inputs",
     "worst_slab": "whether y is covered, and the inputs",
     "y, lowers, uppers, coverages": "y and several intervals",
+    **{f"twcrps_{side}": "y and the prediction" for side in ("left", "right")},
+    **{
+        f"tail_{measure}_{side}": "y and distributions or samples"
+        for measure in ("occurrence", "severity", "miscalibration")
+        for side in ("left", "right")
+    },
+    **{
+        read.format(end): f"whether y lies {end} its interval{more}"
+        for end in ("below", "above")
+        for read, more in (
+            ("missed_{0}, level_{0}", ", and how often that is stated"),
+            ("missed_in_time_{0}", ", in order of time"),
+            ("missed_in_time_{0}, level_{0}", ", in order of time, and how often that is stated"),
+        )
+    },
 }
 """What a formula reads, by the names of its arrays, where these are not the reader's."""
 
@@ -85,6 +106,11 @@ result = howsure.assess(y, prediction, trials=False)
     "groups and time": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
 side = np.where(x < 0, "left", "right")
 result = howsure.assess(y, prediction, groups={{"side": side}}, time=np.arange(n), trials=False)
+""",
+    "series and lead times": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
+time, series = np.arange(n), np.arange(n) % 10
+rows = {{"time": time, "horizon": time % 4 + 1, "series": series}}
+result = howsure.assess(y, prediction, **rows, trials=False)
 """,
     "inputs": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
 side = np.where(x < 0, "left", "right")
@@ -176,8 +202,9 @@ def page(metric: Metric) -> str:
 
 def weighted(metric: Metric) -> bool:
     """Whether it has a value where rows have weights."""
-    local = metric.question in {Question.CONDITIONAL, Question.CONGRUENCE}
-    return not local and metric.name != "satisfaction_rate"
+    local = metric.question in {Question.CONDITIONAL, Question.CONGRUENCE, Question.SERIES}
+    in_order = metric.name.startswith("christoffersen_")
+    return not (local or in_order or metric.name == "satisfaction_rate")
 
 
 def lower_bound(metric: Metric) -> bool:

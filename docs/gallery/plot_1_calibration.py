@@ -2,7 +2,7 @@
 Calibration
 ===========
 
-Do stated probabilities come true? Four figures of a model whose spread is too
+Do stated probabilities come true? Six figures of a model whose spread is too
 small at the ends of x.
 """
 
@@ -45,3 +45,17 @@ result.plot("pit_ecdf")
 
 # sphinx_gallery_thumbnail_number = 4
 result.plot("pit_histogram")
+
+# %%
+# Calibration of the right tail
+# -----------------------------
+# Of y above its 90 % quantile: the height at 1 is how many times as often as stated it lies there.
+
+result.plot("tail_calibration_right")
+
+# %%
+# Calibration of the left tail
+# ----------------------------
+# The same of y below its 10 % quantile.
+
+result.plot("tail_calibration_left")

@@ -66,3 +66,36 @@ result.plot("coverage_by_ease")
 # Do intervals grow where errors do?
 
 result.plot("size_by_difficulty")
+
+# %%
+# Coverage by lead time
+# ---------------------
+# Forecasts up to six steps ahead, whose sd grows too slowly. Bands are simultaneous.
+
+lead = np.tile(np.arange(1, 7), 300)
+known = rng.normal(size=len(lead)) / lead
+y = known + np.sqrt(1.2 - 1 / lead**2 + 0.2 * lead) * rng.normal(size=len(lead))
+sd = np.sqrt(1.5 - 1 / lead**2)
+ahead = howsure.assess(y, howsure.Distribution.normal(known, sd), horizon=lead, trials=False)
+ahead.plot("lead_time_coverage")
+
+# %%
+# Score by lead time
+# ------------------
+# Scores grow where the future is less known.
+
+ahead.plot("lead_time_score")
+
+# %%
+# Skill by lead time
+# ------------------
+# Where the band reaches 0, no knowledge beyond the distribution of y is proven.
+
+ahead.plot("lead_time_skill")
+
+# %%
+# Width by lead time
+# ------------------
+# Widths that stay while scores grow are what makes coverage fall.
+
+ahead.plot("lead_time_width")

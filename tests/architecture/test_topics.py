@@ -21,10 +21,11 @@ from howsure.predictions import LabelSets
 assert howsure.__file__.startswith(sys.argv[1]), howsure.__file__
 rng = np.random.default_rng(0)
 x, time = rng.normal(size=(400, 2)), np.arange(400)
+lead = time % 2 + 1
 law = howsure.Distribution.normal(x[:, 0], np.exp(0.3 * x[:, 1]))
 y = x[:, 0] + np.exp(0.3 * x[:, 1]) * rng.normal(size=400)
 inputs = {"a": x[:, 0], "b": x[:, 1], "ease": -x[:, 1]}
-found = howsure.assess(y, law, x=inputs, ease="ease", groups={"g": time % 2}, time=time)
+found = howsure.assess(y, law, x=inputs, ease="ease", groups={"g": lead}, time=time, horizon=lead)
 found.save("page.html")
 found.save("report.json")
 assert "fault" not in found.facts.get("Notes", ""), found.facts["Notes"]
@@ -40,6 +41,7 @@ print(*(finding.id for each in (found, of_sets) for finding in each.findings))
 
 TOPICS = {
     "drift": (("drift.py",), {"drift"}),
+    "lead_time": (("lead_time.py",), {"lead_time"}),
     "characteristic": (("characteristic", "../cli/characteristic.py"), {"trade"}),
     "adaptivity": (("adaptivity",), {"ease", "sets"}),
     # its monitor goes with it

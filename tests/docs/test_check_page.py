@@ -107,6 +107,9 @@ def test_the_keys_of_the_table_are_those_of_a_file() -> None:
         "ignore": ["width"],
         "tolerance": 0.02,
         "miss_range": [0.0, 0.5],
+        "baseline": "seasonal",
+        "lead": 1,
+        "season": 7,
     }
     rules_from(written, "a file")
     (limit,) = written["limits"]  # type: ignore[misc]

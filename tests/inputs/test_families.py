@@ -258,6 +258,27 @@ def test_a_horizon_is_guessed_where_it_holds_numbers() -> None:
         load(table | {"horizon": ["topsoil"] * N}, coverage=0.9, horizon="horizon")
 
 
+def test_a_frame_of_autogluon_has_its_series_and_times() -> None:
+    table: dict[str, Any] = {
+        "item_id": np.repeat(["a", "b", "c"], N // 3),
+        "timestamp": [f"2024-01-{1 + k % (N // 3):02d}" for k in range(N)],
+        "target": Y,
+        "mean": Y + 0.1,
+        **{f"0.{k}": Y + k / 10 - 0.5 for k in range(1, 10)},
+    }
+    loaded = load(table)
+    (made,) = loaded.evalsets
+    (belief,) = made.beliefs
+    assert isinstance(belief, Quantiles)
+    np.testing.assert_allclose(belief.levels, np.arange(1, 10) / 10)
+    assert made.series is not None
+    assert made.series.labels.tolist() == ["a", "b", "c"]
+    assert made.time is not None
+    assert made.horizon is None
+    uses = {use.column: use.role for use in loaded.explanation}
+    assert (uses["item_id"], uses["timestamp"], uses["target"]) == ("series", "time", "y")
+
+
 @pytest.mark.parametrize(
     ("cutoff", "message"),
     [

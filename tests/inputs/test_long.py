@@ -223,6 +223,63 @@ def test_a_hubs_table(tmp_path: Path, ending: str) -> None:
     assert any("4 rows of 'cdf', 'pmf' are not read" in note for note in loaded.notes)
 
 
+def of_locations(**changed: Any) -> Table:
+    """Weekly forecasts of two locations, made on two dates for up to three weeks ahead."""
+    rows = [
+        (place, made, ahead, level)
+        for place in ("US", "01")
+        for made in (6, 13)
+        for ahead in (0, 1, 2)
+        for level in (0.1, 0.5, 0.9)
+    ]
+    days = [np.datetime64("2024-01-01") + made + 7 * ahead for _, made, ahead, _ in rows]
+    made: Table = {
+        "model_id": ["ridge"] * len(rows),
+        "location": [row[0] for row in rows],
+        "reference_date": [str(np.datetime64("2024-01-01") + row[1]) for row in rows],
+        "horizon": [row[2] for row in rows],
+        "target_end_date": [str(day) for day in days],
+        "target": ["wk inc flu hosp"] * len(rows),
+        "output_type": ["quantile"] * len(rows),
+        "output_type_id": [row[3] for row in rows],
+        "value": [10.0 * row[3] for row in rows],
+        "oracle_value": [
+            float(int(str(day)[8:]) + (row[0] == "US")) for row, day in zip(rows, days, strict=True)
+        ],
+    }
+    return {name: column for name, column in (made | changed).items() if column is not None}
+
+
+def test_a_hubs_location_is_a_series() -> None:
+    (made,) = load(of_locations()).evalsets
+    assert made.n == 12
+    assert made.series is not None
+    assert made.series.labels.tolist() == ["01", "US"]
+    assert made.horizon is not None
+    assert sorted(made.horizon.tolist()) == [0.0] * 4 + [1.0] * 4 + [2.0] * 4
+    assert made.time is not None
+    assert str(made.time.max())[:10] == "2024-01-28"
+    assert made.model == "ridge"
+    uses = {use.column: use.role for use in load(of_locations()).explanation}
+    assert (uses["location"], uses["horizon"]) == ("series", "steps ahead")
+    assert (uses["target_end_date"], uses["oracle_value"]) == ("time", "y")
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "held"),
+    [
+        (of_locations(horizon=None), {}, False),
+        (of_locations(target_end_date=None), {}, False),
+        (of_locations(), {"series": ""}, False),
+        (of_locations(), {"groups": ["location"]}, True),
+    ],
+)
+def test_a_location_is_a_series_only_of_a_hub(table: Table, said: Any, held: bool) -> None:
+    (made,) = load(table, **said).evalsets
+    assert (made.series is not None) == held
+    assert ("location" in made.groups) == ("groups" in said)
+
+
 def test_a_hubs_older_table() -> None:
     """Rows of points have no level; its target is what is forecast, not y."""
     rows = [("quantile", level, forecasts()[:, k]) for k, level in enumerate(LEVELS)]

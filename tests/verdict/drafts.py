@@ -211,6 +211,18 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 )
                 for when in times
             ]
+        case "lead_time":
+            told = {"short": "1 step", "long": "17–24 steps", "short_coverage": 0.931}
+            told |= {"long_coverage": 0.931 + effect, "short_claim": 0.9, "long_claim": 0.9}
+            drops = [
+                record("lead_time_drop", -effect, options={**told, **more})
+                for more in ({}, {"long": "2 steps", "long_claim": 0.95})
+            ]
+            seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
+            return [
+                *(draft(effect, drop=drop) for drop in drops),
+                draft(effect, where="3–4 steps", drop=None, **seen),
+            ]
         case "sets":
             seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
             return [

@@ -154,6 +154,13 @@ EXACT: dict[tuple[str, State], str] = {
     "are too few to tell.",
     ("drift", "bad"): "Around 2024-03-01 coverage fell from 93.3 % to 87.3 % (83.0–91.0): coverage "
     "drifts. It fell by at least 4 points. Over the last tenth of rows it is 95 %.",
+    ("lead_time", "bad"): "Coverage falls with lead time: 93.1 % at 1 step, 87.1 % at 17–24 "
+    "steps. It falls by 6 points (4.0–8.0).",
+    ("lead_time", "caution"): "Coverage is 93.1 % at 1 step and 87.1 % at 17–24 steps. Perhaps "
+    "coverage falls with lead time by 6 points (4.0–8.0): p = 0.01 alone, not significant among "
+    "all tests.",
+    ("lead_time", "good"): "Coverage is 93.1 % at 1 step and 87.1 % at 17–24 steps: no lead time "
+    "differs by more than 3 points.",
     (
         "drift",
         "good",
@@ -219,6 +226,21 @@ def test_drift_names_what_changed() -> None:
     assert "Stated probabilities moved by at least 4 points." in spread
     claimed = told("drift", "bad", 1.0)[-3]
     assert "from 81.3 % (90.1 % claimed) to 87.3 % (95.3 % claimed)" in claimed
+
+
+def test_a_lead_time_is_named_with_what_it_claims() -> None:
+    _, claimed, alone = told("lead_time", "bad", -1.0)
+    assert claimed == (
+        "Coverage falls with lead time: 93.1 % (90 % claimed) at 1 step, 87.1 % (95 % claimed) at "
+        "2 steps. It falls by 6 points (4.0–8.0)."
+    )
+    assert alone == (
+        "At 3–4 steps, 82 % of 1,234 rows are covered; 88 % is expected from all rows: coverage "
+        "depends on lead time."
+    )
+    rising = told("lead_time", "bad", 1.0)[0]
+    assert rising.startswith("Coverage rises with lead time: 93.1 % at 1 step, 99.1 % at 17–24")
+    assert rising.endswith("It rises by 6 points (4.0–8.0).")
 
 
 def test_rows_that_would_decide() -> None:

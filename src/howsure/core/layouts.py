@@ -124,6 +124,8 @@ class Layout:
     read_at : float, optional
         The x whose y is told to a reader who does not see the figure; that of the farthest
         departure from the reference, if omitted.
+    folded : bool
+        Whether a page shows it only to who asks for more of its section.
     tail : float
         Share of the fall in y whose x range may be cut off when it would fill most of the figure.
     """
@@ -148,3 +150,4 @@ class Layout:
     fits_curve: bool = False
     square: bool = False
     read_at: float | None = None
+    folded: bool = False

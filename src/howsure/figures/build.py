@@ -35,6 +35,7 @@ from howsure.figures.parts import (
     reference_layers,
     zone_layers,
 )
+from howsure.figures.scores import parts_figure, skill_figure
 from howsure.figures.tables import figure_of_table
 from howsure.figures.telling import told
 from howsure.figures.text import distinct, headed, one_line
@@ -107,6 +108,13 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
         cover = [t for t in kept if t.name in {"coverage", "groups"}]
     dots = attempt("groups", partial(groups_figure, cover, places), lambda _: None)
     ordered += [] if dots is None else [(TABLE_ORDER, dots)]
+    for name, make_dots in (
+        ("score_parts", parts_figure),
+        ("skill_by_group", partial(skill_figure, places=places)),
+    ):
+        chosen = [table for table in kept if table.name == name]
+        made = attempt(f"figure of {name}", partial(make_dots, chosen), lambda _: None)
+        ordered += [] if made is None else [(TABLE_ORDER, made)]
     for table in named:
         figure = attempt(
             f"figure of {table.name}", partial(figure_of_table, table, places), lambda _: None

@@ -47,7 +47,10 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
         drawn = dict(zip(labels, handles, strict=True))
         named = [name for item in figure.legend() if (name := _plain(item.label)) in drawn]
         short = [_short(name) for name in named]
-        ax.legend([drawn[name] for name in named], short, frameon=False, fontsize="small")
+        look: dict[str, Any] = {"frameon": False, "fontsize": "small"}
+        if any(layer.mark is Mark.INTERVALS and layer.size > 4.0 for layer in figure.layers):
+            look |= {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}  # beside thick bars
+        ax.legend([drawn[name] for name in named], short, **look)
     return ax
 
 
@@ -83,6 +86,10 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
             along_x = figure.lies_along_x(layer)
             lines, place = (ax.hlines, y) if along_x else (ax.vlines, x)
             look = {"linewidth": 1.4 * layer.size, "alpha": 0.35 if layer.faint else 0.75}
+            if all(
+                other.mark is layer.mark for other in figure.layers if other.series == layer.series
+            ):
+                look["label"] = label
             lines(place, layer.lower, layer.upper, color=colour, **look)
         case Mark.BARS:
             width = layer.upper - layer.lower

@@ -150,6 +150,7 @@ class _Assignment:
     def models(self, *, outcome: bool) -> tuple[Roles, ...]:
         """Let the names decide what is still open."""
         self._guess_nixtla()
+        self._guess_hub()
         for entry in ROLES:
             if entry.of in ("outcome", "order", "rows") and entry.guessable and not entry.many:
                 self._guess(entry.name)
@@ -352,6 +353,19 @@ class _Assignment:
                     self._notes[found[0]] = f"groups, where series are fewer than {FEWEST_SERIES}"
                     if "series" not in self._columns:
                         self._claim("series", found[:1], guessed=True)
+
+    def _guess_hub(self) -> None:
+        """The location of a forecast hub names the series, where lead time and target date stand.
+
+        A group by location is asked for, and stays one beside.
+        """
+        ends = self._plain & {"target_end_date", "target_date"}
+        if "series" in self._said or "horizon" not in self._plain or not ends:
+            return
+        known = [*self._free(), *self._columns.get("groups", ())]
+        found = [name for name in known if normal_form(name) == "location"]
+        if found and not self._matching("series"):
+            self._claim("series", found[:1], guessed=True)
 
     def _guess_families(self) -> dict[str, tuple[_Assignment, dict[str, str]]]:
         """The predictions of several models that columns are named after, by model.

@@ -78,7 +78,7 @@ ROLES: Final = (
         "number",
         "Column of the observed outcome y.",
         names="y y_true ytrue y_test y_obs actual actuals target label observed observation obs "
-        "truth ground_truth true_value outcome true_label true_class",
+        "truth ground_truth true_value outcome true_label true_class oracle_value",
     ),
     Role(
         "point",

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from howsure.metrics.association import binned_r2 as binned_r2
     from howsure.metrics.association import kendall_tau as kendall_tau
     from howsure.metrics.association import spearman as spearman
+    from howsure.metrics.backtests import (
+        christoffersen_coverage_test as christoffersen_coverage_test,
+    )
+    from howsure.metrics.backtests import christoffersen_test as christoffersen_test
+    from howsure.metrics.backtests import kupiec_test as kupiec_test
     from howsure.metrics.baseline import naive_quantiles as naive_quantiles
     from howsure.metrics.calibration import calibration_curve as calibration_curve
     from howsure.metrics.calibration import (
@@ -81,11 +86,16 @@ if TYPE_CHECKING:
     from howsure.metrics.crps_closed import crps_t as crps_t
     from howsure.metrics.crps_counts import crps_negative_binomial as crps_negative_binomial
     from howsure.metrics.crps_counts import crps_poisson as crps_poisson
+    from howsure.metrics.decomposition import elementary_means as elementary_means
+    from howsure.metrics.decomposition import elementary_quantiles as elementary_quantiles
+    from howsure.metrics.decomposition import mean_decomposition as mean_decomposition
+    from howsure.metrics.decomposition import quantile_decomposition as quantile_decomposition
     from howsure.metrics.dispersion import ence as ence
     from howsure.metrics.dispersion import relative_calibration_error as relative_calibration_error
     from howsure.metrics.dispersion import sharpness as sharpness
     from howsure.metrics.dispersion import squared_z as squared_z
     from howsure.metrics.dispersion import variance_ratio as variance_ratio
+    from howsure.metrics.many_series import relative_skill as relative_skill
     from howsure.metrics.pit import pit_histogram as pit_histogram
     from howsure.metrics.pit import randomised_pit as randomised_pit
     from howsure.metrics.point import absolute_error as absolute_error
@@ -103,12 +113,24 @@ if TYPE_CHECKING:
     from howsure.metrics.skill import climatology_pinball as climatology_pinball
     from howsure.metrics.skill import pairing_gain as pairing_gain
     from howsure.metrics.skill import skill_score as skill_score
+    from howsure.metrics.tail_calibration import beyond as beyond
+    from howsure.metrics.tail_calibration import tail_miscalibration as tail_miscalibration
+    from howsure.metrics.tail_calibration import tail_occurrence as tail_occurrence
+    from howsure.metrics.tail_calibration import tail_severity as tail_severity
+    from howsure.metrics.tails import qwcrps as qwcrps
+    from howsure.metrics.tails import qwcrps_quantiles as qwcrps_quantiles
+    from howsure.metrics.tails import qwcrps_samples as qwcrps_samples
+    from howsure.metrics.tails import twcrps as twcrps
+    from howsure.metrics.tails import twcrps_normal as twcrps_normal
+    from howsure.metrics.tails import twcrps_quantiles as twcrps_quantiles
+    from howsure.metrics.tails import twcrps_samples as twcrps_samples
 
 _HOMES = {
     "adaptivity": "ease escv "
     "label_rank rank_cv rank_ss satisfaction_rate set_deficit set_excess sscv "
     "t_cv t_ss",
     "association": "binned_r2 kendall_tau spearman",
+    "backtests": "christoffersen_test christoffersen_coverage_test kupiec_test",
     "calibration": "calibration_curve calibration_curve_quantiles calibration_error "
     "calibration_error_quantiles miscalibration_area",
     "characteristic": "auucc characteristic_curve",
@@ -120,13 +142,19 @@ _HOMES = {
     "crps": "crps_quantiles crps_samples",
     "crps_closed": "crps_gamma crps_laplace crps_logistic crps_lognormal crps_normal crps_t",
     "crps_counts": "crps_negative_binomial crps_poisson",
+    "decomposition": "elementary_means elementary_quantiles mean_decomposition "
+    "quantile_decomposition",
     "dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",
+    "many_series": "relative_skill",
     "pit": "pit_histogram randomised_pit",
     "point": "absolute_error error r_squared root_mean_squared_error",
     "scores": "interval_score mean_pinball pinball_loss weighted_interval_score",
     "selective": "aurc excess_aurc risk_at",
     "baseline": "naive_quantiles",
     "skill": "climatology_crps climatology_pinball pairing_gain skill_score",
+    "tail_calibration": "beyond tail_miscalibration tail_occurrence tail_severity",
+    "tails": "qwcrps qwcrps_quantiles qwcrps_samples "
+    "twcrps twcrps_normal twcrps_quantiles twcrps_samples",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -416,8 +416,8 @@ _ENTRIES = (
         title="Skill against persistence",
         synonyms=("skill against the last value",),
         meaning=(
-            "Share by which the pinball loss (of intervals, the interval score) is lower than that "
-            "of the last value known with the quantiles of past changes over the same lead."
+            "Share by which the pinball loss is lower than that of the last known value with the "
+            "quantiles of past changes. Intervals are judged by the interval score."
         ),
         formula="1 − S / S of y[t − h] + quantiles of y[u] − y[u − h] for u ≤ t − h",
         forms=(statistic(itself, "skill_persistence", weighted=False),),
@@ -428,8 +428,9 @@ _ENTRIES = (
         title="Skill against the seasonal naive forecast",
         synonyms=("skill against seasonal naive",),
         meaning=(
-            "Share by which the pinball loss (of intervals, the interval score) is lower than that "
-            "of the last value of the same season with the quantiles of past changes."
+            "Share by which the pinball loss is lower than that of the last known value of the "
+            "same season with the quantiles of past changes. Intervals are judged by the interval "
+            "score."
         ),
         formula="as persistence_skill, with lag s ⌈h/s⌉ for a season of s steps",
         forms=(statistic(itself, "skill_seasonal", weighted=False),),
@@ -440,8 +441,8 @@ _ENTRIES = (
         title="Skill against a baseline",
         synonyms=("skill against a model", "relative skill of two models"),
         meaning=(
-            "Share by which the pinball loss (of intervals, the interval score) is lower than that "
-            "of a named model."
+            "Share by which the pinball loss is lower than that of a named model. Intervals are "
+            "judged by the interval score."
         ),
         formula="1 − S / S of the model",
         forms=(statistic(itself, "skill_model", weighted=False),),

@@ -168,14 +168,14 @@ def _crps_of_law(view: View, _: float) -> FloatArray:
         return closed
     scores, rest = np.empty(len(y)), np.arange(len(y))
     if isinstance(held.law, CountFamily):
-        rest = _crps_by_sums(held.law.frozen(held.parameters), y, scores)
+        rest = crps_by_sums(held.law.frozen(held.parameters), y, scores)
     if len(rest) > SLOW_ROWS and "crps" not in view.slow:
         raise UnanswerableError(
             f"the CRPS of {held.law.name} distributions is integrated row by row, slow above "
             f"{SLOW_ROWS:,} rows: ask for it with --with crps"
         )
     if len(rest):
-        scores[rest] = _crps_by_cdf(held.take(rest), y[rest])
+        scores[rest] = crps_by_cdf(held.take(rest), y[rest])
     return scores
 
 
@@ -184,8 +184,17 @@ def _crps_of_samples(view: View, _: float) -> FloatArray:
     return crps_samples(view.evalset.y, view.get("samples"), fair=False)
 
 
-def _crps_by_sums(law: CountLaw, y: FloatArray, scores: FloatArray) -> npt.NDArray[Any]:
-    """Fill in the CRPS of laws of counts that are narrow enough to be summed; the other rows."""
+def crps_by_sums(
+    law: CountLaw,
+    y: FloatArray,
+    scores: FloatArray,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+) -> npt.NDArray[Any]:
+    """Fill in the CRPS of laws of counts that are narrow enough to be summed; the other rows.
+
+    Between two thresholds it is that of counts and y which are moved to the nearer one.
+    """
     low, high = law.ends()
     widths = high - low + 1.0
     order = np.argsort(widths, kind="stable")
@@ -194,19 +203,24 @@ def _crps_by_sums(law: CountLaw, y: FloatArray, scores: FloatArray) -> npt.NDArr
         size = min(max(int(COUNT_CELLS // widths[order[start]]), 1), few - start)
         size = max(int(COUNT_CELLS // widths[order[start + size - 1]]), 1)
         rows = order[start : min(start + size, few)]
-        scores[rows] = crps_support(y[rows], *law.take(rows).support())
+        counts, shares = law.take(rows).support()
+        if np.isfinite((lower, upper)).any():
+            counts = np.clip(counts, lower, upper)
+        scores[rows] = crps_support(np.clip(y[rows], lower, upper), counts, shares)
         start += len(rows)
     return np.sort(order[few:])
 
 
-def _crps_by_cdf(held: Distribution, y: FloatArray) -> FloatArray:
+def crps_by_cdf(held: Distribution, y: FloatArray, **options: Any) -> FloatArray:
+    """The CRPS of each row's law through its cdf; options are those of `crps_numeric`."""
+
     def cdf(values: FloatArray, rows: npt.NDArray[Any]) -> FloatArray:
         return held.law.cdf(values, {k: v[rows][:, None] for k, v in held.parameters.items()})
 
     ends = held.quantile([0.25, 0.75])
     spread = np.maximum(ends[:, 1] - ends[:, 0], 1.0 if held.discrete else 0.0)
     integrate = crps_lattice if held.discrete else crps_numeric
-    return integrate(y, cdf, spread)
+    return integrate(y, cdf, spread, **options)
 
 
 _entry = partial(

@@ -1,11 +1,13 @@
 """CRPS of any law through its cumulative probabilities, one number a row.
 
-Lower is better, and in expectation no law scores better than the right one.
+Lower is better, and in expectation no law scores better than the right one. Values of y outside
+`lower` to `upper` may count as these ends (threshold weights), and levels may have weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -22,9 +24,18 @@ _TOLERANCE = 1e-7  # estimated error of a run, as a share of the score
 _TAIL = 1e-9  # what the neglected tail may add, as a share of the score
 _DOUBLINGS = 300  # runs after which a tail counts as without end
 _HALVINGS = 60
+_PLAIN = (1.0,)  # the weight of every level
 
 
-def crps_numeric(y: npt.ArrayLike, cdf: RowCdf, spread: npt.ArrayLike) -> FloatArray:
+def crps_numeric(
+    y: npt.ArrayLike,
+    cdf: RowCdf,
+    spread: npt.ArrayLike,
+    *,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    powers: Sequence[float] = _PLAIN,
+) -> FloatArray:
     """CRPS of each row's law through its cumulative probabilities, to about 1e-7 of itself.
 
     ∫_{−∞}^{y} F(x)² dx + ∫_{y}^{∞} (1 − F(x))² dx. From y outwards both integrands only fall, so
@@ -42,6 +53,11 @@ def crps_numeric(y: npt.ArrayLike, cdf: RowCdf, spread: npt.ArrayLike) -> FloatA
     spread : array-like of shape (n,)
         About the width of each law, at least 0, such as its sd or a difference of quantiles. Only
         speed depends on it.
+    lower, upper : float
+        Ends of the integral (threshold weights); y outside counts as the nearer one.
+    powers : sequence of float
+        Coefficients of the weight w(τ) = Σ_k c_k τ^k of a level: F² and (1 − F)² become
+        ∫_0^F 2 w(τ) τ dτ and ∫_F^1 2 w(τ) (1 − τ) dτ.
 
     Returns
     -------
@@ -63,16 +79,27 @@ def crps_numeric(y: npt.ArrayLike, cdf: RowCdf, spread: npt.ArrayLike) -> FloatA
     >>> crps_numeric([0.0], lambda values, rows: special.ndtr(values), [1.0])
     array([0.2337])
     """
-    truth = as_vector(y, "y")
+    truth = np.clip(as_vector(y, "y"), lower, upper)
     width = _check_spread(spread, truth)
+    heights = _heights(powers)
     scores = np.empty(len(truth))
     for start in range(0, len(truth), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(truth)))
-        scores[rows] = _two_sided(truth[rows], width[rows], cdf, rows, lattice=False)
+        here = truth[rows]
+        room = np.append(here - lower, upper - here)
+        scores[rows] = _two_sided(here, width[rows], cdf, rows, heights, room, lattice=False)
     return scores
 
 
-def crps_lattice(y: npt.ArrayLike, cdf: RowCdf, spread: npt.ArrayLike) -> FloatArray:
+def crps_lattice(
+    y: npt.ArrayLike,
+    cdf: RowCdf,
+    spread: npt.ArrayLike,
+    *,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    powers: Sequence[float] = _PLAIN,
+) -> FloatArray:
     """CRPS of each row's law on the whole numbers, to about 1e-7 of itself or exactly.
 
     The integral of `crps_numeric`, which for a law on the whole numbers is the sum over k of
@@ -84,7 +111,7 @@ def crps_lattice(y: npt.ArrayLike, cdf: RowCdf, spread: npt.ArrayLike) -> FloatA
     ----------
     y : array-like of shape (n,)
         What happened; whole or not.
-    cdf, spread
+    cdf, spread, lower, upper, powers
         As in `crps_numeric`; ``cdf`` is asked at whole numbers only.
 
     Returns
@@ -104,18 +131,42 @@ def crps_lattice(y: npt.ArrayLike, cdf: RowCdf, spread: npt.ArrayLike) -> FloatA
     >>> crps_lattice([1.0], lambda values, rows: stats.poisson.cdf(values, 1.0), [1.0])
     array([0.2120])
     """
-    truth = as_vector(y, "y")
+    truth = np.clip(as_vector(y, "y"), lower, upper)
     width = _check_spread(spread, truth)
+    below, above = heights = _heights(powers)
     scores = np.empty(len(truth))
     for start in range(0, len(truth), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(truth)))
-        whole = np.floor(truth[rows])
-        part = truth[rows] - whole
+        here, whole = truth[rows], np.floor(truth[rows])
         at = cdf(whole[:, None], rows)[:, 0]
-        cell = part * np.square(at) + (1.0 - part) * np.square(1.0 - at)
+        cell = (here - np.maximum(whole, lower)) * below(at)
+        cell += (np.minimum(whole + 1.0, upper) - here) * above(1.0 - at)
+        if math.isfinite(lower):  # of the cell that it cuts, the part inside
+            far, edge = np.flatnonzero(whole >= np.ceil(lower)), math.floor(lower)
+            share = cdf(np.full((len(far), 1), float(edge)), rows[far])[:, 0]
+            cell[far] += (math.ceil(lower) - lower) * below(share)
+        if math.isfinite(upper):
+            far, edge = np.flatnonzero(whole < np.floor(upper)), math.floor(upper)
+            share = cdf(np.full((len(far), 1), float(edge)), rows[far])[:, 0]
+            cell[far] += (upper - edge) * above(1.0 - share)
+        room = np.append(whole - np.ceil(lower), np.floor(upper) - whole - 1.0)
         length = 2.0 ** np.clip(np.ceil(np.log2(width[rows])), 4.0, 60.0)
-        scores[rows] = _two_sided(whole, length, cdf, rows, lattice=True, base=cell)
+        scores[rows] = _two_sided(whole, length, cdf, rows, heights, room, lattice=True, base=cell)
     return scores
+
+
+Height = Callable[[FloatArray], FloatArray]
+
+
+def _heights(powers: Sequence[float]) -> tuple[Height, Height]:
+    """What is integrated below y, of F, and above it, of 1 − F, for a weight of levels."""
+    if tuple(powers) == _PLAIN:
+        return np.square, np.square
+    weight = np.polynomial.Polynomial(powers)
+    level = np.polynomial.Polynomial([0.0, 1.0])
+    below = (2.0 * weight * level).integ()
+    above = (2.0 * weight(1.0 - level) * level).integ()
+    return below, above
 
 
 def _two_sided(
@@ -123,14 +174,16 @@ def _two_sided(
     width: FloatArray,
     cdf: RowCdf,
     rows: IntArray,
+    heights: tuple[Height, Height],
+    room: FloatArray,
     *,
     lattice: bool,
     base: FloatArray | None = None,
 ) -> FloatArray:
     """Both sides of y: F² going down and (1 − F)² going up, per row, added to ``base``.
 
-    Side s of row i has number i + s·n. Distances from y are t; on a lattice, t = 0 is the first
-    whole number beyond y's own.
+    Side s of row i has number i + s·n, and ends at a distance of `room`. Distances from y are t;
+    on a lattice, t = 0 is the first whole number beyond y's own.
     """
     n = len(y)
     offset = 1.0 if lattice else 0.0
@@ -140,7 +193,16 @@ def _two_sided(
         up = (side >= n)[:, None]
         step = np.where(up, distance + offset, -distance - offset)
         share = cdf(y[row, None] + step, rows[row])
-        return np.square(np.where(up, 1.0 - share, share))
+        if heights[0] is heights[1]:
+            return heights[0](np.where(up, 1.0 - share, share))
+        return np.where(up, heights[1](1.0 - share), heights[0](share))
+
+    def fitting(length: FloatArray, left: FloatArray) -> FloatArray:
+        """Runs within the room that is left; on a lattice, powers of two."""
+        if np.isinf(left).all():
+            return length
+        least = np.minimum(length, left)
+        return 2.0 ** np.floor(np.log2(least)) if lattice else least
 
     def measure(
         side: IntArray, start: FloatArray, length: FloatArray
@@ -148,19 +210,22 @@ def _two_sided(
         return _runs(height, side, start, length, lattice=lattice)
 
     total = np.zeros(n) if base is None else base.copy()
-    side = np.arange(2 * n)
-    start, length = np.zeros(2 * n), np.tile(width, 2)
+    side = np.flatnonzero(room > 0.0)
+    start, length = np.zeros(len(side)), fitting(np.tile(width, 2)[side], room[side])
     kept: list[tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]] = []
     for _ in range(_DOUBLINGS):
+        if not len(side):
+            break
         value, error, edge = measure(side, start, length)
         kept.append((side, start, length, value, error))
         total += np.bincount(side % n, weights=value, minlength=n)
         end = start + length
-        more = edge * end > _TAIL * total[side % n]
-        side, start, length = side[more], end[more], end[more]
-        if not len(side):
-            break
+        more = (edge * end > _TAIL * total[side % n]) & (end < room[side])
+        side, start = side[more], end[more]
+        length = fitting(start, room[side] - start)
     endless = np.unique(side % n)
+    if not kept:
+        return total
     side, start, length, value, error = (np.concatenate(part) for part in zip(*kept, strict=True))
     allowed = _TOLERANCE * total
     for _ in range(_HALVINGS):

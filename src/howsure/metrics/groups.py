@@ -250,7 +250,7 @@ def _means(
     if scores is None:
         return []
     evalset, metric = evaluation.evalset, catalogue()[whole.metric]
-    means = _group_means(evalset, grouping, scores, metric)
+    means = group_means(evalset, grouping, scores, metric)
     low, high = means.ends(1.0 - (1.0 - confidence) / len(means.total))
     value, error, n = means.value, means.error, means.n
     if math.isfinite(whole.value) and math.isnan(whole.lower):  # then no group has an interval
@@ -272,7 +272,7 @@ def _means(
 
 
 @dataclass(frozen=True, slots=True)
-class _GroupMeans:
+class GroupMeans:
     """Means of row scores in each group, and what their errors follow from."""
 
     metric: Metric  # what the scores are of
@@ -309,20 +309,20 @@ class _GroupMeans:
         return np.maximum(low, bottom), np.minimum(high, top)
 
 
-def _group_means(
+def group_means(
     evalset: EvalSet, grouping: Grouping, scores: FloatArray, metric: Metric
-) -> _GroupMeans:
+) -> GroupMeans:
     """Means of row scores in each group."""
     share = any(form.reduce == "share" for form in metric.forms)
     rows, total = scores.astype(np.float64, copy=False), _counts(evalset, grouping)
     with np.errstate(invalid="ignore", divide="ignore"):
         value, n = _counts(evalset, grouping, rows) / total, total
         if share and _exact(evalset):
-            return _GroupMeans(metric, total, value, n, None)
+            return GroupMeans(metric, total, value, n, None)
         if evalset.weights is not None and evalset.weights.kind == "importance":
             n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
         spread = _spread(evalset, grouping, rows - value[grouping.codes], share=share)
-    return _GroupMeans(metric, total, value, n, spread)
+    return GroupMeans(metric, total, value, n, spread)
 
 
 def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray, *, share: bool) -> Spread:
@@ -333,20 +333,20 @@ def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray, *, share: boo
     return spread_of(psi, evalset.weights, units, grouping.codes, len(grouping.labels))
 
 
-_Means = Callable[[], tuple[_GroupMeans, ...]]
+_Means = Callable[[], tuple[GroupMeans, ...]]
 """Coverage in the groups of each grouping, when first asked for."""
 
 
 def _coverages(
     evaluation: Evaluation, divided: Sequence[Grouping], coverage: float
-) -> tuple[_GroupMeans, ...]:
+) -> tuple[GroupMeans, ...]:
     scores = evaluation.row_scores("empirical_coverage", coverage)
     assert scores is not None
     metric = catalogue()["empirical_coverage"]
-    return tuple(_group_means(evaluation.evalset, each, scores, metric) for each in divided)
+    return tuple(group_means(evaluation.evalset, each, scores, metric) for each in divided)
 
 
-def _independent(evalset: EvalSet, grouping: Grouping, means: _GroupMeans) -> FloatArray:
+def _independent(evalset: EvalSet, grouping: Grouping, means: GroupMeans) -> FloatArray:
     """How many units each group has: rows, effective rows in time, or clusters."""
     if evalset.chronology is not None:
         assert means.spread is not None
@@ -516,7 +516,7 @@ def _difference(
 def _apart(
     evalset: EvalSet,
     divided: Sequence[Grouping],
-    means: Sequence[_GroupMeans],
+    means: Sequence[GroupMeans],
     which: int,
     group: int,
     expected: FloatArray,
@@ -549,7 +549,7 @@ def _apart(
 def _robust_difference(
     evalset: EvalSet,
     divided: Sequence[Grouping],
-    means: Sequence[_GroupMeans],
+    means: Sequence[GroupMeans],
     off: FloatArray,
     expected: FloatArray,
     level: float,

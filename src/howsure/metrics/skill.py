@@ -9,7 +9,7 @@ overdo it, and their mean is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -46,8 +46,8 @@ TOLERANCE = 0.02
 """Share of the reference's score by which a forecast may differ and be neither better nor worse."""
 _MOST = 1e12
 """How many times the score of a reference another may be; its square is a number still."""
-_FEWEST = 30
-"""Independent rows, of rows that depend, by which skill is judged."""
+FEWEST = 30
+"""Independent rows, of rows that depend, by which skill is judged; rows of a group."""
 _LEVEL = 0.05
 MEASURE_OF = {
     "persistence": "persistence_skill",
@@ -294,9 +294,7 @@ def _mean_distance(
     return np.asarray(np.maximum(total, 0.0) / count[-1])
 
 
-def _crps_skill(
-    y: FloatArray, scores: FloatArray, *, weights: FloatArray | None = None
-) -> Estimate:
+def crps_skill(y: FloatArray, scores: FloatArray, *, weights: FloatArray | None = None) -> Estimate:
     """Of row scores that are CRPS."""
     reference = climatology_crps(y, weights=weights)
     return skill_score(scores, reference, weights=weights, noise=_pair_noise(y, reference, weights))
@@ -324,7 +322,7 @@ def _skill_of_quantiles(
 ) -> Estimate:
     """By the CRPS between the outermost levels, of both."""
     scores = crps_quantiles(y, quantiles, levels)
-    return _skill_at(scores, y, levels.tolist(), trapezoid(levels).tolist(), weights)
+    return skill_at_levels(scores, y, levels.tolist(), trapezoid(levels).tolist(), weights)
 
 
 def _interval_skill(
@@ -338,30 +336,37 @@ def _interval_skill(
     miss = 0.5 * (1.0 - coverage)
     ends, factor = (miss, 1.0 - miss), 1.0 / miss
     scores = interval_score(y, lower, upper, coverage=coverage)
-    return _skill_at(scores, y, ends, (factor, factor), weights)
+    return skill_at_levels(scores, y, ends, (factor, factor), weights)
 
 
-def _skill_at(
+def skill_at_levels(
     scores: FloatArray,
     y: FloatArray,
     levels: Sequence[float],
     factors: Sequence[float],
     weights: FloatArray | None,
 ) -> Estimate:
-    """Against the climatology's pinball losses at several levels, summed with a factor each.
+    """Against the climatology's pinball losses at several levels, summed with a factor each."""
+    truth, mass = _rows(y, weights)
+    total, noise = climatology_losses(truth, levels, factors, mass)
+    return skill_score(scores, total, weights=weights, noise=noise)
 
-    The loss at a quantile of n rows is off by G²/(2 f n), G² having mean τ(1 − τ) and √2 times
-    that as its standard deviation. The loss of all other rows less that of all is 2 E G²/(2 f n),
-    and so tells the error of the reference.
+
+def climatology_losses(
+    y: FloatArray, levels: Iterable[float], factors: Iterable[float], mass: FloatArray
+) -> tuple[FloatArray, float]:
+    """Pinball losses of the quantiles of all y at several levels, summed with a factor each, and
+    the noise of their mean that row scores do not show.
+
+    The loss at a quantile of n rows is off by G²/(2 f n), G²/(τ(1 − τ)) being χ²₁, and the loss of
+    all other rows less that of all is twice its mean, and so tells the error.
     """
     total, errors = np.zeros(len(y)), []
-    truth, mass = _rows(y, weights)
     for level, factor in zip(levels, factors, strict=True):
-        inside, outside = _in_and_out(truth, level, mass)
+        inside, outside = _in_and_out(y, level, mass)
         total += 0.5 * factor * (inside + outside)
         errors.append(factor * weighted_mean(outside - inside, mass) / math.sqrt(2.0))
-    noise = _error_of_sum(np.array(errors), np.asarray(levels))
-    return skill_score(scores, total, weights=weights, noise=noise)
+    return total, _error_of_sum(np.array(errors), np.fromiter(levels, np.float64))
 
 
 def _error_of_sum(errors: FloatArray, levels: FloatArray) -> float:
@@ -454,8 +459,8 @@ _ENTRIES = (
         formula="1 − 2 mean CRPS / mean_{i≠j} |y_i − y_j|",
         source="Gneiting and Raftery 2007; fair reference by Ferro 2014",
         forms=(
-            statistic(_crps_skill, "y", "crps_of_law"),
-            statistic(_crps_skill, "y", "crps_of_samples"),
+            statistic(crps_skill, "y", "crps_of_law"),
+            statistic(crps_skill, "y", "crps_of_samples"),
             statistic(_skill_of_quantiles, "y", "quantiles", "levels"),
         ),
         beware=f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen.",
@@ -567,8 +572,8 @@ def _by_climatology(case: Case) -> tuple[Record, float]:
         record = case.get("interval_skill")
     _check_error(record)
     dependent = case.evalset.units is not None
-    if dependent and case.freedom + 1.0 < _FEWEST:
-        raise UnanswerableError(f"rows count as fewer than {_FEWEST}, which tell no distribution")
+    if dependent and case.freedom + 1.0 < FEWEST:
+        raise UnanswerableError(f"rows count as fewer than {FEWEST}, which tell no distribution")
     # Of rows that depend, the distribution in hindsight flatters itself, as pairs of them are
     # close: by about the share that one independent row has of all.
     hindsight = 1.0 / (case.freedom + 1.0) if dependent else 0.0

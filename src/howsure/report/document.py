@@ -196,6 +196,7 @@ class Section:
     galleries: tuple[Gallery, ...] = ()  # pictures
     facts: Mapping[str, str] = field(default_factory=dict)  # what is known of it
     folded: bool = False  # whether a page shows nothing of it but the title
+    opened: int = 1  # how many choices of figures a page shows; the others are folded
 
     @property
     def anchor(self) -> str:

@@ -29,6 +29,7 @@ TABLE_TITLES = {
     "worst_rows": "The worst rows",
     "mends": "What was tried",
     "models": "Differences between models",
+    "relative_skill": "Relative skill over series",
     "monitor": "Rows scored without labels",
     "outside": "Rows outside the reference",
     "flagged": "Flagged rows, of the highest CCE",

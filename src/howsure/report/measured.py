@@ -19,6 +19,7 @@ from howsure.metrics.catalogue import asked_for, catalogue, key_measures
 from howsure.metrics.compare import compare
 from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
 from howsure.metrics.interval_rows import interval_tables
+from howsure.metrics.many_series import standing_over_series
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import Beside, Question
 from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
@@ -240,7 +241,12 @@ def everything(
                 partial(compare, done, order=best, confidence=confidence, seed=seed),
                 lambda _: None,
             )
-            tables.extend([] if differences is None else [differences])
+            ranked = attempt(
+                "relative skill of models",
+                partial(standing_over_series, done, confidence=confidence, seed=seed),
+                lambda _: None,
+            )
+            tables.extend(table for table in (differences, ranked) if table is not None)
     return Basis(
         records=(
             *(record for model in models for record in model.records),

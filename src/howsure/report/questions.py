@@ -13,6 +13,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
+from howsure.figures.layouts import layout_of
 from howsure.figures.text import abridged, headed
 from howsure.metrics.catalogue import every_topic
 from howsure.metrics.metric import Topic
@@ -95,7 +96,10 @@ class _PagePart:
 
 _PAGE: Final = (
     _PagePart(
-        label="Models", ids=("comparison",), figures=("models",), tables=("models", OVERVIEW)
+        label="Models",
+        ids=("comparison",),
+        figures=("models",),
+        tables=("relative_skill", "models", OVERVIEW),
     ),
     _PagePart(label="Coverage", figures=("intervals",)),
     _PagePart(label="Distribution", title="Is the predictive distribution right?"),
@@ -105,6 +109,8 @@ _PAGE: Final = (
     _PagePart(label="Rows", title="Rows in detail", ids=("rows",), tables=("outside", "monitor")),
     _PagePart(label="Widths"),
     _PagePart(label="Time", ids=("dependence",)),
+    _PagePart(label="Lead time"),
+    _PagePart(label="Series", title="How does it do on each series?"),
     _PagePart(label="Rejection"),
     _PagePart(label="Tried", title="What was tried", tables=("mends",), folded=True),
     _PagePart(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
@@ -348,7 +354,8 @@ def _sections(
             told = [
                 ln for ln in lines[1:] if not {ids.get(ln.question, ""), ln.question} & answered
             ]
-        choices = tuple(_choice(by_name[name]) for name in names if name in by_name)
+        names = tuple(name for name in names if name in by_name)
+        choices = tuple(_choice(by_name[name]) for name in names)
         made = tuple(_grids(held))
         own = tuple(pictures) if part.label == "Inputs" else ()
         if not (told or choices or made or own):
@@ -364,6 +371,7 @@ def _sections(
             grids=made,
             galleries=own,
             folded=part.folded or not (told or part.title),
+            opened=int(not (names and told and layout_of(names[0]).folded)),
         )
 
 

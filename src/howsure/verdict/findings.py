@@ -24,7 +24,7 @@ from howsure.verdict.row_finding import ROWS
 _ORDER = (
     *("rows", "coverage", "bias", "spread", "skew", "tails", "one_sided", "support", "groups"),
     *("region", "ease", "congruence", "width", "trade", "skill", "sets", "dependence", "drift"),
-    "comparison",
+    *("lead_time", "comparison"),
 )
 """In which what is not bad is told; what is not named here follows."""
 

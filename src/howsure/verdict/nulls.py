@@ -785,8 +785,9 @@ def _binomial(n: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]
 
 
 def _open(record: Record) -> bool:
-    """Whether a record is answered and lacks a perfect model's range."""
+    """Whether a record is answered, lacks a perfect model's range, and does not say why."""
     known = not (math.isnan(record.null_lower) and math.isnan(record.null_upper))
+    known |= WHY in record.options
     return math.isfinite(record.value) and not known and bool(catalogue()[record.metric].forms)
 
 

@@ -1,0 +1,16 @@
+"""MCB, DSC and UNC: what is lost to miscalibration, and what the forecast knows."""
+
+from howsure.metrics.decomposition.murphy import elementary_means, elementary_quantiles
+from howsure.metrics.decomposition.parts import (
+    Decomposition,
+    mean_decomposition,
+    quantile_decomposition,
+)
+
+__all__ = [
+    "Decomposition",
+    "elementary_means",
+    "elementary_quantiles",
+    "mean_decomposition",
+    "quantile_decomposition",
+]
