@@ -44,6 +44,11 @@ TOPICS = {
         "Tables larger than memory",
         "Read by parts, on all cores or a Dask cluster; what parts keep can be merged.",
     ),
+    "watch": Topic(
+        "howsure.watch",
+        "Watch",
+        "Follow a model after the gate: evidence that may be looked at every day.",
+    ),
     "metrics-coverage": Topic(
         "howsure.metrics",
         "Measures: coverage and width",
@@ -181,7 +186,7 @@ TOPICS = {
 }
 
 GROUPS = {
-    "Judge a table or a model": ("howsure", "verdict", "testing", "errors"),
+    "Judge a table or a model": ("howsure", "verdict", "watch", "testing", "errors"),
     "Bring predictions in": ("predictions", "counts", "inputs", "encoders", "streaming"),
     "Measure": (*(name for name in TOPICS if name.startswith("metrics-")), "topics"),
     "Correct": ("recalibration", "conformal"),

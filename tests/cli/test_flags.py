@@ -104,6 +104,7 @@ CASES: dict[str, str] = {
     "--rank": "pac",
     "--reference": "{other}",
     "--regularization": "0.5",
+    "--repeated": "",
     "--require-proof": "",
     "--resume": "",
     "--row-id": "c_row",

@@ -549,6 +549,14 @@ def check(
             rich_help_panel=_LIMITS,
         ),
     ] = None,
+    repeated: Annotated[
+        bool,
+        typer.Option(
+            "--repeated",
+            help="Say what repeated looks do to limits, where new rows are checked each day.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = False,
     require_proof: Annotated[
         bool,
         typer.Option(
@@ -653,7 +661,15 @@ def check(
     rules, source = rules_for(limits, parse_limits(named, min_, max_), changes)
     told = Told(json, junit, github)
     failed = run(files, rules, source, told, seed, read, parts, reference, no_rows)
+    if repeated:
+        say(_REPEATED, error=json)
     raise typer.Exit(1 if failed else 0)
+
+
+_REPEATED = (
+    "Checked each day, a limit fails by chance sooner or later; howsure watch keeps its error, "
+    "however often one looks."
+)
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
