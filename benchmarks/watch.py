@@ -1,4 +1,4 @@
-"""How often a watch tells a kept promise broken in a year of daily looks, and finds a fault how soon.
+"""How often a watch breaks kept promises within a year of daily looks, and how soon it sees faults.
 
 Run ``python benchmarks/watch.py`` (some minutes). With ``--write`` the tables replace what
 ``docs/watch.md`` has between its markers. A reference of a year tells how rows depend; then a year
