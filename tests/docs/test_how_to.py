@@ -161,7 +161,7 @@ def named(path: Path) -> str:
 
 def test_pages_were_found() -> None:
     assert len(PAGES) > 20
-    assert len(TUTORIALS) == 6
+    assert len(TUTORIALS) == 7
     assert len(STANDING_IN) == 4
 
 

@@ -31,7 +31,7 @@ def test_keywords_are_those_of_the_table() -> None:
 def test_assess_names_what_it_is_given_as_the_table_does() -> None:
     own = {"prediction", "x", "confidence", "seed", "slow", "congruence", "progress"}
     own |= {"tolerance", "ignore", "common_rows", "trials", "levels", "miss_range", "cells"}
-    own |= {"no_rows"}
+    own |= {"no_rows", "baseline", "lead", "season"}
     own |= {"memory", "jobs", "scheduler", "resume", "state", "data", "missing"}
     known = set(signature(howsure.assess).parameters)
     assert known - own <= set(NAMES)

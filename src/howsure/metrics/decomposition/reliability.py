@@ -20,6 +20,7 @@ from howsure.core.formats import level as in_per_cent
 from howsure.core.records import Curve
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics.decomposition.murphy import elementary_means, elementary_quantiles
+from howsure.predictions import EvalSet
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import quantile_statistic, weighted_mean
 from howsure.stats.isotonic import Rising, fitted_together, isotonic_mean
@@ -110,9 +111,10 @@ def shown(view: View, _: float) -> tuple[FloatArray, FloatArray]:
 def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     """Forecasts beside their recalibrated selves, in bands of right forecasts.
 
-    As bands are dear and many, only where a part of the score is asked for by name.
+    As bands are dear and many, only where a part of the score is asked for by name. A recalibrated
+    quantile is the y of a row, so not where single rows are not told.
     """
-    if not asked(evaluation.view):
+    if not asked(evaluation.view) or evaluation.evalset.fewest > 1:
         return []
     part: View = evaluation.view.get("part_of_score")
     held = part.evalset
@@ -215,11 +217,22 @@ def _along(
     return found
 
 
+def _thresholds(held: EvalSet, places: int) -> FloatArray:
+    """Quantiles of y; where single rows are not told, numbers that are no row's own."""
+    if held.fewest == 1:
+        return np.unique(np.quantile(held.y, np.linspace(0.0, 1.0, places)))
+    edge = min(held.fewest / held.n, 0.5)
+    ends = np.quantile(held.y, [edge, 1.0 - edge])
+    unit = 10.0 ** math.floor(math.log10(max(float(held.y.std()), 1e-300) / 10.0))
+    low, high = (unit * np.round(ends / unit)).tolist()
+    return np.unique(np.linspace(low, high, places))
+
+
 def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     """Mean elementary scores at thresholds, beside those of the distribution of y."""
     view, held = evaluation.view, evaluation.evalset
     y, w = held.y, held.multiplicities
-    at = np.unique(np.quantile(y, np.linspace(0.0, 1.0, _PLACES[asked(view)])))
+    at = _thresholds(held, _PLACES[asked(view)])
     draw = partial(
         Curve, x=at, x_label="Threshold", y_label="Mean elementary score", model=held.model
     )
