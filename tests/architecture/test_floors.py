@@ -26,7 +26,8 @@ FLOORS = {
     "verdict": 5,
     "streaming": 6,
     "report": 7,
-    "cli": 8,
+    "watch": 8,
+    "cli": 9,
 }
 WING = {"methods": 0, "tasks": 1, "engine": 2, "cli": 3}
 """The floors of the second house; each study stands on the first three, alone."""

@@ -10,7 +10,7 @@ import pytest
 
 import howsure
 
-ROOMS = ("metrics", "recalibration", "figures", "verdict", "report", "streaming", "cli")
+ROOMS = ("metrics", "recalibration", "figures", "verdict", "report", "streaming", "watch", "cli")
 LOOKS = {"startswith", "endswith", "removeprefix", "removesuffix", "find", "index", "count"}
 
 

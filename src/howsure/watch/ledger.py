@@ -31,7 +31,7 @@ _FORM = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """What one addition brought."""
 
     sums: tuple[DaySums, ...] = ()
@@ -67,7 +67,7 @@ class Entry:
         return _to_ipc(table)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Entry:
+    def from_bytes(cls, data: bytes) -> LedgerEntry:
         """What `to_bytes` made."""
         table = _from_ipc(data)
         beside = json.loads((table.schema.metadata or {})[b"howsure"])
@@ -84,7 +84,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class State:
+class LedgerState:
     """What all entries come to."""
 
     sums: dict[tuple[int, str], tuple[float, FloatArray]] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class State:
         """How many there are."""
         return len(self.stood)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LedgerEntry) -> None:
         """One more."""
         for each in entry.sums:
             n, sums = self.sums.get((each.day, each.group), (0.0, 0.0))
@@ -112,6 +112,10 @@ class State:
         self.late += entry.late
 
 
+Addition = Callable[[LedgerState], tuple[LedgerEntry, pa.Table | None]]
+"""What is added, made of all before: its entry, and predictions that wait."""
+
+
 @final
 class Ledger:
     """The promise and the entries of one watch, in a file, a folder, or a folder at a URL."""
@@ -120,7 +124,7 @@ class Ledger:
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
         self._place = _place_of(address)
-        self._state = State()
+        self._state = LedgerState()
 
     @property
     def location(self) -> str:
@@ -149,13 +153,15 @@ class Ledger:
                 f"{self.location!r} holds a promise already: a new one needs a ledger of its own"
             )
 
-    def state(self) -> State:
+    def state(self) -> LedgerState:
         """All entries so far."""
         while (data := self._place.read(_name(_ENTRY, self._state.entries + 1))) is not None:
-            self._state.add(Entry.from_bytes(data))
+            self._state.add(LedgerEntry.from_bytes(data))
         return self._state
 
-    def append(self, make: Callable[[State], tuple[Entry, pa.Table | None]]) -> Entry:
+    def append(
+        self, make: Callable[[LedgerState], tuple[LedgerEntry, pa.Table | None]]
+    ) -> LedgerEntry:
         """Add what is made of all before; it is made again where another writer was faster.
 
         The table is of predictions that wait.

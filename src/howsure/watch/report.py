@@ -20,7 +20,7 @@ from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 from howsure.metrics.calibration.components import legendre
 from howsure.report.document import Choice, Document, Formed, Option, Section, Tone, VerdictLine
 from howsure.stats.evidence import Bounds, by_closed_testing, change_point, evidence
-from howsure.watch.ledger import State
+from howsure.watch.ledger import LedgerState
 from howsure.watch.quantities import ALL, COMPONENTS, day_in_words
 
 LEVEL = 0.05
@@ -283,7 +283,7 @@ class WatchReport(Formed):
         return max(low, -3.0), max(2.0 * limit, min(float(self.curve.max()) / math.log(10.0), 6.0))
 
 
-def report_of(promise: Promise, state: State, waiting: int) -> WatchReport:
+def report_of(promise: Promise, state: LedgerState, waiting: int) -> WatchReport:
     """What the sums of all days that are booked say."""
     booked_to = -math.inf if state.latest is None else state.latest - promise.mature
     days = np.array(sorted({day for day, _ in state.sums if day <= booked_to}), dtype=np.int64)

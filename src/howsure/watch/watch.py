@@ -28,7 +28,7 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import worth_of
 from howsure.verdict import TOLERANCE
-from howsure.watch.ledger import Entry, Ledger, State
+from howsure.watch.ledger import Ledger, LedgerEntry, LedgerState
 from howsure.watch.quantities import DaySums, Watched, days_of, sums_by_day, watched
 from howsure.watch.report import Promise, WatchReport, report_of
 
@@ -265,7 +265,7 @@ class Watch:
             waits = kept.append_column(HASH, _hashes(kept[promise.row_id]))
         days = self._days(held)
 
-        def make(state: State) -> tuple[Entry, pa.Table | None]:
+        def make(state: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
             dates = days if days is not None else np.full(held.n, state.entries + 1)
             entry = self._entry(state, digest, held, dates, np.flatnonzero(~without), title)
             if waits is None:
@@ -295,7 +295,7 @@ class Watch:
             raise InputError(f"{title} must name each row once")
         unknown = 0
 
-        def make(state: State) -> tuple[Entry, pa.Table | None]:
+        def make(state: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
             nonlocal unknown
             parts = [each for _, each in self._ledger.waiting()]
             known = dict(zip(names.to_pylist(), table[promise.y].to_pylist(), strict=True))
@@ -322,13 +322,13 @@ class Watch:
 
     def _entry(
         self,
-        state: State,
+        state: LedgerState,
         digest: str,
         held: EvalSet,
         days: IntArray,
         known: IntArray,
         title: str,
-    ) -> Entry:
+    ) -> LedgerEntry:
         """The entry of the rows whose y is known."""
         if digest in state.stood:
             raise InputError(f"{title} was added before: its rows are booked")
@@ -352,7 +352,7 @@ class Watch:
                     f"{listed(self.promise.quantities)} are watched, got {listed(seen.names)}"
                 )
             sums = tuple(sums_by_day(numbers, days[booked], seen))
-        return Entry(
+        return LedgerEntry(
             sums=sums,
             latest=int(days.max()) if len(days) else None,
             digest=digest,

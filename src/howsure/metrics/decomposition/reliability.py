@@ -20,7 +20,6 @@ from howsure.core.formats import level as in_per_cent
 from howsure.core.records import Curve
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics.decomposition.murphy import elementary_means, elementary_quantiles
-from howsure.predictions import EvalSet
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import quantile_statistic, weighted_mean
 from howsure.stats.isotonic import Rising, fitted_together, isotonic_mean
@@ -217,13 +216,13 @@ def _along(
     return found
 
 
-def _thresholds(held: EvalSet, places: int) -> FloatArray:
+def _thresholds(y: FloatArray, fewest: int, places: int) -> FloatArray:
     """Quantiles of y; where single rows are not told, numbers that are no row's own."""
-    if held.fewest == 1:
-        return np.unique(np.quantile(held.y, np.linspace(0.0, 1.0, places)))
-    edge = min(held.fewest / held.n, 0.5)
-    ends = np.quantile(held.y, [edge, 1.0 - edge])
-    unit = 10.0 ** math.floor(math.log10(max(float(held.y.std()), 1e-300) / 10.0))
+    if fewest == 1:
+        return np.unique(np.quantile(y, np.linspace(0.0, 1.0, places)))
+    edge = min(fewest / len(y), 0.5)
+    ends = np.quantile(y, [edge, 1.0 - edge])
+    unit = 10.0 ** math.floor(math.log10(max(float(y.std()), 1e-300) / 10.0))
     low, high = (unit * np.round(ends / unit)).tolist()
     return np.unique(np.linspace(low, high, places))
 
@@ -232,7 +231,7 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     """Mean elementary scores at thresholds, beside those of the distribution of y."""
     view, held = evaluation.view, evaluation.evalset
     y, w = held.y, held.multiplicities
-    at = _thresholds(held, _PLACES[asked(view)])
+    at = _thresholds(y, held.fewest, _PLACES[asked(view)])
     draw = partial(
         Curve, x=at, x_label="Threshold", y_label="Mean elementary score", model=held.model
     )
