@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs import write_table
@@ -102,7 +103,7 @@ def made(folder: Path, *names: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("address", ["file", "folder", "memory"])
 def test_places(tmp_path: Path, address: str) -> None:
     if address == "memory":
-        pytest.importorskip("fsspec")
+        needs("fsspec")
     place = {
         "file": str(tmp_path / "a.watch"),
         "folder": f"{tmp_path}/a/",

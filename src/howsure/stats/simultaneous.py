@@ -59,7 +59,7 @@ def joint_level(
     >>> together = np.repeat(np.arange(50), 2)
     >>> values = np.random.default_rng(0).normal(size=50)[together]
     >>> round(joint_level(values, np.tile([0, 1], 50), 2, units=together), 3)  # one and the same
-    0.952
+    0.962
     """
     most = float(confidence ** (1.0 / size))
     if units is None or size == 1:
