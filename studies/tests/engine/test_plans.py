@@ -40,7 +40,7 @@ def test_shipped_plans_hold_what_exists(name: str, data_dir: Callable[[str], Pat
     if name.startswith(trained):
         needs("torch")
     made = load_plan(name)
-    tables = {"shift_tables": "shift_bike_hour"}
+    tables = {"shift_tables": "shift_bike_hour", "adaptivity_cells": "img_mnist_t10k"}
     tables |= dict.fromkeys(("characteristic_traffic", "characteristic_recurrent"), "metro_traffic")
     if name in tables:
         data_dir(tables[name])
