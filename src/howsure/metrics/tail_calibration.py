@@ -489,7 +489,7 @@ def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Cur
     view, evalset = evaluation.view, evaluation.evalset
     rows: Beyond = view.get(f"beyond_{side}")
     seen, claims, w = _checked(rows.happened, rows.stated, evalset.multiplicities)
-    chosen, levels = np.flatnonzero(seen), np.linspace(0.0, 1.0, 101)
+    chosen, levels = np.flatnonzero(seen), np.linspace(0.0, 1.0, 11)
     expected = weighted_mean(claims, w) * _total(claims, w)
     mass = None if w is None else w[chosen]
     ratio = grid_sums(rows.left[chosen], rows.pit[chosen], levels, mass) / expected
@@ -499,11 +499,11 @@ def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Cur
     return [
         Curve(
             name=f"tail_calibration_{side}",
-            x=levels,
-            y=ratio,
-            lower=np.maximum(levels - reach, 0.0) if known else None,
-            upper=levels + reach if known else None,
-            reference=levels,
+            x=levels.round(2),  # short numbers, for small pages
+            y=ratio.round(4),
+            lower=np.maximum(levels - reach, 0.0).round(4) if known else None,
+            upper=(levels + reach).round(4) if known else None,
+            reference=levels.round(2),
             x_label="Conditional PIT",
             y_label="Combined ratio",
             band=f"{level(confidence)} simultaneous band of a perfect model",

@@ -557,5 +557,4 @@ TOPIC = Topic(
         **{f"twcrps_{side}": partial(_skill, side) for side in SIDES},
     },
     label="Tails",
-    title="How good are predictions of extreme values?",
 )
