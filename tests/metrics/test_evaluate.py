@@ -317,8 +317,6 @@ def test_curves_of_every_kind() -> None:
         "risk_coverage",
         "risk_coverage_oracle",
         "rolling_coverage",
-        "tail_calibration_left",
-        "tail_calibration_right",
         "characteristic",
         "characteristic_constant",
         "characteristic_deficit",

@@ -487,6 +487,8 @@ def _ratio(rows: Beyond, level: float, w: FloatArray | None) -> float:
 def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Curve]:
     """The combined ratio of a tail, in a band that a right model keeps to at all u at once."""
     view, evalset = evaluation.view, evaluation.evalset
+    if f"tail_miscalibration_{side}" not in view.slow:  # so that a page stays small
+        return []
     rows: Beyond = view.get(f"beyond_{side}")
     seen, claims, w = _checked(rows.happened, rows.stated, evalset.multiplicities)
     chosen, levels = np.flatnonzero(seen), np.linspace(0.0, 1.0, 11)
