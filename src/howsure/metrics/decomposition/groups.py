@@ -38,7 +38,7 @@ def skill_by_group(evaluation: Evaluation) -> list[Table]:
     for name, label, rows in groups:
         part = evaluate(
             held.take(rows),
-            coverages=evaluation.coverages,
+            coverages=[each for each in evaluation.coverages if not math.isnan(each)],
             metrics=["crps_skill", "interval_skill"],
             confidence=confidence,
             seed=view.seed,
