@@ -315,3 +315,52 @@ def test_laws_of_skill_against_baselines(law: str) -> None:
         "permutation": lambda: skills(y[order], (season[order], other[order]), 1.0, time[order]),
     }[law]()
     np.testing.assert_allclose(after, before, rtol=1e-9)
+
+
+def test_a_horizon_that_serves_no_naive_forecast_is_no_fault() -> None:
+    """Several rows at a time, or parts of a step: a column may be called so by chance."""
+    y = child(7, "guessed").normal(size=120)
+    table = {"y": y, "mean": 0 * y, "sd": 0 * y + 1}
+    for time, horizon in (
+        (np.arange(120) // 4, np.arange(120) % 4 + 1),
+        (np.arange(120), np.full(120, 1.5)),
+    ):
+        held = howsure.assess({**table, "time": time, "horizon": horizon}, trials=False)
+        assert math.isnan(held.value("persistence_skill"))
+    with pytest.raises(InputError, match="lead 1 serves nothing: y must be one value at each time"):
+        howsure.assess({**table, "time": np.arange(120) // 4}, lead=1)
+
+
+@pytest.mark.parametrize(
+    ("step", "lead", "words"),
+    [("h", 24, "a week"), ("h", 200, "2 weeks"), ("D", 7, "a week"), ("M", 1, "a year")],
+)
+def test_the_past_is_called_as_long_as_it_is(step: str, lead: int, words: str) -> None:
+    n = 800
+    y = np.arange(float(n))
+    time = np.datetime64("2000-01", step) + np.arange(n)
+    law = Distribution.normal(y, y + 1.0)
+    (held,) = with_baselines([EvalSet.checked(y, law, time=time)], lead=lead)
+    names = {each.kind: each.name for each in held.baselines}
+    assert names["seasonal"] == f"the seasonal naive forecast ({words} before)"
+    assert names["persistence"] == f"persistence ({lead} step{'s' * (lead > 1)} before)"
+    (other,) = with_baselines([EvalSet.checked(y, law, time=np.arange(n))], lead=9, season=7)
+    assert "(14 steps before)" in other.baselines[1].name
+
+
+def test_models_share_what_is_made_of_y_alone() -> None:
+    y, season = walk(200, "shared")
+    sets = [
+        EvalSet.checked(y, Distribution.normal(season + k, np.ones(200)), time=np.arange(200))
+        for k in range(3)
+    ]
+    made = with_baselines(sets, lead=1, season=7)
+    assert all(each.baselines[0] is made[0].baselines[0] for each in made)
+
+
+def test_rows_without_a_past_say_so() -> None:
+    y, season = walk(200, "part")
+    law = Distribution.normal(season, np.ones(200))
+    (held,) = with_baselines([EvalSet.checked(y, law, time=np.arange(200))], lead=1)
+    (record,) = evaluate(held.take(np.arange(20)), metrics=["persistence_skill"]).records
+    assert record.reason == "no row has a past of 30 changes"

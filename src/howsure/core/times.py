@@ -127,7 +127,8 @@ def steps_between(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> FloatArr
     >>> steps_between(np.array([1, 1, 2]), np.array([2, 3, 4]))
     array([1., 2., 2.])
     """
-    if (before.dtype.kind in "iuf") != (after.dtype.kind in "iuf"):
+    numbers = [times.dtype.kind in "iuf" for times in (before, after)]
+    if numbers[0] != numbers[1] or (not all(numbers) and before.dtype.kind != after.dtype.kind):
         raise InputError(
             f"cutoff must be of the kind of time ({after.dtype}, such as {after[0]}), got "
             f"{before.dtype}, such as {before[0]}"
@@ -157,7 +158,8 @@ def slots(times: npt.NDArray[Any]) -> IntArray:
     steps = np.diff(held)
     if held.dtype.kind == "M":
         months = held.astype("datetime64[M]")
-        if (months[1:] != months[:-1]).all() and (steps >= _MONTH).all():
+        apart = np.diff(held.astype("datetime64[D]")) >= _MONTH
+        if (months[1:] != months[:-1]).all() and apart.all():
             held, steps = months, np.diff(months)  # which are of 28 to 31 days
     if held.dtype.kind == "f":
         counts = steps / steps.min()

@@ -7,7 +7,7 @@ same season; both with the quantiles of all changes over as long a time that wer
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -18,7 +18,7 @@ from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError, UnanswerableError, within
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.labels import Categories, as_labels
 from howsure.core.records import Direction
 from howsure.core.registry import check_known
@@ -41,12 +41,12 @@ FEWEST_CHANGES: Final = 30
 """Past changes of which quantiles are taken, at least."""
 _GROWTH: Final = 1.1
 """By how much more changes quantiles are taken again."""
-_SEASONS: Final = {  # by the step in seconds
-    900: (672, "a week"),
-    1800: (336, "a week"),
-    3600: (168, "a week"),
-    86400: (7, "a week"),
-    604800: (52, "52 weeks"),
+_SEASONS: Final = {  # by the step in seconds: its steps, and how many of which unit it is
+    900: (672, 1, "week"),
+    1800: (336, 1, "week"),
+    3600: (168, 1, "week"),
+    86400: (7, 1, "week"),
+    604800: (52, 52, "week"),
 }
 
 
@@ -106,13 +106,7 @@ def naive_quantiles(
     codes = np.zeros(n, dtype=np.int64)
     if series is not None:
         codes = Categories.checked(series, "series", length=n).codes
-    known = _Past.of(truth, places, codes)
-    table = np.full((n, len(grid)), np.nan)
-    for steps in np.unique(ahead).tolist():
-        rows = np.flatnonzero(ahead == steps)
-        lag = season * math.ceil(steps / season)
-        table[rows] = known.quantiles(places[rows], codes[rows], lag, steps, grid)
-    return table
+    return _Past.of(truth, places, codes).table(places, codes, ahead, season, grid)
 
 
 def _leads(lead: npt.ArrayLike, n: int) -> IntArray:
@@ -147,27 +141,36 @@ class _Past:
             )
         return cls(values, distinct, stride)
 
-    def quantiles(
+    def table(
+        self, places: IntArray, codes: IntArray, leads: IntArray, season: int, levels: FloatArray
+    ) -> FloatArray:
+        """Quantiles of rows at these places of their series, shape (rows, levels)."""
+        table = np.full((len(places), len(levels)), np.nan)
+        for lead in np.unique(leads).tolist():
+            rows = np.flatnonzero(leads == lead)
+            lag = season * math.ceil(lead / season)
+            if lag < self.stride // 2:
+                table[rows] = self._quantiles(places[rows], codes[rows], lag, lead, levels)
+        return table
+
+    def _quantiles(
         self, places: IntArray, codes: IntArray, lag: int, lead: int, levels: FloatArray
     ) -> FloatArray:
-        """Of rows at these places of their series, at one lag and lead; shape (rows, levels)."""
+        """The same at one lag and lead."""
         table = np.full((len(places), len(levels)), np.nan)
-        if lag >= self.stride // 2:
-            return table
         before, there = self._at(self.keys - lag)
-        changes, of_series = (self.values - before)[there], self.keys[there] // self.stride
-        when = self.keys[there] % self.stride
+        changes, keys = (self.values - before)[there], self.keys[there]
         base, known = self._at(codes * self.stride + places - lag)
-        for code in np.unique(codes[known]).tolist():
-            own = slice(*np.searchsorted(of_series, (code, code + 1)))
-            rows = np.flatnonzero(known & (codes == code))
-            counts = np.searchsorted(when[own], places[rows] - lead, side="right")
-            enough = counts >= FEWEST_CHANGES
-            rows, counts = rows[enough], _coarse(counts[enough])
-            for count in np.unique(counts).tolist():
-                here = rows[counts == count]
-                past = np.quantile(changes[own][:count], levels)
-                table[here] = base[here, None] + past
+        # of the changes of its series those that were known at its lead before
+        first = np.searchsorted(keys, codes * self.stride)
+        counts = np.searchsorted(keys, codes * self.stride + places - lead, side="right") - first
+        rows = np.flatnonzero(known & (counts >= FEWEST_CHANGES))
+        pasts, own = np.unique(
+            np.column_stack([first[rows], _coarse(counts[rows])]), axis=0, return_inverse=True
+        )
+        ends = [np.quantile(changes[start : start + count], levels) for start, count in pasts]
+        if len(rows):
+            table[rows] = base[rows, None] + np.array(ends)[own.reshape(-1)]
         return table
 
     def _at(self, keys: IntArray) -> tuple[FloatArray, BoolArray]:
@@ -200,26 +203,37 @@ def with_baselines(
 
     `baseline` is the one by which the verdict judges: ``climatology`` (or nothing),
     ``persistence``, ``seasonal``, or a model's name. A `lead` of all rows goes before their own;
-    a `season` in steps of time, before that which dates suggest.
+    a `season` in steps of time, before that which dates suggest. Horizons of which no naive
+    forecast can be made are no fault unless one is asked for.
     """
     first = evalsets[0]
     if lead is not None:
         check_whole(lead, "lead", 1)
     if season is not None:
         check_whole(season, "season", 2)
-    models = [held.model for held in evalsets]
+    models = {held.model: held for held in evalsets}
     check_known(baseline or CLIMATOLOGY, [CLIMATOLOGY, *NAIVE, *models], "baseline")
-    asked = lead is not None or season is not None or baseline in NAIVE
     ahead = np.full(first.n, float(lead)) if lead is not None else first.horizon
+    asked = lead is not None or season is not None or baseline in NAIVE
+    naive = None
     if asked or ahead is not None:
         try:
-            return tuple(_beside(held, evalsets, baseline, ahead, season) for held in evalsets)
-        except UnanswerableError as error:
+            naive = _naive(first, baseline, ahead, season)
+        except InputError as error:
             if asked:
                 raise InputError(f"{_said(baseline, lead, season)}: {error}") from error
-    if not baseline:
-        return tuple(evalsets)
-    return tuple(_beside(held, evalsets, baseline, None, None) for held in evalsets)
+    rival = models.get(baseline)
+    made: dict[bytes, list[BaselineForecast]] = {}  # models of the same levels share them
+    sets = []
+    for held in evalsets:
+        levels = _levels_of(held)
+        if levels.tobytes() not in made:
+            made[levels.tobytes()] = [] if naive is None else naive(levels)
+        beside = list(made[levels.tobytes()])
+        if rival is not None and rival is not held:
+            beside.append(_of_model(rival))
+        sets.append(replace(held, baselines=tuple(beside)) if beside else held)
+    return tuple(sets)
 
 
 def _said(baseline: str, lead: int | None, season: int | None) -> str:
@@ -229,81 +243,77 @@ def _said(baseline: str, lead: int | None, season: int | None) -> str:
     return f"season {season} serves nothing" if lead is None else f"lead {lead} serves nothing"
 
 
-def _beside(
-    held: EvalSet,
-    evalsets: Sequence[EvalSet],
-    baseline: str,
-    ahead: FloatArray | None,
-    season: int | None,
-) -> EvalSet:
-    """One model with its baselines; the model that is the baseline is judged by climatology."""
-    wanted = ahead is not None or season is not None or baseline in NAIVE
-    made = _naive(held, baseline, ahead, season) if wanted else []
-    for other in evalsets:
-        if other.model == baseline != held.model:
-            known = np.ones(held.n, dtype=np.bool_)
-            made.append(
-                BaselineForecast(
-                    kind="model", name=baseline, beliefs=other.beliefs, known=known, asked=True
-                )
-            )
-    return replace(held, baselines=tuple(made))
+def _of_model(held: EvalSet) -> BaselineForecast:
+    known = np.ones(held.n, dtype=np.bool_)
+    return BaselineForecast(
+        kind="model", name=held.model, beliefs=held.beliefs, known=known, asked=True
+    )
 
 
 def _naive(
     held: EvalSet, baseline: str, ahead: FloatArray | None, season: int | None
-) -> list[BaselineForecast]:
-    """Persistence, and the seasonal naive forecast where a season is known."""
+) -> Callable[[FloatArray], list[BaselineForecast]]:
+    """What makes persistence, and the seasonal naive forecast where a season is known, at levels.
+
+    Raises `InputError` where they cannot be made of these rows.
+    """
     if held.time is None:
-        raise UnanswerableError("it needs the time of each row: give time (--time COLUMN)")
+        raise InputError("it needs the time of each row: give time (--time COLUMN)")
     if ahead is None:
-        raise UnanswerableError(
+        raise InputError(
             "it needs by how many steps rows were predicted ahead: give lead (--lead N) or a "
             "column of horizons (--horizon COLUMN)"
         )
     if held.share < 1.0:
-        raise UnanswerableError("it needs all rows, and the table is read by parts")
-    levels = _levels_of(held)
-    series = None if held.series is None else held.series.codes
-    length, words = (season, f"{season} steps") if season else _season_of(held.time)
+        raise InputError("it needs all rows, and the table is read by parts")
+    leads = _leads(ahead, held.n)
+    length, count, unit = (season, season, "step") if season else _season_of(held.time)
     if baseline == "seasonal" and not length:
-        raise UnanswerableError("times suggest no season: give season (--season STEPS)")
-    made = []
-    for kind, steps in (("persistence", 1), ("seasonal", length)):
-        if not steps or not len(levels):
-            continue
-        if (ahead < 1).any():
-            raise UnanswerableError(
-                f"it needs leads of one step or more, got {float(ahead.min()):g}"
-            )
-        with within(kind):
-            table = naive_quantiles(
-                held.y, held.time, levels, lead=ahead, season=steps, series=series
-            )
-        known = np.asarray(np.isfinite(table).all(axis=1))
-        if not known.any():
-            if baseline == kind:
-                raise UnanswerableError(
-                    f"no row has {FEWEST_CHANGES} past changes over its lead before it"
+        raise InputError("times suggest no season: give season (--season STEPS)")
+    series = np.zeros(held.n, dtype=np.int64) if held.series is None else held.series.codes
+    places = slots(held.time)
+    past = _Past.of(held.y, places, series)
+    tables: dict[Naive, tuple[int, str]] = {
+        "persistence": (1, f"persistence ({_before(leads, 1, 1, 'step')})")
+    }
+    if length:
+        words = _before(leads, length, count, unit)
+        tables["seasonal"] = length, f"the seasonal naive forecast ({words})"
+
+    def make(levels: FloatArray) -> list[BaselineForecast]:
+        made = []
+        for kind, (steps, name) in tables.items() if len(levels) else ():
+            table = past.table(places, series, leads, steps, levels)
+            known = np.asarray(np.isfinite(table).all(axis=1))
+            if known.any():
+                belief = Quantiles(levels, np.where(known[:, None], table, 0.0))
+                made.append(
+                    BaselineForecast(
+                        kind=kind,
+                        name=name,
+                        beliefs=(belief,),
+                        known=known,
+                        asked=baseline == kind,
+                    )
                 )
-            continue
-        if kind == "persistence":
-            shortest, longest = int(ahead.min()), int(ahead.max())
-            span = f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
-            name = f"persistence ({span} step{'s' if longest > 1 else ''} before)"
-        else:
-            name = f"the seasonal naive forecast ({words} before)"
-        belief = Quantiles(levels, np.where(known[:, None], table, 0.0))
-        made.append(
-            BaselineForecast(
-                kind=kind,  # type: ignore[arg-type]
-                name=name,
-                beliefs=(belief,),
-                known=known,
-                asked=baseline == kind,
+        if baseline in NAIVE and len(levels) and not any(each.asked for each in made):
+            raise InputError(
+                f"baseline {baseline!r} cannot be made: no row has {FEWEST_CHANGES} past changes "
+                "over its lead before it"
             )
-        )
-    return made
+        return made
+
+    return make
+
+
+def _before(leads: IntArray, season: int, count: int, unit: str) -> str:
+    """How long before a row its past value lies, in words; so many units are a season."""
+    times = -(-np.array([leads.min(), leads.max()]) // season) * count
+    low, high = times.tolist()
+    if low == high == 1 and unit != "step":
+        return f"a {unit} before"
+    span = f"{low}" if low == high else f"{low} to {high}"
+    return f"{span} {unit}{'s' * (high != 1)} before"
 
 
 def _levels_of(held: EvalSet) -> FloatArray:
@@ -327,18 +337,18 @@ def _ends(coverage: float) -> tuple[float, float]:
     return miss, 1.0 - miss
 
 
-def _season_of(times: npt.NDArray[Any]) -> tuple[int, str]:
-    """The steps of the season that dates suggest by their usual step, and it in words."""
+def _season_of(times: npt.NDArray[Any]) -> tuple[int, int, str]:
+    """The steps of the season that dates suggest by their usual step, and it in words' units."""
     if times.dtype.kind != "M":
-        return 0, ""
+        return 0, 0, ""
     moments = np.unique(times)
     months = np.unique(moments.astype("datetime64[M]").astype(np.int64))
     if len(months) == len(moments) > 1:
         step = int(np.gcd.reduce(np.diff(months)))
-        return (12 // step, "a year") if step in (1, 2, 3, 4, 6) else (0, "")
+        return (12 // step, 1, "year") if step in (1, 2, 3, 4, 6) else (0, 0, "")
     steps = np.diff(moments.astype("datetime64[s]").astype(np.int64))
     usual = int(np.gcd.reduce(steps)) if len(steps) else 0
-    return _SEASONS.get(usual, (0, ""))
+    return _SEASONS.get(usual, (0, 0, ""))
 
 
 # ---- measures -----------------------------------------------------------------------------------
@@ -352,6 +362,8 @@ def _against(view: View, _: float, *, kind: str) -> Estimate:
         raise UnanswerableError(_LACKING[kind])
     ours, theirs, score = _scores(view, view.on(replace(evalset, beliefs=other.beliefs)))
     rows, weights = other.known, evalset.multiplicities
+    if not rows.any():
+        raise UnanswerableError(f"no row has a past of {FEWEST_CHANGES} changes")
     mass = None if weights is None else weights[rows]
     skill = skill_score(ours[rows], theirs[rows], weights=mass)
     share = float(rows.mean()) if weights is None else float(weights[rows].sum() / weights.sum())

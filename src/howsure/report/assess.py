@@ -166,7 +166,7 @@ def assess(
         Which rows depend on each other; when rows happened.
     cutoff : array-like of shape (n,), optional
         The last time that was known when a row was predicted, as `time` is given; where `horizon`
-        is left out, the steps from here to `time` are it.
+        is left out, the steps from here to `time` are it, and where `time` is, it orders the rows.
     horizon : array-like of shape (n,), optional
         By how many steps of time rows were predicted ahead.
     series : array-like of shape (n,), optional

@@ -245,6 +245,8 @@ def check_new(
 
     Shares have exact binomial bounds: given the reference, each row is judged by itself.
     """
+    if rules.baseline or rules.lead is not None or rules.season is not None:
+        raise InputError("baseline, lead and season need y, and --reference judges rows without")
     from howsure.report.monitor import scored
     from howsure.report.monitored import findings_of
 
