@@ -18,19 +18,13 @@ from scipy import signal, special
 from howsure.core.rng import child
 from howsure.metrics.calibration.components import legendre
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.evidence import Bounds, evidence, worth_of
+from howsure.stats.evidence import evidence, worth_of
+from howsure.watch.quantities import component_bounds, coverage_bounds
 
 PAGE = Path(__file__).parent.parent / "docs" / "watch.md"
 MARKS = ("<!-- watch: made by benchmarks/watch.py -->", "<!-- end of watch -->")
 DAYS, BROKEN = 365, math.log(20.0)
-_ROOTS = [math.sqrt(k) for k in (3.0, 5.0, 7.0, 9.0)]
-BOUNDS = (
-    Bounds(variance=0.09, lowest=-0.9, highest=0.1, tolerance=0.01),
-    Bounds(variance=1.0, lowest=-_ROOTS[0], highest=_ROOTS[0]),
-    Bounds(variance=1.0, lowest=-_ROOTS[1] / 2.0, highest=_ROOTS[1]),
-    Bounds(variance=1.0, lowest=-_ROOTS[2], highest=_ROOTS[2]),
-    Bounds(variance=1.0, lowest=-_ROOTS[3] * 3.0 / 7.0, highest=_ROOTS[3]),
-)
+BOUNDS = (coverage_bounds(0.9, 0.01), *component_bounds(0.01))
 
 
 @dataclass(frozen=True)

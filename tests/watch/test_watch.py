@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs import write_table
 from howsure.watch import Watch
+from howsure.watch.report import _rest
 
 DAY = np.datetime64("2024-01-01", "D")
 ROWS = 40
@@ -47,14 +51,12 @@ def labels_of(table: dict[str, Any]) -> dict[str, Any]:
 def test_a_promise_that_is_kept(tmp_path: Path) -> None:
     watch = begun(tmp_path)
     assert watch.show().sentence == "Nothing is booked yet."
-    for day in range(60, 90):
+    for day in range(60, 130):
         watch.add(rows(day, day + 1))
     report = watch.show()
     assert report.kept
-    assert (report.days, report.rows) == (30, 1_200)
-    assert report.sentence.startswith(
-        "Kept so far: 30 days, 1,200 rows, no departure; had coverage"
-    )
+    assert (report.days, report.rows) == (70, 2_800)
+    assert report.sentence.startswith("Kept so far: 70 days, 2,800 rows, no departure proven; had ")
     assert "probably have shown after" in report.sentence
 
 
@@ -129,7 +131,7 @@ def test_days_are_booked_once_and_when_mature(tmp_path: Path) -> None:
     assert (done.late, done.rows) == (ROWS, ROWS)
     with pytest.raises(InputError, match="days that are booked alone"):
         watch.add(rows(60, 61, "late"))
-    assert "40 rows came too late" in watch.show().sentence
+    assert "40 rows came too late and count for nothing." in watch.show().sentence
 
 
 def test_the_same_rows_are_refused(tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_the_same_rows_are_refused(tmp_path: Path) -> None:
         watch.add(tmp_path / "part.csv")
     waits = without_y(rows(62, 63))
     watch.add(waits)
-    with pytest.raises(InputError, match=r"was added before|wait already"):
+    with pytest.raises(InputError, match="no row that waits already"):
         watch.add({**waits, "sd": waits["sd"] * 2})
     assert watch.show().open_rows == before
 
@@ -260,3 +262,144 @@ def test_without_times_each_addition_is_a_day(tmp_path: Path) -> None:
         watch.add(bare(day, day + 1))
     report = watch.show()
     assert (report.days, report.rows, report.open_rows) == (10, 10 * ROWS, 0)
+
+
+def test_evidence_of_the_past_does_not_change_with_groups_that_come(tmp_path: Path) -> None:
+    """Shares of the capital are fixed before rows are seen; else looking twice would cheat."""
+    watch = begun(tmp_path)
+    watch.add(rows(60, 75))
+    before = watch.show().curve
+    for number in range(3):
+        part = rows(75 + number, 76 + number)
+        watch.add({**part, "region": np.where(part["y"] > 0, f"new {number}", "south")})
+    after = watch.show().curve
+    np.testing.assert_allclose(after[:15], before, rtol=1e-12, atol=1e-14)
+    assert len(after) == 18
+
+
+def test_a_row_that_waited_and_comes_whole_waits_no_more(tmp_path: Path) -> None:
+    watch = begun(tmp_path, mature=5)
+    watch.add(without_y(rows(60, 61)))
+    watch.add(rows(60, 61))
+    assert (watch.show().waiting, watch.show().open_rows) == (0, ROWS)
+    with pytest.raises(InputError, match="holds y of no row that waits"):
+        watch.add(labels_of(rows(60, 61)))
+
+
+def test_the_same_file_by_two_writers_is_added_once(tmp_path: Path) -> None:
+    place = f"{tmp_path}/shared/"
+    Watch.init(place, rows(0, 30), time="day", row_id="id", mature=100)
+    part = without_y(rows(30, 31))
+
+    def write(_: int) -> bool:
+        try:
+            Watch(place).add(part)
+        except InputError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as crew:
+        assert sum(crew.map(write, range(6))) == 1
+    assert Watch(place).show().waiting == ROWS
+
+
+def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as base, base:
+        base.execute("CREATE TABLE own (a)")
+    before = other.read_bytes()
+    for use in (Watch, lambda place: Watch.init(place, rows(0, 30), time="day")):
+        with pytest.raises(InputError, match="it is another file"):
+            use(other)
+        assert other.read_bytes() == before
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "promise.json").write_text("{}")
+    with pytest.raises(InputError, match="no promise of this version"):
+        Watch(tmp_path / "f")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            {"y": ["a", "b"] * 20, "p_a": [0.4] * 40, "p_b": [0.6] * 40},
+            "label sets are not watched",
+        ),
+        (
+            {
+                "id": list(range(20)) * 2,
+                "quantile_level": [0.1] * 20 + [0.9] * 20,
+                "value": [-1.0] * 20 + [1.0] * 20,
+                "y": [0.0] * 40,
+            },
+            "got a long table",
+        ),
+        ({"y": [0.0] * 40, "mean": [0.0] * 40}, "nothing can be watched"),
+        (
+            {
+                "y": [0.0, 1.0] * 20,
+                "mean": [0.0] * 40,
+                "sd": [1.0] * 40,
+                "importance_weight": [0.5] * 40,
+            },
+            "must be frequencies",
+        ),
+    ],
+)
+def test_a_reference_that_cannot_be_watched_is_refused(
+    tmp_path: Path, table: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        Watch.init(tmp_path / "a", table)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_reference_that_breaks_the_promise_says_so(tmp_path: Path) -> None:
+    told = Watch.init(tmp_path / "a", rows(0, 60, sd=1.5), time="day").promise.sentence
+    assert "The reference itself does not keep the promise: errors are larger" in told
+    assert "does not keep" not in begun(tmp_path).promise.sentence
+
+
+def test_y_that_is_no_number_and_a_date_far_off_are_refused(tmp_path: Path) -> None:
+    watch = begun(tmp_path, mature=5)
+    watch.add(rows(60, 61))
+    with pytest.raises(InputError, match="'y' must hold numbers, got 40 cells"):
+        watch.add({**rows(61, 62), "y": ["x"] * ROWS})
+    with pytest.raises(InputError, match=r"over 366 days beyond the last .*got 2099-12-31"):
+        watch.add({**rows(61, 62), "day": [np.datetime64("2099-12-31")] * ROWS})
+    assert watch.show().open_rows == ROWS
+
+
+def test_every_form_holds_what_is_seen(tmp_path: Path) -> None:
+    watch = begun(tmp_path)
+    watch.add(rows(60, 75, sd=1.5))
+    report = watch.show()
+    report.save(tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0] == '"day","log_evidence","coverage"'
+    assert len(lines) == 16
+    told = json.loads(report.to_json())
+    (broken,) = (table for table in told["tables"] if table["name"] == "broken")
+    assert broken["columns"]["since"][0].startswith("2024-0")
+    assert report.sentence in report.to_markdown().replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ((0, 0, 0), ""),
+        (
+            (1, 1, 1),
+            "1 row is of days not booked yet. 1 prediction waits for y. "
+            "1 row came too late and counts for nothing.",
+        ),
+        (
+            (2, 3, 4),
+            "2 rows are of days not booked yet. 3 predictions wait for y. "
+            "4 rows came too late and count for nothing.",
+        ),
+    ],
+)
+def test_what_is_left_out_is_said(counts: tuple[int, int, int], told: str) -> None:
+    open_rows, waiting, late = counts
+    assert _rest(waiting, open_rows, late) == told

@@ -18,29 +18,18 @@ from howsure.core.files import atomic_write, create_whole
 from howsure.core.optional import require
 
 
-class Folder(Protocol):
-    """What is needed of a place; refusals are `InputError`.
+class NamedBytes(Protocol):
+    """Bytes by name; refusals are `InputError`.
 
     Names are relative, with ``/`` between their parts.
     """
 
     @property
     def location(self) -> str:
-        """The place, as `Store` takes it."""
-
-    @property
-    def near(self) -> bool:
-        """Whether reading costs little."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether other processes see what this one writes."""
+        """The place, as a user says it."""
 
     def read(self, name: str) -> bytes | None:
         """All that a file holds; None where there is none."""
-
-    def size(self, name: str) -> int | None:
-        """Bytes of a file; None where there is none."""
 
     def write(self, name: str, data: bytes) -> None:
         """Write a whole file."""
@@ -53,6 +42,21 @@ class Folder(Protocol):
 
     def names(self, name: str = "") -> tuple[str, ...]:
         """Names in a folder, sorted, hidden ones left out; none where there is no folder."""
+
+
+class Folder(NamedBytes, Protocol):
+    """What a store needs of a place besides."""
+
+    @property
+    def near(self) -> bool:
+        """Whether reading costs little."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes see what this one writes."""
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file; None where there is none."""
 
     def is_file(self) -> bool:
         """Whether the place is a file, and so no folder."""
@@ -237,11 +241,12 @@ class RemoteFolder:
 
 @final
 class SingleFile:
-    """Named bytes in a database of SQLite: whole after any crash, and safe for two writers."""
+    """Named bytes in a database of SQLite: whole after any crash, and safe for two writers.
+
+    A file that is there and is none of these is left as it is.
+    """
 
     __slots__ = ("location",)
-    near = True
-    shared = True
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.location = os.fspath(path)
@@ -249,10 +254,6 @@ class SingleFile:
     def read(self, name: str) -> bytes | None:
         rows = self._asked("SELECT data FROM held WHERE name = ?", name)
         return bytes(rows[0][0]) if rows else None
-
-    def size(self, name: str) -> int | None:
-        rows = self._asked("SELECT length(data) FROM held WHERE name = ?", name)
-        return int(rows[0][0]) if rows else None
 
     def write(self, name: str, data: bytes) -> None:
         self._done("INSERT OR REPLACE INTO held VALUES (?, ?)", name, data)
@@ -269,32 +270,39 @@ class SingleFile:
 
     def names(self, name: str = "") -> tuple[str, ...]:
         start = f"{name}/" if name else ""
-        rows = self._asked("SELECT name FROM held")
-        inner = {str(row[0])[len(start) :] for row in rows if str(row[0]).startswith(start)}
-        return tuple(sorted({each.partition("/")[0] for each in inner}))
-
-    def is_file(self) -> bool:
-        return False
-
-    def path(self, name: str) -> str:
-        return f"{self.location}: {name}" if name else self.location
+        found = [str(row[0]) for row in self._asked("SELECT name FROM held")]
+        inner = {each[len(start) :].partition("/")[0] for each in found if each.startswith(start)}
+        return tuple(sorted(inner))
 
     def _asked(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         if not Path(self.location).exists():
             return []
-        return self._done(query, *values)
+        with self._refusals(), closing(self._opened("ro")) as base:
+            return base.execute(query, values).fetchall()
 
-    def _done(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        try:
-            with closing(sqlite3.connect(self.location, timeout=_PATIENCE)) as base, base:
+    def _done(self, query: str, *values: object) -> None:
+        path = Path(self.location)
+        new = not path.exists() or path.stat().st_size == 0
+        with self._refusals(), closing(self._opened("rwc")) as base, base:
+            if new:
                 base.execute(
                     "CREATE TABLE IF NOT EXISTS held (name TEXT PRIMARY KEY, data BLOB NOT NULL)"
                 )
-                return base.execute(query, values).fetchall()
+            base.execute(query, values)
+
+    def _opened(self, mode: str) -> sqlite3.Connection:
+        address = f"{Path(self.location).absolute().as_uri()}?mode={mode}"
+        return sqlite3.connect(address, timeout=_PATIENCE, uri=True)
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        try:
+            yield
         except sqlite3.IntegrityError:
             raise
         except sqlite3.Error as error:
-            raise InputError(f"{self.location!r} cannot be used: {error}") from error
+            reason = "it is another file" if "no such table" in str(error) else str(error)
+            raise InputError(f"{self.location!r} cannot be used: {reason}") from error
 
 
 _PATIENCE = 60.0  # seconds that a writer waits for another

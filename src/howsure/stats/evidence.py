@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
 from howsure.stats.memory import memory_of
 
 SIZES = np.array([0.04, 0.08, 0.16, 0.32, 0.64])
@@ -24,8 +25,6 @@ FIRST = 0.25
 """Share of the capital that is bet from the first day on."""
 RATE = 1.0 / 365.0
 """Share of the rest that is bet from each later day on."""
-LENGTHS = (1, 7, 14, 28)
-"""Days whose sums tell how rows depend."""
 _TINY = 1e-300
 _LIKELY = 3.0
 
@@ -107,7 +106,10 @@ def worth_of(sums: FloatArray, counts: FloatArray, variance: float) -> float:
     there = counts > 0
     off = sums - float(sums.sum() / counts.sum()) * counts
     days = off[there] / np.sqrt(counts[there] * variance)
-    memory = memory_of(days)
+    try:
+        memory = memory_of(days)
+    except UnanswerableError:  # too few days, or days that are all alike
+        return 1.0
     single = float(np.mean(np.square(days)))
     proven = memory.bounds(_WIDE)[0] > 1.0
     return max(single * memory.bounds(_WIDE if proven else _USUAL)[1], 1.0)

@@ -2,8 +2,8 @@
 
 Entries are numbered, and never change. A writer makes the next number from all before it; where
 another was faster, it reads on and tries again. So two writers are safe without a lock, and a
-writer that dies leaves nothing. Predictions that wait for their y stand apart, and are written anew
-without those whose y came; until then an entry says which these are.
+writer that dies leaves nothing that counts. Predictions that wait for their y stand apart, and are
+written anew without those whose y came; until then an entry says which these are.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -21,13 +22,14 @@ import pyarrow as pa
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.folders import Folder, LocalFolder, RemoteFolder, SingleFile
+from howsure.core.folders import LocalFolder, NamedBytes, RemoteFolder, SingleFile
 from howsure.watch.quantities import DaySums
 
 _PROMISE = "promise.json"
-_ENTRY, _WAITING = "entry", "waiting"
 _FORM = 1
 """Version of what is written."""
+HASH = "name hash"
+"""The column of waiting predictions that stands for their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,21 +40,15 @@ class LedgerEntry:
     latest: int | None = None  # the last day among its rows
     digest: str = ""  # of what came
     rows: int = 0  # with y
-    waiting: int = 0  # predictions that wait
-    resolved: tuple[
-        int, ...
-    ] = ()  # hashes of the names of rows that waited, and whose y it brought
     late: int = 0  # rows of days that were booked before
+    # hashes of the names of rows that waited, and whose y it brought
+    resolved: tuple[int, ...] = ()
+    waits: str = ""  # where its predictions that wait stand; empty where there are none
 
     def to_bytes(self) -> bytes:
         """As an Arrow file: sums as a table, the rest beside it."""
-        beside = {
-            "form": _FORM,
-            **{
-                name: getattr(self, name)
-                for name in ("latest", "digest", "rows", "waiting", "resolved", "late")
-            },
-        }
+        names = ("latest", "digest", "rows", "late", "resolved", "waits")
+        beside = {"form": _FORM, **{name: getattr(self, name) for name in names}}
         width = len(self.sums[0].sums) if self.sums else 0
         columns = {
             "day": pa.array([each.day for each in self.sums], pa.int64()),
@@ -70,9 +66,9 @@ class LedgerEntry:
     def from_bytes(cls, data: bytes) -> LedgerEntry:
         """What `to_bytes` made."""
         table = _from_ipc(data)
-        beside = json.loads((table.schema.metadata or {})[b"howsure"])
-        if beside.pop("form") != _FORM:
-            raise InputError("the ledger is of another version of howsure")
+        beside = json.loads((table.schema.metadata or {}).get(b"howsure", b"{}"))
+        if beside.pop("form", None) != _FORM:
+            raise InputError("an entry of the ledger is damaged, or of another version of howsure")
         names = [name for name in table.column_names if name.startswith("sum_")]
         sums = np.column_stack([table[name].to_numpy() for name in names] or [np.empty((0, 0))])
         rows = zip(*(table[name].to_pylist() for name in ("day", "group", "n")), strict=True)
@@ -93,6 +89,7 @@ class LedgerState:
     rows: int = 0
     late: int = 0
     stood: list[str] = field(default_factory=list)  # digests of the entries, in order
+    waits: list[str] = field(default_factory=list)  # where predictions that wait stand
 
     @property
     def entries(self) -> int:
@@ -105,6 +102,7 @@ class LedgerState:
             n, sums = self.sums.get((each.day, each.group), (0.0, 0.0))
             self.sums[each.day, each.group] = n + each.n, np.asarray(sums + each.sums)
         self.stood.append(entry.digest)
+        self.waits += filter(None, [entry.waits])
         self.resolved.update(entry.resolved)
         if entry.latest is not None:
             self.latest = entry.latest if self.latest is None else max(self.latest, entry.latest)
@@ -133,10 +131,7 @@ class Ledger:
 
     def promise(self) -> Mapping[str, Any] | None:
         """What was promised; None where there is no ledger."""
-        try:
-            held = self._place.read(_PROMISE)
-        except IsADirectoryError:
-            held = None
+        held = self._place.read(_PROMISE)
         if held is None:
             return None
         try:
@@ -155,42 +150,34 @@ class Ledger:
 
     def state(self) -> LedgerState:
         """All entries so far."""
-        while (data := self._place.read(_name(_ENTRY, self._state.entries + 1))) is not None:
+        while (data := self._place.read(_entry(self._state.entries + 1))) is not None:
             self._state.add(LedgerEntry.from_bytes(data))
         return self._state
 
-    def append(
-        self, make: Callable[[LedgerState], tuple[LedgerEntry, pa.Table | None]]
-    ) -> LedgerEntry:
-        """Add what is made of all before; it is made again where another writer was faster.
-
-        The table is of predictions that wait.
-        """
+    def append(self, make: Addition) -> LedgerEntry:
+        """Add what is made of all before; it is made again where another writer was faster."""
         while True:
             state = self.state()
-            number = state.entries + 1
             entry, table = make(state)
-            waits = f"{_name(_WAITING, number)}-{entry.digest}"  # which is read if the entry stands
-            if table is not None and table.num_rows:
-                self._place.write(waits, _to_ipc(table))
-            if self._place.create(_name(_ENTRY, number), entry.to_bytes()):
+            if table is not None and table.num_rows:  # which is read once the entry stands
+                entry = replace(entry, waits=f"waiting-{secrets.token_hex(8)}")
+                self._place.write(entry.waits, _to_ipc(table))
+            if self._place.create(_entry(state.entries + 1), entry.to_bytes()):
                 self.state()
                 return entry
-            self._place.remove(waits)
+            if entry.waits:
+                self._place.remove(entry.waits)
 
     def waiting(self) -> Iterator[tuple[str, pa.Table]]:
         """Tables of predictions that wait, each with its name, without those whose y came."""
         state = self.state()
         there = set(self._place.names())
-        for number, digest in enumerate(state.stood, 1):
-            name = f"{_name(_WAITING, number)}-{digest}"
+        for name in state.waits:
             data = self._place.read(name) if name in there else None
-            if data is None:
-                continue
-            table = _from_ipc(data)
-            ids = table["name hash"].to_pylist()
-            kept = [place for place, each in enumerate(ids) if each not in state.resolved]
-            yield name, table.take(pa.array(kept, pa.int64()))
+            if data is not None:
+                table = _from_ipc(data)
+                kept = [each not in state.resolved for each in table[HASH].to_pylist()]
+                yield name, table.filter(pa.array(kept, pa.bool_()))
 
     def forget(self) -> None:
         """Write what waits anew, without predictions whose y came."""
@@ -201,7 +188,11 @@ class Ledger:
                 self._place.remove(name)
 
 
-def _place_of(address: str | os.PathLike[str]) -> Folder:
+def _entry(number: int) -> str:
+    return f"entry-{number:08d}"
+
+
+def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
     text = os.fspath(address)
     if "://" in text:
         return RemoteFolder(text)
@@ -209,10 +200,6 @@ def _place_of(address: str | os.PathLike[str]) -> Folder:
     if path.is_dir() or text.endswith(("/", os.sep)):
         return LocalFolder(path)
     return SingleFile(path)
-
-
-def _name(kind: str, number: int) -> str:
-    return f"{kind}-{number:08d}"
 
 
 def _to_ipc(table: pa.Table) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.metrics.calibration.components import DISTORTION, MOVED
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
@@ -32,56 +34,53 @@ class Watched:
 
 
 def watched(evalset: EvalSet, coverage: float, tolerance: float) -> Watched:
-    """Whether y is covered, less the nominal coverage; and the components of the PIT.
-
-    Their variances under the promise are c (1 − c) and 1.
-    """
+    """Whether y is covered, less the nominal coverage; and the components of the PIT."""
     view = View(evalset)
-    names: list[str] = []
-    rows: list[FloatArray] = []
+    rows: dict[str, FloatArray] = {}
     bounds: list[Bounds] = []
     if not math.isnan(coverage):
-        try:
-            rows.append(view.get("covered", coverage) - coverage)
-        except UnanswerableError:
-            pass
-        else:
-            names.append("coverage")
-            bounds.append(
-                Bounds(
-                    variance=coverage * (1.0 - coverage),
-                    lowest=-coverage,
-                    highest=1.0 - coverage,
-                    tolerance=tolerance,
-                )
-            )
-    try:
+        with suppress(UnanswerableError):
+            rows["coverage"] = view.get("covered", coverage) - coverage
+            bounds.append(coverage_bounds(coverage, tolerance))
+    with suppress(UnanswerableError):
         placed = view.get("placed")
         components = placed.polynomials(placed.place(0.0, 1.0))
-    except UnanswerableError:
-        components = np.empty((0, evalset.n))
-    else:
-        extremes = _extremes(placed.table)
-        for name, values, (low, high) in zip(COMPONENTS, components, extremes, strict=False):
-            names.append(name)
-            rows.append(values)
-            bounds.append(Bounds(variance=1.0, lowest=low, highest=high))
-    if not names:
+        rows |= zip(COMPONENTS, components, strict=False)
+        bounds += component_bounds(tolerance, placed.table)
+    if not rows:
         raise InputError(
             "nothing can be watched: predictions must be distributions, samples, quantiles, or "
             "intervals whose nominal coverage is known"
         )
-    values = np.array(rows, dtype=np.float64)
-    return Watched(names=tuple(names), values=values, bounds=tuple(bounds))
+    values = np.array(list(rows.values()), dtype=np.float64)
+    return Watched(names=tuple(rows), values=values, bounds=tuple(bounds))
 
 
-def _extremes(table: FloatArray | None) -> list[tuple[float, float]]:
-    """The least and the greatest value of each component."""
-    if table is not None:
-        return [(float(row.min()), float(row.max())) for row in table]
-    # of Legendre polynomials on [0, 1]
-    one, two, three, four = (math.sqrt(k) for k in (3.0, 5.0, 7.0, 9.0))
-    return [(-one, one), (-two / 2.0, two), (-three, three), (-four * 3.0 / 7.0, four)]
+def coverage_bounds(coverage: float, tolerance: float) -> Bounds:
+    """Of hits less the nominal coverage c: their variance is c (1 − c) if it holds."""
+    return Bounds(
+        variance=coverage * (1.0 - coverage),
+        lowest=-coverage,
+        highest=1.0 - coverage,
+        tolerance=tolerance,
+    )
+
+
+def component_bounds(tolerance: float, table: FloatArray | None = None) -> list[Bounds]:
+    """Of the components, whose variance is 1: of those of cells by their table.
+
+    A mean that moves no stated probability by more than the tolerance does no harm.
+    """
+    if table is None:  # Legendre polynomials on [0, 1]
+        one, two, three, four = (math.sqrt(k) for k in (3.0, 5.0, 7.0, 9.0))
+        ends = [(-one, one), (-two / 2.0, two), (-three, three), (-four * 3.0 / 7.0, four)]
+    else:
+        ends = [(float(row.min()), float(row.max())) for row in table]
+    moved = (MOVED["bias"], MOVED["spread"], *DISTORTION)
+    return [
+        Bounds(variance=1.0, lowest=low, highest=high, tolerance=tolerance / each)
+        for (low, high), each in zip(ends, moved, strict=False)
+    ]
 
 
 def days_of(times: npt.NDArray[Any]) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -9,16 +10,21 @@ from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import csv
 from scipy import special
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.convert import json_number, plain
+from howsure.core.errors import InputError
 from howsure.core.formats import listed, percent, roughly
 from howsure.core.records import Table
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 from howsure.metrics.calibration.components import legendre
+from howsure.metrics.wording import between
 from howsure.report.document import Choice, Document, Formed, Option, Section, Tone, VerdictLine
+from howsure.stats.binomial import clopper_pearson
 from howsure.stats.evidence import Bounds, by_closed_testing, change_point, evidence
 from howsure.watch.ledger import LedgerState
 from howsure.watch.quantities import ALL, COMPONENTS, day_in_words
@@ -27,6 +33,8 @@ LEVEL = 0.05
 """Chance that a promise that is kept is ever told broken."""
 _ALL_ROWS = 0.5
 """Share of the capital on all rows; groups share the rest."""
+_LATER = 0.2
+"""Of that the share kept for groups that the reference has not, halved from one to the next."""
 _FALL = 0.05
 """Fall of coverage of which it is told when it would have shown."""
 _Z = 1.959964
@@ -53,8 +61,10 @@ class Promise:
     dated: bool  # whether these are dates
     rows: int  # of the reference
     days: int
+    groups: tuple[str, ...]  # as column=value
     # how many rows count as one, by group and quantity; of other groups as of all rows
     worth: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
 
     def as_dict(self) -> dict[str, Any]:
         """As values that JSON knows."""
@@ -63,25 +73,31 @@ class Promise:
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Self:
         """What `as_dict` made."""
-        given = dict(told)
-        given["bounds"] = tuple(Bounds(**each) for each in given["bounds"])
-        given["quantities"] = tuple(given["quantities"])
-        given["coverage"] = math.nan if given["coverage"] is None else given["coverage"]
-        return cls(**given)
+        try:
+            given = dict(told)
+            given["bounds"] = tuple(Bounds(**each) for each in given["bounds"])
+            given["quantities"], given["groups"] = map(
+                tuple, (given["quantities"], given["groups"])
+            )
+            given["coverage"] = math.nan if given["coverage"] is None else given["coverage"]
+            return cls(**given)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the ledger holds no promise of this version of howsure: {error}"
+            ) from error
 
     @property
     def sentence(self) -> str:
         """It in words."""
-        told = f"Frozen: {self.rows:,} rows of {self.days:,} days; watched are "
-        told += f"{listed(self.quantities)}"
+        told = [f"Frozen from {self.rows:,} rows. Watched: {listed(self.quantities)}."]
         worth = max(self.worth.get(ALL, {}).values(), default=1.0)
         if not self.timed:
-            return (
-                f"{told}. Without times, rows are taken as independent, and each addition is a day."
-            )
-        if worth > _NOTEWORTHY:
-            told += f"; as rows may depend, about {roughly(worth)} count as one"
-        return f"{told}."
+            told.append("Without times, rows count as independent, and each addition as a day.")
+        elif worth > _NOTEWORTHY:
+            told.append(f"As rows may depend, up to {roughly(worth)} count as one.")
+        if self.flaw:
+            told.append(f"The reference itself does not keep the promise: {self.flaw}")
+        return " ".join(told)
 
     @property
     def y(self) -> str:
@@ -196,7 +212,7 @@ class WatchReport(Formed):
         promise = self.promise
         facts = {
             "Model": promise.model,
-            "Reference": f"{promise.rows:,} rows of {promise.days:,} days",
+            "Reference": f"{promise.rows:,} rows",
             "Watched": listed(promise.quantities),
             "Booked": f"{self.rows:,} rows of {self.days:,} days",
             "A day is booked": f"{promise.mature} days after it",
@@ -216,14 +232,21 @@ class WatchReport(Formed):
         if len(self.covered):
             days["coverage"] = self.covered
         names = ("group", "quantity", "since", "earliest", "latest", "value", "lower", "upper")
-        broken = {
-            name: np.array(
-                [getattr(each, name) for each in self.broken],
-                dtype=object if name in names[:2] else np.float64,
-            )
-            for name in names
-        }
+        broken: dict[str, npt.NDArray[Any]] = {}
+        for name in names:
+            cells = [getattr(each, name) for each in self.broken]
+            if name in ("since", "earliest", "latest"):
+                cells = [self.promise.day_in_words(day) for day in cells]
+            kind = object if any(isinstance(cell, str) for cell in cells) else np.float64
+            broken[name] = np.array(cells, dtype=kind)
         return Table(name="days", columns=days), Table(name="broken", columns=broken)
+
+    def to_csv(self) -> str:
+        """Each day that is booked as a line of CSV: evidence, and coverage."""
+        table, _ = self._tables()
+        sink = io.BytesIO()
+        csv.write_csv(pa.table(dict(table.columns)), sink)
+        return sink.getvalue().decode()
 
     def _times(self) -> npt.NDArray[Any]:
         """The days, as dates where they are."""
@@ -287,7 +310,7 @@ def report_of(promise: Promise, state: LedgerState, waiting: int) -> WatchReport
     """What the sums of all days that are booked say."""
     booked_to = -math.inf if state.latest is None else state.latest - promise.mature
     days = np.array(sorted({day for day, _ in state.sums if day <= booked_to}), dtype=np.int64)
-    groups = sorted({group for day, group in state.sums if day <= booked_to})
+    groups = _groups(promise, sorted(key for key in state.sums if key[0] <= booked_to))
     size = len(promise.quantities)
     sums = np.zeros((len(groups), len(days), size))
     counts = np.zeros((len(groups), len(days)))
@@ -299,15 +322,17 @@ def report_of(promise: Promise, state: LedgerState, waiting: int) -> WatchReport
             sums[line[group], place[day]] = total
     rows = int(counts[line[ALL]].sum()) if groups else 0
     open_rows = int(sum(n for (day, group), (n, _) in state.sums.items() if group == ALL)) - rows
-    shares = _shares(groups, size)
+    shares = _shares(promise, groups, size)
     logs = np.empty((len(groups), size, len(days)))
     for k, (name, bounds) in enumerate(zip(promise.quantities, promise.bounds, strict=True)):
         worth = np.array([promise.worth_of(group, name) for group in groups])
         logs[:, k] = evidence(sums[..., k], counts, bounds, worth, days)
     flat = logs.reshape(len(groups) * size, len(days))
-    curve = (
-        np.logaddexp.reduce(flat + np.log(shares)[:, None], axis=0) if len(days) else np.empty(0)
-    )
+    idle = max(1.0 - float(shares.sum()), 0.0)  # kept for groups that have not come
+    curve = np.empty(0)
+    if len(days):
+        curve = np.logaddexp.reduce(flat + np.log(shares)[:, None], axis=0)
+        curve = np.logaddexp(curve, math.log(idle) if idle > 0.0 else -math.inf)
     line_of_alarm = -math.log(LEVEL)
     alarms = np.flatnonzero(curve >= line_of_alarm)
     broken: list[Break] = []
@@ -355,12 +380,25 @@ def _covered(
     return np.asarray(promise.coverage + sums[own, :, k] / counts[own])
 
 
-def _shares(groups: list[str], size: int) -> FloatArray:
-    """Shares of the capital: half on all rows, where there are groups besides."""
-    others = len(groups) - 1
-    own = 1.0 if others <= 0 else _ALL_ROWS
-    share = [own if group == ALL else (1.0 - own) / max(others, 1) for group in groups]
-    return np.repeat(np.array(share) / size, size)
+def _groups(promise: Promise, booked: list[tuple[int, str]]) -> list[str]:
+    """All rows, the groups of the reference, and others in the order in which they came."""
+    if not booked:
+        return []
+    return list(dict.fromkeys((ALL, *promise.groups, *(group for _, group in booked))))
+
+
+def _shares(promise: Promise, groups: list[str], size: int) -> FloatArray:
+    """Shares of the capital, which no later day changes: half on all rows, where there are groups.
+
+    A group that the reference has not takes half of what is left for such groups when it comes.
+    """
+    known = len(promise.groups)
+    if not known:  # as there is no column of groups
+        return np.full(len(groups) * size, 1.0 / size)
+    rest = 1.0 - _ALL_ROWS
+    later = rest * _LATER * 0.5 ** np.arange(1.0, len(groups) - known)
+    share = np.array([_ALL_ROWS, *[rest * (1.0 - _LATER) / known] * known, *later])
+    return np.repeat(share[: len(groups)] / size, size)
 
 
 def _break(
@@ -377,13 +415,11 @@ def _break(
     worth = promise.worth_of(group, name)
     at, mean, (first, last) = change_point(sums, counts, bounds.variance, worth)
     n = float(counts[at:].sum())
-    middle = promise.coverage if name == "coverage" else 0.0
-    value = middle + mean
-    spread = value * (1.0 - value) if name == "coverage" else bounds.variance
-    reach = _Z * math.sqrt(max(spread, 1.0 / n) * worth / n)
-    lower, upper = value - reach, value + reach
+    value, lower, upper = mean, *(mean + sign * _Z * math.sqrt(worth / n) for sign in (-1.0, 1.0))
     if name == "coverage":
-        lower, upper = max(lower, 0.0), min(upper, 1.0)
+        value += promise.coverage
+        alike = n / worth
+        lower, upper = map(float, clopper_pearson(value * alike, alike, confidence=0.95))
     since = promise.day_in_words(int(days[at]))
     where = f"{group}: " if group else ""
     return Break(
@@ -404,8 +440,8 @@ def _fault(
     promise: Promise, name: str, mean: float, value: float, lower: float, upper: float
 ) -> str:
     if name == "coverage":
-        span = f"{100 * lower:.0f}–{100 * upper:.0f}"
-        return f"{percent(promise.coverage)} intervals cover {percent(value)} ({span})"
+        span = between(100.0 * lower, 100.0 * upper, 1)
+        return f"{percent(promise.coverage)} intervals cover {percent(value)}{span}"
     higher = mean > 0
     return {
         "bias": f"y lies {'above' if higher else 'below'} its predictions",
@@ -418,19 +454,15 @@ def _fault(
 def _broken(promise: Promise, day: int, broken: list[Break]) -> str:
     when = promise.day_in_words(day)
     if not broken:
-        return f"Broken on {when}: the promise does not hold as a whole, and no part is proven."
-    more = (
-        f" {len(broken) - 1} more {'is' if len(broken) == 2 else 'are'} proven."
-        if broken[1:]
-        else ""
-    )
-    first = broken[0].sentence
-    return f"Broken on {when}: {first}{more}"
+        return f"Broken on {when}: the promise fails as a whole; no single part is proven to."
+    others = len(broken) - 1
+    more = f" {others} more fault{'s are' if others > 1 else ' is'} proven." if others else ""
+    return f"Broken on {when}: {broken[0].sentence}{more}"
 
 
 def _kept(promise: Promise, days: IntArray, counts: FloatArray, shares: FloatArray) -> str:
     rows = f"{len(days):,} day{'s' * (len(days) != 1)}, {int(counts.sum()):,} rows"
-    told = f"Kept so far: {rows}, no departure"
+    told = f"Kept so far: {rows}, no departure proven"
     if "coverage" not in promise.quantities:
         return f"{told}."
     fallen = np.full(len(days), -math.inf)
@@ -440,7 +472,7 @@ def _kept(promise: Promise, days: IntArray, counts: FloatArray, shares: FloatArr
         logs = evidence(mean * counts, counts, bounds, worth, days)
         fallen = np.logaddexp(fallen, logs + math.log(float(shares[k])))
     shown = np.flatnonzero(fallen >= -math.log(LEVEL))
-    least = percent(promise.coverage - _FALL)
+    least = percent(_fallen(promise))
     if not len(shown):
         return f"{told}; had coverage fallen to {least}, this might not have shown yet."
     count = int(shown[0]) + 1
@@ -450,26 +482,35 @@ def _kept(promise: Promise, days: IntArray, counts: FloatArray, shares: FloatArr
     )
 
 
+def _fallen(promise: Promise) -> float:
+    """The coverage of which it is told when it would have shown."""
+    return max(promise.coverage - _FALL, promise.coverage / 2.0)
+
+
 def _means_of_fall(promise: Promise) -> list[float]:
     """Means of all quantities where coverage falls as normal errors grow."""
-    here, there = (float(special.ndtri((1.0 + c) / 2.0)) for c in _fallen(promise.coverage))
+    here, there = (
+        float(special.ndtri((1.0 + share) / 2.0)) for share in (promise.coverage, _fallen(promise))
+    )
     z = (np.arange(_POINTS) + 0.5) / _POINTS
     components = legendre(special.ndtr(special.ndtri(z) * here / there)).mean(axis=1)
-    known = {"coverage": -_FALL, **dict(zip(COMPONENTS, components.tolist(), strict=True))}
+    known = {
+        "coverage": _fallen(promise) - promise.coverage,
+        **dict(zip(COMPONENTS, components.tolist(), strict=True)),
+    }
     return [known[name] for name in promise.quantities]
 
 
-def _fallen(coverage: float) -> tuple[float, float]:
-    return coverage, max(coverage - _FALL, coverage / 2.0)
-
-
 def _rest(waiting: int, open_rows: int, late: int) -> str:
-    parts = []
+    """What is not in the evidence, a sentence each."""
+    told = []
     if open_rows:
-        parts.append(f"{open_rows:,} rows are of days that are not booked yet")
+        told.append(
+            f"{open_rows:,} row{' is' if open_rows == 1 else 's are'} of days not booked yet."
+        )
     if waiting:
-        parts.append(f"{waiting:,} predictions wait for y")
+        told.append(f"{waiting:,} prediction{' waits' if waiting == 1 else 's wait'} for y.")
     if late:
-        parts.append(f"{late:,} rows came too late and are left out")
-    told = listed(parts) if parts else ""
-    return f"{told[:1].upper()}{told[1:]}." if told else ""
+        rows = "row came too late and counts" if late == 1 else "rows came too late and count"
+        told.append(f"{late:,} {rows} for nothing.")
+    return " ".join(told)

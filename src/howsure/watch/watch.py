@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, Unpack, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from howsure._version import __version__
-from howsure.core.arrays import BoolArray, IntArray, check_fraction
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
-from howsure.inputs import load
+from howsure.inputs import Loaded, load, values
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing
 from howsure.inputs.new import typed
 from howsure.inputs.roles import Columns
-from howsure.inputs.source import MISSING_WORDS, listed, quoted
+from howsure.inputs.source import listed, quoted
 from howsure.inputs.sources import sources
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import worth_of
 from howsure.verdict import TOLERANCE
-from howsure.watch.ledger import Ledger, LedgerEntry, LedgerState
-from howsure.watch.quantities import DaySums, Watched, days_of, sums_by_day, watched
+from howsure.watch.ledger import HASH, Ledger, LedgerEntry, LedgerState
+from howsure.watch.quantities import ALL, DaySums, Watched, days_of, sums_by_day, watched
 from howsure.watch.report import Promise, WatchReport, report_of
 
 _FEWEST_DAYS = 8
@@ -170,14 +169,13 @@ class Watch:
         check_fraction(tolerance, "tolerance")
         reading = {"crossing": crossing, "encoding": encoding, "decimal": decimal}
         loaded = load(reference, **reading, **columns)  # type: ignore[arg-type]
-        if len(loaded.evalsets) != 1:
-            names = listed(held.model for held in loaded.evalsets)
-            raise InputError(f"the reference must hold one model, got {names}")
+        _check_readable(loaded)
         (held,) = loaded.evalsets
         coverage = View(held).headline
         numbers = watched(held, coverage, tolerance)
         times = held.time
         days = np.zeros(held.n, dtype=np.int64) if times is None else days_of(times)
+        sums = tuple(sums_by_day(held, days, numbers))
         promise = Promise(
             howsure=__version__,
             model=held.model,
@@ -193,8 +191,14 @@ class Watch:
             dated=times is not None and times.dtype.kind == "M",
             rows=held.n,
             days=len(np.unique(days)),
-            worth={} if times is None else _worth(held, days, numbers),
+            groups=tuple(sorted({each.group for each in sums} - {ALL})),
+            worth={} if times is None else _worth(sums, numbers),
         )
+        known = LedgerState()
+        known.add(LedgerEntry(sums=sums, latest=int(days.max())))
+        own = report_of(replace(promise, mature=0), known, 0)
+        if not own.kept:
+            promise = replace(promise, flaw=own.broken[0].sentence if own.broken else own.sentence)
         Ledger(ledger).begin(promise.as_dict())
         return cls(ledger)
 
@@ -216,72 +220,69 @@ class Watch:
             If a table lacks columns of the promise, came before, or is of days that are booked
             alone. Nothing of it is kept then.
         """
-        rows = waiting = late = unknown = 0
+        done = []
         reading = self.promise.reading
         for given in tables:
             for source in sources(given, reading["encoding"], reading["decimal"] or "."):
                 whole = source.whole()
                 table = typed(whole, source.decimal) if source.from_text else whole
-                done = self._add(table, source.title)
-                rows, waiting, late = rows + done[0], waiting + done[1], late + done[2]
-                unknown += done[3]
-        return Booked(rows=rows, waiting=waiting, late=late, unknown=unknown)
+                done.append(self._add(table, source.title))
+        names = [each.name for each in fields(Booked)]
+        return Booked(**{name: sum(getattr(each, name) for each in done) for name in names})
 
     def show(self) -> WatchReport:
         """What all rows so far say of the promise; as often as one likes."""
         waiting = sum(table.num_rows for _, table in self._ledger.waiting())
         return report_of(self.promise, self._ledger.state(), waiting)
 
-    def _add(self, table: pa.Table, title: str) -> tuple[int, int, int, int]:
-        """One table: rows, predictions that wait, late rows, and labels of rows that do not."""
-        promise, digest = self.promise, _digest(table)
+    def _add(self, table: pa.Table, title: str) -> Booked:
+        """One table, whatever it holds."""
+        promise = self.promise
         beliefs = promise.needed()
         lacking = [name for name in beliefs if name not in table.column_names]
         if len(lacking) == len(beliefs) and promise.y in table.column_names:
-            return self._labels(table, title, digest)
-        if lacking:
-            raise InputError(
-                f"{title} must hold the columns of the promise, and {quoted(lacking[0])} is not "
-                f"there; it has {listed(table.column_names)}"
-            )
-        names = [*beliefs, *promise.beside(), *([promise.row_id] if promise.row_id else [])]
+            return self._labels(table, title)
+        names = [*beliefs, *promise.beside(), *filter(None, [promise.row_id])]
         for name in names:
             if name not in table.column_names:
                 raise InputError(
-                    f"{title} must hold the column {quoted(name)}, as the reference does"
+                    f"{title} must hold the columns of the reference, and {quoted(name)} is not "
+                    f"there; it has {listed(table.column_names)}"
                 )
-        without = _absent(table, promise.y)
-        rows = table.select(names).append_column(promise.y, _filled(table, promise.y, without))
-        held = self._read(rows, title)
+        y = self._outcomes(table)
+        rows = table.select(names)
+        held = self._read(rows, np.nan_to_num(y), title)
+        hashes = _hashes(table[promise.row_id]) if promise.row_id else np.empty(0, np.int64)
+        known, open_ = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
         waits = None
-        if without.any():
+        if len(open_):
             if not (promise.row_id and (promise.mature or not promise.timed)):
                 raise InputError(
-                    f"{title} has {int(without.sum()):,} rows without y, which wait for it by "
-                    "their names until their day is booked: begin the ledger with --row-id COLUMN "
-                    "and --mature DAYS (row_id=, mature=)"
+                    f"{title} has {len(open_):,} rows without y, which wait for it by their names "
+                    "until their day is booked: begin the ledger with --row-id COLUMN and "
+                    "--mature DAYS (row_id=, mature=)"
                 )
-            kept = table.select(names).filter(pa.array(without))
-            waits = kept.append_column(HASH, _hashes(kept[promise.row_id]))
-        days = self._days(held)
+            waits = rows.take(pa.array(open_)).append_column(HASH, pa.array(hashes[open_]))
 
         def make(state: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
-            dates = days if days is not None else np.full(held.n, state.entries + 1)
-            entry = self._entry(state, digest, held, dates, np.flatnonzero(~without), title)
-            if waits is None:
+            entry = self._entry(state, _digest(table), held, known, title)
+            if not promise.row_id:
                 return entry, None
-            waiting = set(
-                chain.from_iterable(each[HASH].to_pylist() for _, each in self._ledger.waiting())
-            )
-            twice = waiting.intersection(waits[HASH].to_pylist())
-            if twice or len(set(waits[HASH].to_pylist())) < waits.num_rows:
-                raise InputError(f"{title} holds rows that wait already: names must differ")
-            return replace(entry, waiting=waits.num_rows), waits
+            waiting = np.array([*self._waiting()], dtype=np.int64)
+            twice = np.isin(hashes[open_], waiting).any()
+            if twice or len(np.unique(hashes)) < len(hashes):
+                raise InputError(
+                    f"{title} must name each row once, and no row that waits already without y"
+                )
+            came = waiting[np.isin(waiting, hashes[known])]
+            return replace(entry, resolved=tuple(came.tolist())), waits
 
         entry = self._ledger.append(make)
-        return entry.rows, entry.waiting, entry.late, 0
+        if entry.resolved:
+            self._ledger.forget()
+        return Booked(rows=entry.rows, waiting=len(open_), late=entry.late, unknown=0)
 
-    def _labels(self, table: pa.Table, title: str, digest: str) -> tuple[int, int, int, int]:
+    def _labels(self, table: pa.Table, title: str) -> Booked:
         """y alone, for rows that wait."""
         promise = self.promise
         if not promise.row_id or promise.row_id not in table.column_names:
@@ -289,56 +290,62 @@ class Watch:
                 f"{title} holds y alone, which finds its predictions by names: begin the ledger "
                 "with --row-id COLUMN, and give that column here too"
             )
-        table = table.filter(pa.array(~_absent(table, promise.y)))
-        names = _hashes(table[promise.row_id])
-        if len(set(names.to_pylist())) < table.num_rows:
+        y = self._outcomes(table)
+        hashes = _hashes(table[promise.row_id])
+        outcomes = {h: v for h, v in zip(hashes.tolist(), y.tolist(), strict=True) if v == v}
+        if len(np.unique(hashes)) < len(hashes):
             raise InputError(f"{title} must name each row once")
-        unknown = 0
 
         def make(state: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
-            nonlocal unknown
             parts = [each for _, each in self._ledger.waiting()]
-            known = dict(zip(names.to_pylist(), table[promise.y].to_pylist(), strict=True))
-            joined = []
-            for each in parts:
-                there = np.array([name in known for name in each[HASH].to_pylist()], dtype=np.bool_)
-                part = each.filter(pa.array(there))
-                y = pa.array([known[name] for name in part[HASH].to_pylist()], pa.float64())
-                joined.append(part.append_column(promise.y, y))
-            rows = pa.concat_tables(joined) if joined else None
-            if rows is None or not rows.num_rows:
+            rows = pa.concat_tables(parts) if parts else pa.table({HASH: pa.array([], pa.int64())})
+            there = [each in outcomes for each in rows[HASH].to_pylist()]
+            if not any(there):
                 raise InputError(f"{title} holds y of no row that waits")
-            unknown = table.num_rows - rows.num_rows
-            resolved = tuple(rows[HASH].to_pylist())
-            held = self._read(rows.drop_columns([HASH]), title)
-            days = self._days(held)
-            dates = days if days is not None else np.full(held.n, state.entries + 1)
-            entry = self._entry(state, digest, held, dates, np.arange(held.n), title)
-            return replace(entry, resolved=resolved), None
+            rows = rows.filter(pa.array(there))
+            names = rows[HASH].to_pylist()
+            known = np.array([outcomes[name] for name in names])
+            held = self._read(rows.drop_columns([HASH]), known, title)
+            entry = self._entry(state, _digest(table), held, np.arange(held.n), title)
+            return replace(entry, resolved=tuple(names)), None
 
         entry = self._ledger.append(make)
         self._ledger.forget()
-        return entry.rows, 0, entry.late, unknown
+        unknown = len(outcomes) - len(entry.resolved)
+        return Booked(rows=entry.rows, waiting=0, late=entry.late, unknown=unknown)
+
+    def _waiting(self) -> Iterator[int]:
+        """Hashes of the names of rows that wait."""
+        for _, table in self._ledger.waiting():
+            yield from table[HASH].to_pylist()
+
+    def _outcomes(self, table: pa.Table) -> FloatArray:
+        """y, NaN where there is none."""
+        y = self.promise.y
+        if y not in table.column_names:
+            return np.full(table.num_rows, np.nan)
+        return values.numbers(table[y], y, decimal=self.promise.reading["decimal"] or ".")
 
     def _entry(
-        self,
-        state: LedgerState,
-        digest: str,
-        held: EvalSet,
-        days: IntArray,
-        known: IntArray,
-        title: str,
+        self, state: LedgerState, digest: str, held: EvalSet, known: IntArray, title: str
     ) -> LedgerEntry:
         """The entry of the rows whose y is known."""
         if digest in state.stood:
             raise InputError(f"{title} was added before: its rows are booked")
-        late = np.zeros(len(known), dtype=np.bool_)
+        days = self._days(held, state)
+        newest, late = int(days.max()), np.zeros(len(known), dtype=np.bool_)
         if state.latest is not None:
             late = days[known] <= state.latest - self.promise.mature
+            if newest > state.latest + _LONGEST_GAP:
+                raise InputError(
+                    f"{title} must not reach over {_LONGEST_GAP} days beyond the last day that "
+                    f"was seen ({self.promise.day_in_words(state.latest)}), got "
+                    f"{self.promise.day_in_words(newest)}: days before it would be booked as empty"
+                )
         if len(known) and late.all():
             raise InputError(
                 f"{title} holds days that are booked alone (up to "
-                f"{self.promise.day_in_words(int(days.max()))}): a day is booked "
+                f"{self.promise.day_in_words(newest)}): a day is booked "
                 f"{self.promise.mature} days after it, and once"
             )
         booked = known[~late]
@@ -346,22 +353,19 @@ class Watch:
         if len(booked):
             numbers = held.take(booked)
             seen = watched(numbers, self.promise.coverage, self.promise.tolerance)
-            if seen.names != self.promise.quantities:
+            if seen.names != self.promise.quantities or seen.bounds != self.promise.bounds:
                 raise InputError(
                     f"{title} must hold predictions such as those of the reference, of which "
                     f"{listed(self.promise.quantities)} are watched, got {listed(seen.names)}"
                 )
             sums = tuple(sums_by_day(numbers, days[booked], seen))
         return LedgerEntry(
-            sums=sums,
-            latest=int(days.max()) if len(days) else None,
-            digest=digest,
-            rows=len(booked),
-            late=int(late.sum()),
+            sums=sums, latest=newest, digest=digest, rows=len(booked), late=int(late.sum())
         )
 
-    def _read(self, table: pa.Table, title: str) -> EvalSet:
+    def _read(self, rows: pa.Table, y: FloatArray, title: str) -> EvalSet:
         """An evaluation set of rows, read as the reference was."""
+        table = rows.append_column(self.promise.y, pa.array(y))
         try:
             crossing: Any = self.promise.reading["crossing"]
             loaded = load(table, crossing=crossing, **self.promise.columns)
@@ -371,26 +375,23 @@ class Watch:
             raise InputError(f"{title} must hold one model, and no row of weight 0")
         return loaded.evalsets[0]
 
-    def _days(self, held: EvalSet) -> IntArray | None:
-        """The day of each row; None where each addition is one."""
+    def _days(self, held: EvalSet, state: LedgerState) -> IntArray:
+        """The day of each row; without times each addition is one."""
         if not self.promise.timed:
-            return None
+            return np.full(held.n, state.entries + 1, dtype=np.int64)
         if held.time is None:
             raise InputError("time must stand in each table, as it does in the reference")
         return days_of(held.time)
 
 
-HASH = "name hash"
-"""The column of waiting predictions that stands for their names."""
+_LONGEST_GAP = 366
+"""Days by which a table may reach beyond all before: a wrong date would close all days to it."""
 
 
-def _hashes(names: pa.ChunkedArray) -> pa.Array:
+def _hashes(names: pa.ChunkedArray) -> IntArray:
     """Of names of rows."""
-    made = (
-        int.from_bytes(hashlib.blake2b(str(name).encode(), digest_size=7).digest(), "little")
-        for name in names.to_pylist()
-    )
-    return pa.array(made, pa.int64())
+    made = (hashlib.blake2b(str(name).encode(), digest_size=7) for name in names.to_pylist())
+    return np.array([int.from_bytes(each.digest(), "little") for each in made], dtype=np.int64)
 
 
 def _digest(table: pa.Table) -> str:
@@ -401,42 +402,37 @@ def _digest(table: pa.Table) -> str:
     return made.hexdigest()
 
 
-def _absent(table: pa.Table, y: str) -> BoolArray:
-    """Which rows have no y."""
-    if y not in table.column_names:
-        return np.ones(table.num_rows, dtype=np.bool_)
-    column = table[y]
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        gone = pc.is_in(pc.utf8_trim_whitespace(column), value_set=pa.array(sorted(MISSING_WORDS)))
-        gone = pc.or_(pc.is_null(column), gone)
-    else:
-        gone = pc.is_null(column, nan_is_null=True)
-    return np.asarray(gone.combine_chunks().to_numpy(zero_copy_only=False), dtype=np.bool_)
+def _check_readable(loaded: Loaded) -> None:
+    """Refuse a reference whose like could not be read or watched later."""
+    if len(loaded.evalsets) != 1:
+        names = listed(held.model for held in loaded.evalsets)
+        raise InputError(f"the reference must hold one model, got {names}")
+    roles, weights = loaded.roles, loaded.evalsets[0].weights
+    if roles.classes:
+        raise InputError("the reference must predict numbers: label sets are not watched")
+    beliefs = [column for role, column, _ in roles.uses() if role.of == "belief"]
+    if not {use.column for use in loaded.explanation}.issuperset(beliefs):
+        raise InputError(
+            "the reference must have a column for each part of a prediction, got a long table, or "
+            "one whose cells hold several"
+        )
+    if weights is not None and weights.kind == "importance":
+        raise InputError("weights of the reference must be frequencies, got importance weights")
 
 
-def _filled(table: pa.Table, y: str, without: BoolArray) -> pa.ChunkedArray | pa.Array:
-    """y, with 0 where there is none."""
-    if without.all():
-        return pa.array(np.zeros(table.num_rows))
-    column = table[y]
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = pc.if_else(pa.array(without), "0", column).cast(pa.float64())
-    return pc.if_else(pa.array(without), 0.0, column.cast(pa.float64()))
-
-
-def _worth(held: EvalSet, days: IntArray, numbers: Watched) -> dict[str, dict[str, float]]:
+def _worth(sums: Sequence[DaySums], numbers: Watched) -> dict[str, dict[str, float]]:
     """How many rows count as one, for each group and quantity; of groups with few days, as all."""
-    by_group: dict[str, list[Any]] = {}
-    for each in sums_by_day(held, days, numbers):
+    by_group: dict[str, list[DaySums]] = {}
+    for each in sums:
         by_group.setdefault(each.group, []).append(each)
     made: dict[str, dict[str, float]] = {}
     for group, parts in by_group.items():
         if len(parts) < _FEWEST_DAYS:
             continue
         parts = sorted(parts, key=lambda each: each.day)
-        sums, counts = np.array([p.sums for p in parts]), np.array([p.n for p in parts])
+        totals, counts = np.array([p.sums for p in parts]), np.array([p.n for p in parts])
         made[group] = {
-            name: worth_of(sums[:, k], counts, numbers.bounds[k].variance)
+            name: worth_of(totals[:, k], counts, numbers.bounds[k].variance)
             for k, name in enumerate(numbers.names)
         }
     return made
