@@ -34,7 +34,7 @@ from howsure.metrics.crps import (
     crps_samples,
     trapezoid,
 )
-from howsure.metrics.crps_closed import area_above, area_below, crps_closed, crps_normal
+from howsure.metrics.crps_closed import crps_between, crps_normal
 from howsure.metrics.metric import SLOW_ROWS, Laws, Metric, Question, Topic, itself, statistic
 from howsure.metrics.scores import weighted_pinball
 from howsure.metrics.skill import crps_skill, skill_at_levels
@@ -418,15 +418,15 @@ def _a_law(prediction: Prediction) -> Distribution:
 def _twcrps_of_law(
     y: FloatArray, law: Distribution, lower: float, upper: float, most: float = math.inf
 ) -> FloatArray:
-    """By the area beyond each threshold, by sums over counts, or through the cdf of most rows."""
+    """By closed form, by sums over counts, or through the cdf, of no more rows than `most`."""
     moved = np.clip(y, lower, upper)
     scores, rest = np.empty(len(y)), np.arange(len(y))
     if isinstance(law.law, CountFamily):
         rest = crps_by_sums(law.law.frozen(law.parameters), moved, scores, lower, upper)
     elif not law.discrete:
-        closed = crps_closed(law.law.name, moved, law.parameters)
+        closed = crps_between(law.law.name, moved, law.parameters, lower, upper)
         if closed is not None:
-            return np.maximum(closed - _area_beyond(law, lower, upper), 0.0)
+            return closed
     if len(rest) > most:
         side = "right" if math.isfinite(lower) else "left"
         raise UnanswerableError(
@@ -436,16 +436,6 @@ def _twcrps_of_law(
     if len(rest):
         scores[rest] = crps_by_cdf(law.take(rest), moved[rest], lower=lower, upper=upper)
     return scores
-
-
-def _area_beyond(law: Distribution, lower: float, upper: float) -> FloatArray:
-    """∫ F² below the range and ∫ (1 − F)² above it, of a family with a closed form."""
-    name, area = law.law.name, np.zeros(law.n)
-    if math.isfinite(lower):
-        area += area_below(name, np.full(law.n, lower), law.parameters)
-    if math.isfinite(upper):
-        area += area_above(name, np.full(law.n, upper), law.parameters)
-    return area
 
 
 def tail_start(y: FloatArray, side: Side, inside: float, weights: FloatArray | None) -> float:
