@@ -261,6 +261,44 @@ def test_rows_that_depend_are_judged_by_their_own_error() -> None:
             assert record.p == pytest.approx(plain[name].p, abs=0.08)
 
 
+@pytest.mark.parametrize("stated", [1.6, 0.7])
+def test_what_is_farthest_off_at_the_end_is_occurrence_alone(stated: float) -> None:
+    """Above the diagonal or below it: then both have one error, that of the threshold included."""
+    y, law = world(2_000, "the end", stated=stated)
+    told = records(EvalSet.checked(y, law))
+    for side in ("left", "right"):
+        most, ratio = (told[f"tail_{name}_{side}"] for name in ("miscalibration", "occurrence"))
+        assert most.options["farthest_at"] == 1.0
+        assert most.options["rows_beyond"] == ratio.options["rows_beyond"] == 200.0
+        assert most.value == pytest.approx(abs(ratio.value - 1), abs=1e-3)
+        assert most.standard_error == pytest.approx(ratio.standard_error, rel=1e-3)
+
+
+def test_the_combined_ratio_is_drawn_when_asked_for() -> None:
+    y, law = world(600, "curve", stated=0.8)
+    for samples in (False, True):
+        x, draws = law.parameters["loc"], child(5, "curve").normal(size=(600, 30))
+        prediction = howsure.Samples(x[:, None] + 0.8 * draws) if samples else law
+        brief = howsure.assess(y, prediction, trials=False)
+        assert not [each for each in brief.curves if each.name.startswith("tail_calibration")]
+        names = [f"tail_miscalibration_{side}" for side in ("left", "right")]
+        asked = howsure.assess(y, prediction, trials=False, slow=names)
+        for side in ("left", "right"):
+            (curve,) = (each for each in asked.curves if each.name == f"tail_calibration_{side}")
+            grid = np.linspace(0, 1, 101)
+            assert curve.x == pytest.approx(grid, abs=1e-12)
+            assert curve.reference == pytest.approx(grid, abs=1e-12)
+            ends = asked.record(f"tail_occurrence_{side}").value, 0.0
+            assert (curve.y[-1], curve.y[0]) == pytest.approx(ends, abs=6e-5)
+            most = asked.record(f"tail_miscalibration_{side}").value
+            assert np.abs(curve.y - grid).max() == pytest.approx(most, abs=0.03)
+            # 2.2414 is what a Brownian motion exceeds in one case of twenty
+            rows = asked.record(f"tail_occurrence_{side}").options["rows_beyond"]
+            reach = 2.2414 / math.sqrt(rows / curve.y[-1]) * (math.sqrt(31 / 29) if samples else 1)
+            assert curve.upper - grid == pytest.approx(np.full(101, reach), rel=2e-3)
+            assert curve.lower == pytest.approx(np.maximum(grid - reach, 0), abs=2e-3)
+
+
 def test_the_threshold_that_is_told_is_no_rows_own() -> None:
     for scale in (1e-200, 1.0, 1e7):
         y, law = world(200, "no rows")
