@@ -156,7 +156,8 @@ def test_weights_are_rows_that_repeat(measure: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "p"), [(0.2241403, 0.05), (0.1959964, 0.1), (0.2807034, 0.01), (0.4, None)]
+    ("value", "p"),
+    [(0.2241403, 0.05), (0.1959964, 0.1), (0.2807034, 0.01), (0.4, None), (3.0, None)],
 )
 def test_p_is_that_of_the_greatest_distance_of_a_brownian_motion(
     value: float, p: float | None
@@ -230,6 +231,12 @@ def test_rates_of_tests_and_intervals(stated: float, samples: int, n: int) -> No
     for name, share in held.items():
         assert 0.91 - error <= share, held
         assert share <= 0.995 or "miscalibration" in name, held
+
+
+def test_what_is_stated_for_certain_is_right_or_wrong() -> None:
+    seen = np.arange(40) < 20
+    assert tail_occurrence(seen, seen).p == 1.0
+    assert tail_occurrence(seen, np.ones(40)).p == 0.0
 
 
 def test_light_tails_are_found() -> None:
