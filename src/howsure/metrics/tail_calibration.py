@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 _Z = float(special.ndtri(0.975))
+_HALF = (1.0 - INSIDE) / 2.0  # of a tail
 
 
 class Beyond(NamedTuple):
@@ -95,24 +96,23 @@ def beyond(
         raise InputError(f"threshold must be finite, got {threshold!r}")
     if side not in SIDES:
         raise InputError(f"side must be 'left' or 'right', got {side!r}")
-    happened = np.asarray(truth > threshold if side == "right" else truth < threshold)
+    right = side == "right"
+    happened = np.asarray(truth > threshold if right else truth < threshold)
     rows = np.flatnonzero(happened)
     pit, left = np.full((2, len(truth)), np.nan)
     if isinstance(prediction, Samples):
         table = prediction.sorted_samples
-        if side == "left":
-            truth, threshold, table = -truth, -threshold, -table
-        outside, at = table > threshold, truth[rows, None]
+        outside = table > threshold if right else table < threshold
+        draws, at = table[rows], truth[rows, None]
         places = outside[rows].sum(axis=1) + 1.0
-        nearer = (outside[rows] & (table[rows] < at)).sum(axis=1)
+        nearer = (outside[rows] & (draws < at if right else draws > at)).sum(axis=1)
         left[rows] = nearer / places
-        pit[rows] = (nearer + 1.0 + (table[rows] == at).sum(axis=1)) / places
+        pit[rows] = (nearer + 1.0 + (draws == at).sum(axis=1)) / places
         return Beyond(happened, outside.mean(axis=1), pit, left, prediction.size)
     if not isinstance(prediction, Distribution):
         kind = prediction.kind if isinstance(prediction, Prediction) else repr(prediction)
         raise InputError(f"prediction must be distributions or samples, got {kind}")
     start = np.full(len(truth), float(threshold))
-    right = side == "right"
     stated = 1.0 - prediction.cdf(start) if right else prediction.cdf_left(start)
     if len(rows):
         here, at = prediction.take(rows), truth[rows]
@@ -416,6 +416,14 @@ def _beyond(side: Side, view: View, _: float) -> Beyond:
     return beyond(view.evalset.y, prediction, threshold=start, side=side)
 
 
+def _nearby(side: Side, view: View, _: float) -> tuple[Beyond, Beyond]:
+    """Beyond one half more of the tail of y, and one half less."""
+    prediction, y, w = _stating(view), view.evalset.y, view.evalset.multiplicities
+    starts = (tail_start(y, side, INSIDE + step, w) for step in (-_HALF, _HALF))
+    more, less = (beyond(y, prediction, threshold=start, side=side) for start in starts)
+    return more, less
+
+
 def _stating(view: View) -> Prediction:
     """The prediction that states how likely y lies beyond a threshold."""
     prediction = view.held(Distribution) or view.held(Samples)
@@ -456,15 +464,12 @@ def _with_threshold(view: View, side: Side, rows: Beyond, estimate: Estimate) ->
     A row more beyond moves it out, and with it the ratio by its slope in the share of y inside,
     which is taken from one half more and one half less of the tail.
     """
-    prediction, y, w = _stating(view), view.evalset.y, view.evalset.multiplicities
+    w = view.evalset.multiplicities
     assert estimate.influence is not None
     farthest = estimate.details.get("farthest_at")
     level = 1.0 if farthest is None else float(farthest)
-    half, ratios = (1.0 - INSIDE) / 2.0, []
-    for inside in (INSIDE - half, INSIDE + half):
-        start = tail_start(y, side, inside, w)
-        ratios.append(_ratio(beyond(y, prediction, threshold=start, side=side), level, w))
-    slope = (ratios[1] - ratios[0]) / (2.0 * half)
+    more, less = (_ratio(each, level, w) for each in view.get(f"beyond_nearby_{side}"))
+    slope = (less - more) / (2.0 * _HALF)
     # what is farthest off the diagonal may be so below it
     sign = 1.0 if farthest is None else math.copysign(1.0, _ratio(rows, level, w) - level)
     happened = rows.happened.astype(np.float64)
@@ -589,6 +594,7 @@ TOPIC = Topic(
     entries=tuple(entry for pair in zip(*map(_of_side, SIDES), strict=True) for entry in pair),
     arrays={
         **{f"beyond_{side}": partial(_beyond, side) for side in SIDES},
+        **{f"beyond_nearby_{side}": partial(_nearby, side) for side in SIDES},
         **{
             f"tail_{measure}_{side}": partial(_measured, side, measure)
             for measure in _MEASURES
