@@ -71,7 +71,7 @@ def crps_closed(
 def crps_between(
     family: str, y: FloatArray, parameters: Mapping[str, FloatArray], lower: float, upper: float
 ) -> FloatArray | None:
-    """`crps_closed` of y and continuous laws that are moved between two thresholds.
+    """`crps_closed` of y and laws that are moved between two thresholds.
 
     ∫ F² from the lower threshold to y, and ∫ (1 − F)² from y to the upper one: what it is for y at
     a threshold, where most lie, and of others what the CRPS is more or less than there.
@@ -88,14 +88,15 @@ def crps_between(
     Returns
     -------
     ndarray of float, shape (n,), or None
-        None where `crps_closed` has none. Off by the last digits of the distance of y and the
-        thresholds from the law, so that areas far in its tail are lost in these.
+        None where `crps_closed` has none, and of counts between thresholds. Off by the last digits
+        of the distance of y and the thresholds from the law, so that areas far in its tail are lost
+        in these.
     """
-    if not _has_areas(family, parameters):
-        return None
     ends = [np.full(len(y), each) for each in (lower, upper) if np.isfinite(each)]
     if not ends:
         return crps_closed(family, y, parameters)
+    if not _has_areas(family, parameters):
+        return None
     area = _above if np.isfinite(lower) else _below
     scores = area(family, ends[0], parameters)
     if len(ends) > 1:
