@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import howsure
 from howsure.core.errors import HowsureError
+from howsure.core.faults import strict
+from howsure.core.labels import Categories
 from howsure.core.records import Curve, Table
 from howsure.core.rng import child
 from howsure.figures import Figure, figures_of, to_vega
@@ -126,8 +129,60 @@ def test_skill_of_groups_of_thirty_rows_and_more(two: dict[str, Figure]) -> None
         rows = np.flatnonzero(held.groups["size"].values() == label)
         own = evaluate(held.take(rows), metrics=["crps_skill"], confidence=0.975).records[0]
         assert table.columns["skill"][place] == own.value
-        assert table.columns["lower"][place] == own.lower
+        assert table.columns["lower"][place] == pytest.approx(own.lower, rel=1e-12)
+        assert table.columns["upper"][place] == pytest.approx(own.upper, rel=1e-12)
         assert table.columns["n"][place] == len(rows)
+
+
+def skill_tables(held: EvalSet) -> list[Table]:
+    found = evaluate(held, metrics=["crps_skill"])
+    return [table for table in tables_of(found) if table.name == "skill_by_group"]
+
+
+def test_intervals_of_unknown_coverage_take_no_skill_by_group_away() -> None:
+    law = model("law")
+    bare = howsure.Intervals(law.y - 1, law.y + 1)
+    held = replace(law, beliefs=(bare, *law.beliefs))
+    assert evaluate(held, metrics=["crps_skill"]).coverages == pytest.approx([np.nan], nan_ok=True)
+    (one,), (other,) = skill_tables(held), skill_tables(law)
+    assert one.columns["skill"].tolist() == other.columns["skill"].tolist()
+    with strict():
+        assert not skill_tables(replace(law, beliefs=(bare,)))
+
+
+def test_skill_by_group_of_several_coverages_is_that_of_the_headline() -> None:
+    held = model("law")
+    ends = np.array([0.5, 2.0])
+    x = held.beliefs[0].point()[:, None]
+    two = replace(held, beliefs=(howsure.Intervals(x - ends, x + ends, coverage=[0.5, 0.9]),))
+    last = replace(held, beliefs=(howsure.Intervals(x[:, 0] - 2, x[:, 0] + 2, coverage=0.9),))
+    (one,), (other,) = skill_tables(two), skill_tables(last)
+    assert one.columns["score"].tolist() == ["interval score"] * 2
+    assert one.columns["skill"].tolist() == other.columns["skill"].tolist()
+
+
+def test_rows_of_a_group_are_those_that_count() -> None:
+    """Copies are rows; a few rows of great importance are few."""
+    counts = np.repeat([1, 2], [500, 400])
+    (table,) = skill_tables(model("copies", weights=counts))
+    told = dict(zip(table.columns["group"], table.columns["n"], strict=True))
+    assert told == {"large": 500, "small": 742, "tiny": 58}
+    important = np.repeat([1.0, 15.0], [896, 4])  # a thirteenth of all, as 32 rows would be
+    held = model("important", weights=important, weights_kind="importance")
+    few = np.where(important > 1, "four", "others")
+    (table,) = skill_tables(replace(held, groups={"which": Categories.checked(few, "which")}))
+    assert table.columns["group"].tolist() == ["others"]
+
+
+def test_columns_of_many_groups_are_left_out_and_named() -> None:
+    held = model("many")
+    groups = {
+        name: Categories.checked(np.arange(N) % size, name)
+        for name, size in (("thirty", 30), ("fifteen", 15), ("ten", 10), ("single", N))
+    }
+    (table,) = skill_tables(replace(held, groups=groups))
+    assert set(table.columns["grouping"]) == {"thirty", "ten"}
+    assert table.notes.endswith("Left out, past 40 groups: fifteen.")
 
 
 def test_a_narrow_forecast_leaves_its_bands(one: dict[str, Figure]) -> None:

@@ -237,6 +237,15 @@ def _counts(evalset: EvalSet, grouping: Grouping, values: FloatArray | None = No
     return np.bincount(grouping.codes, weights=weights, minlength=size).astype(np.float64)
 
 
+def rows_in_groups(evalset: EvalSet, grouping: Grouping) -> FloatArray:
+    """How many rows of each group count: their frequencies, or Kish's number of them."""
+    total = _counts(evalset, grouping)
+    if evalset.weights is None or evalset.weights.kind == "frequency":
+        return total
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.square(total) / _counts(evalset, grouping, evalset.weights.values))
+
+
 def _exact(evalset: EvalSet) -> bool:
     frequency = evalset.weights is None or evalset.weights.kind == "frequency"
     return frequency and evalset.units is None
@@ -316,11 +325,9 @@ def group_means(
     share = any(form.reduce == "share" for form in metric.forms)
     rows, total = scores.astype(np.float64, copy=False), _counts(evalset, grouping)
     with np.errstate(invalid="ignore", divide="ignore"):
-        value, n = _counts(evalset, grouping, rows) / total, total
+        value, n = _counts(evalset, grouping, rows) / total, rows_in_groups(evalset, grouping)
         if share and _exact(evalset):
             return GroupMeans(metric, total, value, n, None)
-        if evalset.weights is not None and evalset.weights.kind == "importance":
-            n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
         spread = _spread(evalset, grouping, rows - value[grouping.codes], share=share)
     return GroupMeans(metric, total, value, n, spread)
 
