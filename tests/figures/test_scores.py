@@ -268,6 +268,25 @@ def test_murphy_diagrams_are_mean_elementary_scores(one: dict[str, Figure]) -> N
     assert flat.y == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e-200, 1e99])
+def test_where_rows_are_not_told_thresholds_are_no_row(unit: float) -> None:
+    held = model("many rows")
+    (law,) = held.beliefs
+    assert isinstance(law, howsure.Distribution)
+    wide = howsure.Distribution.normal(unit * law.point(), np.full(N, unit))
+    for y in (unit * held.y, np.full(N, unit)):
+        other = replace(held, y=y, beliefs=(wide,), fewest=10)
+        with strict():
+            curves = curves_of(evaluate(other, metrics=["crps_skill"]))
+        (curve,) = (each for each in curves if each.name == "murphy")
+        assert np.isfinite(curve.x).all()
+        if len(np.unique(y)) > 1:
+            assert not np.isin(curve.x, y).any()
+            assert (y.min() < curve.x).all()
+            assert (curve.x < y.max()).all()
+            assert len(curve.x) == 33
+
+
 def test_all_can_be_drawn_on_a_page(two: dict[str, Figure]) -> None:
     for name in ("score_parts", "skill_by_group", "murphy"):
         assert to_vega(two[name])
