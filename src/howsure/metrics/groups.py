@@ -200,8 +200,6 @@ def compare_groups(
             partial(_difference, evaluation, divided, means, coverage, confidence, seed),
             unknown,
         )
-        if not math.isnan(found.value):  # as any p-value of a right model
-            found = replace(found, null=0.5, null_lower=0.05, null_upper=1.0)
         records.append(record_of(entries["groups_differ"], found, evalset, coverage=coverage))
         table = attempt(
             f"coverage in groups of {evalset.model}",
@@ -476,6 +474,26 @@ def _claimed(
     return np.clip(_counts(evaluation.evalset, grouping, rows) / total, 0.0, 1.0)
 
 
+def difference(
+    evaluation: Evaluation,
+    divided: Sequence[Grouping],
+    coverage: float,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Estimate:
+    """The test of chance alone, of some groupings."""
+    means = cache(partial(_coverages, evaluation, divided, coverage))
+    return _difference(evaluation, divided, means, coverage, confidence, seed)
+
+
+def _p_value(value: float, details: dict[str, Any], reason: str = "") -> Estimate:
+    """A p-value, beside those of right models."""
+    return Estimate(
+        value, p=value, null=0.5, null_lower=0.05, null_upper=1.0, reason=reason, details=details
+    )
+
+
 def _difference(
     evaluation: Evaluation,
     divided: Sequence[Grouping],
@@ -517,7 +535,7 @@ def _difference(
         "permutations": float(tested.resamples),
         **_apart(evalset, divided, means(), tested.grouping, tested.group, expected, level),
     }
-    return Estimate(tested.p_value, p=tested.p_value, details=details)
+    return _p_value(tested.p_value, details)
 
 
 def _apart(
@@ -593,7 +611,7 @@ def _robust_difference(
         **_apart(evalset, divided, means, which, group, expected, level),
     }
     left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
-    return Estimate(value, p=value, reason=left_out, details=details)
+    return _p_value(value, details, left_out)
 
 
 def _two_sided(t: FloatArray, degrees: npt.ArrayLike) -> FloatArray:

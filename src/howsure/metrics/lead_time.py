@@ -130,24 +130,12 @@ def _differ(view: View, coverage: float) -> Estimate:
 
 def _tested(view: View, coverage: float, grouping: Grouping) -> Estimate:
     """Do groups differ?"""
-    from howsure.metrics.groups import compare_groups  # which reads the catalogue
+    from howsure.metrics.groups import difference  # which reads the catalogue
     from howsure.metrics.measure import Evaluation
 
     scores = {("empirical_coverage", coverage): view.get("covered", coverage)}
     known = Evaluation(view.evalset, view, (coverage,), (), scores)
-    found = compare_groups(known, (grouping,), confidence=view.confidence, seed=view.seed)
-    test = next(record for record in found.records if record.metric == "groups_differ")
-    if math.isnan(test.value):
-        raise UnanswerableError(test.reason)
-    return Estimate(
-        test.value,
-        p=test.p,
-        null=0.5,
-        null_lower=0.05,
-        null_upper=1.0,
-        reason=test.reason,
-        details=dict(test.options),
-    )
+    return difference(known, (grouping,), coverage, confidence=view.confidence, seed=view.seed)
 
 
 def _drop(view: View, coverage: float) -> Estimate:
@@ -185,7 +173,8 @@ def _drop(view: View, coverage: float) -> Estimate:
     p = spread.p(drop)
     if units is None and (evalset.weights is None or evalset.weights.kind == "frequency"):
         grouping = Grouping("lead time", ends[1][both].astype(np.int64), tuple(names))
-        p = _tested(leads.view.of(both), coverage, grouping).p  # exact
+        held = {"covered": hits[both], "claim": claim[both]}
+        p = _tested(leads.view.on(evalset.take(both), held), coverage, grouping).p  # exact
     error = float(spread.error[0])
     told: dict[str, str | float] = {}
     for name, rows, label in zip(("short", "long"), ends, names, strict=True):
