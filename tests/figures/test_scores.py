@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import howsure
-from howsure.core.errors import HowsureError
+from howsure.core.errors import HowsureError, InputError
 from howsure.core.faults import strict
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Table
 from howsure.core.rng import child
-from howsure.figures import Figure, figures_of, to_vega
+from howsure.figures import Figure, figures_of, plot, to_vega
 from howsure.figures.figure import Layer, Mark
 from howsure.metrics import elementary_means, elementary_quantiles
 from howsure.metrics.measure import curves_of, evaluate, tables_of
@@ -245,6 +245,7 @@ def test_levels_of_a_table_are_drawn_where_they_are_nearest() -> None:
         assert [f"reliability_{name}" in figures for name in names] == [True] * len(names)
         assert figures["reliability_low"].x.title == f"Predicted {100 * levels[0]:g} % quantile"
         assert "reliability_mean" not in figures
+        assert ("murphy" in figures) == (0.5 in levels)
     both = (
         howsure.Intervals(x - 1, x + 1, coverage=0.7),
         howsure.Distribution.normal(x, np.ones(200)),
@@ -285,6 +286,43 @@ def test_where_rows_are_not_told_thresholds_are_no_row(unit: float) -> None:
             assert (y.min() < curve.x).all()
             assert (curve.x < y.max()).all()
             assert len(curve.x) == 33
+
+
+def test_what_is_measured_otherwise_has_a_figure_of_its_own() -> None:
+    law = model("law", horizon=np.arange(N) % 3)
+    x = law.beliefs[0].point()
+    others = (
+        replace(law, model="one member", beliefs=(howsure.Samples(x[:, None]),)),
+        replace(law, model="ends", beliefs=(howsure.Intervals(x - 9, x + 9, coverage=0.9),)),
+    )
+    found = [evaluate(each, metrics=["crps_skill"]) for each in (law, *others)]
+    curves = [curve for each in found for curve in curves_of(each)]
+    tables = [table for each in found for table in tables_of(each)]
+    drawn_of = {
+        name: {
+            (figure.x.title if along == "x" else figure.y.title): figure.label
+            for figure in figures_of(curves, tables)
+            if figure.name == name
+        }
+        for name, along in (
+            ("score_parts", "x"),
+            ("skill_by_group", "x"),
+            ("lead_time_score", "y"),
+            ("lead_time_skill", "y"),
+            ("lead_time_coverage", "y"),
+        )
+    }
+    first, last = "law and one member", "ends"
+    assert drawn_of == {
+        "score_parts": {"Mean pinball loss": "law", "Mean squared error": "one member"},
+        "skill_by_group": {"Skill in CRPS": first, "Skill in interval score": last},
+        "lead_time_score": {"CRPS": first, "Interval score (Winkler)": last},
+        "lead_time_skill": {"Skill in CRPS": first, "Skill in interval score": last},
+        "lead_time_coverage": {"Empirical coverage (PICP)": ""},
+    }
+    scores = [curve for curve in curves if curve.name == "lead_time_score"]
+    with pytest.raises(InputError, match="lead_time_score law and one member, lead_time_score end"):
+        plot(scores)
 
 
 def test_all_can_be_drawn_on_a_page(two: dict[str, Figure]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from howsure.core import formats
+from howsure.core.formats import listed
 from howsure.core.records import Table
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
@@ -27,7 +29,33 @@ _WHOLE = ("score", "mcb", "dsc", "unc")
 _PARTS = (*_WHOLE, "mcb_lower", "mcb_upper", "dsc_lower", "dsc_upper")
 
 
-def parts_figure(tables: Sequence[Table]) -> Figure | None:
+def parts_figures(tables: Sequence[Table]) -> list[Figure]:
+    """Those of models whose scores are of one measure, a figure for each measure."""
+    return _alike(tables, "measure", _parts_figure)
+
+
+def skill_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+    """Those of models whose skill is of one score, a figure for each score."""
+    return _alike(tables, "score", partial(_skill_figure, places=places))
+
+
+def _alike(
+    tables: Sequence[Table], column: str, draw: Callable[[Sequence[Table]], Figure | None]
+) -> list[Figure]:
+    """A figure of the tables that tell of one thing, by the name of their models."""
+    parts: dict[str, list[Table]] = {}
+    for table in tables:
+        if len(table):
+            parts.setdefault(texts(table, column)[0], []).append(table)
+    made = [
+        replace(figure, label=listed([table.model for table in part], most=3))
+        for part in parts.values()
+        if (figure := draw(part)) is not None
+    ]
+    return made if len(made) > 1 else [replace(figure, label="") for figure in made]
+
+
+def _parts_figure(tables: Sequence[Table]) -> Figure | None:
     """A bar for each model: what the recalibrated forecast scores, and MCB; below it DSC."""
     shown: dict[Table, dict[str, float]] = {}
     for table in tables[:SERIES_LIMIT]:
@@ -104,7 +132,7 @@ def _with_interval(parts: Mapping[str, float], name: str) -> str:
     return f"{value} ({formats.interval(*ends)})" if np.isfinite(ends).all() else value
 
 
-def skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure | None:
+def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure | None:
     """Skill of each group, the worst first; `places` are the colours that models have elsewhere."""
     models: dict[str, dict[str, tuple[float, float, float, float]]] = {}
     columns: dict[str, None] = {}
@@ -153,7 +181,7 @@ def skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure |
         question=layout.question,
         title=layout.title,
         reading=layout.reading,
-        x=Axis(title="Skill", kind="percent"),
+        x=Axis(title=f"Skill in {texts(tables[0], 'score')[0]}", kind="percent"),
         y=Axis(title=one_line(alone.removesuffix(": "), 60), kind="category", categories=names),
         layers=tuple(layers),
         notes=tuple(notes),

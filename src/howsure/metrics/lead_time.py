@@ -40,6 +40,7 @@ MOST_CELLS = 12
 """The most cells that lead times are put into."""
 FEWEST = 30
 """Rows of a cell, below which nothing is told of it."""
+_TWO_SIDED = 1.96
 _ENDS = 3.0
 """The part of all horizons that are the shortest, and of those that are the longest."""
 _SCORES = ("crps", "interval_score", "mae")
@@ -193,9 +194,6 @@ def _drop(view: View, coverage: float) -> Estimate:
         reason="no interval: rows count as too few" if math.isnan(error) else "",
         details=told,
     )
-
-
-_TWO_SIDED = 1.96
 
 
 class Profile(NamedTuple):
@@ -499,8 +497,8 @@ TOPIC = Topic(
             question="Up to which lead time do the intervals cover?",
             title="Coverage by lead time",
             reading=(
-                "Below the dashed line intervals under-cover. A line that falls to the right "
-                "says that intervals do not widen as fast as errors grow."
+                "Where a claim is known it is dashed: below it intervals under-cover. A line that "
+                "falls to the right says that intervals do not widen as fast as errors grow."
             ),
             x=_X,
             y=Axis(title="Empirical coverage", kind="percent"),

@@ -245,15 +245,13 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     except UnanswerableError:
         pass  # a record of the same question tells the reason
     else:
-        column = int(np.argmin(np.abs(levels - 0.5)))
-        level = float(levels[column])
-        of = partial(elementary_quantiles, y, thresholds=at, level=level, weights=w)
-        flat = quantile_statistic(y, level, weights=w).value
-        reference = of(np.full(held.n, flat))
-        told = f"Of the {in_per_cent(level)} quantile."
-        curves.append(
-            draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=told)
-        )
+        for column in np.flatnonzero(np.isclose(levels, 0.5)):  # none of a table without a median
+            of = partial(elementary_quantiles, y, thresholds=at, level=0.5, weights=w)
+            reference = of(np.full(held.n, quantile_statistic(y, 0.5, weights=w).value))
+            told = f"Of the {in_per_cent(0.5)} quantile."
+            curves.append(
+                draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=told)
+            )
     if curves and not asked(view):  # so that a page stays small
         return curves
     try:
