@@ -116,6 +116,14 @@ def test_a_constant_shift_is_all_miscalibration() -> None:
         assert moved.score - found.score == pytest.approx(parts(moved)[0] - parts(found)[0])
 
 
+def test_no_interval_of_the_uncertainty_reaches_below_a_score() -> None:
+    y, quantiles, mean = table(200, "one huge")
+    y[3] = 1e9
+    for found in (quantile_decomposition(y, quantiles, LEVELS), mean_decomposition(y, mean)):
+        assert found.uncertainty.lower == 0.0
+        assert found.uncertainty.value < found.uncertainty.upper
+
+
 def test_copies_are_weights_and_order_is_none() -> None:
     y, quantiles, mean = table(60, "weights")
     y, quantiles, mean = y.round(1), quantiles.round(1), mean.round(1)

@@ -308,11 +308,12 @@ class ScoreParts:
         copies = kind == "frequency" or (not kind and bool((mass == np.floor(mass)).all()))
         weights = Weights(mass, "frequency" if copies else "importance")
         finish = partial(_finished, weights=weights, units=units, confidence=confidence)
+        uncertainty = finish(self.of_all, self.noise)
         return Decomposition(
             weighted_mean(self.scores, mass),
             finish(self.scores - self.recalibrated, self.learnt),
             finish(self.of_all - self.recalibrated, math.hypot(self.learnt, self.noise)),
-            finish(self.of_all, self.noise),
+            replace(uncertainty, lower=max(uncertainty.lower, 0.0)),  # no score is below 0
         )
 
 
