@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import howsure
-from howsure.core.errors import HowsureError
+from howsure.core.errors import HowsureError, InputError
+from howsure.core.faults import strict
+from howsure.core.labels import Categories
 from howsure.core.records import Curve, Table
 from howsure.core.rng import child
-from howsure.figures import Figure, figures_of, to_vega
+from howsure.figures import Figure, figures_of, plot, to_vega
 from howsure.figures.figure import Layer, Mark
 from howsure.metrics import elementary_means, elementary_quantiles
 from howsure.metrics.measure import curves_of, evaluate, tables_of
@@ -126,8 +129,60 @@ def test_skill_of_groups_of_thirty_rows_and_more(two: dict[str, Figure]) -> None
         rows = np.flatnonzero(held.groups["size"].values() == label)
         own = evaluate(held.take(rows), metrics=["crps_skill"], confidence=0.975).records[0]
         assert table.columns["skill"][place] == own.value
-        assert table.columns["lower"][place] == own.lower
+        assert table.columns["lower"][place] == pytest.approx(own.lower, rel=1e-12)
+        assert table.columns["upper"][place] == pytest.approx(own.upper, rel=1e-12)
         assert table.columns["n"][place] == len(rows)
+
+
+def skill_tables(held: EvalSet) -> list[Table]:
+    found = evaluate(held, metrics=["crps_skill"])
+    return [table for table in tables_of(found) if table.name == "skill_by_group"]
+
+
+def test_intervals_of_unknown_coverage_take_no_skill_by_group_away() -> None:
+    law = model("law")
+    bare = howsure.Intervals(law.y - 1, law.y + 1)
+    held = replace(law, beliefs=(bare, *law.beliefs))
+    assert evaluate(held, metrics=["crps_skill"]).coverages == pytest.approx([np.nan], nan_ok=True)
+    (one,), (other,) = skill_tables(held), skill_tables(law)
+    assert one.columns["skill"].tolist() == other.columns["skill"].tolist()
+    with strict():
+        assert not skill_tables(replace(law, beliefs=(bare,)))
+
+
+def test_skill_by_group_of_several_coverages_is_that_of_the_headline() -> None:
+    held = model("law")
+    ends = np.array([0.5, 2.0])
+    x = held.beliefs[0].point()[:, None]
+    two = replace(held, beliefs=(howsure.Intervals(x - ends, x + ends, coverage=[0.5, 0.9]),))
+    last = replace(held, beliefs=(howsure.Intervals(x[:, 0] - 2, x[:, 0] + 2, coverage=0.9),))
+    (one,), (other,) = skill_tables(two), skill_tables(last)
+    assert one.columns["score"].tolist() == ["interval score"] * 2
+    assert one.columns["skill"].tolist() == other.columns["skill"].tolist()
+
+
+def test_rows_of_a_group_are_those_that_count() -> None:
+    """Copies are rows; a few rows of great importance are few."""
+    counts = np.repeat([1, 2], [500, 400])
+    (table,) = skill_tables(model("copies", weights=counts))
+    told = dict(zip(table.columns["group"], table.columns["n"], strict=True))
+    assert told == {"large": 500, "small": 742, "tiny": 58}
+    important = np.repeat([1.0, 15.0], [896, 4])  # a thirteenth of all, as 32 rows would be
+    held = model("important", weights=important, weights_kind="importance")
+    few = np.where(important > 1, "four", "others")
+    (table,) = skill_tables(replace(held, groups={"which": Categories.checked(few, "which")}))
+    assert table.columns["group"].tolist() == ["others"]
+
+
+def test_columns_of_many_groups_are_left_out_and_named() -> None:
+    held = model("many")
+    groups = {
+        name: Categories.checked(np.arange(N) % size, name)
+        for name, size in (("thirty", 30), ("fifteen", 15), ("ten", 10), ("single", N))
+    }
+    (table,) = skill_tables(replace(held, groups=groups))
+    assert set(table.columns["grouping"]) == {"thirty", "ten"}
+    assert table.notes.endswith("Left out, past 40 groups: fifteen.")
 
 
 def test_a_narrow_forecast_leaves_its_bands(one: dict[str, Figure]) -> None:
@@ -190,6 +245,7 @@ def test_levels_of_a_table_are_drawn_where_they_are_nearest() -> None:
         assert [f"reliability_{name}" in figures for name in names] == [True] * len(names)
         assert figures["reliability_low"].x.title == f"Predicted {100 * levels[0]:g} % quantile"
         assert "reliability_mean" not in figures
+        assert ("murphy" in figures) == (0.5 in levels)
     both = (
         howsure.Intervals(x - 1, x + 1, coverage=0.7),
         howsure.Distribution.normal(x, np.ones(200)),
@@ -211,6 +267,62 @@ def test_murphy_diagrams_are_mean_elementary_scores(one: dict[str, Figure]) -> N
     middle = np.full(N, np.median(held.y))
     expected = elementary_quantiles(held.y, middle, flat.x, level=0.5)
     assert flat.y == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e-200, 1e99])
+def test_where_rows_are_not_told_thresholds_are_no_row(unit: float) -> None:
+    held = model("many rows")
+    (law,) = held.beliefs
+    assert isinstance(law, howsure.Distribution)
+    wide = howsure.Distribution.normal(unit * law.point(), np.full(N, unit))
+    for y in (unit * held.y, np.full(N, unit)):
+        other = replace(held, y=y, beliefs=(wide,), fewest=10)
+        with strict():
+            curves = curves_of(evaluate(other, metrics=["crps_skill"]))
+        (curve,) = (each for each in curves if each.name == "murphy")
+        assert np.isfinite(curve.x).all()
+        if len(np.unique(y)) > 1:
+            assert not np.isin(curve.x, y).any()
+            assert (y.min() < curve.x).all()
+            assert (curve.x < y.max()).all()
+            assert len(curve.x) == 33
+
+
+def test_what_is_measured_otherwise_has_a_figure_of_its_own() -> None:
+    law = model("law", horizon=np.arange(N) % 3)
+    x = law.beliefs[0].point()
+    others = (
+        replace(law, model="one member", beliefs=(howsure.Samples(x[:, None]),)),
+        replace(law, model="ends", beliefs=(howsure.Intervals(x - 9, x + 9, coverage=0.9),)),
+    )
+    found = [evaluate(each, metrics=["crps_skill"]) for each in (law, *others)]
+    curves = [curve for each in found for curve in curves_of(each)]
+    tables = [table for each in found for table in tables_of(each)]
+    drawn_of = {
+        name: {
+            (figure.x.title if along == "x" else figure.y.title): figure.label
+            for figure in figures_of(curves, tables)
+            if figure.name == name
+        }
+        for name, along in (
+            ("score_parts", "x"),
+            ("skill_by_group", "x"),
+            ("lead_time_score", "y"),
+            ("lead_time_skill", "y"),
+            ("lead_time_coverage", "y"),
+        )
+    }
+    first, last = "law and one member", "ends"
+    assert drawn_of == {
+        "score_parts": {"Mean pinball loss": "law", "Mean squared error": "one member"},
+        "skill_by_group": {"Skill in CRPS": first, "Skill in interval score": last},
+        "lead_time_score": {"CRPS": first, "Interval score (Winkler)": last},
+        "lead_time_skill": {"Skill in CRPS": first, "Skill in interval score": last},
+        "lead_time_coverage": {"Empirical coverage (PICP)": ""},
+    }
+    scores = [curve for curve in curves if curve.name == "lead_time_score"]
+    with pytest.raises(InputError, match="lead_time_score law and one member, lead_time_score end"):
+        plot(scores)
 
 
 def test_all_can_be_drawn_on_a_page(two: dict[str, Figure]) -> None:

@@ -121,6 +121,21 @@ def test_p_values_are_those_of_all_sequences(row: str) -> None:
         assert both.p == pytest.approx(total, rel=1e-8)
 
 
+def test_no_ratio_is_smaller_than_that_of_independent_pairs() -> None:
+    """Of three 00, two 11, three 01 and two 10: LR is 0 but for rounding."""
+    found = christoffersen_test([0, 0, 1, 1, 0, 0, 1, 0, 0, 1, 1])
+    assert found.details["likelihood_ratio"] == pytest.approx(0.0, abs=1e-12)
+    assert found.p == pytest.approx(1.0, rel=1e-9)
+
+
+def test_misses_and_others_may_change_places() -> None:
+    seen = child(5, "places").random(20_000) < 0.002
+    few = christoffersen_coverage_test(seen, level=0.002)
+    many = christoffersen_coverage_test(~seen, level=0.998)
+    assert many.p == pytest.approx(few.p, rel=1e-8)
+    assert christoffersen_test(~seen).p == pytest.approx(christoffersen_test(seen).p, rel=1e-8)
+
+
 def test_many_misses_have_the_chi_square_law() -> None:
     seen = child(0, "many").random(20_000) < 0.05
     known = {1: kupiec_test(seen, level=0.05), 2: christoffersen_coverage_test(seen, level=0.05)}

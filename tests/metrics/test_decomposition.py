@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -115,6 +116,14 @@ def test_a_constant_shift_is_all_miscalibration() -> None:
         assert moved.score - found.score == pytest.approx(parts(moved)[0] - parts(found)[0])
 
 
+def test_no_interval_of_the_uncertainty_reaches_below_a_score() -> None:
+    y, quantiles, mean = table(200, "one huge")
+    y[3] = 1e9
+    for found in (quantile_decomposition(y, quantiles, LEVELS), mean_decomposition(y, mean)):
+        assert found.uncertainty.lower == 0.0
+        assert found.uncertainty.value < found.uncertainty.upper
+
+
 def test_copies_are_weights_and_order_is_none() -> None:
     y, quantiles, mean = table(60, "weights")
     y, quantiles, mean = y.round(1), quantiles.round(1), mean.round(1)
@@ -169,6 +178,11 @@ def test_bad_input_is_refused() -> None:
     y, quantiles, mean = table(20, "bad")
     with pytest.raises(InputError, match="rows that count must be at least 10, got 9"):
         quantile_decomposition(y[:9], quantiles[:9], LEVELS)
+    for parts_of in (mean_decomposition, partial(quantile_decomposition, levels=[0.5])):
+        forecast = mean if parts_of is mean_decomposition else mean[:, None]
+        for rows, weights, count in ((5, None, "5"), (20, np.full(20, 0.05), "1")):
+            with pytest.raises(InputError, match=f"must be at least 10, got {count}$"):
+                parts_of(y[:rows], forecast[:rows], weights=weights, cluster=np.arange(rows))
     with pytest.raises(InputError, match="at least 5 clusters, got 2"):
         mean_decomposition(y, mean, cluster=np.arange(20) % 2)
     with pytest.raises(InputError, match="cluster must have 20 rows, got 3"):

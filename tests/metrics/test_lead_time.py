@@ -14,6 +14,7 @@ from scipy import signal, stats
 import howsure
 from howsure.core.records import Curve, Record, Table
 from howsure.core.rng import child
+from howsure.core.weights import Weights
 from howsure.metrics import (
     climatology_crps,
     climatology_pinball,
@@ -240,6 +241,32 @@ def test_horizons_of_few_rows_are_said_and_not_drawn() -> None:
     assert "left out: 7." in table.notes
     np.testing.assert_array_equal(table.columns["n"], [50, 60, 70])
     assert all("left out: 7." in curve.notes for curve in lead_curves(held))
+
+
+def test_copies_count_as_rows_of_a_cell_and_important_rows_as_kish_has_it() -> None:
+    rng = child(0, "copies of cells")
+    horizon = np.repeat(np.arange(1.0, 31.0), 40)
+    counts = np.where(horizon <= 3, 9, np.where(horizon == 30, 0, 1))
+    counts[horizon == 29] = np.arange(40) < 6  # with its neighbours
+    law = Distribution.normal(np.zeros(1_200), np.ones(1_200))
+    weighted = EvalSet.checked(rng.normal(size=1_200), law, horizon=horizon, weights=counts)
+    repeated = weighted.take(np.repeat(np.arange(weighted.n), weighted.weights.values.astype(int)))
+    repeated = replace(repeated, weights=None)
+    (one,), (other,) = lead_tables(weighted), lead_tables(repeated)
+    assert one.columns.pop("lead_time").tolist() == other.columns.pop("lead_time").tolist()
+    for name, column in one.columns.items():
+        np.testing.assert_allclose(column, other.columns[name], rtol=1e-9)
+    few = EvalSet.checked(rng.normal(size=60), law.take(np.arange(60)), horizon=np.arange(60) % 4)
+    assert not lead_tables(few)
+    (table,) = lead_tables(replace(few, weights=Weights(np.full(60, 2.0))))
+    assert table.columns["n"].tolist() == [30.0] * 4
+    important = ahead(
+        "important",
+        weights=np.tile([1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0], 100),
+        weights_kind="importance",
+    )
+    (table,) = lead_tables(important)
+    np.testing.assert_allclose(table.columns["n"], [160.0] * 4)  # (Σw)²/Σw² of 100 ones and threes
 
 
 def lead_tables(held: EvalSet) -> list[Table]:

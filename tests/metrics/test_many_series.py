@@ -203,6 +203,15 @@ def test_short_and_constant_series_are_left_out_and_said() -> None:
     assert np.isnan(table.columns["relative_score"][2:]).all()
 
 
+def test_short_series_alone_have_no_table() -> None:
+    y = child(0, "all short").normal(size=5 * FEWEST - 5)
+    law = Distribution.normal(0.0 * y, 1.0 + 0.0 * y)
+    held = EvalSet.checked(y, law, series=np.arange(len(y)) % 5)
+    assert not any(table.name == "series" for table in tables_of(evaluate(held)))
+    longer = np.append(np.arange(len(y) - 1) % 5, 0)  # one has a row more
+    assert series_table(EvalSet.checked(y, law, series=longer)).columns["n"].max() == FEWEST
+
+
 def test_missing_series_and_horizons_are_said() -> None:
     series, horizon = (part.ravel() for part in np.meshgrid(list("abc"), [1, 2, 3, 4]))
     series, horizon = np.tile(series, 15), np.tile(horizon, 15)

@@ -156,7 +156,8 @@ def test_weights_are_rows_that_repeat(measure: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "p"), [(0.2241403, 0.05), (0.1959964, 0.1), (0.2807034, 0.01), (0.4, None)]
+    ("value", "p"),
+    [(0.2241403, 0.05), (0.1959964, 0.1), (0.2807034, 0.01), (0.4, None), (3.0, None)],
 )
 def test_p_is_that_of_the_greatest_distance_of_a_brownian_motion(
     value: float, p: float | None
@@ -232,6 +233,12 @@ def test_rates_of_tests_and_intervals(stated: float, samples: int, n: int) -> No
         assert share <= 0.995 or "miscalibration" in name, held
 
 
+def test_what_is_stated_for_certain_is_right_or_wrong() -> None:
+    seen = np.arange(40) < 20
+    assert tail_occurrence(seen, seen).p == 1.0
+    assert tail_occurrence(seen, np.ones(40)).p == 0.0
+
+
 def test_light_tails_are_found() -> None:
     """Of Student's t with three degrees, extremes are farther out than a normal states."""
     y = child(4, "heavy").standard_t(3, size=4_000)
@@ -259,6 +266,44 @@ def test_rows_that_depend_are_judged_by_their_own_error() -> None:
             assert math.isnan(record.p)  # it is drawn, where models are judged
         else:
             assert record.p == pytest.approx(plain[name].p, abs=0.08)
+
+
+@pytest.mark.parametrize("stated", [1.6, 0.7])
+def test_what_is_farthest_off_at_the_end_is_occurrence_alone(stated: float) -> None:
+    """Above the diagonal or below it: then both have one error, that of the threshold included."""
+    y, law = world(2_000, "the end", stated=stated)
+    told = records(EvalSet.checked(y, law))
+    for side in ("left", "right"):
+        most, ratio = (told[f"tail_{name}_{side}"] for name in ("miscalibration", "occurrence"))
+        assert most.options["farthest_at"] == 1.0
+        assert most.options["rows_beyond"] == ratio.options["rows_beyond"] == 200.0
+        assert most.value == pytest.approx(abs(ratio.value - 1), abs=1e-3)
+        assert most.standard_error == pytest.approx(ratio.standard_error, rel=1e-3)
+
+
+def test_the_combined_ratio_is_drawn_when_asked_for() -> None:
+    y, law = world(600, "curve", stated=0.8)
+    for samples in (False, True):
+        x, draws = law.parameters["loc"], child(5, "curve").normal(size=(600, 30))
+        prediction = howsure.Samples(x[:, None] + 0.8 * draws) if samples else law
+        brief = howsure.assess(y, prediction, trials=False)
+        assert not [each for each in brief.curves if each.name.startswith("tail_calibration")]
+        names = [f"tail_miscalibration_{side}" for side in ("left", "right")]
+        asked = howsure.assess(y, prediction, trials=False, slow=names)
+        for side in ("left", "right"):
+            (curve,) = (each for each in asked.curves if each.name == f"tail_calibration_{side}")
+            grid = np.linspace(0, 1, 101)
+            assert curve.x == pytest.approx(grid, abs=1e-12)
+            assert curve.reference == pytest.approx(grid, abs=1e-12)
+            ends = asked.record(f"tail_occurrence_{side}").value, 0.0
+            assert (curve.y[-1], curve.y[0]) == pytest.approx(ends, abs=6e-5)
+            most = asked.record(f"tail_miscalibration_{side}").value
+            assert np.abs(curve.y - grid).max() == pytest.approx(most, abs=0.03)
+            # 2.2414 is what a Brownian motion exceeds in one case of twenty
+            rows = asked.record(f"tail_occurrence_{side}").options["rows_beyond"]
+            reach = 2.2414 / math.sqrt(rows / curve.y[-1]) * (math.sqrt(31 / 29) if samples else 1)
+            assert curve.upper - grid == pytest.approx(np.full(101, reach), rel=2e-3)
+            assert curve.lower == pytest.approx(np.maximum(grid - reach, 0), abs=2e-3)
 
 
 def test_the_threshold_that_is_told_is_no_rows_own() -> None:

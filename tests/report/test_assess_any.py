@@ -136,6 +136,12 @@ def columns(draw: st.DrawFn, n: int) -> dict[str, Any]:
         days = np.datetime64("2024-01-01") + rng.integers(0, 99, n)
         ways = {"numbers": rng.normal(size=n), "dates": days, "equal": np.ones(n)}
         known["time"] = ways[when]
+    ahead = draw(st.sampled_from([0, 0, 1, 2, n]))
+    if ahead:
+        known["horizon"] = rng.integers(0, ahead, n)
+    several = draw(st.sampled_from([0, 0, 1, 2, n]))
+    if several:
+        known["series"] = rng.integers(0, several, n)
     if draw(st.sampled_from([False, False, True])):
         known["coverage"] = draw(st.sampled_from([0.9, 0.5, [0.5, 0.9], [0.999]]))
     return known

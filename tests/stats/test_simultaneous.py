@@ -67,3 +67,14 @@ def test_a_weight_of_two_is_a_row_twice() -> None:
     assert joint_level(values, groups, 3, weights, units) == pytest.approx(
         joint_level(values[twice], groups[twice], 3, units=units[twice])
     )
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e200])
+@pytest.mark.parametrize("kind", ["clusters", "times"])
+def test_units_of_y_change_nothing(kind: str, unit: float) -> None:
+    together = np.repeat(np.arange(50), 2)
+    values, groups = child(0, "units").normal(size=50)[together], np.tile([0, 1], 50)
+    units = Chronology(together) if kind == "times" else together
+    found = joint_level(values, groups, 2, units=units)
+    assert found < 0.95**0.5 - 0.003  # one and the same
+    assert joint_level(unit * values, groups, 2, units=units) == pytest.approx(found, rel=1e-12)

@@ -266,7 +266,9 @@ def assess(
     with_: Annotated[
         list[str],
         typer.Option(
-            "--with", metavar="MEASURE", help="Also compute this slow measure. Repeatable."
+            "--with",
+            metavar="MEASURE",
+            help="Also compute this slow measure, or draw its figure. Repeatable.",
         ),
     ] = [],  # noqa: B006
     reference: Annotated[

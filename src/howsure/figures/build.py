@@ -12,6 +12,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt
+from howsure.core.formats import listed
 from howsure.core.layouts import Layout
 from howsure.core.records import Curve, Table
 from howsure.figures.figure import Axis, Figure, Layer, Mark
@@ -35,7 +36,7 @@ from howsure.figures.parts import (
     reference_layers,
     zone_layers,
 )
-from howsure.figures.scores import parts_figure, skill_figure
+from howsure.figures.scores import parts_figures, skill_figures
 from howsure.figures.tables import figure_of_table
 from howsure.figures.telling import told
 from howsure.figures.text import distinct, headed, one_line
@@ -92,10 +93,13 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
         if companions().get(name) in families:
             continue
         layout = layout_of(name)
+        measured = {curve.y_label for curve in family}
         for part in _parts(family):
             make = partial(_figure_of_curves, name, part, layout, families, kept, places)
             figure = attempt(f"figure of {name}", make, lambda _: None)
             if figure is not None:
+                if len(measured) > 1:  # then models are told apart
+                    figure = replace(figure, label=listed([curve.model for curve in part], most=3))
                 ordered.append((layout.order, figure))
     models = {*places, *(table.model for table in kept)}
     named = [replace(table, model="") for table in kept] if len(models - {""}) < 2 else kept
@@ -109,12 +113,12 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     dots = attempt("groups", partial(groups_figure, cover, places), lambda _: None)
     ordered += [] if dots is None else [(TABLE_ORDER, dots)]
     for name, make_dots in (
-        ("score_parts", parts_figure),
-        ("skill_by_group", partial(skill_figure, places=places)),
+        ("score_parts", parts_figures),
+        ("skill_by_group", partial(skill_figures, places=places)),
     ):
         chosen = [table for table in kept if table.name == name]
-        made = attempt(f"figure of {name}", partial(make_dots, chosen), lambda _: None)
-        ordered += [] if made is None else [(TABLE_ORDER, made)]
+        made: list[Figure] = attempt(f"figures of {name}", partial(make_dots, chosen), lambda _: [])
+        ordered += [(TABLE_ORDER, figure) for figure in made]
     for table in named:
         figure = attempt(
             f"figure of {table.name}", partial(figure_of_table, table, places), lambda _: None
@@ -127,13 +131,13 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
 
 
 def _parts(family: list[Curve]) -> list[list[Curve]]:
-    """One thing varies in a figure: models, or groups, never both."""
+    """One thing varies in a figure: models, or groups, never both, nor what is measured."""
     models = {curve.model for curve in family}
     if len(models) < 2:
         return [family]
-    parts: dict[str, list[Curve]] = {}
+    parts: dict[tuple[str, str], list[Curve]] = {}
     for curve in family:
-        parts.setdefault(curve.group, []).append(curve)
+        parts.setdefault((curve.group, curve.y_label), []).append(curve)
     return list(parts.values())
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from howsure.core import formats
+from howsure.core.formats import listed
 from howsure.core.records import Table
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
@@ -23,26 +25,53 @@ _MOST = 12
 """The most groups, of one model; several have fewer, so that the figure fits a screen."""
 _MARKS = 40
 _FEWEST = 5
-_PARTS = ("score", "mcb", "mcb_lower", "mcb_upper", "dsc", "dsc_lower", "dsc_upper", "unc")
+_WHOLE = ("score", "mcb", "dsc", "unc")
+_PARTS = (*_WHOLE, "mcb_lower", "mcb_upper", "dsc_lower", "dsc_upper")
 
 
-def parts_figure(tables: Sequence[Table]) -> Figure | None:
+def parts_figures(tables: Sequence[Table]) -> list[Figure]:
+    """Those of models whose scores are of one measure, a figure for each measure."""
+    return _alike(tables, "measure", _parts_figure)
+
+
+def skill_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+    """Those of models whose skill is of one score, a figure for each score."""
+    return _alike(tables, "score", partial(_skill_figure, places=places))
+
+
+def _alike(
+    tables: Sequence[Table], column: str, draw: Callable[[Sequence[Table]], Figure | None]
+) -> list[Figure]:
+    """A figure of the tables that tell of one thing, by the name of their models."""
+    parts: dict[str, list[Table]] = {}
+    for table in tables:
+        if len(table):
+            parts.setdefault(texts(table, column)[0], []).append(table)
+    made = [
+        replace(figure, label=listed([table.model for table in part], most=3))
+        for part in parts.values()
+        if (figure := draw(part)) is not None
+    ]
+    return made if len(made) > 1 else [replace(figure, label="") for figure in made]
+
+
+def _parts_figure(tables: Sequence[Table]) -> Figure | None:
     """A bar for each model: what the recalibrated forecast scores, and MCB; below it DSC."""
-    shown = {}
+    shown: dict[Table, dict[str, float]] = {}
     for table in tables[:SERIES_LIMIT]:
-        columns = [number(table, name) for name in _PARTS]
-        values = [float(column[0]) for column in columns if column is not None and len(column)]
-        parts = dict(zip(_PARTS, values, strict=False))
-        if all(np.isfinite(parts.get(name, np.nan)) for name in ("score", "mcb", "dsc", "unc")):
+        parts = {
+            name: float(column[0])
+            for name in _PARTS
+            if (column := number(table, name)) is not None and len(column)
+        }
+        if all(np.isfinite(parts.get(name, np.nan)) for name in _WHOLE):
             shown[table] = parts
     if not shown:
         return None
     first = next(iter(shown))
     names = distinct([_REFERENCE, *(table.model or "forecast" for table in shown)], 60)
-    every = np.array([[parts[name] for name in _PARTS] for parts in shown.values()])
-    score, mcb, dsc, unc = every[:, 0], every[:, 1], every[:, 4], every[:, 7]
+    score, mcb, dsc, unc = (np.array([parts[name] for parts in shown.values()]) for name in _WHOLE)
     places, rest = np.arange(1.0, len(shown) + 1.0), score - mcb
-    whole = unc[0] if np.allclose(unc, unc[0], rtol=1e-6) else float("nan")
     lead = Layer(mark=Mark.INTERVALS, size=_BAR, offset=-_LANE)
     layers = [
         replace(lead, y=places, lower=np.zeros(len(rest)), upper=rest, series="recalibrated"),
@@ -64,9 +93,9 @@ def parts_figure(tables: Sequence[Table]) -> Figure | None:
             offset=_LANE,
         ),
     ]
-    if np.isfinite(whole):
-        bar = replace(lead, y=np.zeros(1), lower=np.zeros(1), upper=np.array([whole]))
-        rule = Layer(mark=Mark.RULE, x=np.array([whole]), series="UNC", colour=REFERENCE)
+    if np.allclose(unc, unc[0], rtol=1e-6, atol=0.0):
+        bar = replace(lead, y=np.zeros(1), lower=np.zeros(1), upper=unc[:1])
+        rule = Layer(mark=Mark.RULE, x=unc[:1], series="UNC", colour=REFERENCE)
         layers = [rule, replace(bar, series=_REFERENCE, colour=REFERENCE), *layers]
     hover = {"MCB": mcb, "DSC": dsc, "UNC": unc}
     point = Layer(mark=Mark.POINTS, x=score, y=places, series="score", colour=1, size=0.6)
@@ -98,11 +127,12 @@ def _sum(parts: Mapping[str, float]) -> str:
 
 def _with_interval(parts: Mapping[str, float], name: str) -> str:
     """A part, and the ends of its interval where it has one."""
-    value, ends = formats.number(parts[name]), (parts[f"{name}_lower"], parts[f"{name}_upper"])
+    value = formats.number(parts[name])
+    ends = [parts.get(f"{name}_{end}", np.nan) for end in ("lower", "upper")]
     return f"{value} ({formats.interval(*ends)})" if np.isfinite(ends).all() else value
 
 
-def skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure | None:
+def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure | None:
     """Skill of each group, the worst first; `places` are the colours that models have elsewhere."""
     models: dict[str, dict[str, tuple[float, float, float, float]]] = {}
     columns: dict[str, None] = {}
@@ -151,7 +181,7 @@ def skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure |
         question=layout.question,
         title=layout.title,
         reading=layout.reading,
-        x=Axis(title="Skill", kind="percent"),
+        x=Axis(title=f"Skill in {texts(tables[0], 'score')[0]}", kind="percent"),
         y=Axis(title=one_line(alone.removesuffix(": "), 60), kind="category", categories=names),
         layers=tuple(layers),
         notes=tuple(notes),

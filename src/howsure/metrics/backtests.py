@@ -20,7 +20,7 @@ from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.core.weights import check_multiplicities
-from howsure.metrics.metric import RANGED, SHARE, Form, Laws, Metric, Question, Topic
+from howsure.metrics.metric import RANGED, SHARE, Form, Laws, Metric, Question, Topic, statistic
 from howsure.metrics.sums import Sums
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import Estimate, weighted_mean
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 End = Literal["below", "above"]
 ENDS: tuple[End, ...] = ("below", "above")
-_EQUAL = 1.0 - 1e-9  # likelihood ratios that differ by rounding are the same
+_ROUNDING = 1e-9  # by which likelihood ratios that are the same may differ
 _ENUMERATED = 60.0
 """Expected misses up to which every arrangement of them is counted."""
 _NEGLECTED = 1e-12  # probability of the numbers of misses that are left out
@@ -125,7 +125,7 @@ def christoffersen_test(missed: npt.ArrayLike) -> Estimate:
     own = _runs(seen)
     ratio = float(_independence_ratio(n, own)[0])
     sequences, chances = _arrangements(n, [k])
-    reached = _independence_ratio(n, sequences) >= ratio * _EQUAL
+    reached = _as_large(_independence_ratio(n, sequences), ratio)
     return _test(float(chances[reached].sum()), ratio, k, pairs=k - float(own[1][0]))
 
 
@@ -177,7 +177,7 @@ def christoffersen_coverage_test(missed: npt.ArrayLike, *, level: float) -> Esti
     sequences, shares = _arrangements(n, some.tolist())
     shares = shares * chances[sequences[0].astype(np.int64)]
     joint = _share_ratio(sequences[0], float(n), p) + _independence_ratio(n, sequences)
-    return _test(left_out + float(shares[joint >= ratio * _EQUAL].sum()), ratio, k)
+    return _test(left_out + float(shares[_as_large(joint, ratio)].sum()), ratio, k)
 
 
 def _checked(missed: npt.ArrayLike) -> tuple[FloatArray, int]:
@@ -192,6 +192,11 @@ def _test(p: float, ratio: float, misses: float, **more: float) -> Estimate:
     details = {"likelihood_ratio": float(ratio), "misses": float(misses), **more}
     p = min(p, 1.0)  # but for rounding
     return Estimate(p, p=p, details=details)
+
+
+def _as_large(ratios: FloatArray, ratio: float) -> BoolArray:
+    """Which likelihood ratios are as large as this one; it is a difference of larger numbers."""
+    return np.asarray(ratios >= ratio - _ROUNDING * max(ratio, 1.0))
 
 
 def _share_ratio(misses: FloatArray, n: float, p: float) -> FloatArray:
@@ -222,7 +227,7 @@ def _turn(low: int, high: int, n: int, p: float, ratio: float) -> int:
     falling = low < 0
 
     def reaches(count: int) -> bool:
-        return bool(_share_ratio(np.array(float(count)), float(n), p) >= ratio * _EQUAL)
+        return bool(_as_large(_share_ratio(np.array(float(count)), float(n), p), ratio))
 
     if falling:
         while low < high:
@@ -275,8 +280,9 @@ def _arrangements(n: int, misses: Sequence[int]) -> tuple[Runs, FloatArray]:
         if k in (0, n):
             parts.append(np.array([[k, float(k > 0), float(k > 0), float(k > 0), 1.0]]))
             continue
+        most = min(k, n - k + 1)  # as others part the runs
         runs, first, last = (
-            axis.ravel() for axis in np.meshgrid(np.arange(1.0, k + 1.0), [0.0, 1.0], [0.0, 1.0])
+            axis.ravel() for axis in np.meshgrid(np.arange(1.0, most + 1.0), [0.0, 1.0], [0.0, 1.0])
         )
         logs = _log_choose(k - 1.0, runs - 1.0)
         logs = logs + _log_choose(n - k - 1.0, runs - first - last)
@@ -324,14 +330,6 @@ def _in_time(end: End, view: View, coverage: float) -> BoolArray:
     return np.asarray(missed[order] > 0.0)
 
 
-def _kupiec(missed: FloatArray, level: float, *, weights: FloatArray | None = None) -> Estimate:
-    return kupiec_test(missed, level=level, weights=weights)
-
-
-def _conditional(missed: BoolArray, level: float) -> Estimate:
-    return christoffersen_coverage_test(missed, level=level)
-
-
 def _from_sums(sums: Joint) -> tuple[Estimate, None]:
     """Kupiec's test, of misses and of the least and the most that is stated of them."""
     share, least, most = (float(mean) for mean in sums.mean)
@@ -374,7 +372,12 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             formula="2 [x log(π/p) + (n − x) log((1 − π)/(1 − p))], π = x/n, with an exact p-value",
             source="Kupiec 1995",
             forms=(
-                Form(needs=(f"missed_{end}", f"level_{end}"), function=_kupiec, reduce="statistic"),
+                Form(
+                    needs=(f"missed_{end}",),
+                    keywords={"level": f"level_{end}"},
+                    function=kupiec_test,
+                    reduce="statistic",
+                ),
             ),
             laws=Laws(reflection=f"kupiec_{other}"),
             beware=(
@@ -392,14 +395,7 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             ),
             formula="2 [ℓ(n₀₀, n₀₁) + ℓ(n₁₀, n₁₁) − ℓ(n₀₀ + n₁₀, n₀₁ + n₁₁)], exact given misses",
             source="Christoffersen 1998",
-            forms=(
-                Form(
-                    needs=(f"missed_in_time_{end}",),
-                    function=_independence,
-                    reduce="statistic",
-                    weighted=False,
-                ),
-            ),
+            forms=(statistic(_independence, f"missed_in_time_{end}", weighted=False),),
             merges="rows",
             laws=Laws(reflection=f"christoffersen_{other}"),
             beware=f"{_NO_SIZE} It sees dependence on the time just before alone.",
@@ -416,8 +412,9 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             source="Christoffersen 1998",
             forms=(
                 Form(
-                    needs=(f"missed_in_time_{end}", f"level_{end}"),
-                    function=_conditional,
+                    needs=(f"missed_in_time_{end}",),
+                    keywords={"level": f"level_{end}"},
+                    function=christoffersen_coverage_test,
                     reduce="statistic",
                     weighted=False,
                 ),

@@ -24,7 +24,7 @@ from howsure.core.arrays import (
 )
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.records import Direction
-from howsure.metrics.crps_closed import crps_closed
+from howsure.metrics.crps_closed import crps_between
 from howsure.metrics.crps_counts import crps_support
 from howsure.metrics.crps_numeric import crps_lattice, crps_numeric
 from howsure.metrics.metric import (
@@ -159,24 +159,39 @@ def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True)
     return overflow_as_inf(scores)
 
 
-def _crps_of_law(view: View, _: float) -> FloatArray:
-    """CRPS of each row's law: by closed form, by sums over counts, or through its cdf."""
-    held: Distribution = view.belief(Distribution)
-    y = view.evalset.y
-    closed = crps_closed(held.law.name, y, held.parameters)
+def crps_of_law(
+    y: FloatArray,
+    held: Distribution,
+    *,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    ask: str = "",
+) -> FloatArray:
+    """CRPS of each row's law: by closed form, by sums over counts, or through its cdf.
+
+    Between two thresholds it is that of laws and y which are moved to the nearer one. The cdf of
+    many rows is not integrated unless asked for by the name of the measure, which is `ask`.
+    """
+    moved = np.clip(y, lower, upper)
+    closed = crps_between(held.law.name, moved, held.parameters, lower, upper)
     if closed is not None:
         return closed
     scores, rest = np.empty(len(y)), np.arange(len(y))
     if isinstance(held.law, CountFamily):
-        rest = crps_by_sums(held.law.frozen(held.parameters), y, scores)
-    if len(rest) > SLOW_ROWS and "crps" not in view.slow:
+        rest = _crps_by_sums(held.law.frozen(held.parameters), moved, scores, lower, upper)
+    if ask and len(rest) > SLOW_ROWS:
         raise UnanswerableError(
             f"the CRPS of {held.law.name} distributions is integrated row by row, slow above "
-            f"{SLOW_ROWS:,} rows: ask for it with --with crps"
+            f"{SLOW_ROWS:,} rows: ask for it with --with {ask}"
         )
     if len(rest):
-        scores[rest] = crps_by_cdf(held.take(rest), y[rest])
+        scores[rest] = crps_by_cdf(held.take(rest), moved[rest], lower=lower, upper=upper)
     return scores
+
+
+def _crps_of_law(view: View, _: float) -> FloatArray:
+    ask = "" if "crps" in view.slow else "crps"
+    return crps_of_law(view.evalset.y, view.belief(Distribution), ask=ask)
 
 
 def _crps_of_samples(view: View, _: float) -> FloatArray:
@@ -184,17 +199,10 @@ def _crps_of_samples(view: View, _: float) -> FloatArray:
     return crps_samples(view.evalset.y, view.get("samples"), fair=False)
 
 
-def crps_by_sums(
-    law: CountLaw,
-    y: FloatArray,
-    scores: FloatArray,
-    lower: float = -math.inf,
-    upper: float = math.inf,
+def _crps_by_sums(
+    law: CountLaw, y: FloatArray, scores: FloatArray, lower: float, upper: float
 ) -> npt.NDArray[Any]:
-    """Fill in the CRPS of laws of counts that are narrow enough to be summed; the other rows.
-
-    Between two thresholds it is that of counts and y which are moved to the nearer one.
-    """
+    """Fill in the CRPS of laws of counts that are narrow enough to be summed; the other rows."""
     low, high = law.ends()
     widths = high - low + 1.0
     order = np.argsort(widths, kind="stable")
@@ -206,7 +214,7 @@ def crps_by_sums(
         counts, shares = law.take(rows).support()
         if np.isfinite((lower, upper)).any():
             counts = np.clip(counts, lower, upper)
-        scores[rows] = crps_support(np.clip(y[rows], lower, upper), counts, shares)
+        scores[rows] = crps_support(y[rows], counts, shares)
         start += len(rows)
     return np.sort(order[few:])
 

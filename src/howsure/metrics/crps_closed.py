@@ -68,12 +68,57 @@ def crps_closed(
     return None
 
 
-def area_below(family: str, x: FloatArray, parameters: Mapping[str, FloatArray]) -> FloatArray:
-    """∫_{−∞}^x F(z)² dz of each row's law, of the continuous families that `crps_closed` knows.
+def crps_between(
+    family: str, y: FloatArray, parameters: Mapping[str, FloatArray], lower: float, upper: float
+) -> FloatArray | None:
+    """`crps_closed` of y and laws that are moved between two thresholds.
 
-    From it follows the CRPS between two thresholds a and b: that of min(max(y, a), b), less this
-    area below a, less `area_above` b. Off by the last digits of the distance from the law, so that
-    areas far in its tail are lost in these.
+    ∫ F² from the lower threshold to y, and ∫ (1 − F)² from y to the upper one: what it is for y at
+    a threshold, where most lie, and of others what the CRPS is more or less than there.
+
+    Parameters
+    ----------
+    family, parameters
+        As in `crps_closed`.
+    y : ndarray of float, shape (n,)
+        What happened, moved between the thresholds.
+    lower, upper : float
+        The thresholds, which may be infinite.
+
+    Returns
+    -------
+    ndarray of float, shape (n,), or None
+        None where `crps_closed` has none, and of counts between thresholds. Off by the last digits
+        of the distance of y and the thresholds from the law, so that areas far in its tail are lost
+        in these.
+    """
+    ends = [np.full(len(y), each) for each in (lower, upper) if np.isfinite(each)]
+    if not ends:
+        return crps_closed(family, y, parameters)
+    if not _has_areas(family, parameters):
+        return None
+    area = _above if np.isfinite(lower) else _below
+    scores = area(family, ends[0], parameters)
+    if len(ends) > 1:
+        scores -= _above(family, ends[1], parameters)
+    rows = np.flatnonzero(y != ends[0])
+    if len(rows):
+        here = {name: values[rows] for name, values in parameters.items()}
+        own, there = (crps_closed(family, at[rows], here) for at in (y, ends[0]))
+        assert own is not None
+        assert there is not None
+        scores[rows] += own - there
+    return np.maximum(scores, 0.0)
+
+
+def _has_areas(family: str, parameters: Mapping[str, FloatArray]) -> bool:
+    if family == "t":
+        return bool((parameters["df"] > 1.0).all())
+    return family in _SYMMETRIC | {"lognorm", "gamma", "expon"}
+
+
+def _below(family: str, x: FloatArray, parameters: Mapping[str, FloatArray]) -> FloatArray:
+    """∫_{−∞}^x F(z)² dz of each row's law.
 
     ∫ F² = x F(x)² − 2 ∫ z f F; the last integral by parts, as z f is the derivative of a multiple
     of f, or a multiple of a density of the same family.
@@ -84,14 +129,13 @@ def area_below(family: str, x: FloatArray, parameters: Mapping[str, FloatArray])
     return np.asarray(parameters["scale"] * np.maximum(area, 0.0))
 
 
-def area_above(family: str, x: FloatArray, parameters: Mapping[str, FloatArray]) -> FloatArray:
-    """∫_x^∞ (1 − F(z))² dz: that of the mirrored law, or what `area_below` leaves of the CRPS."""
+def _above(family: str, x: FloatArray, parameters: Mapping[str, FloatArray]) -> FloatArray:
+    """∫_x^∞ (1 − F(z))² dz: that of the mirrored law, or what `_below` leaves of the CRPS."""
     if family in _SYMMETRIC:
-        mirrored = {**parameters, "loc": -parameters["loc"]}
-        return area_below(family, -x, mirrored)
+        return _below(family, -x, {**parameters, "loc": -parameters["loc"]})
     whole = crps_closed(family, x, parameters)
     assert whole is not None
-    return np.asarray(np.maximum(whole - area_below(family, x, parameters), 0.0))
+    return np.asarray(np.maximum(whole - _below(family, x, parameters), 0.0))
 
 
 _SYMMETRIC = frozenset({"norm", "logistic", "laplace", "t"})
@@ -124,13 +168,19 @@ def _standard_area(family: str, z: FloatArray, parameters: Mapping[str, FloatArr
 def _area_of_t(z: FloatArray, nu: FloatArray) -> FloatArray:
     """By z f = −g′ with g = f (ν + z²)/(ν − 1), and g f a multiple of a t density."""
     share = special.stdtr(nu, z)
-    far = np.log(np.hypot(1.0, z / np.sqrt(nu)))
-    log_density = -(nu + 1.0) * far - 0.5 * np.log(nu) - special.betaln(0.5, 0.5 * nu)
-    falling = nu * np.exp(log_density + 2.0 * far) / (nu - 1.0)
-    pairs = np.exp(special.betaln(0.5, nu - 0.5) - 2.0 * special.betaln(0.5, 0.5 * nu))
+    falling, pairs = _terms_of_t(z, nu)
     narrower = special.stdtr(2.0 * nu - 1.0, z * np.sqrt((2.0 * nu - 1.0) / nu))
-    pairs *= 2.0 * np.sqrt(nu) / (nu - 1.0) * narrower
-    return np.asarray(z * np.square(share) + 2.0 * falling * share - pairs)
+    return np.asarray(z * np.square(share) + 2.0 * (falling * share - pairs * narrower))
+
+
+def _terms_of_t(z: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """g(z), and ∫ g f over the whole line, of `_area_of_t`."""
+    far = np.log(np.hypot(1.0, z / np.sqrt(nu)))
+    log_beta = special.betaln(0.5, 0.5 * nu)
+    log_density = -(nu + 1.0) * far - 0.5 * np.log(nu) - log_beta
+    falling = nu * np.exp(log_density + 2.0 * far) / (nu - 1.0)
+    pairs = np.exp(special.betaln(0.5, nu - 0.5) - 2.0 * log_beta)
+    return falling, np.sqrt(nu) / (nu - 1.0) * pairs
 
 
 def _area_of_lognormal(z: FloatArray, sigma: FloatArray) -> FloatArray:
@@ -299,15 +349,9 @@ def crps_t(
     with np.errstate(over="ignore"):
         distance = np.abs(truth - centre)
         z = np.minimum(distance / width, 1e300)
-    log_density = (
-        -0.5 * (nu + 1.0) * 2.0 * np.log(np.hypot(1.0, z / np.sqrt(nu)))
-        - 0.5 * np.log(nu)
-        - special.betaln(0.5, 0.5 * nu)
-    )
-    falling = 2.0 * np.exp(log_density + 2.0 * np.log(np.hypot(np.sqrt(nu), z))) / (nu - 1.0)
-    pairs = np.exp(special.betaln(0.5, nu - 0.5) - 2.0 * special.betaln(0.5, 0.5 * nu))
+    falling, pairs = _terms_of_t(z, nu)
     inside = 2.0 * special.stdtr(nu, z) - 1.0
-    return distance * inside + width * (falling - 2.0 * np.sqrt(nu) / (nu - 1.0) * pairs)
+    return distance * inside + 2.0 * width * (falling - pairs)
 
 
 def crps_lognormal(y: npt.ArrayLike, mu: npt.ArrayLike, sigma: npt.ArrayLike) -> FloatArray:

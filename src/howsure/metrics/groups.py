@@ -200,8 +200,6 @@ def compare_groups(
             partial(_difference, evaluation, divided, means, coverage, confidence, seed),
             unknown,
         )
-        if not math.isnan(found.value):  # as any p-value of a right model
-            found = replace(found, null=0.5, null_lower=0.05, null_upper=1.0)
         records.append(record_of(entries["groups_differ"], found, evalset, coverage=coverage))
         table = attempt(
             f"coverage in groups of {evalset.model}",
@@ -235,6 +233,15 @@ def _counts(evalset: EvalSet, grouping: Grouping, values: FloatArray | None = No
     if values is not None:
         weights = values if weights is None else values * weights
     return np.bincount(grouping.codes, weights=weights, minlength=size).astype(np.float64)
+
+
+def rows_in_groups(evalset: EvalSet, grouping: Grouping) -> FloatArray:
+    """How many rows of each group count: their frequencies, or Kish's number of them."""
+    total = _counts(evalset, grouping)
+    if evalset.weights is None or evalset.weights.kind == "frequency":
+        return total
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.square(total) / _counts(evalset, grouping, evalset.weights.values))
 
 
 def _exact(evalset: EvalSet) -> bool:
@@ -316,11 +323,9 @@ def group_means(
     share = any(form.reduce == "share" for form in metric.forms)
     rows, total = scores.astype(np.float64, copy=False), _counts(evalset, grouping)
     with np.errstate(invalid="ignore", divide="ignore"):
-        value, n = _counts(evalset, grouping, rows) / total, total
+        value, n = _counts(evalset, grouping, rows) / total, rows_in_groups(evalset, grouping)
         if share and _exact(evalset):
             return GroupMeans(metric, total, value, n, None)
-        if evalset.weights is not None and evalset.weights.kind == "importance":
-            n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
         spread = _spread(evalset, grouping, rows - value[grouping.codes], share=share)
     return GroupMeans(metric, total, value, n, spread)
 
@@ -469,6 +474,26 @@ def _claimed(
     return np.clip(_counts(evaluation.evalset, grouping, rows) / total, 0.0, 1.0)
 
 
+def difference(
+    evaluation: Evaluation,
+    divided: Sequence[Grouping],
+    coverage: float,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Estimate:
+    """The test of chance alone, of some groupings."""
+    means = cache(partial(_coverages, evaluation, divided, coverage))
+    return _difference(evaluation, divided, means, coverage, confidence, seed)
+
+
+def _p_value(value: float, details: dict[str, Any], reason: str = "") -> Estimate:
+    """A p-value, beside those of right models."""
+    return Estimate(
+        value, p=value, null=0.5, null_lower=0.05, null_upper=1.0, reason=reason, details=details
+    )
+
+
 def _difference(
     evaluation: Evaluation,
     divided: Sequence[Grouping],
@@ -510,7 +535,7 @@ def _difference(
         "permutations": float(tested.resamples),
         **_apart(evalset, divided, means(), tested.grouping, tested.group, expected, level),
     }
-    return Estimate(tested.p_value, p=tested.p_value, details=details)
+    return _p_value(tested.p_value, details)
 
 
 def _apart(
@@ -586,7 +611,7 @@ def _robust_difference(
         **_apart(evalset, divided, means, which, group, expected, level),
     }
     left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
-    return Estimate(value, p=value, reason=left_out, details=details)
+    return _p_value(value, details, left_out)
 
 
 def _two_sided(t: FloatArray, degrees: npt.ArrayLike) -> FloatArray:

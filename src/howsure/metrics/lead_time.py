@@ -23,9 +23,10 @@ from howsure.core.formats import listed, percent
 from howsure.core.layouts import Axis, Layout
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.times import Chronology
+from howsure.metrics.decomposition.groups import skill_of_groups
 from howsure.metrics.finding import FROM_ALL, MARGIN, Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.finding import apart as apart_of
-from howsure.metrics.metric import SHARE, Form, Metric, Question, Topic, itself, statistic
+from howsure.metrics.metric import SHARE, Metric, Question, Topic, itself, statistic
 from howsure.metrics.wording import between, points
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
 from howsure.stats.simultaneous import joint_level
@@ -39,11 +40,11 @@ MOST_CELLS = 12
 """The most cells that lead times are put into."""
 FEWEST = 30
 """Rows of a cell, below which nothing is told of it."""
+_TWO_SIDED = 1.96
 _ENDS = 3.0
 """The part of all horizons that are the shortest, and of those that are the longest."""
 _SCORES = ("crps", "interval_score", "mae")
-"""The finest first, each with the skill that compares it with the distribution of y."""
-_SKILLS = ("crps_skill", "interval_skill")
+"""The finest first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,11 +74,13 @@ def _leads(view: View, _: float) -> Leads:
     horizons, place = np.unique(horizon, return_inverse=True)
     if len(horizons) < 2:
         raise UnanswerableError("all rows have one lead time")
-    rows = np.bincount(place).astype(np.float64)
+    weights = view.evalset.weights
+    copies = weights.values if weights is not None and weights.kind == "frequency" else None
+    rows = np.bincount(place, copies).astype(np.float64)
     cells = np.arange(len(horizons))
     if len(horizons) > MOST_CELLS:
         middle = np.cumsum(rows) - 0.5 * rows
-        cells = np.floor(MOST_CELLS * middle / len(place)).astype(np.int64)
+        cells = np.floor(MOST_CELLS * middle / rows.sum()).astype(np.int64)
     enough = np.bincount(cells, rows)[cells] >= FEWEST
     if len(np.unique(cells[enough])) < 2:
         raise UnanswerableError(f"fewer than two lead times have {FEWEST} rows")
@@ -128,24 +131,12 @@ def _differ(view: View, coverage: float) -> Estimate:
 
 def _tested(view: View, coverage: float, grouping: Grouping) -> Estimate:
     """Do groups differ?"""
-    from howsure.metrics.groups import compare_groups  # which reads the catalogue
+    from howsure.metrics.groups import difference  # which reads the catalogue
     from howsure.metrics.measure import Evaluation
 
     scores = {("empirical_coverage", coverage): view.get("covered", coverage)}
     known = Evaluation(view.evalset, view, (coverage,), (), scores)
-    found = compare_groups(known, (grouping,), confidence=view.confidence, seed=view.seed)
-    test = next(record for record in found.records if record.metric == "groups_differ")
-    if math.isnan(test.value):
-        raise UnanswerableError(test.reason)
-    return Estimate(
-        test.value,
-        p=test.p,
-        null=0.5,
-        null_lower=0.05,
-        null_upper=1.0,
-        reason=test.reason,
-        details=dict(test.options),
-    )
+    return difference(known, (grouping,), coverage, confidence=view.confidence, seed=view.seed)
 
 
 def _drop(view: View, coverage: float) -> Estimate:
@@ -183,7 +174,8 @@ def _drop(view: View, coverage: float) -> Estimate:
     p = spread.p(drop)
     if units is None and (evalset.weights is None or evalset.weights.kind == "frequency"):
         grouping = Grouping("lead time", ends[1][both].astype(np.int64), tuple(names))
-        p = _tested(leads.view.of(both), coverage, grouping).p  # exact
+        held = {"covered": hits[both], "claim": claim[both]}
+        p = _tested(leads.view.on(evalset.take(both), held), coverage, grouping).p  # exact
     error = float(spread.error[0])
     told: dict[str, str | float] = {}
     for name, rows, label in zip(("short", "long"), ends, names, strict=True):
@@ -202,9 +194,6 @@ def _drop(view: View, coverage: float) -> Estimate:
         reason="no interval: rows count as too few" if math.isnan(error) else "",
         details=told,
     )
-
-
-_TWO_SIDED = 1.96
 
 
 class Profile(NamedTuple):
@@ -249,7 +238,9 @@ def _widths(leads: Leads, coverage: float) -> Profile:
 
 
 def _scores(leads: Leads, coverage: float) -> Profile:
-    name, form, arrays, keywords = _answering(leads.view, _SCORES, coverage)
+    from howsure.metrics.measure import answering  # which reads the catalogue
+
+    name, form, arrays, keywords = answering(leads.view, _SCORES, coverage)
     rows = np.asarray(form.function(*arrays, **keywords, **form.options), dtype=np.float64)
     if not np.isfinite(rows).all():
         raise UnanswerableError("some rows score infinity")
@@ -269,44 +260,14 @@ def _means(leads: Leads, name: str, rows: FloatArray) -> Profile:
 
 def _skills(leads: Leads, coverage: float) -> Profile:
     """Skill against the distribution of y at the same lead times."""
-    name, form, arrays, keywords = _answering(leads.view, _SKILLS, coverage)
-    evalset, codes = leads.view.evalset, leads.grouping.codes
-    weights, size = evalset.multiplicities, len(leads.labels)
-    value, influence = np.full(size, np.nan), np.zeros(evalset.n)
-    order = np.argsort(codes, kind="stable")
-    for cell, rows in enumerate(np.split(order, np.cumsum(np.bincount(codes))[:-1])):
-        held = [
-            array if need == "levels" else array[rows]
-            for need, array in zip(form.needs, arrays, strict=True)
-        ]
-        told = {} if weights is None else {"weights": weights[rows]}
-        found: Estimate = form.function(*held, **keywords, **form.options, **told)
-        value[cell] = found.value
-        if found.influence is not None:
-            influence[rows] = found.influence
+    evalset, codes, size = leads.view.evalset, leads.grouping.codes, len(leads.labels)
+    name, value, influence = skill_of_groups(leads.view, codes, range(size), coverage)
     if not np.isfinite(value).any():
         raise UnanswerableError("the reference scores 0, as where y is constant")
     spread = spread_of(influence, evalset.weights, evalset.units, codes, size)
     level = _level(leads, influence)
     lower, upper = skewed_ends(value, spread, level)
     return Profile(name, value, lower, np.minimum(upper, 1.0), np.zeros(size), level)
-
-
-def _answering(
-    view: View, names: tuple[str, ...], coverage: float
-) -> tuple[str, Form, list[Any], dict[str, Any]]:
-    """The first measure whose arrays there are, with the form that takes them."""
-    from howsure.metrics.catalogue import catalogue  # which gathers this topic
-
-    for name in names:
-        for form in catalogue()[name].forms:
-            try:
-                arrays = [view.get(need, coverage) for need in form.needs]
-                keywords = {key: view.get(need, coverage) for key, need in form.keywords.items()}
-            except UnanswerableError:
-                continue
-            return name, form, arrays, keywords
-    raise UnanswerableError(f"no {' or '.join(names)} is known")
 
 
 def _cell_means(leads: Leads, rows: FloatArray) -> FloatArray:
@@ -369,12 +330,13 @@ def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
 
 def _tables(evaluation: Evaluation) -> list[Table]:
     """The same as numbers."""
+    from howsure.metrics.groups import rows_in_groups  # which reads the catalogue
+
     view, coverage = evaluation.view, evaluation.coverages[-1]
     leads: Leads = view.get("leads")
-    weights = leads.view.evalset.multiplicities
     columns: dict[str, Any] = {
         "lead_time": np.array(leads.labels, dtype=object),
-        "n": np.bincount(leads.grouping.codes, weights).astype(np.float64),
+        "n": rows_in_groups(leads.view.evalset, leads.grouping),
     }
     labels = {"lead_time": "Lead time", "n": "Rows"}
     for found in view.get("lead_profiles", coverage):
@@ -535,8 +497,8 @@ TOPIC = Topic(
             question="Up to which lead time do the intervals cover?",
             title="Coverage by lead time",
             reading=(
-                "Below the dashed line intervals under-cover. A line that falls to the right "
-                "says that intervals do not widen as fast as errors grow."
+                "Where a claim is known it is dashed: below it intervals under-cover. A line that "
+                "falls to the right says that intervals do not widen as fast as errors grow."
             ),
             x=_X,
             y=Axis(title="Empirical coverage", kind="percent"),

@@ -242,6 +242,8 @@ def _tables(evaluation: Evaluation) -> list[Table]:
     """Series, that of the highest relative score first, and what is missing."""
     view = evaluation.view
     scaled: ScaledScores = view.get("scaled")
+    if np.isnan(scaled.scores).all():  # all are short
+        return []
     labels = _series(view).labels
     ranked = np.argsort(-np.where(scaled.known, scaled.ratios, -1.0), kind="stable")
     chosen = ranked[:MOST_LISTED]

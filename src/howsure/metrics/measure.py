@@ -184,6 +184,19 @@ def _arrays(view: View, form: Form, coverage: float) -> tuple[list[Any], dict[st
     return [view.get(name, coverage) for name in form.needs], keywords
 
 
+def answering(
+    view: View, names: Sequence[str], coverage: float
+) -> tuple[str, Form, list[Any], dict[str, Any]]:
+    """The first of some measures whose arrays there are, and its form with what it is given."""
+    for name in names:
+        for form in catalogue()[name].forms:
+            try:
+                return name, form, *_arrays(view, form, coverage)
+            except UnanswerableError:
+                continue
+    raise UnanswerableError(f"no {' or '.join(names)} is known")
+
+
 def _unanswered(
     view: View, metric: Metric, coverage: float, reason: str
 ) -> tuple[list[Record], None]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 _Z = float(special.ndtri(0.975))
+_HALF = (1.0 - INSIDE) / 2.0  # of a tail
 
 
 class Beyond(NamedTuple):
@@ -95,24 +96,23 @@ def beyond(
         raise InputError(f"threshold must be finite, got {threshold!r}")
     if side not in SIDES:
         raise InputError(f"side must be 'left' or 'right', got {side!r}")
-    happened = np.asarray(truth > threshold if side == "right" else truth < threshold)
+    right = side == "right"
+    happened = np.asarray(truth > threshold if right else truth < threshold)
     rows = np.flatnonzero(happened)
     pit, left = np.full((2, len(truth)), np.nan)
     if isinstance(prediction, Samples):
         table = prediction.sorted_samples
-        if side == "left":
-            truth, threshold, table = -truth, -threshold, -table
-        outside, at = table > threshold, truth[rows, None]
+        outside = table > threshold if right else table < threshold
+        draws, at = table[rows], truth[rows, None]
         places = outside[rows].sum(axis=1) + 1.0
-        nearer = (outside[rows] & (table[rows] < at)).sum(axis=1)
+        nearer = (outside[rows] & (draws < at if right else draws > at)).sum(axis=1)
         left[rows] = nearer / places
-        pit[rows] = (nearer + 1.0 + (table[rows] == at).sum(axis=1)) / places
+        pit[rows] = (nearer + 1.0 + (draws == at).sum(axis=1)) / places
         return Beyond(happened, outside.mean(axis=1), pit, left, prediction.size)
     if not isinstance(prediction, Distribution):
         kind = prediction.kind if isinstance(prediction, Prediction) else repr(prediction)
         raise InputError(f"prediction must be distributions or samples, got {kind}")
     start = np.full(len(truth), float(threshold))
-    right = side == "right"
     stated = 1.0 - prediction.cdf(start) if right else prediction.cdf_left(start)
     if len(rows):
         here, at = prediction.take(rows), truth[rows]
@@ -171,16 +171,16 @@ def tail_occurrence(
     (2.0, 0.0009)
     """
     seen, claims, w = _checked(happened, stated, weights)
-    share, claim = weighted_mean(seen, w), weighted_mean(claims, w)
-    ratio = share / claim
-    spread = _noise(claims, w, draws) / (claim * _total(claims, w))
+    count, expected = _sum(seen, w), _sum(claims, w)
+    ratio = count / expected
+    spread = _of_draws(draws) * math.sqrt(_sum(claims * (1.0 - claims), w)) / expected
     return Estimate(
         ratio,
-        (seen - ratio * claims) / claim,
+        (seen - ratio * claims) / weighted_mean(claims, w),
         p=_two_sided(ratio - 1.0, spread),
         null_lower=max(1.0 - _Z * spread, 0.0),
         null_upper=1.0 + _Z * spread,
-        details={"rows_beyond": share * _total(claims, w)},
+        details={"rows_beyond": count},
     )
 
 
@@ -232,16 +232,15 @@ def tail_severity(
     """
     seen, _, w = _checked(happened, None, weights)
     high = _check_pit(pit, seen)
-    places = high if left is None else 0.5 * (high + _check_pit(left, seen))
-    if left is not None and (high - _check_pit(left, seen) >= seen).all():
+    low = high if left is None else _check_pit(left, seen)
+    if (high - low >= seen).all():
         raise UnanswerableError("predictions state a single value beyond the threshold")
-    share = weighted_mean(seen, w)
-    mean = weighted_mean(seen * places, w) / share
-    count = share * _total(seen, w)
+    places, count = 0.5 * (high + low), _sum(seen, w)
+    mean = _sum(seen * places, w) / count
     spread = 1.0 / math.sqrt(12.0 * count)
     return Estimate(
         mean - 0.5,
-        seen * (places - mean) / share,
+        seen * (places - mean) / weighted_mean(seen, w),
         p=_two_sided(mean - 0.5, spread),
         null_lower=max(-_Z * spread, -0.5),
         null_upper=min(_Z * spread, 0.5),
@@ -305,17 +304,17 @@ def tail_miscalibration(
     seen, claims, w = _checked(happened, stated, weights)
     high, rows = _check_pit(pit, seen), np.flatnonzero(seen)
     low = high if left is None else _check_pit(left, seen)
-    claim, total = weighted_mean(claims, w), _total(claims, w)
+    expected = _sum(claims, w)
     levels = np.unique(np.concatenate([low[rows], high[rows], [1.0]]))
     mass = None if w is None else w[rows]
-    after = grid_sums(low[rows], high[rows], levels, mass) / (claim * total)
+    after = grid_sums(low[rows], high[rows], levels, mass) / expected
     points = rows[low[rows] == high[rows]]  # which make a jump
     jumps = np.bincount(
         np.searchsorted(levels, high[points]),
         weights=None if w is None else w[points],
         minlength=len(levels),
     )
-    before = after - jumps / (claim * total)
+    before = after - jumps / expected
     off = np.append(after, before) - np.tile(levels, 2)
     worst = int(np.argmax(np.abs(off)))
     place, value, sign = np.tile(levels, 2)[worst], abs(off[worst]), np.sign(off[worst])
@@ -324,8 +323,8 @@ def tail_miscalibration(
     inside = np.clip(inside, 0.0, 1.0)
     reached = high <= place if worst < len(levels) else high < place
     inside[width == 0.0] = reached[width == 0.0]
-    influence = sign * (seen * inside - (off[worst] + place) * claims) / claim
-    scale = _of_draws(draws) / math.sqrt(claim * total)
+    influence = sign * (seen * inside - (off[worst] + place) * claims) / weighted_mean(claims, w)
+    scale = _of_draws(draws) / math.sqrt(expected)
     norms = scale * _motion_quantiles()
     return Estimate(
         float(value),
@@ -337,7 +336,7 @@ def tail_miscalibration(
         noise=NormNoise(norms, lambda most: value - most),
         details={
             "farthest_at": round(float(place), 2),
-            "rows_beyond": float(after[-1] * claim * total),
+            "rows_beyond": _sum(seen, w),
         },
     )
 
@@ -354,7 +353,7 @@ def _checked(
     claims = as_vector(stated, "stated", length=len(seen))
     if not ((claims >= 0.0) & (claims <= 1.0)).all():
         raise InputError(f"stated must lie in [0, 1], got {claims.min():g} to {claims.max():g}")
-    if not weighted_mean(claims, w) > 0.0:
+    if not _sum(claims, w) > 0.0:
         raise UnanswerableError("predictions state that no row lies beyond the threshold")
     return seen, claims, w
 
@@ -371,8 +370,8 @@ def _check_pit(pit: npt.ArrayLike, seen: FloatArray) -> FloatArray:
     return places
 
 
-def _total(rows: FloatArray, w: FloatArray | None) -> float:
-    return float(len(rows)) if w is None else float(w.sum())
+def _sum(values: FloatArray, w: FloatArray | None) -> float:
+    return float(values.sum() if w is None else w @ values)
 
 
 def _of_draws(draws: int) -> float:
@@ -380,26 +379,22 @@ def _of_draws(draws: int) -> float:
     return math.sqrt((draws + 1.0) / (draws - 1.0)) if draws > 1 else 1.0
 
 
-def _noise(claims: FloatArray, w: FloatArray | None, draws: int) -> float:
-    """Standard deviation of how many rows lie beyond."""
-    variance = weighted_mean(claims * (1.0 - claims), w) * _total(claims, w)
-    return _of_draws(draws) * math.sqrt(variance)
-
-
 def _two_sided(off: float, spread: float) -> float:
-    return float(2.0 * special.ndtr(-abs(off) / spread)) if spread > 0.0 else math.nan
+    if spread > 0.0:
+        return float(2.0 * special.ndtr(-abs(off) / spread))
+    return 0.0 if off else 1.0  # all is stated for certain
 
 
 def _motion_exceeds(most: float) -> float:
     """Probability that a Brownian motion on [0, 1] strays that far from 0 (Feller II, X.5)."""
     if most < 0.1:
         return 1.0
-    odd = 2.0 * np.arange(30) + 1.0
-    signs = np.where(np.arange(30) % 2, -1.0, 1.0)
-    inside = 4.0 / math.pi * (signs / odd) @ np.exp(-np.square(math.pi * odd / most) / 8.0)
-    if inside < 0.99:
+    if most < 1.0:
+        odd = 2.0 * np.arange(5) + 1.0
+        signs = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+        inside = 4.0 / math.pi * (signs / odd) @ np.exp(-np.square(math.pi * odd / most) / 8.0)
         return float(1.0 - inside)
-    turns = np.arange(1, 8)  # by reflection, where one less a probability has no digits left
+    turns = np.arange(1, 8)  # by reflection: the series above has too few terms farther out
     tails = special.ndtr(-most * (2.0 * turns - 1.0))
     return float(4.0 * (np.where(turns % 2, 1.0, -1.0) @ tails))
 
@@ -415,14 +410,28 @@ def _motion_quantiles() -> FloatArray:
 
 def _beyond(side: Side, view: View, _: float) -> Beyond:
     """Beyond where the tail of y begins."""
+    prediction = _stating(view)
+    view.told(f"beyond_{side}", prediction.kind)
+    start: float = view.get(f"threshold_{side}")
+    return beyond(view.evalset.y, prediction, threshold=start, side=side)
+
+
+def _nearby(side: Side, view: View, _: float) -> tuple[Beyond, Beyond]:
+    """Beyond one half more of the tail of y, and one half less."""
+    prediction, y, w = _stating(view), view.evalset.y, view.evalset.multiplicities
+    starts = (tail_start(y, side, INSIDE + step, w) for step in (-_HALF, _HALF))
+    more, less = (beyond(y, prediction, threshold=start, side=side) for start in starts)
+    return more, less
+
+
+def _stating(view: View) -> Prediction:
+    """The prediction that states how likely y lies beyond a threshold."""
     prediction = view.held(Distribution) or view.held(Samples)
     if prediction is None:
         raise UnanswerableError(
             "only distributions and samples state how likely y lies beyond a threshold"
         )
-    view.told(f"beyond_{side}", prediction.kind)
-    start: float = view.get(f"threshold_{side}")
-    return beyond(view.evalset.y, prediction, threshold=start, side=side)
+    return prediction
 
 
 def _measured(side: Side, measure: str, view: View, _: float) -> Estimate:
@@ -438,8 +447,7 @@ def _measured(side: Side, measure: str, view: View, _: float) -> Estimate:
         estimate = tail_miscalibration(*rows[:3], left=rows.left, draws=rows.draws, weights=w)
     plain = estimate.influence  # that of a correctly specified model: its ratio has no slope
     if measure != "severity":
-        level = float(estimate.details.get("farthest_at", 1.0))
-        estimate = _with_threshold(view, side, rows, estimate, level)
+        estimate = _with_threshold(view, side, rows, estimate)
     details = {**threshold_told(view, side), **estimate.details}
     if evalset.units is None:
         return replace(estimate, details=details)
@@ -450,24 +458,20 @@ def _measured(side: Side, measure: str, view: View, _: float) -> Estimate:
     return replace(estimate, details=details, p=p, null=nan, null_lower=nan, null_upper=nan)
 
 
-def _with_threshold(
-    view: View, side: Side, rows: Beyond, estimate: Estimate, level: float
-) -> Estimate:
+def _with_threshold(view: View, side: Side, rows: Beyond, estimate: Estimate) -> Estimate:
     """With what the chance of the threshold itself adds to the influence.
 
     A row more beyond moves it out, and with it the ratio by its slope in the share of y inside,
     which is taken from one half more and one half less of the tail.
     """
-    prediction = view.held(Distribution) or view.held(Samples)
-    y, w = view.evalset.y, view.evalset.multiplicities
-    assert prediction is not None
+    w = view.evalset.multiplicities
     assert estimate.influence is not None
-    half, ratios = (1.0 - INSIDE) / 2.0, []
-    for inside in (INSIDE - half, INSIDE + half):
-        start = tail_start(y, side, inside, w)
-        ratios.append(_ratio(beyond(y, prediction, threshold=start, side=side), level, w))
-    slope = (ratios[1] - ratios[0]) / (2.0 * half)
-    sign = math.copysign(1.0, _ratio(rows, level, w) - level) if level < 1.0 else 1.0
+    farthest = estimate.details.get("farthest_at")
+    level = 1.0 if farthest is None else float(farthest)
+    more, less = (_ratio(each, level, w) for each in view.get(f"beyond_nearby_{side}"))
+    slope = (less - more) / (2.0 * _HALF)
+    # what is farthest off the diagonal may be so below it
+    sign = 1.0 if farthest is None else math.copysign(1.0, _ratio(rows, level, w) - level)
     happened = rows.happened.astype(np.float64)
     moved = estimate.influence + sign * slope * (happened - weighted_mean(happened, w))
     sizes = [weighted_mean(np.square(each), w) for each in (estimate.influence, moved)]
@@ -487,12 +491,12 @@ def _ratio(rows: Beyond, level: float, w: FloatArray | None) -> float:
 def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Curve]:
     """The combined ratio of a tail, in a band that a right model keeps to at all u at once."""
     view, evalset = evaluation.view, evaluation.evalset
-    if f"tail_miscalibration_{side}" not in view.slow:  # so that a page stays small
+    if f"tail_miscalibration_{side}" not in view.slow:  # pages stay small
         return []
     rows: Beyond = view.get(f"beyond_{side}")
     seen, claims, w = _checked(rows.happened, rows.stated, evalset.multiplicities)
-    chosen, levels = np.flatnonzero(seen), np.linspace(0.0, 1.0, 11)
-    expected = weighted_mean(claims, w) * _total(claims, w)
+    chosen, levels = np.flatnonzero(seen), np.linspace(0.0, 1.0, 101)
+    expected = _sum(claims, w)
     mass = None if w is None else w[chosen]
     ratio = grid_sums(rows.left[chosen], rows.pit[chosen], levels, mass) / expected
     scale = _of_draws(rows.draws) / math.sqrt(expected)
@@ -501,7 +505,7 @@ def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Cur
     return [
         Curve(
             name=f"tail_calibration_{side}",
-            x=levels.round(2),  # short numbers, for small pages
+            x=levels.round(2),  # short numbers, for small files
             y=ratio.round(4),
             lower=np.maximum(levels - reach, 0.0).round(4) if known else None,
             upper=(levels + reach).round(4) if known else None,
@@ -576,7 +580,10 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
             standard_normal=0.0,
             target=0.0,
             bounds=POSITIVE,
-            beware=f"It is above 0 by chance: read its reference. {_OF_THESE}",
+            beware=(
+                f"It is above 0 by chance: read its reference. {_OF_THESE} Its figure is drawn if "
+                "it is asked for by name."
+            ),
         ),
     )
 
@@ -587,6 +594,7 @@ TOPIC = Topic(
     entries=tuple(entry for pair in zip(*map(_of_side, SIDES), strict=True) for entry in pair),
     arrays={
         **{f"beyond_{side}": partial(_beyond, side) for side in SIDES},
+        **{f"beyond_nearby_{side}": partial(_nearby, side) for side in SIDES},
         **{
             f"tail_{measure}_{side}": partial(_measured, side, measure)
             for measure in _MEASURES

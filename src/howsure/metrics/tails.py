@@ -29,16 +29,16 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.metrics.crps import (
     crps_by_cdf,
-    crps_by_sums,
+    crps_of_law,
     crps_quantiles,
     crps_samples,
     trapezoid,
 )
-from howsure.metrics.crps_closed import area_above, area_below, crps_closed, crps_normal
-from howsure.metrics.metric import SLOW_ROWS, Laws, Metric, Question, Topic, itself, statistic
+from howsure.metrics.crps_closed import crps_normal
+from howsure.metrics.metric import Laws, Metric, Question, Topic, itself, statistic
 from howsure.metrics.scores import weighted_pinball
 from howsure.metrics.skill import crps_skill, skill_at_levels
-from howsure.predictions import CountFamily, Distribution, Prediction, Quantiles, Samples
+from howsure.predictions import Distribution, Prediction, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def twcrps(
         return twcrps_samples(y, prediction.sorted_samples, lower=lower, upper=upper, fair=fair)
     if isinstance(prediction, Quantiles):
         return twcrps_quantiles(y, prediction.values, prediction.levels, lower=lower, upper=upper)
-    return _twcrps_of_law(as_vector(y, "y", length=prediction.n), _a_law(prediction), *ends)
+    truth, law = as_vector(y, "y", length=prediction.n), _a_law(prediction)
+    return crps_of_law(truth, law, lower=ends[0], upper=ends[1])
 
 
 def twcrps_normal(
@@ -169,7 +170,7 @@ def twcrps_normal(
     truth = as_vector(y, "y")
     crps_normal(truth, mean, sd)  # which checks them
     law = Distribution.normal(as_vector(mean, "mean"), as_vector(sd, "sd"))
-    return _twcrps_of_law(truth, law, *ends)
+    return crps_of_law(truth, law, lower=ends[0], upper=ends[1])
 
 
 def twcrps_samples(
@@ -415,39 +416,6 @@ def _a_law(prediction: Prediction) -> Distribution:
     return prediction
 
 
-def _twcrps_of_law(
-    y: FloatArray, law: Distribution, lower: float, upper: float, most: float = math.inf
-) -> FloatArray:
-    """By the area beyond each threshold, by sums over counts, or through the cdf of most rows."""
-    moved = np.clip(y, lower, upper)
-    scores, rest = np.empty(len(y)), np.arange(len(y))
-    if isinstance(law.law, CountFamily):
-        rest = crps_by_sums(law.law.frozen(law.parameters), moved, scores, lower, upper)
-    elif not law.discrete:
-        closed = crps_closed(law.law.name, moved, law.parameters)
-        if closed is not None:
-            return np.maximum(closed - _area_beyond(law, lower, upper), 0.0)
-    if len(rest) > most:
-        side = "right" if math.isfinite(lower) else "left"
-        raise UnanswerableError(
-            f"the CRPS of {law.law.name} distributions is integrated row by row, slow above "
-            f"{SLOW_ROWS:,} rows: ask for it with --with twcrps_skill_{side}"
-        )
-    if len(rest):
-        scores[rest] = crps_by_cdf(law.take(rest), moved[rest], lower=lower, upper=upper)
-    return scores
-
-
-def _area_beyond(law: Distribution, lower: float, upper: float) -> FloatArray:
-    """∫ F² below the range and ∫ (1 − F)² above it, of a family with a closed form."""
-    name, area = law.law.name, np.zeros(law.n)
-    if math.isfinite(lower):
-        area += area_below(name, np.full(law.n, lower), law.parameters)
-    if math.isfinite(upper):
-        area += area_above(name, np.full(law.n, upper), law.parameters)
-    return area
-
-
 def tail_start(y: FloatArray, side: Side, inside: float, weights: FloatArray | None) -> float:
     """Where a tail of y begins, which leaves this share inside: at the inner end of a gap.
 
@@ -492,8 +460,9 @@ def _skill(side: Side, view: View, _: float) -> Estimate:
     check_beyond(evalset.y > start if side == "right" else evalset.y < start, weights)
     view.told(f"twcrps_{side}", prediction.kind)
     if isinstance(prediction, Distribution):
-        most = math.inf if f"twcrps_skill_{side}" in view.slow else SLOW_ROWS
-        scores = _twcrps_of_law(evalset.y, prediction, lower, upper, most)
+        name = f"twcrps_skill_{side}"
+        ask = "" if name in view.slow else name
+        scores = crps_of_law(evalset.y, prediction, lower=lower, upper=upper, ask=ask)
     else:
         scores = twcrps(evalset.y, prediction, lower=lower, upper=upper, fair=False)
     y = np.clip(evalset.y, lower, upper)

@@ -192,7 +192,8 @@ def assess(
     model : str, optional
         Name of the model.
     slow : iterable of str
-        Measures to compute past 50,000 rows that are slow there.
+        Measures to compute past 50,000 rows that are slow there, and those whose figures are drawn
+        only if asked for, such as ``tail_miscalibration_right``.
     tolerance : float
         Miscoverage that does no harm, as a share; a proven fault within it is negligible. The
         tolerances of spread, bias and the like grow with it.

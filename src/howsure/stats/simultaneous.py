@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray, IntArray, power_of_two
 from howsure.core.rng import child
 from howsure.core.times import Chronology, Units, on_grid
 from howsure.core.weights import Weights
@@ -65,7 +65,8 @@ def joint_level(
     if units is None or size == 1:
         return most
     mass = np.ones(len(influence)) if weights is None else weights.values
-    share = mass * influence / np.maximum(np.bincount(groups, mass, size), 1e-300)[groups]
+    psi = influence / power_of_two(influence)  # so that squares neither vanish nor overflow
+    share = mass * psi / np.maximum(np.bincount(groups, mass, size), 1e-300)[groups]
     if isinstance(units, Chronology):
         table = _ordinates(share, groups, size, units)
     else:

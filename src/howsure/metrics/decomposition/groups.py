@@ -3,69 +3,107 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.formats import listed
 from howsure.core.records import Table
 from howsure.metrics.skill import FEWEST
+from howsure.stats.estimate import Estimate, skewed_ends, spread_of
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
 
 MOST_GROUPS = 40
+_TITLES = {"crps_skill": "CRPS", "interval_skill": "interval score"}
+"""The measures of skill, the finest first, and the scores that they compare."""
+
+
+def skill_of_groups(
+    view: View, codes: IntArray, wanted: Iterable[int], coverage: float
+) -> tuple[str, FloatArray, FloatArray]:
+    """The measure, the skill of groups (NaN of others), and each row's influence on its own's."""
+    from howsure.metrics.measure import answering  # which reads the catalogue
+
+    name, form, arrays, keywords = answering(view, tuple(_TITLES), coverage)
+    weights = view.evalset.multiplicities
+    parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    value, influence = np.full(len(parts), np.nan), np.zeros(len(codes))
+    for group in wanted:
+        rows = parts[group]
+        held = [
+            array if need == "levels" else array[rows]
+            for need, array in zip(form.needs, arrays, strict=True)
+        ]
+        told = {} if weights is None else {"weights": weights[rows]}
+        found: Estimate = form.function(*held, **keywords, **form.options, **told)
+        value[group] = found.value
+        if found.influence is not None:
+            influence[rows] = found.influence
+    return name, value, influence
 
 
 def skill_by_group(evaluation: Evaluation) -> list[Table]:
     """Skill of each group of at least 30 rows, with intervals that hold for all at once."""
-    from howsure.metrics.measure import evaluate  # which reads the catalogue
+    from howsure.metrics.groups import Grouping, rows_in_groups  # which reads the catalogue
 
-    held = evaluation.evalset
-    mass = np.ones(held.n) if held.weights is None else held.weights.values
-    groups: list[tuple[str, str, np.ndarray]] = []
+    view, held = evaluation.view, evaluation.evalset
+    chosen: list[tuple[Grouping, FloatArray, IntArray]] = []
+    left_out: list[str] = []
+    count = 0
     for name, column in held.groups.items():
-        if len(column.labels) > MOST_GROUPS - len(groups):
-            continue
-        for code, label in enumerate(column.labels.tolist()):
-            rows = np.flatnonzero(column.codes == code)
-            if float(mass[rows].sum()) >= max(FEWEST, held.fewest):
-                groups.append((name, str(label), rows))
-    if not groups:
+        grouping = Grouping(name, column.codes, tuple(map(str, column.labels.tolist())))
+        n = rows_in_groups(held, grouping)
+        large = np.flatnonzero(n >= max(FEWEST, held.fewest))
+        if count + len(large) > MOST_GROUPS:
+            left_out.append(name)
+        elif len(large):
+            chosen.append((grouping, n, large))
+            count += len(large)
+    lines: list[tuple[str, str, float, float, float, str, float]] = []
+    for grouping, n, large in chosen:
+        codes = grouping.codes
+        try:
+            score, value, influence = skill_of_groups(view, codes, large, view.headline)
+        except UnanswerableError:  # a record of the same question tells the reason
+            return []
+        spread = spread_of(influence, held.weights, held.units, codes, len(value))
+        low, high = skewed_ends(value, spread, 1.0 - (1.0 - view.confidence) / count)
+        lines += [
+            (
+                grouping.name,
+                grouping.labels[group],
+                value[group],
+                low[group],
+                min(high[group], 1.0),
+                _TITLES[score],
+                n[group],
+            )
+            for group in large.tolist()
+            if math.isfinite(low[group] + high[group])
+        ]
+    if not lines:
         return []
-    view = evaluation.view
-    confidence = 1.0 - (1.0 - view.confidence) / len(groups)
-    found = []
-    for name, label, rows in groups:
-        part = evaluate(
-            held.take(rows),
-            coverages=[each for each in evaluation.coverages if not math.isnan(each)],
-            metrics=["crps_skill", "interval_skill"],
-            confidence=confidence,
-            seed=view.seed,
-        )
-        known = [each for each in part.records if math.isfinite(each.lower + each.upper)]
-        if known:
-            found.append((name, label, known[0], len(rows)))
-    if not found:
-        return []
-    titles = {"crps_skill": "CRPS", "interval_skill": "interval score"}
-    columns = {
-        "grouping": [name for name, *_ in found],
-        "group": [label for _, label, *_ in found],
-        "skill": [record.value for _, _, record, _ in found],
-        "lower": [record.lower for _, _, record, _ in found],
-        "upper": [record.upper for _, _, record, _ in found],
-        "score": [titles[record.metric] for _, _, record, _ in found],
-        "n": [rows for *_, rows in found],
-    }
+    heads = ("grouping", "group", "skill", "lower", "upper", "score", "n")
+    notes = [
+        f"Intervals are simultaneous over {count} groups (Bonferroni). The y of a group are known "
+        "only afterwards."
+    ]
+    if left_out:
+        notes.append(f"Left out, past {MOST_GROUPS} groups: {listed(left_out, most=3)}.")
     return [
         Table(
             name="skill_by_group",
-            columns={name: np.array(values) for name, values in columns.items()},
+            columns={
+                head: np.array(values)
+                for head, values in zip(heads, zip(*lines, strict=True), strict=True)
+            },
             model=held.model,
-            notes=(
-                f"Intervals are simultaneous over {len(groups)} groups (Bonferroni). The y of a "
-                "group are known only afterwards."
-            ),
+            notes=" ".join(notes),
         )
     ]

@@ -308,11 +308,12 @@ class ScoreParts:
         copies = kind == "frequency" or (not kind and bool((mass == np.floor(mass)).all()))
         weights = Weights(mass, "frequency" if copies else "importance")
         finish = partial(_finished, weights=weights, units=units, confidence=confidence)
+        uncertainty = finish(self.of_all, self.noise)
         return Decomposition(
             weighted_mean(self.scores, mass),
             finish(self.scores - self.recalibrated, self.learnt),
             finish(self.of_all - self.recalibrated, math.hypot(self.learnt, self.noise)),
-            finish(self.of_all, self.noise),
+            replace(uncertainty, lower=max(uncertainty.lower, 0.0)),  # no score is below 0
         )
 
 
@@ -340,6 +341,8 @@ def _held_out(columns: Sequence[FloatArray], mass: FloatArray, units: Units) -> 
     Folds are clusters, or a fifth of the time each, or drawn by what rows hold: copies of one row
     are each drawn.
     """
+    if not float(mass.sum()) >= _FEWEST * (1.0 - _NONE):
+        raise DegenerateError(f"rows that count must be at least {_FEWEST}, got {mass.sum():g}")
     if isinstance(units, Chronology):
         times, place = units.ranks()
         if len(times) < _FEWEST:
@@ -357,8 +360,6 @@ def _held_out(columns: Sequence[FloatArray], mass: FloatArray, units: Units) -> 
         fold = np.empty(clusters, dtype=np.int64)
         fold[np.argsort(sums, kind="stable")] = np.arange(clusters) % FOLDS
         return _of_folds(fold[units], mass)
-    if not float(mass.sum()) >= _FEWEST:
-        raise DegenerateError(f"rows that count must be at least {_FEWEST}, got {mass.sum():g}")
     different, row = np.unique(state, return_inverse=True)
     total = np.bincount(row, weights=mass)
     if (mass != np.floor(mass)).any():  # no copies

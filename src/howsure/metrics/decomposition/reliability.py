@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, power_of_two
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level as in_per_cent
 from howsure.core.records import Curve
@@ -222,7 +222,11 @@ def _thresholds(y: FloatArray, fewest: int, places: int) -> FloatArray:
         return np.unique(np.quantile(y, np.linspace(0.0, 1.0, places)))
     edge = min(fewest / len(y), 0.5)
     ends = np.quantile(y, [edge, 1.0 - edge])
-    unit = 10.0 ** math.floor(math.log10(max(float(y.std()), 1e-300) / 10.0))
+    size = power_of_two(y)
+    spread = size * float((y / size).std())
+    if not spread > 0.0:
+        return np.unique(ends)
+    unit = 10.0 ** math.floor(math.log10(max(spread, 1e-290) / 10.0))
     low, high = (unit * np.round(ends / unit)).tolist()
     return np.unique(np.linspace(low, high, places))
 
@@ -241,15 +245,13 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     except UnanswerableError:
         pass  # a record of the same question tells the reason
     else:
-        column = int(np.argmin(np.abs(levels - 0.5)))
-        level = float(levels[column])
-        of = partial(elementary_quantiles, y, thresholds=at, level=level, weights=w)
-        flat = quantile_statistic(y, level, weights=w).value
-        reference = of(np.full(held.n, flat))
-        told = f"Of the {in_per_cent(level)} quantile."
-        curves.append(
-            draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=told)
-        )
+        for column in np.flatnonzero(np.isclose(levels, 0.5)):  # none of a table without a median
+            of = partial(elementary_quantiles, y, thresholds=at, level=0.5, weights=w)
+            reference = of(np.full(held.n, quantile_statistic(y, 0.5, weights=w).value))
+            told = f"Of the {in_per_cent(0.5)} quantile."
+            curves.append(
+                draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=told)
+            )
     if curves and not asked(view):  # so that a page stays small
         return curves
     try:
