@@ -174,6 +174,14 @@ def test_importance_weights_change_no_fold() -> None:
     assert halves.discrimination.error == pytest.approx(whole.discrimination.error)
 
 
+def test_equal_rows_of_importance_weights_are_in_several_folds_in_any_order() -> None:
+    y, weights = np.ones(14), child(5, "equal").exponential(2.0, size=14)
+    held = _held_out((y, y), weights, None)
+    assert (held.sum(axis=0) < weights.sum()).all()
+    assert (_held_out((y, y), weights[::-1], None) == held[::-1]).all()
+    assert parts(quantile_decomposition(y, y[:, None], [0.5], weights=weights)) == [0.0, 0.0, 0.0]
+
+
 def test_bad_input_is_refused() -> None:
     y, quantiles, mean = table(20, "bad")
     with pytest.raises(InputError, match="rows that count must be at least 10, got 9"):

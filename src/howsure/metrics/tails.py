@@ -435,7 +435,11 @@ def tail_start(y: FloatArray, side: Side, inside: float, weights: FloatArray | N
 
 
 def _threshold(side: Side, view: View, _: float) -> float:
-    return tail_start(view.evalset.y, side, INSIDE, view.evalset.multiplicities)
+    evalset, weights = view.evalset, view.evalset.multiplicities
+    start = tail_start(evalset.y, side, INSIDE, weights)
+    happened = evalset.y > start if side == "right" else evalset.y < start
+    check_beyond(happened, weights, "" if evalset.share == 1.0 else " of the sample")
+    return start
 
 
 def threshold_told(view: View, side: Side) -> dict[str, float]:
@@ -452,12 +456,11 @@ def threshold_told(view: View, side: Side) -> dict[str, float]:
 def _skill(side: Side, view: View, _: float) -> Estimate:
     """Against the distribution of y, both scored in one tail."""
     evalset, weights = view.evalset, view.evalset.multiplicities
-    start: float = view.get(f"threshold_{side}")
-    lower, upper = (start, math.inf) if side == "right" else (-math.inf, start)
     prediction = view.held(Distribution) or view.held(Samples) or view.held(Quantiles)
     if prediction is None:
         raise UnanswerableError("the table has no distributions, samples or quantiles")
-    check_beyond(evalset.y > start if side == "right" else evalset.y < start, weights)
+    start: float = view.get(f"threshold_{side}")
+    lower, upper = (start, math.inf) if side == "right" else (-math.inf, start)
     view.told(f"twcrps_{side}", prediction.kind)
     if isinstance(prediction, Distribution):
         name = f"twcrps_skill_{side}"
@@ -475,11 +478,11 @@ def _skill(side: Side, view: View, _: float) -> Estimate:
     return replace(skill, details=threshold_told(view, side))
 
 
-def check_beyond(happened: BoolArray, weights: FloatArray | None = None) -> None:
+def check_beyond(happened: BoolArray, weights: FloatArray | None = None, of: str = "") -> None:
     """Refuse a tail that too few rows lie in."""
     count = float(happened.sum() if weights is None else weights[happened].sum())
     if count < FEWEST_BEYOND:
-        rows = "1 row lies" if round(count) == 1 else f"{count:,.0f} rows lie"
+        rows = f"1 row{of} lies" if round(count) == 1 else f"{count:,.0f} rows{of} lie"
         raise UnanswerableError(f"{rows} beyond the threshold, fewer than {FEWEST_BEYOND}")
 
 

@@ -152,6 +152,12 @@ class Joint:
             + _symmetric(gap, turned),
         )
 
+    def counting_as(self, n: float) -> Joint:
+        """The same of weights whose sum is n."""
+        times = n / self.mass
+        sums = (times * self.second, times * self.third)
+        return Joint(n, self.mean, self.least, self.greatest, *sums)
+
     def moved(self, place: int, by: float) -> Joint:
         """The same of rows whose column at a place, squared in the next one, is less by a number.
 

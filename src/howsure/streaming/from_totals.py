@@ -171,7 +171,8 @@ class FromTotals:
 
     def _statistic(self, key: Key) -> Record:
         held = self.totals.joints[str(key)]
-        found, slopes = from_sums()[key.metric].value(held)
+        counted = held.counting_as(self.n) if self._importance else held
+        found, slopes = from_sums()[key.metric].value(counted)
         if slopes is not None and not held.is_representable():
             told = (
                 "no interval: the numbers are too large or too small for their cubes to be summed"

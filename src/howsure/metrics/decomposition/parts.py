@@ -360,10 +360,13 @@ def _held_out(columns: Sequence[FloatArray], mass: FloatArray, units: Units) -> 
         fold = np.empty(clusters, dtype=np.int64)
         fold[np.argsort(sums, kind="stable")] = np.arange(clusters) % FOLDS
         return _of_folds(fold[units], mass)
+    if (mass != np.floor(mass)).any():  # no copies
+        lightest = np.argsort(mass, kind="stable")  # equal rows are told apart by their weights
+        fold = np.empty(len(mass), dtype=np.int64)
+        fold[lightest] = _drawn(state[lightest])
+        return _of_folds(fold, mass)
     different, row = np.unique(state, return_inverse=True)
     total = np.bincount(row, weights=mass)
-    if (mass != np.floor(mass)).any():  # no copies
-        return _of_folds(_drawn(different)[row], mass)
     few = np.where(total > _MANY, 0, np.minimum(total, _DRAWN)).astype(np.int64)
     copy = np.repeat(np.arange(len(different)), few)
     joint = copy * FOLDS + _drawn(different[copy])
