@@ -193,15 +193,30 @@ class FittedRecalibration(FittedMethods):
         InputError
             If the file is none of these, or comes from a later version.
         """
-        content = _content(path)
+        return cls._of(_content(path), str(path))
+
+    @classmethod
+    def from_json(cls, text: str) -> FittedRecalibration:
+        """What `to_json` made.
+
+        Raises
+        ------
+        InputError
+            If the text is none of these, or comes from a later version.
+        """
+        return cls._of(_parsed(text, "the text"), "")
+
+    @classmethod
+    def _of(cls, content: Mapping[str, Any], source: str) -> FittedRecalibration:
+        name = repr(source) if source else "the text"
         try:
             found = _made(content.get("mend"))
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise InputError(f"{str(path)!r} is no kept recalibration: {error}") from error
+            raise InputError(f"{name} is no kept recalibration: {error}") from error
         if not isinstance(found, FittedRecalibration):
-            raise InputError(f"{str(path)!r} is no kept recalibration: it holds none")
+            raise InputError(f"{name} is no kept recalibration: it holds none")
         held = {each.name: getattr(found, each.name) for each in fields(found)}
-        return cls(**{**held, "source": str(path)})
+        return cls(**{**held, "source": source})
 
 
 def load_recalibration(path: str | os.PathLike[str]) -> FittedRecalibration:
@@ -259,31 +274,35 @@ def _middle(rows: EvalSet, kind: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _content(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The JSON of a kept recalibration, its form and version checked."""
-    name = str(path)
+    """The JSON of a file with a kept recalibration, its form and version checked."""
+    name = repr(str(path))
     try:
         file = Path(path)
         if not file.is_file():
-            raise InputError(f"{name!r}: there is no such file")
+            raise InputError(f"{name}: there is no such file")
         with file.open("rb") as opened:
             data = opened.read(_MOST + 1)
         if len(data) > _MOST:
-            raise InputError(f"{name!r} is no kept recalibration: it is too large")
-        found = json.loads(
-            data.decode("utf-8"), parse_float=_number, parse_int=_whole, parse_constant=_whole
-        )
+            raise InputError(f"{name} is no kept recalibration: it is too large")
+        text = data.decode("utf-8")
     except OSError as error:
-        raise InputError(f"{name!r} cannot be read: {error.strerror}") from error
-    except InputError:
-        raise
+        raise InputError(f"{name} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is no kept recalibration: {error}") from error
+    return _parsed(text, name)
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text, parse_float=_number, parse_int=_whole, parse_constant=_whole)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name!r} is no kept recalibration: {error}") from error
+        raise InputError(f"{name} is no kept recalibration: {error}") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError(f"{name!r} is no kept recalibration: its format is another")
+        raise InputError(f"{name} is no kept recalibration: its format is another")
     version = found.get("version")
     if type(version) is not int or version != VERSION:
         raise InputError(
-            f"{name!r} is of version {shortened(version)}, and this howsure reads {VERSION}"
+            f"{name} is of version {shortened(version)}, and this howsure reads {VERSION}"
         )
     return found
 

@@ -44,11 +44,13 @@ class LedgerEntry:
     # hashes of the names of rows that waited, and whose y it brought
     resolved: tuple[int, ...] = ()
     waits: str = ""  # where its predictions that wait stand; empty where there are none
+    correction: Mapping[str, Any] | None = None  # that holds from here on
+    # of days that are corrected: rows, and sums of the score uncorrected and corrected
+    scores: tuple[tuple[int, float, float, float], ...] = ()
 
     def to_bytes(self) -> bytes:
         """As an Arrow file: sums as a table, the rest beside it."""
-        names = ("latest", "digest", "rows", "late", "resolved", "waits")
-        beside = {"form": _FORM, **{name: getattr(self, name) for name in names}}
+        beside = {"form": _FORM, **{name: getattr(self, name) for name in _BESIDE}}
         width = len(self.sums[0].sums) if self.sums else 0
         columns = {
             "day": pa.array([each.day for each in self.sums], pa.int64()),
@@ -76,7 +78,12 @@ class LedgerEntry:
             DaySums(day=day, group=group, n=n, sums=sums[place])
             for place, (day, group, n) in enumerate(rows)
         )
-        return cls(sums=made, **{**beside, "resolved": tuple(beside["resolved"])})
+        beside["resolved"] = tuple(beside["resolved"])
+        beside["scores"] = tuple(map(tuple, beside["scores"]))
+        return cls(sums=made, **beside)
+
+
+_BESIDE = ("latest", "digest", "rows", "late", "resolved", "waits", "correction", "scores")
 
 
 @dataclass(slots=True)
@@ -90,6 +97,8 @@ class LedgerState:
     late: int = 0
     stood: list[str] = field(default_factory=list)  # digests of the entries, in order
     waits: list[str] = field(default_factory=list)  # where predictions that wait stand
+    corrections: list[Mapping[str, Any]] = field(default_factory=list)  # in order
+    scores: dict[int, FloatArray] = field(default_factory=dict)  # as of entries, by day
 
     @property
     def entries(self) -> int:
@@ -104,6 +113,9 @@ class LedgerState:
         self.stood.append(entry.digest)
         self.waits += filter(None, [entry.waits])
         self.resolved.update(entry.resolved)
+        self.corrections += filter(None, [entry.correction])
+        for day, *more in entry.scores:
+            self.scores[day] = self.scores.get(day, np.zeros(len(more))) + np.array(more)
         if entry.latest is not None:
             self.latest = entry.latest if self.latest is None else max(self.latest, entry.latest)
         self.rows += entry.rows

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.metrics.calibration.components import DISTORTION, MOVED
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
-from howsure.stats.evidence import Bounds
+from howsure.stats.evidence import Bounds, worth_of
 
 COMPONENTS = ("bias", "spread", "skew", "tails")
 """Components of the PIT, in order."""
 ALL = ""
 """The name of all rows among groups."""
+_FEWEST_DAYS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,15 @@ class Watched:
     names: tuple[str, ...]
     values: FloatArray  # shape (quantities, n)
     bounds: tuple[Bounds, ...]
+
+    def of(self, names: Sequence[str]) -> Watched:
+        """With a line for each of some names, of 0 where there is none."""
+        if names == self.names:
+            return self
+        lines = dict(zip(self.names, self.values, strict=True))
+        none = np.zeros(self.values.shape[1])
+        values = np.array([lines.get(name, none) for name in names])
+        return replace(self, names=tuple(names), values=values)
 
 
 def watched(evalset: EvalSet, coverage: float, tolerance: float) -> Watched:
@@ -134,3 +144,21 @@ def sums_by_day(evalset: EvalSet, days: IntArray, watched: Watched) -> Iterator[
                 n=float(counts[cell]),
                 sums=sums[:, cell],
             )
+
+
+def worth_by_group(sums: Sequence[DaySums], numbers: Watched) -> dict[str, dict[str, float]]:
+    """How many rows count as one, for each group and quantity; of groups with few days, as all."""
+    by_group: dict[str, list[DaySums]] = {}
+    for each in sums:
+        by_group.setdefault(each.group, []).append(each)
+    made: dict[str, dict[str, float]] = {}
+    for group, parts in by_group.items():
+        if len(parts) < _FEWEST_DAYS:
+            continue
+        parts = sorted(parts, key=lambda each: each.day)
+        totals, counts = np.array([p.sums for p in parts]), np.array([p.n for p in parts])
+        made[group] = {
+            name: worth_of(totals[:, k], counts, numbers.bounds[k].variance)
+            for k, name in enumerate(numbers.names)
+        }
+    return made

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self, final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +16,19 @@ from scipy import special
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.convert import json_number, plain
-from howsure.core.errors import InputError
-from howsure.core.formats import listed, percent, roughly
+from howsure.core.brief import brief_repr
+from howsure.core.formats import fixed, listed, percent
 from howsure.core.records import Table
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.wording import between
 from howsure.report.document import Choice, Document, Formed, Option, Section, Tone, VerdictLine
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.evidence import Bounds, by_closed_testing, change_point, evidence
+from howsure.stats.evidence import by_closed_testing, change_point, evidence
+from howsure.watch.correction import Correction, gained
 from howsure.watch.ledger import LedgerState
-from howsure.watch.quantities import ALL, COMPONENTS, day_in_words
+from howsure.watch.promise import Promise
+from howsure.watch.quantities import ALL, COMPONENTS
 
 LEVEL = 0.05
 """Chance that a promise that is kept is ever told broken."""
@@ -39,107 +40,6 @@ _FALL = 0.05
 """Fall of coverage of which it is told when it would have shown."""
 _Z = 1.959964
 _POINTS = 2_000
-_NOTEWORTHY = 5.0
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """What the reference froze."""
-
-    howsure: str  # version that wrote it
-    model: str
-    quantities: tuple[str, ...]
-    bounds: tuple[Bounds, ...]  # of each quantity
-    coverage: float  # nominal; NaN where none is watched
-    tolerance: float
-    mature: int  # days until a day is booked
-    columns: Mapping[str, Any]  # as `howsure.load` is told
-    reading: Mapping[str, str | None]  # crossing, encoding and decimal mark, as it is told too
-    row_id: str  # column of names; empty where rows do not wait
-    timed: bool  # whether rows have times; else each addition is a day
-    dated: bool  # whether these are dates
-    rows: int  # of the reference
-    days: int
-    groups: tuple[str, ...]  # as column=value
-    # how many rows count as one, by group and quantity; of other groups as of all rows
-    worth: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
-
-    def as_dict(self) -> dict[str, Any]:
-        """As values that JSON knows."""
-        return dict(plain(asdict(self), json_number))
-
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """What `as_dict` made."""
-        try:
-            given = dict(told)
-            given["bounds"] = tuple(Bounds(**each) for each in given["bounds"])
-            given["quantities"], given["groups"] = map(
-                tuple, (given["quantities"], given["groups"])
-            )
-            given["coverage"] = math.nan if given["coverage"] is None else given["coverage"]
-            return cls(**given)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"the ledger holds no promise of this version of howsure: {error}"
-            ) from error
-
-    @property
-    def sentence(self) -> str:
-        """It in words."""
-        told = [f"Frozen from {self.rows:,} rows. Watched: {listed(self.quantities)}."]
-        worth = max(self.worth.get(ALL, {}).values(), default=1.0)
-        if not self.timed:
-            told.append("Without times, rows count as independent, and each addition as a day.")
-        elif worth > _NOTEWORTHY:
-            told.append(f"As rows may depend, up to {roughly(worth)} count as one.")
-        if self.flaw:
-            told.append(f"The reference itself does not keep the promise: {self.flaw}")
-        return " ".join(told)
-
-    @property
-    def y(self) -> str:
-        """The column of y."""
-        return str(self.columns["y"])
-
-    def needed(self) -> list[str]:
-        """Columns of predictions."""
-        made: list[str] = []
-        for role in ("point", "mean", "sd", "variance"):
-            made += [self.columns[role]] if role in self.columns else []
-        for role in ("lower", "upper", "samples"):
-            made += self.columns.get(role, [])
-        made += [text.partition("=")[2] for text in self.columns.get("quantiles", [])]
-        if "law" in self.columns:
-            pairs = self.columns["law"].partition(":")[2].split(",")
-            values = [pair.partition("=")[2] for pair in pairs]
-            made += [value for value in values if not _is_number(value)]
-        return list(dict.fromkeys(made))
-
-    def beside(self) -> list[str]:
-        """Columns of groups, time and weights."""
-        made = [*self.columns.get("groups", [])]
-        made += [self.columns[role] for role in ("time", "weights") if role in self.columns]
-        return made
-
-    def day_in_words(self, day: int) -> str:
-        """A day for people."""
-        return day_in_words(day, self.dated)
-
-    def worth_of(self, group: str, quantity: str) -> float:
-        """How many rows of a group count as one."""
-        known = self.worth.get(group, self.worth.get(ALL, {}))
-        return float(known.get(quantity, 1.0))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 @final
@@ -184,6 +84,12 @@ class WatchReport(Formed):
         Rows that came after their day was booked.
     curve : ndarray of float, shape (days,)
         Log evidence against the whole promise after each day; it is broken at −log 0.05.
+    past : tuple of WatchReport
+        Of the promises before each correction.
+    correction : Correction, optional
+        Of a promise of the past, what ended it.
+    gain : tuple of float, optional
+        By which share the correction in use has lowered the score since, with its 95 % interval.
     """
 
     kept: bool
@@ -192,13 +98,23 @@ class WatchReport(Formed):
     day: int | None
     days: int
     rows: int
-    waiting: int
-    open_rows: int
-    late: int
     curve: FloatArray
     booked: IntArray  # the days of the curve
     covered: FloatArray  # shape (days,): coverage of each; empty where none is watched
     promise: Promise
+    waiting: int = 0
+    open_rows: int = 0
+    late: int = 0
+    past: tuple[WatchReport, ...] = ()
+    correction: Correction | None = None
+    gain: tuple[float, float, float] | None = None
+
+    __repr__ = brief_repr
+
+    @property
+    def since(self) -> int | None:
+        """The first day of the change; None where none is proven."""
+        return min((each.since for each in self.broken), default=self.day)
 
     def document(self) -> Document:
         """The report that every form is made of."""
@@ -208,7 +124,8 @@ class WatchReport(Formed):
             VerdictLine(each.sentence, "bad", "What broke, and since when?")
             for each in self.broken[1:]
         )
-        opening = Section(title="", lines=(line, *broken), choices=self._figures())
+        lines = (line, *broken, *self._worth_of_correction(), *self._history())
+        opening = Section(title="", lines=lines, choices=self._figures())
         promise = self.promise
         facts = {
             "Model": promise.model,
@@ -227,39 +144,92 @@ class WatchReport(Formed):
             facts=facts,
         )
 
+    def _worth_of_correction(self) -> Iterator[VerdictLine]:
+        """Whether the correction in use is better than none, which runs beside it."""
+        latest = self.past[-1].correction if self.past else None
+        if self.gain is None or latest is None or not latest.method:
+            return
+        share, lower, upper = (100.0 * each for each in self.gain)
+        if not math.isfinite(lower):
+            return
+        score = latest.score.title
+        question = "Is the correction better than none?"
+        if lower > 0:
+            told = f"Corrected predictions have a {score} {fixed(share, 1)} % lower"
+            yield VerdictLine(f"{told}{between(lower, upper, 1)} than without.", "good", question)
+        elif upper < 0:
+            told = f"Corrected predictions have a {score} {fixed(-share, 1)} % higher"
+            told = f"{told}{between(-upper, -lower, 1)} than without: correct them anew."
+            yield VerdictLine(told, "bad", question)
+        else:
+            told = f"Whether corrected predictions are better is not known yet: their {score}"
+            ends = f"{fixed(-upper, 1)} to {fixed(-lower, 1)}"
+            told = f"{told} changes by {fixed(-share, 1)} % ({ends})."
+            yield VerdictLine(told, "undecided", question)
+
+    def _history(self) -> Iterator[VerdictLine]:
+        """What came before, the latest first."""
+        for each in reversed(self.past):
+            question = "What came before?"
+            yield VerdictLine(each.sentence, question=question)
+            if each.correction is not None:
+                yield VerdictLine(each.correction.sentence, question=question)
+
     def _tables(self) -> tuple[Table, ...]:
-        days = {"day": self._times(), "log_evidence": self.curve}
-        if len(self.covered):
-            days["coverage"] = self.covered
-        names = ("group", "quantity", "since", "earliest", "latest", "value", "lower", "upper")
-        broken: dict[str, npt.NDArray[Any]] = {}
-        for name in names:
-            cells = [getattr(each, name) for each in self.broken]
-            if name in ("since", "earliest", "latest"):
+        parts = (*self.past, self)
+        days = {
+            "day": np.concatenate([each.booked for each in parts]),
+            "log_evidence": np.concatenate([each.curve for each in parts]),
+        }
+        if self.promise.dated:
+            days["day"] = days["day"].astype("datetime64[D]")
+        if any(len(each.covered) for each in parts):
+            seen = (e.covered if len(e.covered) else np.full(e.days, np.nan) for e in parts)
+            days["coverage"] = np.concatenate([*seen])
+        if self.past:
+            days["corrections"] = np.repeat(np.arange(len(parts)), [each.days for each in parts])
+        names = ["group", "quantity", "since", "earliest", "latest", "value", "lower", "upper"]
+        made = [Table(name="days", columns=days), self._table("broken", names, self.broken)]
+        done = [each.correction for each in self.past if each.correction is not None]
+        if done:
+            names = ["after", "method", "rows", "gain", "lower", "upper"]
+            made.append(self._table("corrections", names, done))
+        return tuple(made)
+
+    def _table(self, name: str, columns: Sequence[str], rows: Sequence[Any]) -> Table:
+        """Attributes of some rows as a table."""
+        table: dict[str, npt.NDArray[Any]] = {}
+        for column in columns:
+            cells = [getattr(each, column) for each in rows]
+            if column in ("since", "earliest", "latest", "after"):
                 cells = [self.promise.day_in_words(day) for day in cells]
             kind = object if any(isinstance(cell, str) for cell in cells) else np.float64
-            broken[name] = np.array(cells, dtype=kind)
-        return Table(name="days", columns=days), Table(name="broken", columns=broken)
+            table[column] = np.array(cells, dtype=kind)
+        return Table(name=name, columns=table)
 
     def to_csv(self) -> str:
         """Each day that is booked as a line of CSV: evidence, and coverage."""
-        table, _ = self._tables()
+        table = self._tables()[0]
         sink = io.BytesIO()
         csv.write_csv(pa.table(dict(table.columns)), sink)
         return sink.getvalue().decode()
 
-    def _times(self) -> npt.NDArray[Any]:
-        """The days, as dates where they are."""
-        return self.booked.astype("datetime64[D]") if self.promise.dated else self.booked
-
     def _figures(self) -> tuple[Choice, ...]:
-        """Evidence, and coverage, over time."""
-        if not self.days:
+        """Evidence, and coverage, over time: of each promise since the first."""
+        parts = [each for each in (*self.past, self) if each.days]
+        if not parts:
             return ()
         dated = self.promise.dated
-        x = self.booked.astype(np.float64) * (86_400.0 if dated else 1.0)
         along = Axis(title="Day", kind="time") if dated else Axis(title="Day")
         limit = -math.log10(LEVEL)
+        names = [""] if len(parts) == 1 else _ordinals(len(parts))
+        seconds = 86_400.0 if dated else 1.0
+        x: list[FloatArray] = [each.booked.astype(np.float64) * seconds for each in parts]
+        evidence_of = [
+            Layer(mark=Mark.STEP, x=at, y=each.curve / math.log(10.0), series=f"evidence{name}")
+            for at, each, name in zip(x, parts, names, strict=True)
+        ]
+        alarm = Layer(mark=Mark.RULE, y=np.array([limit]), series="proven broken", colour=REFERENCE)
         made = [
             Figure(
                 name="watch_evidence",
@@ -268,20 +238,17 @@ class WatchReport(Formed):
                 reading="At the line it is proven broken. A promise that is kept reaches it with "
                 "probability 5 % at most, however often one looks.",
                 x=along,
-                y=Axis(title="Evidence (log₁₀)", domain=self._reach(limit), clamp=True),
-                layers=(
-                    Layer(mark=Mark.STEP, x=x, y=self.curve / math.log(10.0), series="evidence"),
-                    Layer(
-                        mark=Mark.RULE,
-                        y=np.array([limit]),
-                        series="proven broken",
-                        colour=REFERENCE,
-                    ),
-                ),
+                y=Axis(title="Evidence (log₁₀)", domain=_reach(parts, limit), clamp=True),
+                layers=(*evidence_of, alarm),
             )
         ]
-        if len(self.covered):
+        if len(self.covered) or any(len(each.covered) for each in parts):
             level = np.array([self.promise.coverage])
+            points = [
+                Layer(mark=Mark.POINTS, x=at, y=each.covered, series=f"coverage{name}")
+                for at, each, name in zip(x, parts, names, strict=True)
+            ]
+            nominal = Layer(mark=Mark.RULE, y=level, series="nominal", colour=REFERENCE)
             made.append(
                 Figure(
                     name="watch_coverage",
@@ -290,38 +257,90 @@ class WatchReport(Formed):
                     reading="Single days scatter; only the evidence says whether that is chance.",
                     x=along,
                     y=Axis(title="Empirical coverage", kind="percent"),
-                    layers=(
-                        Layer(mark=Mark.POINTS, x=x, y=self.covered, series="coverage"),
-                        Layer(mark=Mark.RULE, y=level, series="nominal", colour=REFERENCE),
-                    ),
+                    layers=(*points, nominal),
                 )
             )
-        names = ("Evidence", "Coverage")
-        options = (Option(label=n, figures=(f,)) for n, f in zip(names, made, strict=False))
+        labels = ("Evidence", "Coverage")
+        options = (Option(label=n, figures=(f,)) for n, f in zip(labels, made, strict=False))
         return (Choice(label="Over time", options=tuple(options)),)
 
-    def _reach(self, limit: float) -> tuple[float, float]:
-        """The range of the evidence that is shown: beyond proof it grows without end."""
-        low = min(float(self.curve.min()) / math.log(10.0), -1.0)
-        return max(low, -3.0), max(2.0 * limit, min(float(self.curve.max()) / math.log(10.0), 6.0))
+
+def _ordinals(count: int) -> list[str]:
+    """Names of promises that follow each other."""
+    return [", uncorrected", *(f", correction {k}" for k in range(1, count))]
 
 
-def report_of(promise: Promise, state: LedgerState, waiting: int) -> WatchReport:
-    """What the sums of all days that are booked say."""
+def _reach(parts: Sequence[WatchReport], limit: float) -> tuple[float, float]:
+    """The range of the evidence that is shown: beyond proof it grows without end."""
+    logs = np.concatenate([each.curve for each in parts]) / math.log(10.0)
+    low, high = min(float(logs.min()), -1.0), float(logs.max())
+    return max(low, -3.0), max(2.0 * limit, min(high, 6.0))
+
+
+def report_of(
+    promise: Promise, state: LedgerState, waiting: int, corrections: Sequence[Correction] = ()
+) -> WatchReport:
+    """What the sums of all days that are booked say: of the days since the last correction."""
+    past: list[WatchReport] = []
+    held, first = promise, -math.inf
+    for correction in corrections:
+        made = _of_days(held, promise, state, (first, correction.after))
+        past.append(replace(made, correction=correction))
+        held, first = correction.promise, correction.after
+    report = _of_days(held, promise, state, (first, math.inf))
+    told = report.sentence
+    if corrections:
+        latest = corrections[-1]
+        day = promise.day_in_words(latest.after)
+        what = "the correction" if latest.method else "the end of the correction"
+        told = told.replace("Kept so far", f"Kept since {what} after {day}", 1)
+        if not report.days:
+            what = "Corrected" if latest.method else "No longer corrected"
+            told = f"{what} after {day}; no day since is booked yet."
+    open_rows = _rows_of(state) - sum(each.rows for each in (*past, report))
+    rest = _rest(waiting, open_rows, state.late)
+    return replace(
+        report,
+        sentence=f"{told} {rest}".strip(),
+        waiting=waiting,
+        open_rows=open_rows,
+        late=state.late,
+        past=tuple(past),
+        gain=_gain(state, first, report.booked),
+    )
+
+
+def _rows_of(state: LedgerState) -> int:
+    return int(sum(n for (_, group), (n, _) in state.sums.items() if group == ALL))
+
+
+def _gain(state: LedgerState, first: float, booked: IntArray) -> tuple[float, float, float] | None:
+    """By which share the last correction lowered the score so far; None without one."""
+    scores = [state.scores[day] for day in booked.tolist() if day > first and day in state.scores]
+    return gained(np.array(scores)) if scores else None
+
+
+def _of_days(
+    promise: Promise, of_all: Promise, state: LedgerState, between_days: tuple[float, float]
+) -> WatchReport:
+    """What the sums of some days say of a promise: after the first, up to the last."""
+    after, last = between_days
     booked_to = -math.inf if state.latest is None else state.latest - promise.mature
-    days = np.array(sorted({day for day, _ in state.sums if day <= booked_to}), dtype=np.int64)
-    groups = _groups(promise, sorted(key for key in state.sums if key[0] <= booked_to))
+    booked_to = min(booked_to, last)
+    inside = sorted(key for key in state.sums if after < key[0] <= booked_to)
+    days = np.array(sorted({day for day, _ in inside}), dtype=np.int64)
+    groups = _groups(promise, inside)
     size = len(promise.quantities)
+    columns = [of_all.quantities.index(name) for name in promise.quantities]
     sums = np.zeros((len(groups), len(days), size))
     counts = np.zeros((len(groups), len(days)))
     place = {day: k for k, day in enumerate(days.tolist())}
     line = {group: k for k, group in enumerate(groups)}
-    for (day, group), (n, total) in state.sums.items():
-        if day in place:
-            counts[line[group], place[day]] = n
-            sums[line[group], place[day]] = total
+    for day, group in inside:
+        n, total = state.sums[day, group]
+        counts[line[group], place[day]] = n
+        sums[line[group], place[day]] = total[columns]
     rows = int(counts[line[ALL]].sum()) if groups else 0
-    open_rows = int(sum(n for (day, group), (n, _) in state.sums.items() if group == ALL)) - rows
     shares = _shares(promise, groups, size)
     logs = np.empty((len(groups), size, len(days)))
     for k, (name, bounds) in enumerate(zip(promise.quantities, promise.bounds, strict=True)):
@@ -352,17 +371,13 @@ def report_of(promise: Promise, state: LedgerState, waiting: int) -> WatchReport
         told = "Nothing is booked yet."
     elif not kept:
         told = _broken(promise, int(days[alarms[0]]), broken)
-    rest = _rest(waiting, open_rows, state.late)
     return WatchReport(
         kept=kept,
-        sentence=f"{told} {rest}".strip(),
+        sentence=told,
         broken=tuple(broken),
         day=proven,
         days=len(days),
         rows=rows,
-        waiting=waiting,
-        open_rows=open_rows,
-        late=state.late,
         curve=curve,
         booked=days,
         covered=_covered(promise, sums, counts, line),
@@ -431,7 +446,7 @@ def _break(
         value=value,
         lower=lower,
         upper=upper,
-        evidence=log,
+        evidence=float(log),
         sentence=f"{where}{_fault(promise, name, mean, value, lower, upper)} since {since}.",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -25,13 +26,19 @@ from howsure.inputs.source import listed, quoted
 from howsure.inputs.sources import sources
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
-from howsure.stats.evidence import worth_of
 from howsure.verdict import TOLERANCE
+from howsure.watch.correction import Correction, learn
 from howsure.watch.ledger import HASH, Ledger, LedgerEntry, LedgerState
-from howsure.watch.quantities import ALL, DaySums, Watched, days_of, sums_by_day, watched
-from howsure.watch.report import Promise, WatchReport, report_of
-
-_FEWEST_DAYS = 8
+from howsure.watch.promise import Promise
+from howsure.watch.quantities import (
+    ALL,
+    DaySums,
+    days_of,
+    sums_by_day,
+    watched,
+    worth_by_group,
+)
+from howsure.watch.report import WatchReport, report_of
 
 
 @final
@@ -192,7 +199,7 @@ class Watch:
             rows=held.n,
             days=len(np.unique(days)),
             groups=tuple(sorted({each.group for each in sums} - {ALL})),
-            worth={} if times is None else _worth(sums, numbers),
+            worth={} if times is None else worth_by_group(sums, numbers),
         )
         known = LedgerState()
         known.add(LedgerEntry(sums=sums, latest=int(days.max())))
@@ -220,20 +227,125 @@ class Watch:
             If a table lacks columns of the promise, came before, or is of days that are booked
             alone. Nothing of it is kept then.
         """
-        done = []
-        reading = self.promise.reading
-        for given in tables:
-            for source in sources(given, reading["encoding"], reading["decimal"] or "."):
-                whole = source.whole()
-                table = typed(whole, source.decimal) if source.from_text else whole
-                done.append(self._add(table, source.title))
+        done = [self._add(table, title) for table, title in self._tables(tables)]
         names = [each.name for each in fields(Booked)]
         return Booked(**{name: sum(getattr(each, name) for each in done) for name in names})
 
     def show(self) -> WatchReport:
         """What all rows so far say of the promise; as often as one likes."""
         waiting = sum(table.num_rows for _, table in self._ledger.waiting())
-        return report_of(self.promise, self._ledger.state(), waiting)
+        state = self._ledger.state()
+        return report_of(self.promise, state, waiting, self._corrections(state))
+
+    def correct(self, *tables: Any, since: Any = None) -> Correction:
+        """Correct the predictions of all days to come, by rows with y since the change.
+
+        Every recalibration that suits them is tried, as in `howsure.assess`, and the one is taken
+        that is proven to help on rows it did not learn from. It begins a new promise with fresh
+        evidence. Go on to add predictions as they come from the model: they are corrected here,
+        and their score is kept beside that without correction. Where predictions are right again
+        as they are, the correction in use ends.
+
+        Parameters
+        ----------
+        *tables
+            Paths, folders or data frames with the columns of the reference.
+        since : number, date or str, optional
+            The first day to learn from; that of the change if omitted.
+
+        Returns
+        -------
+        Correction
+            Save its `fitted` to correct what is published: `howsure.recalibrate` takes it.
+
+        Raises
+        ------
+        InputError
+            If the promise is kept, or no recalibration is proven to help. Nothing changes then.
+        """
+        first = self.show().since if since is None else self._day(since)
+        if first is None:
+            raise InputError(
+                "the promise must be broken for its correction to begin with the change, and no "
+                "departure is proven: name the first day to learn from (--since, since=)"
+            )
+        rows = self._with_y(tables)
+        state = self._ledger.state()
+        days = self._days(rows, state)
+        inside = days >= first if self.promise.timed else np.ones(rows.n, dtype=np.bool_)
+        if not inside.any():
+            raise InputError(
+                f"rows must be of {self.promise.day_in_words(first)} or later, got rows up to "
+                f"{self.promise.day_in_words(int(days.max()))}"
+            )
+        last = int(days.max()) if self.promise.timed else state.entries
+        after = last if state.latest is None else max(last, state.latest)
+        found = learn(
+            rows.take(np.flatnonzero(inside)),
+            days[inside],
+            self.promise,
+            after=after,
+            present=next(reversed(self._corrections(state)), None),
+        )
+
+        def make(now: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
+            if len(now.stood) != len(state.stood):
+                raise InputError("the ledger changed while the correction was learnt: do it again")
+            return LedgerEntry(correction=found.as_dict()), None
+
+        self._ledger.append(make)
+        return found
+
+    def _corrections(self, state: LedgerState) -> list[Correction]:
+        return [Correction.from_dict(told) for told in state.corrections]
+
+    def _day(self, since: Any) -> int:
+        """The number of a day that was named."""
+        try:
+            if self.promise.dated:
+                return int(np.datetime64(str(since), "D").astype(np.int64))
+            return math.floor(float(since))
+        except (TypeError, ValueError) as error:
+            kind = "a date" if self.promise.dated else "a number"
+            raise InputError(f"since must be {kind}, as time is, got {since!r}") from error
+
+    def _tables(self, tables: Sequence[Any]) -> Iterator[tuple[pa.Table, str]]:
+        """Each table that was given, with its title."""
+        reading = self.promise.reading
+        for given in tables:
+            for source in sources(given, reading["encoding"], reading["decimal"] or "."):
+                whole = source.whole()
+                yield typed(whole, source.decimal) if source.from_text else whole, source.title
+
+    def _with_y(self, tables: Sequence[Any]) -> EvalSet:
+        """The rows of tables whose y is known."""
+        parts: list[pa.Table] = []
+        outcomes: list[FloatArray] = []
+        titles: list[str] = []
+        for table, title in self._tables(tables):
+            y = self._outcomes(table)
+            known = np.flatnonzero(~np.isnan(y))
+            if not len(known):
+                raise InputError(f"{title} must hold y, in the column {quoted(self.promise.y)}")
+            parts.append(self._chosen(table, title).take(pa.array(known)))
+            outcomes.append(y[known])
+            titles.append(title)
+        if not parts:
+            raise InputError("rows must be given, with y, from the change on; got none")
+        rows = pa.concat_tables(parts, promote_options="permissive")
+        return self._read(rows, np.concatenate(outcomes), listed(titles))
+
+    def _chosen(self, table: pa.Table, title: str) -> pa.Table:
+        """The columns of a table that the reference has too."""
+        promise = self.promise
+        names = [*promise.needed(), *promise.beside(), *filter(None, [promise.row_id])]
+        for name in names:
+            if name not in table.column_names:
+                raise InputError(
+                    f"{title} must hold the columns of the reference, and {quoted(name)} is not "
+                    f"there; it has {listed(table.column_names)}"
+                )
+        return table.select(names)
 
     def _add(self, table: pa.Table, title: str) -> Booked:
         """One table, whatever it holds."""
@@ -242,15 +354,8 @@ class Watch:
         lacking = [name for name in beliefs if name not in table.column_names]
         if len(lacking) == len(beliefs) and promise.y in table.column_names:
             return self._labels(table, title)
-        names = [*beliefs, *promise.beside(), *filter(None, [promise.row_id])]
-        for name in names:
-            if name not in table.column_names:
-                raise InputError(
-                    f"{title} must hold the columns of the reference, and {quoted(name)} is not "
-                    f"there; it has {listed(table.column_names)}"
-                )
+        rows = self._chosen(table, title)
         y = self._outcomes(table)
-        rows = table.select(names)
         held = self._read(rows, np.nan_to_num(y), title)
         hashes = _hashes(table[promise.row_id]) if promise.row_id else np.empty(0, np.int64)
         known, open_ = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
@@ -349,18 +454,33 @@ class Watch:
                 f"{self.promise.mature} days after it, and once"
             )
         booked = known[~late]
-        sums: tuple[DaySums, ...] = ()
-        if len(booked):
-            numbers = held.take(booked)
-            seen = watched(numbers, self.promise.coverage, self.promise.tolerance)
-            if seen.names != self.promise.quantities or seen.bounds != self.promise.bounds:
+        corrections = self._corrections(state)
+        ends = np.array([each.after for each in corrections], dtype=np.int64)
+        place = np.searchsorted(ends, days[booked])  # how many corrections came before each
+        sums: list[DaySums] = []
+        scores: list[tuple[int, float, float, float]] = []
+        for count in np.unique(place).tolist():
+            there = booked[place == count]
+            rows, promise = held.take(there), self.promise
+            if count:
+                correction = corrections[count - 1]
+                promise, corrected = correction.promise, correction.apply(rows)
+                scores += correction.scores(rows, corrected, days[there])
+                rows = corrected
+            seen = watched(rows, promise.coverage, promise.tolerance)
+            if seen.names != promise.quantities or seen.bounds != promise.bounds:
                 raise InputError(
                     f"{title} must hold predictions such as those of the reference, of which "
-                    f"{listed(self.promise.quantities)} are watched, got {listed(seen.names)}"
+                    f"{listed(promise.quantities)} are watched, got {listed(seen.names)}"
                 )
-            sums = tuple(sums_by_day(numbers, days[booked], seen))
+            sums += sums_by_day(rows, days[there], seen.of(self.promise.quantities))
         return LedgerEntry(
-            sums=sums, latest=newest, digest=digest, rows=len(booked), late=int(late.sum())
+            sums=tuple(sums),
+            latest=newest,
+            digest=digest,
+            rows=len(booked),
+            late=int(late.sum()),
+            scores=tuple(scores),
         )
 
     def _read(self, rows: pa.Table, y: FloatArray, title: str) -> EvalSet:
@@ -420,24 +540,6 @@ def _check_readable(loaded: Loaded) -> None:
         raise InputError("weights of the reference must be frequencies, got importance weights")
 
 
-def _worth(sums: Sequence[DaySums], numbers: Watched) -> dict[str, dict[str, float]]:
-    """How many rows count as one, for each group and quantity; of groups with few days, as all."""
-    by_group: dict[str, list[DaySums]] = {}
-    for each in sums:
-        by_group.setdefault(each.group, []).append(each)
-    made: dict[str, dict[str, float]] = {}
-    for group, parts in by_group.items():
-        if len(parts) < _FEWEST_DAYS:
-            continue
-        parts = sorted(parts, key=lambda each: each.day)
-        totals, counts = np.array([p.sums for p in parts]), np.array([p.n for p in parts])
-        made[group] = {
-            name: worth_of(totals[:, k], counts, numbers.bounds[k].variance)
-            for k, name in enumerate(numbers.names)
-        }
-    return made
-
-
 def _said(roles: Roles) -> dict[str, Any]:
     """What columns are, as `howsure.load` is told, so that later tables are read alike."""
     held = {name: list(columns) for name, columns in roles.columns.items() if columns}
@@ -446,7 +548,8 @@ def _said(roles: Roles) -> dict[str, Any]:
         for name in ("y", "point", "mean", "sd", "variance", "weights", "time")
         if name in held
     }
-    made |= {name: held[name] for name in ("lower", "upper", "samples", "groups") if name in held}
+    several = ("lower", "upper", "samples", "groups", "features")
+    made |= {name: held[name] for name in several if name in held}
     if "quantiles" in held:
         made["quantiles"] = [
             f"{level:.12g}={name}"

@@ -1,0 +1,238 @@
+"""A correction of a promise that broke: learnt from the rows since, and watched in its turn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self, final
+
+import numpy as np
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.convert import json_number, plain
+from howsure.core.errors import InputError
+from howsure.core.formats import fixed
+from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.shared import SharedScore, scored, shared_by_all
+from howsure.metrics.wording import between
+from howsure.predictions import EvalSet
+from howsure.recalibration import FittedRecalibration
+from howsure.report.recalibrate import recalibrate
+from howsure.verdict.advice import try_recalibrations
+from howsure.watch.promise import Promise
+from howsure.watch.quantities import sums_by_day, watched, worth_by_group
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """A recalibration in use, and the promise that it makes.
+
+    Attributes
+    ----------
+    after : int
+        The last day that is left as it was; predictions of later days are corrected.
+    method : str
+        As in `howsure.recalibration.METHODS`; empty where predictions are right as they are.
+    rows : int
+        Rows that it was learnt from.
+    advice : str
+        What it does, and what it gained on rows that it was not learnt from.
+    gain, lower, upper : float
+        By which share the score fell on these, with its 95 % interval.
+    promise : Promise
+        What is watched of the corrected predictions.
+    fitted : FittedRecalibration
+        What was learnt.
+    score : SharedScore
+        The score of predictions as they are, and corrected.
+    """
+
+    after: int
+    method: str
+    rows: int
+    advice: str
+    gain: float
+    lower: float
+    upper: float
+    promise: Promise
+    fitted: FittedRecalibration
+    score: SharedScore
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        if not self.method:
+            return (
+                f"The correction ends after {self.promise.day_in_words(self.after)}, by "
+                f"{self.rows:,} rows since the change: {self.advice} A new promise begins."
+            )
+        return (
+            f"Corrected after {self.promise.day_in_words(self.after)}, by {self.rows:,} rows since "
+            f"the change: {self.advice} A new promise begins."
+        )
+
+    def apply(self, rows: EvalSet) -> EvalSet:
+        """Rows with their predictions corrected."""
+        return self.fitted.apply(rows).evalset
+
+    def scores(self, before: EvalSet, after: EvalSet, days: IntArray) -> list[tuple[float, ...]]:
+        """Of each day: rows, and sums of the score of predictions as they are and corrected."""
+        told = [scored(_evaluated(each), self.score) for each in (before, after)]
+        if any(isinstance(each, str) for each in told):
+            return []
+        mass = np.ones(before.n) if before.multiplicities is None else before.multiplicities
+        known, place = np.unique(days, return_inverse=True)
+        sums = [np.bincount(place, weights=mass * row) for row in (np.ones(before.n), *told)]
+        return [(int(day), *each) for day, each in zip(known, np.transpose(sums), strict=True)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As values that JSON knows."""
+        held = {each.name: getattr(self, each.name) for each in fields(self)}
+        held |= {
+            "promise": self.promise.as_dict(),
+            "fitted": self.fitted.to_json(),
+            "score": asdict(self.score),
+        }
+        return dict(plain(held, json_number))
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+        """What `as_dict` made."""
+        try:
+            score: dict[str, Any] = dict(told["score"])
+            score["levels"] = tuple(score["levels"])
+            if score["coverage"] is None:
+                score["coverage"] = math.nan
+            return cls(
+                **{
+                    **told,
+                    "promise": Promise.from_dict(told["promise"]),
+                    "fitted": FittedRecalibration.from_json(told["fitted"]),
+                    "score": SharedScore(**score),
+                }
+            )
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InputError(
+                f"the ledger holds no correction of this version of howsure: {error}"
+            ) from error
+
+
+def learn(
+    rows: EvalSet,
+    days: IntArray,
+    promise: Promise,
+    *,
+    after: int,
+    present: Correction | None,
+) -> Correction:
+    """The correction that is proven to help on folds of some rows that it did not learn from.
+
+    Where none is, and one is in use, it ends.
+
+    Raises
+    ------
+    InputError
+        If none is, and none is in use.
+    """
+    advice = try_recalibrations(rows).advice
+    if advice is None or not advice.method:
+        if present is not None and present.method:
+            return _ended(rows, days, promise, after, present)
+        why = f": {advice.sentence}" if advice is not None and advice.sentence else ""
+        raise InputError(
+            f"the rows must show a fault that a recalibration corrects, got {rows.n:,} rows since "
+            f"{promise.day_in_words(int(days.min()))} of which none is proven to help{why}"
+        )
+    since = advice.since or None
+    done = recalibrate(rows, rows, method=advice.method, by=advice.by or None, since=since)
+    score = shared_by_all([_evaluated(each) for each in (rows, done.evalset)])
+    if score is None:
+        raise InputError("the rows must leave a score that is the same before and after")
+    return Correction(
+        after=after,
+        method=advice.method,
+        rows=rows.n,
+        advice=advice.sentence.removeprefix("Best next step: "),
+        gain=advice.gain,
+        lower=advice.lower,
+        upper=advice.upper,
+        promise=_promised(replace(done.evalset, model=rows.model), days, promise),
+        fitted=done.fitted,
+        score=score.score,
+    )
+
+
+def _ended(
+    rows: EvalSet, days: IntArray, promise: Promise, after: int, present: Correction
+) -> Correction:
+    """Predictions as they are, where these are better than those of the correction in use."""
+    scores = np.array(present.scores(rows, present.apply(rows), days))
+    gain, lower, upper = gained(scores[:, [1, 3, 2]]) if len(scores) else (math.nan,) * 3
+    if not lower > 0:
+        raise InputError(
+            "the rows must show a fault that a recalibration corrects, or that the correction in "
+            f"use is worse than none, got {rows.n:,} rows that prove neither"
+        )
+    span = between(100.0 * lower, 100.0 * upper, 1)
+    return replace(
+        present,
+        after=after,
+        method="",
+        rows=rows.n,
+        advice=f"without it the {present.score.title} is {fixed(100.0 * gain, 1)} % lower{span}.",
+        gain=gain,
+        lower=lower,
+        upper=upper,
+        promise=_promised(rows, days, promise),
+        fitted=FittedRecalibration(),
+    )
+
+
+def _promised(rows: EvalSet, days: IntArray, promise: Promise) -> Promise:
+    """The promise of rows that are corrected."""
+    numbers = watched(rows, promise.coverage, promise.tolerance)
+    worth = worth_by_group(tuple(sums_by_day(rows, days, numbers)), numbers)
+    return replace(
+        promise,
+        quantities=numbers.names,
+        bounds=numbers.bounds,
+        rows=rows.n,
+        days=len(np.unique(days)),
+        worth=_larger(promise.worth, worth),
+        flaw="",
+    )
+
+
+def _larger(
+    one: Mapping[str, Mapping[str, float]], other: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """The larger of two worths of each group and quantity: a few days tell little of dependence."""
+    made = {group: dict(own) for group, own in one.items()}
+    for group, own in other.items():
+        known = made.setdefault(group, {})
+        for name, value in own.items():
+            known[name] = max(known.get(name, 1.0), value)
+    return made
+
+
+def _evaluated(rows: EvalSet) -> Evaluation:
+    return evaluate(rows, metrics=("crps", "mae"))
+
+
+def gained(scores: FloatArray) -> tuple[float, float, float]:
+    """By which share a correction lowered the score, from sums of days (rows, before, after).
+
+    Days are units, so that rows of a day may depend.
+    """
+    _, before, after = scores.T
+    gain = 1.0 - after.sum() / before.sum()
+    rest = (1.0 - gain) * before - after
+    n = len(scores)
+    if n < 2:
+        return float(gain), math.nan, math.nan
+    error = math.sqrt(n / (n - 1.0) * float(np.square(rest).sum())) / float(before.sum())
+    reach = float(special.stdtrit(n - 1.0, 0.975)) * error
+    return float(gain), float(gain) - reach, float(gain) + reach

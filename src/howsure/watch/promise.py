@@ -1,0 +1,116 @@
+"""What a reference froze: what is watched, how far it may be off, and how tables are read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self, final
+
+from howsure.core.convert import json_number, plain
+from howsure.core.errors import InputError
+from howsure.core.formats import listed, roughly
+from howsure.stats.evidence import Bounds
+from howsure.watch.quantities import ALL, day_in_words
+
+_NOTEWORTHY = 5.0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What the reference froze."""
+
+    howsure: str  # version that wrote it
+    model: str
+    quantities: tuple[str, ...]
+    bounds: tuple[Bounds, ...]  # of each quantity
+    coverage: float  # nominal; NaN where none is watched
+    tolerance: float
+    mature: int  # days until a day is booked
+    columns: Mapping[str, Any]  # as `howsure.load` is told
+    reading: Mapping[str, str | None]  # crossing, encoding and decimal mark, as it is told too
+    row_id: str  # column of names; empty where rows do not wait
+    timed: bool  # whether rows have times; else each addition is a day
+    dated: bool  # whether these are dates
+    rows: int  # of the reference
+    days: int
+    groups: tuple[str, ...]  # as column=value
+    # how many rows count as one, by group and quantity; of other groups as of all rows
+    worth: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
+
+    def as_dict(self) -> dict[str, Any]:
+        """As values that JSON knows."""
+        return dict(plain(asdict(self), json_number))
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+        """What `as_dict` made."""
+        try:
+            given = dict(told)
+            given["bounds"] = tuple(Bounds(**each) for each in given["bounds"])
+            given["quantities"], given["groups"] = map(
+                tuple, (given["quantities"], given["groups"])
+            )
+            given["coverage"] = math.nan if given["coverage"] is None else given["coverage"]
+            return cls(**given)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the ledger holds no promise of this version of howsure: {error}"
+            ) from error
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        told = [f"Frozen from {self.rows:,} rows. Watched: {listed(self.quantities)}."]
+        worth = max(self.worth.get(ALL, {}).values(), default=1.0)
+        if not self.timed:
+            told.append("Without times, rows count as independent, and each addition as a day.")
+        elif worth > _NOTEWORTHY:
+            told.append(f"As rows may depend, up to {roughly(worth)} count as one.")
+        if self.flaw:
+            told.append(f"The reference itself does not keep the promise: {self.flaw}")
+        return " ".join(told)
+
+    @property
+    def y(self) -> str:
+        """The column of y."""
+        return str(self.columns["y"])
+
+    def needed(self) -> list[str]:
+        """Columns of predictions."""
+        made: list[str] = []
+        for role in ("point", "mean", "sd", "variance"):
+            made += [self.columns[role]] if role in self.columns else []
+        for role in ("lower", "upper", "samples"):
+            made += self.columns.get(role, [])
+        made += [text.partition("=")[2] for text in self.columns.get("quantiles", [])]
+        if "law" in self.columns:
+            pairs = self.columns["law"].partition(":")[2].split(",")
+            values = [pair.partition("=")[2] for pair in pairs]
+            made += [value for value in values if not _is_number(value)]
+        return list(dict.fromkeys(made))
+
+    def beside(self) -> list[str]:
+        """Columns of groups, inputs, time and weights."""
+        made = [*self.columns.get("groups", []), *self.columns.get("features", [])]
+        made += [self.columns[role] for role in ("time", "weights") if role in self.columns]
+        return made
+
+    def day_in_words(self, day: int) -> str:
+        """A day for people."""
+        return day_in_words(day, self.dated)
+
+    def worth_of(self, group: str, quantity: str) -> float:
+        """How many rows of a group count as one."""
+        known = self.worth.get(group, self.worth.get(ALL, {}))
+        return float(known.get(quantity, 1.0))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
