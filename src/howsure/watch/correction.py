@@ -21,6 +21,7 @@ from howsure.predictions import EvalSet
 from howsure.recalibration import FittedRecalibration
 from howsure.report.recalibrate import recalibrate
 from howsure.verdict.advice import try_recalibrations
+from howsure.watch.ledger import DayScores
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import sums_by_day, watched, worth_by_group
 
@@ -78,7 +79,7 @@ class Correction:
         """Rows with their predictions corrected."""
         return self.fitted.apply(rows).evalset
 
-    def scores(self, before: EvalSet, after: EvalSet, days: IntArray) -> list[tuple[float, ...]]:
+    def scores(self, before: EvalSet, after: EvalSet, days: IntArray) -> list[DayScores]:
         """Of each day: rows, and sums of the score of predictions as they are and corrected."""
         told = [scored(_evaluated(each), self.score) for each in (before, after)]
         if any(isinstance(each, str) for each in told):

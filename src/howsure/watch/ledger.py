@@ -28,6 +28,8 @@ from howsure.watch.quantities import DaySums
 _PROMISE = "promise.json"
 _FORM = 1
 """Version of what is written."""
+DayScores = tuple[int, *tuple[float, ...]]
+"""Of a day: its rows, and sums of scores."""
 HASH = "name hash"
 """The column of waiting predictions that stands for their names."""
 
@@ -46,7 +48,7 @@ class LedgerEntry:
     waits: str = ""  # where its predictions that wait stand; empty where there are none
     correction: Mapping[str, Any] | None = None  # that holds from here on
     # of days that are corrected: rows, and sums of the score uncorrected and corrected
-    scores: tuple[tuple[int, float, float, float], ...] = ()
+    scores: tuple[DayScores, ...] = ()
 
     def to_bytes(self) -> bytes:
         """As an Arrow file: sums as a table, the rest beside it."""

@@ -5,30 +5,41 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, Unpack, final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
+from howsure.core.rng import row_hashes
 from howsure.core.text import CountedNote
 from howsure.inputs import Loaded, load, values
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing
 from howsure.inputs.new import typed
-from howsure.inputs.roles import Columns
-from howsure.inputs.source import listed, quoted
-from howsure.inputs.sources import sources
+from howsure.inputs.roles import Columns, Kind
+from howsure.inputs.source import Source, listed, quoted
+from howsure.inputs.sources import (
+    HUGE,
+    PIECE_ROWS,
+    PiecedTable,
+    is_huge,
+    planned,
+    sources,
+)
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
+from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
 from howsure.watch.correction import Correction, learn
-from howsure.watch.ledger import HASH, Ledger, LedgerEntry, LedgerState
+from howsure.watch.ledger import HASH, DayScores, Ledger, LedgerEntry, LedgerState
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import (
     ALL,
@@ -227,7 +238,7 @@ class Watch:
             If a table lacks columns of the promise, came before, or is of days that are booked
             alone. Nothing of it is kept then.
         """
-        done = [self._add(table, title) for table, title in self._tables(tables)]
+        done = [self._add(parts, title) for parts, title in self._tables(tables)]
         names = [each.name for each in fields(Booked)]
         return Booked(**{name: sum(getattr(each, name) for each in done) for name in names})
 
@@ -309,27 +320,29 @@ class Watch:
             kind = "a date" if self.promise.dated else "a number"
             raise InputError(f"since must be {kind}, as time is, got {since!r}") from error
 
-    def _tables(self, tables: Sequence[Any]) -> Iterator[tuple[pa.Table, str]]:
-        """Each table that was given, with its title."""
-        reading = self.promise.reading
+    def _tables(self, tables: Sequence[Any]) -> Iterator[tuple[Parts, str]]:
+        """Each table that was given, some rows at a time where it is huge; with its title."""
+        encoding, decimal = self.promise.reading["encoding"], self.promise.reading["decimal"] or "."
         for given in tables:
-            for source in sources(given, reading["encoding"], reading["decimal"] or "."):
-                whole = source.whole()
-                yield typed(whole, source.decimal) if source.from_text else whole, source.title
+            huge = isinstance(given, str | os.PathLike) and is_huge(given, HUGE)
+            opened = [PiecedTable(planned(given, encoding, decimal, PIECE_ROWS))] if huge else None
+            for source in opened or sources(given, encoding, decimal):
+                yield _parts_of(source), source.title
 
     def _with_y(self, tables: Sequence[Any]) -> EvalSet:
         """The rows of tables whose y is known."""
         parts: list[pa.Table] = []
         outcomes: list[FloatArray] = []
         titles: list[str] = []
-        for table, title in self._tables(tables):
-            y = self._outcomes(table)
-            known = np.flatnonzero(~np.isnan(y))
-            if not len(known):
-                raise InputError(f"{title} must hold y, in the column {quoted(self.promise.y)}")
-            parts.append(self._chosen(table, title).take(pa.array(known)))
-            outcomes.append(y[known])
+        for given, title in self._tables(tables):
             titles.append(title)
+            for table in given():
+                y = self._outcomes(table)
+                known = np.flatnonzero(~np.isnan(y))
+                parts.append(self._chosen(table, title).take(pa.array(known)))
+                outcomes.append(y[known])
+            if not any(map(len, outcomes)):
+                raise InputError(f"{title} must hold y, in the column {quoted(self.promise.y)}")
         if not parts:
             raise InputError("rows must be given, with y, from the change on; got none")
         rows = pa.concat_tables(parts, promote_options="permissive")
@@ -347,49 +360,78 @@ class Watch:
                 )
         return table.select(names)
 
-    def _add(self, table: pa.Table, title: str) -> Booked:
+    def _add(self, parts: Parts, title: str) -> Booked:
         """One table, whatever it holds."""
         promise = self.promise
         beliefs = promise.needed()
-        lacking = [name for name in beliefs if name not in table.column_names]
-        if len(lacking) == len(beliefs) and promise.y in table.column_names:
-            return self._labels(table, title)
-        rows = self._chosen(table, title)
-        y = self._outcomes(table)
-        held = self._read(rows, np.nan_to_num(y), title)
-        hashes = _hashes(table[promise.row_id]) if promise.row_id else np.empty(0, np.int64)
-        known, open_ = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
-        waits = None
-        if len(open_):
-            if not (promise.row_id and (promise.mature or not promise.timed)):
-                raise InputError(
-                    f"{title} has {len(open_):,} rows without y, which wait for it by their names "
-                    "until their day is booked: begin the ledger with --row-id COLUMN and "
-                    "--mature DAYS (row_id=, mature=)"
-                )
-            waits = rows.take(pa.array(open_)).append_column(HASH, pa.array(hashes[open_]))
+        names = next(parts()).column_names
+        if promise.y in names and not any(name in names for name in beliefs):
+            return self._labels(parts, title)
+        waiting = 0
 
         def make(state: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
-            entry = self._entry(state, _digest(table), held, known, title)
+            nonlocal waiting
+            sums, digest = LedgerState(), 0
+            hashes: list[IntArray] = []
+            open_: list[IntArray] = []
+            waits: list[pa.Table] = []
+            for table in parts():
+                y = self._outcomes(table)
+                rows = self._chosen(table, title)
+                known = ~np.isnan(y)
+                held = self._read(rows, np.nan_to_num(y), title)
+                sums.add(self._entry(state, held, np.flatnonzero(known), title))
+                digest += _content(table)
+                if promise.row_id:
+                    own = _hashes(table[promise.row_id])
+                    hashes.append(own)
+                    open_.append(own[~known])
+                    there = rows.filter(pa.array(~known))
+                    waits.append(there.append_column(HASH, pa.array(own[~known])))
+                elif not known.all():
+                    open_.append(np.flatnonzero(~known))
+            waiting = sum(map(len, open_))
+            self._check_whole(state, sums, waiting, title)
+            entry = _as_entry(sums, f"{digest % (1 << 64):016x}")
+            if entry.digest in state.stood:
+                raise InputError(f"{title} was added before: its rows are booked")
             if not promise.row_id:
                 return entry, None
-            waiting = np.array([*self._waiting()], dtype=np.int64)
-            twice = np.isin(hashes[open_], waiting).any()
-            if twice or len(np.unique(hashes)) < len(hashes):
+            every, new = np.concatenate(hashes), np.concatenate(open_)
+            before = np.array([*self._waiting()], dtype=np.int64)
+            if np.isin(new, before).any() or len(np.unique(every)) < len(every):
                 raise InputError(
                     f"{title} must name each row once, and no row that waits already without y"
                 )
-            came = waiting[np.isin(waiting, hashes[known])]
-            return replace(entry, resolved=tuple(came.tolist())), waits
+            came = before[np.isin(before, every)]
+            whole = pa.concat_tables(waits, promote_options="permissive")
+            return replace(entry, resolved=tuple(came.tolist())), whole
 
         entry = self._ledger.append(make)
         if entry.resolved:
             self._ledger.forget()
-        return Booked(rows=entry.rows, waiting=len(open_), late=entry.late, unknown=0)
+        return Booked(rows=entry.rows, waiting=waiting, late=entry.late, unknown=0)
 
-    def _labels(self, table: pa.Table, title: str) -> Booked:
+    def _check_whole(self, state: LedgerState, new: LedgerState, waiting: int, title: str) -> None:
+        """Refuse a table that can only be booked later, or could only have been before."""
+        promise = self.promise
+        if waiting and not (promise.row_id and (promise.mature or not promise.timed)):
+            raise InputError(
+                f"{title} has {waiting:,} rows without y, which wait for it by their names "
+                "until their day is booked: begin the ledger with --row-id COLUMN and "
+                "--mature DAYS (row_id=, mature=)"
+            )
+        if new.late and not new.rows and not waiting:
+            raise InputError(
+                f"{title} holds days that are booked alone (up to "
+                f"{promise.day_in_words(new.latest or 0)}): a day is booked "
+                f"{promise.mature} days after it, and once"
+            )
+
+    def _labels(self, parts: Parts, title: str) -> Booked:
         """y alone, for rows that wait."""
         promise = self.promise
+        table = pa.concat_tables(parts(), promote_options="permissive")
         if not promise.row_id or promise.row_id not in table.column_names:
             raise InputError(
                 f"{title} holds y alone, which finds its predictions by names: begin the ledger "
@@ -411,7 +453,12 @@ class Watch:
             names = rows[HASH].to_pylist()
             known = np.array([outcomes[name] for name in names])
             held = self._read(rows.drop_columns([HASH]), known, title)
-            entry = self._entry(state, _digest(table), held, np.arange(held.n), title)
+            sums = LedgerState()
+            sums.add(self._entry(state, held, np.arange(held.n), title))
+            self._check_whole(state, sums, 0, title)
+            entry = _as_entry(sums, f"{_content(table):016x}")
+            if entry.digest in state.stood:
+                raise InputError(f"{title} was added before: its rows are booked")
             return replace(entry, resolved=tuple(names)), None
 
         entry = self._ledger.append(make)
@@ -431,12 +478,8 @@ class Watch:
             return np.full(table.num_rows, np.nan)
         return values.numbers(table[y], y, decimal=self.promise.reading["decimal"] or ".")
 
-    def _entry(
-        self, state: LedgerState, digest: str, held: EvalSet, known: IntArray, title: str
-    ) -> LedgerEntry:
-        """The entry of the rows whose y is known."""
-        if digest in state.stood:
-            raise InputError(f"{title} was added before: its rows are booked")
+    def _entry(self, state: LedgerState, held: EvalSet, known: IntArray, title: str) -> LedgerEntry:
+        """The entry of some rows, of which those count whose y is known."""
         days = self._days(held, state)
         newest, late = int(days.max()), np.zeros(len(known), dtype=np.bool_)
         if state.latest is not None:
@@ -447,18 +490,12 @@ class Watch:
                     f"was seen ({self.promise.day_in_words(state.latest)}), got "
                     f"{self.promise.day_in_words(newest)}: days before it would be booked as empty"
                 )
-        if len(known) and late.all():
-            raise InputError(
-                f"{title} holds days that are booked alone (up to "
-                f"{self.promise.day_in_words(newest)}): a day is booked "
-                f"{self.promise.mature} days after it, and once"
-            )
         booked = known[~late]
         corrections = self._corrections(state)
         ends = np.array([each.after for each in corrections], dtype=np.int64)
         place = np.searchsorted(ends, days[booked])  # how many corrections came before each
         sums: list[DaySums] = []
-        scores: list[tuple[int, float, float, float]] = []
+        scores: list[DayScores] = []
         for count in np.unique(place).tolist():
             there = booked[place == count]
             rows, promise = held.take(there), self.promise
@@ -477,7 +514,6 @@ class Watch:
         return LedgerEntry(
             sums=tuple(sums),
             latest=newest,
-            digest=digest,
             rows=len(booked),
             late=int(late.sum()),
             scores=tuple(scores),
@@ -504,6 +540,8 @@ class Watch:
         return days_of(held.time)
 
 
+Parts = Callable[[], Iterator[pa.Table]]
+"""A table, some rows at a time; read anew at each call."""
 _LONGEST_GAP = 366
 """Days by which a table may reach beyond all before: a wrong date would close all days to it."""
 
@@ -514,12 +552,49 @@ def _hashes(names: pa.ChunkedArray) -> IntArray:
     return np.array([int.from_bytes(each.digest(), "little") for each in made], dtype=np.int64)
 
 
-def _digest(table: pa.Table) -> str:
-    """Of all cells of a table."""
-    made = hashlib.blake2b(digest_size=12)
-    for name in table.column_names:
-        made.update(f"{name}\0{table[name].to_pylist()!r}\0".encode())
-    return made.hexdigest()
+def _parts_of(source: Source) -> Parts:
+    """A source as tables of some rows each, with cells of plain numbers as numbers."""
+
+    def parts() -> Iterator[pa.Table]:
+        kind: Kind = "text" if source.from_text else "key"
+        kinds = dict.fromkeys(source.names, kind)
+        pieced = isinstance(source, PiecedTable)
+        for table in source.tables(kinds, PIECE_ROWS) if pieced else [source.whole()]:
+            yield typed(table, source.decimal) if source.from_text else table
+
+    return parts
+
+
+def _content(table: pa.Table) -> int:
+    """A hash of all cells, the same in whatever order and parts the rows come."""
+    columns: list[npt.NDArray[Any]] = []
+    for name in sorted(table.column_names):
+        column = table[name].combine_chunks()
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            numbers = column.cast(pa.float64(), safe=False)
+            columns.append(numbers.to_numpy(zero_copy_only=False))
+            continue
+        if pa.types.is_nested(column.type):
+            column = pa.array([repr(each) for each in column.to_pylist()])
+        coded = column.cast(pa.string()).dictionary_encode()
+        labels = hashed_labels(np.array([name, *coded.dictionary.to_pylist()], dtype=object))
+        columns.append(labels[pc.fill_null(coded.indices, -1).to_numpy() + 1])
+    return int(row_hashes(*columns).sum(dtype=np.uint64)) if table.num_rows else 0
+
+
+def _as_entry(sums: LedgerState, digest: str) -> LedgerEntry:
+    """The sums of several parts as one entry."""
+    return LedgerEntry(
+        sums=tuple(
+            DaySums(day=day, group=group, n=n, sums=total)
+            for (day, group), (n, total) in sums.sums.items()
+        ),
+        latest=sums.latest,
+        digest=digest,
+        rows=sums.rows,
+        late=sums.late,
+        scores=tuple((day, *total.tolist()) for day, total in sums.scores.items()),
+    )
 
 
 def _check_readable(loaded: Loaded) -> None:
