@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,10 +106,24 @@ def test_a_change_is_found_where_it_is() -> None:
     rng = child(2, "change")
     counts = np.full(100, 50.0)
     sums = rng.normal(size=100) * np.sqrt(50.0) + np.where(np.arange(100) >= 60, 0.4 * 50.0, 0.0)
-    at, mean, (first, last) = change_point(sums, counts, 1.0)
+    free = Bounds(variance=1.0, lowest=-3.0, highest=3.0)
+    at, mean, (first, last) = change_point(sums, counts, free)
     assert abs(at - 60) <= 2
     assert first <= 60 <= last
     assert mean == pytest.approx(0.4, abs=0.1)
+    fallen = np.r_[np.full(10, -300.0), np.zeros(80), np.full(10, 30.0)]
+    rises = replace(free, rises=True)
+    assert change_point(fallen, counts, free)[0] == 0
+    assert change_point(fallen, counts, rises)[0] == 90
+
+
+def test_a_mean_that_may_fall_is_not_bet_on() -> None:
+    counts = np.full(60, 50.0)
+    free = Bounds(variance=1.0, lowest=-3.0, highest=3.0)
+    rises = replace(free, rises=True)
+    assert evidence(np.full(60, -20.0), counts, free)[-1] > math.log(20.0)
+    assert evidence(np.full(60, -20.0), counts, rises).max() < 0.0
+    assert evidence(np.full(60, 20.0), counts, rises)[-1] > math.log(20.0)
 
 
 def days(rng: Any, count: int, rows: int, memory: float, shared: float) -> Any:

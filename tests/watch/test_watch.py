@@ -35,9 +35,9 @@ def rows(first: int, last: int, *names: Any, sd: float = 1.0, south: float = 1.0
     return {"day": DAY + day, "id": names, "region": region, "y": y, "mean": mean, "sd": mean + 1}
 
 
-def begun(folder: Path, **options: Any) -> Watch:
+def begun(folder: Path, name: str = "model.watch", **options: Any) -> Watch:
     given = {"time": "day", "groups": ["region"], "row_id": "id", **options}
-    return Watch.init(folder / "model.watch", rows(0, 60), **given)
+    return Watch.init(folder / name, rows(0, 60), **given)
 
 
 def without_y(table: dict[str, Any]) -> dict[str, Any]:
@@ -245,6 +245,45 @@ def test_intervals_and_quantiles_and_samples_are_watched(tmp_path: Path) -> None
         watch.add(rest)
         assert watch.show().kept, kind
         assert watch.promise.quantities == watched[kind]
+
+
+def points(first: int, last: int, sd: float = 1.0) -> dict[str, Any]:
+    made = rows(first, last, "points", sd=sd)
+    return {"day": made["day"], "y": made["y"], "pred": made["mean"]}
+
+
+def test_of_points_alone_it_is_told_when_errors_grow(tmp_path: Path) -> None:
+    watch = Watch.init(tmp_path / "model.watch", points(0, 60), time="day")
+    assert watch.promise.quantities == ("error",)
+    watch.add(points(60, 90))
+    watch.add(points(90, 130, sd=0.6))  # which keeps the promise
+    assert watch.show().kept
+    watch.add(points(130, 160, sd=1.4))
+    told = watch.show()
+    assert not told.kept
+    assert told.since == pytest.approx((DAY + 130).astype(int), abs=2)
+    (broken,) = told.broken
+    assert broken.value == pytest.approx(1.4, abs=0.1)
+    assert "errors are 3" in told.sentence or "errors are 4" in told.sentence
+    assert "% larger (" in told.sentence
+    assert told.sentence.endswith(" than in the reference since 2024-05-10.")
+
+
+def test_a_huge_file_is_added_some_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, other = begun(tmp_path), begun(tmp_path, name="other.watch")
+    write_table(rows(60, 90), tmp_path / "a.parquet")
+    write_table(rows(60, 90), tmp_path / "a.csv")
+    monkeypatch.setattr("howsure.watch.watch.HUGE", 100)
+    monkeypatch.setattr("howsure.watch.watch.PIECE_ROWS", 250)
+    assert watch.add(tmp_path / "a.parquet").rows == 1_200
+    monkeypatch.undo()
+    other.add(rows(60, 90))
+    assert watch.show().curve == pytest.approx(other.show().curve)
+    for again in (tmp_path / "a.parquet", tmp_path / "a.csv", rows(60, 90)):
+        with pytest.raises(InputError, match="was added before"):
+            watch.add(again)
 
 
 def test_rows_without_y_need_names_and_days_to_wait(tmp_path: Path) -> None:

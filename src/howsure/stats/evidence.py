@@ -37,6 +37,7 @@ class Bounds:
     lowest: float
     highest: float
     tolerance: float = 0.0  # how far their mean may be off and the promise be kept
+    rises: bool = False  # whether a mean below 0 keeps the promise too
 
 
 def bennett(sizes: FloatArray, bounds: Bounds) -> FloatArray:
@@ -79,7 +80,8 @@ def evidence(
     True
     """
     sums, counts = np.broadcast_arrays(sums, counts)
-    sizes = np.concatenate([-SIZES[::-1], SIZES]) / math.sqrt(bounds.variance)
+    sizes = SIZES if bounds.rises else np.concatenate([-SIZES[::-1], SIZES])
+    sizes = sizes / math.sqrt(bounds.variance)
     cost = bennett(sizes, bounds) + np.abs(sizes) * bounds.tolerance
     shared = np.asarray(worth, dtype=np.float64)[..., None]
     days = np.arange(sums.shape[-1]) if days is None else days
@@ -157,14 +159,16 @@ def by_closed_testing(logs: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def change_point(
-    sums: FloatArray, counts: FloatArray, variance: float, worth: float = 1.0
+    sums: FloatArray, counts: FloatArray, bounds: Bounds, worth: float = 1.0
 ) -> tuple[int, float, tuple[int, int]]:
     """The likeliest day of a step of the mean from 0, the mean since, and days not ruled out.
 
     The 95 % range holds the days whose log likelihood is within 3 of the greatest.
     """
     total, rows = (np.cumsum(each[::-1])[::-1] for each in (sums, counts))
-    gain = np.where(rows > 0, total**2 / (2.0 * np.maximum(rows, 1.0) * variance * worth), 0.0)
+    size = np.maximum(total, 0.0) if bounds.rises else total
+    each_row = 2.0 * bounds.variance * worth
+    gain = np.where(rows > 0, size**2 / (each_row * np.maximum(rows, 1.0)), 0.0)
     best = int(np.argmax(gain))
     near = np.flatnonzero(gain >= gain[best] - _LIKELY)
     return best, float(total[best] / max(rows[best], 1.0)), (int(near[0]), int(near[-1]))

@@ -194,7 +194,7 @@ def _ended(
 
 def _promised(rows: EvalSet, days: IntArray, promise: Promise) -> Promise:
     """The promise of rows that are corrected."""
-    numbers = watched(rows, promise.coverage, promise.tolerance)
+    numbers = watched(rows, promise.coverage, promise.tolerance, promise.usual)
     worth = worth_by_group(tuple(sums_by_day(rows, days, numbers)), numbers)
     return replace(
         promise,

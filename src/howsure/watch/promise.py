@@ -11,7 +11,7 @@ from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
 from howsure.stats.evidence import Bounds
-from howsure.watch.quantities import ALL, day_in_words
+from howsure.watch.quantities import ALL, UsualError, day_in_words
 
 _NOTEWORTHY = 5.0
 
@@ -38,6 +38,7 @@ class Promise:
     groups: tuple[str, ...]  # as column=value
     # how many rows count as one, by group and quantity; of other groups as of all rows
     worth: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    usual: UsualError | None = None  # of models of which nothing else can be watched
     flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
 
     def as_dict(self) -> dict[str, Any]:
@@ -53,6 +54,8 @@ class Promise:
             given["quantities"], given["groups"] = map(
                 tuple, (given["quantities"], given["groups"])
             )
+            if given["usual"] is not None:
+                given["usual"] = UsualError(**given["usual"])
             given["coverage"] = math.nan if given["coverage"] is None else given["coverage"]
             return cls(**given)
         except (KeyError, TypeError, ValueError) as error:

@@ -16,6 +16,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.metrics.calibration.components import DISTORTION, MOVED
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
+from howsure.stats.estimate import weighted_mean
 from howsure.stats.evidence import Bounds, worth_of
 
 COMPONENTS = ("bias", "spread", "skew", "tails")
@@ -43,8 +44,66 @@ class Watched:
         return replace(self, names=tuple(names), values=values)
 
 
-def watched(evalset: EvalSet, coverage: float, tolerance: float) -> Watched:
-    """Whether y is covered, less the nominal coverage; and the components of the PIT."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsualError:
+    """The absolute error of a reference's points, where nothing else can be watched."""
+
+    limit: float  # errors count up to here
+    mean: float  # of errors as shares of the limit
+    variance: float
+    tolerance: float  # by how much the mean may grow
+
+    @classmethod
+    def of(cls, evalset: EvalSet, days: IntArray) -> UsualError | None:
+        """Of a reference; None where its points have no error."""
+        error = _errors(View(evalset))
+        limit = float(np.quantile(error, _MOST_ERRORS))
+        if not limit > 0.0:
+            return None
+        share = np.minimum(error / limit, 1.0)
+        mass = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+        mean = weighted_mean(share, mass)
+        place = np.unique(days, return_inverse=True)[1]
+        counts = np.bincount(place, weights=mass).astype(np.float64)
+        variance = weighted_mean(np.square(share - mean), mass)
+        worth = 1.0
+        if len(counts) >= _FEWEST_DAYS:
+            sums = np.bincount(place, weights=mass * (share - mean)).astype(np.float64)
+            worth = worth_of(sums, counts, variance)
+        reach = _SURE * math.sqrt(variance * worth / float(mass.sum()))
+        return cls(
+            limit=limit,
+            mean=mean,
+            variance=_VARIANCE * variance,
+            tolerance=reach + _GROWTH * mean,
+        )
+
+
+_MOST_ERRORS = 0.99
+"""Share of errors that count in full: one that is far larger shall not decide."""
+_SURE = 2.0
+"""Standard errors by which the reference's mean may be too low."""
+_GROWTH = 0.05
+"""Growth of the mean error that does no harm."""
+_VARIANCE = 1.25
+"""By how much the variance may be larger than in the reference while the mean is not."""
+
+
+def _errors(view: View) -> FloatArray:
+    """Absolute errors of the point that is given, or of the middle."""
+    try:
+        return np.asarray(np.abs(view.evalset.y - view.get("point")))
+    except UnanswerableError as error:
+        raise InputError(f"nothing can be watched: {error}") from error
+
+
+def watched(
+    evalset: EvalSet, coverage: float, tolerance: float, usual: UsualError | None = None
+) -> Watched:
+    """Whether y is covered, less the nominal coverage; and the components of the PIT.
+
+    Where there is neither, the absolute error beside the usual one.
+    """
     view = View(evalset)
     rows: dict[str, FloatArray] = {}
     bounds: list[Bounds] = []
@@ -57,10 +116,22 @@ def watched(evalset: EvalSet, coverage: float, tolerance: float) -> Watched:
         components = placed.polynomials(placed.place(0.0, 1.0))
         rows |= zip(COMPONENTS, components, strict=False)
         bounds += component_bounds(tolerance, placed.table)
+    if not rows and usual is not None:
+        share = np.minimum(_errors(view) / usual.limit, 1.0)
+        rows["error"] = share - usual.mean
+        bounds.append(
+            Bounds(
+                variance=usual.variance,
+                lowest=-usual.mean,
+                highest=1.0 - usual.mean,
+                tolerance=usual.tolerance,
+                rises=True,
+            )
+        )
     if not rows:
         raise InputError(
-            "nothing can be watched: predictions must be distributions, samples, quantiles, or "
-            "intervals whose nominal coverage is known"
+            "nothing can be watched: predictions must be distributions, samples, quantiles, "
+            "intervals, or points that are not always right"
         )
     values = np.array(list(rows.values()), dtype=np.float64)
     return Watched(names=tuple(rows), values=values, bounds=tuple(bounds))

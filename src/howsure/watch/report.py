@@ -52,7 +52,8 @@ class Break:
     since: int
     earliest: int
     latest: int
-    value: float  # coverage since then; of components of the PIT their mean
+    # coverage since then; of components of the PIT their mean; the error as a multiple of the usual
+    value: float
     lower: float
     upper: float
     evidence: float  # log capital, of all sets that hold it
@@ -428,13 +429,16 @@ def _break(
     """One quantity of one group, since its change."""
     name, bounds = promise.quantities[k], promise.bounds[k]
     worth = promise.worth_of(group, name)
-    at, mean, (first, last) = change_point(sums, counts, bounds.variance, worth)
+    at, mean, (first, last) = change_point(sums, counts, bounds, worth)
     n = float(counts[at:].sum())
-    value, lower, upper = mean, *(mean + sign * _Z * math.sqrt(worth / n) for sign in (-1.0, 1.0))
+    reach = _Z * math.sqrt(worth * bounds.variance / n)
+    value, lower, upper = mean, mean - reach, mean + reach
     if name == "coverage":
         value += promise.coverage
         alike = n / worth
         lower, upper = map(float, clopper_pearson(value * alike, alike, confidence=0.95))
+    if promise.usual is not None and name == "error":
+        value, lower, upper = (1.0 + each / promise.usual.mean for each in (value, lower, upper))
     since = promise.day_in_words(int(days[at]))
     where = f"{group}: " if group else ""
     return Break(
@@ -457,6 +461,9 @@ def _fault(
     if name == "coverage":
         span = between(100.0 * lower, 100.0 * upper, 1)
         return f"{percent(promise.coverage)} intervals cover {percent(value)}{span}"
+    if name == "error":
+        share, low, high = (100.0 * (each - 1.0) for each in (value, lower, upper))
+        return f"errors are {fixed(share, 1)} % larger{between(low, high, 1)} than in the reference"
     higher = mean > 0
     return {
         "bias": f"y lies {'above' if higher else 'below'} its predictions",

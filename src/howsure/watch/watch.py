@@ -44,6 +44,7 @@ from howsure.watch.promise import Promise
 from howsure.watch.quantities import (
     ALL,
     DaySums,
+    UsualError,
     days_of,
     sums_by_day,
     watched,
@@ -190,9 +191,10 @@ class Watch:
         _check_readable(loaded)
         (held,) = loaded.evalsets
         coverage = View(held).headline
-        numbers = watched(held, coverage, tolerance)
         times = held.time
         days = np.zeros(held.n, dtype=np.int64) if times is None else days_of(times)
+        usual = UsualError.of(held, days)
+        numbers = watched(held, coverage, tolerance, usual)
         sums = tuple(sums_by_day(held, days, numbers))
         promise = Promise(
             howsure=__version__,
@@ -210,6 +212,7 @@ class Watch:
             rows=held.n,
             days=len(np.unique(days)),
             groups=tuple(sorted({each.group for each in sums} - {ALL})),
+            usual=usual if "error" in numbers.names else None,
             worth={} if times is None else worth_by_group(sums, numbers),
         )
         known = LedgerState()
@@ -391,10 +394,8 @@ class Watch:
                 elif not known.all():
                     open_.append(np.flatnonzero(~known))
             waiting = sum(map(len, open_))
-            self._check_whole(state, sums, waiting, title)
-            entry = _as_entry(sums, f"{digest % (1 << 64):016x}")
-            if entry.digest in state.stood:
-                raise InputError(f"{title} was added before: its rows are booked")
+            entry = _as_entry(sums, digest)
+            self._check_whole(state, entry, waiting, title)
             if not promise.row_id:
                 return entry, None
             every, new = np.concatenate(hashes), np.concatenate(open_)
@@ -412,9 +413,11 @@ class Watch:
             self._ledger.forget()
         return Booked(rows=entry.rows, waiting=waiting, late=entry.late, unknown=0)
 
-    def _check_whole(self, state: LedgerState, new: LedgerState, waiting: int, title: str) -> None:
-        """Refuse a table that can only be booked later, or could only have been before."""
+    def _check_whole(self, state: LedgerState, new: LedgerEntry, waiting: int, title: str) -> None:
+        """Refuse a table that came before, that cannot wait, or whose days are booked."""
         promise = self.promise
+        if new.digest in state.stood:
+            raise InputError(f"{title} was added before: its rows are booked")
         if waiting and not (promise.row_id and (promise.mature or not promise.timed)):
             raise InputError(
                 f"{title} has {waiting:,} rows without y, which wait for it by their names "
@@ -455,10 +458,8 @@ class Watch:
             held = self._read(rows.drop_columns([HASH]), known, title)
             sums = LedgerState()
             sums.add(self._entry(state, held, np.arange(held.n), title))
-            self._check_whole(state, sums, 0, title)
-            entry = _as_entry(sums, f"{_content(table):016x}")
-            if entry.digest in state.stood:
-                raise InputError(f"{title} was added before: its rows are booked")
+            entry = _as_entry(sums, _content(table))
+            self._check_whole(state, entry, 0, title)
             return replace(entry, resolved=tuple(names)), None
 
         entry = self._ledger.append(make)
@@ -504,7 +505,7 @@ class Watch:
                 promise, corrected = correction.promise, correction.apply(rows)
                 scores += correction.scores(rows, corrected, days[there])
                 rows = corrected
-            seen = watched(rows, promise.coverage, promise.tolerance)
+            seen = watched(rows, promise.coverage, promise.tolerance, promise.usual)
             if seen.names != promise.quantities or seen.bounds != promise.bounds:
                 raise InputError(
                     f"{title} must hold predictions such as those of the reference, of which "
@@ -582,7 +583,7 @@ def _content(table: pa.Table) -> int:
     return int(row_hashes(*columns).sum(dtype=np.uint64)) if table.num_rows else 0
 
 
-def _as_entry(sums: LedgerState, digest: str) -> LedgerEntry:
+def _as_entry(sums: LedgerState, digest: int) -> LedgerEntry:
     """The sums of several parts as one entry."""
     return LedgerEntry(
         sums=tuple(
@@ -590,7 +591,7 @@ def _as_entry(sums: LedgerState, digest: str) -> LedgerEntry:
             for (day, group), (n, total) in sums.sums.items()
         ),
         latest=sums.latest,
-        digest=digest,
+        digest=f"{digest % (1 << 64):016x}",
         rows=sums.rows,
         late=sums.late,
         scores=tuple((day, *total.tolist()) for day, total in sums.scores.items()),
