@@ -14,13 +14,31 @@ from typer.core import TyperGroup
 
 from howsure.cli.entry import Interrupted
 from howsure.cli.options import (
+    CONFIDENCE,
+    FINDINGS,
+    OUTPUT,
+    TOLERANCE,
+    All,
+    Baseline,
+    Confidence,
     CongruenceFlags,
+    CsvSafe,
+    Files,
+    Ignored,
+    Json,
+    Lead,
+    MissRates,
+    NoRows,
     Outputs,
     PartFlags,
+    Progress,
+    Quiet,
     ReadOptions,
+    Season,
     Seed,
+    Tolerance,
+    Trials,
     cells_by_ease,
-    miss_rates,
     reads_parts,
     reads_tables,
     share,
@@ -28,6 +46,7 @@ from howsure.cli.options import (
     uses_resources,
 )
 from howsure.cli.terminal import say
+from howsure.cli.watch import watch_app
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
 from howsure.core.optional import installs
 from howsure.core.registry import PluginError, Registry
@@ -87,132 +106,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.add_typer(watch_app, name="watch")
 
 _NARROWEST = 40
-_TOLERANCE, _CONFIDENCE = 0.01, 0.95
-_OUTPUT = "Output"
 _LIMITS = "Limits"
-_FINDINGS = "Findings"
 
-Files = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FILE",
-        help="Table of predictions: a file, a folder, a quoted pattern or an address. Each further "
-        "one is another model.",
-    ),
-]
-Confidence = Annotated[
-    float, typer.Option(callback=share, help="Confidence level of all confidence intervals.")
-]
-Tolerance = Annotated[
-    float,
-    typer.Option(
-        callback=share,
-        help="Miscoverage, as a share, that is too small to count as a fault.",
-        rich_help_panel=_FINDINGS,
-    ),
-]
-MissRates = Annotated[
-    tuple[float, float] | None,
-    typer.Option(
-        "--miss-range",
-        callback=miss_rates,
-        metavar="LOW HIGH",
-        help="Miss rates of the partial gains over a constant band; 0 0.2 if omitted.",
-        rich_help_panel=_FINDINGS,
-    ),
-]
 Cells = Annotated[
     int | None,
     typer.Option(
         callback=cells_by_ease,
         metavar="N",
         help="Cells by ease of T-CV and T-SS, at most one for five rows; 50 if omitted.",
-        rich_help_panel=_FINDINGS,
-    ),
-]
-Baseline = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="What predictions must beat to have skill: climatology (the distribution of y; the "
-        "default), persistence, seasonal, or a model.",
-        rich_help_panel=_FINDINGS,
-    ),
-]
-Lead = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="By how many steps of --time all rows were predicted ahead, for skill against "
-        "persistence.",
-        rich_help_panel=_FINDINGS,
-    ),
-]
-Season = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Steps of --time in a season; if omitted, by the steps of dates.",
-        rich_help_panel=_FINDINGS,
-    ),
-]
-Ignored = Annotated[
-    list[str],
-    typer.Option(
-        "--ignore",
-        metavar="ID",
-        help="Leave out the finding of this id. Repeatable.",
-        rich_help_panel=_FINDINGS,
-    ),
-]
-CsvSafe = Annotated[
-    bool,
-    typer.Option(
-        "--csv-safe",
-        help="Put ' before cells that begin with = + - or @, which a spreadsheet would run.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-
-
-NoRows = Annotated[
-    bool,
-    typer.Option(
-        "--no-rows",
-        help="For data on persons: write no name, value or picture of a single row, and nothing "
-        "of fewer than 10 rows.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Trials = Annotated[
-    bool,
-    typer.Option(
-        "--trials/--no-trials",
-        help="Try ways to recalibrate, and measure their gain in five-fold cross-validation.",
-        rich_help_panel=_FINDINGS,
-    ),
-]
-All = Annotated[bool, typer.Option("--all", help="Print every number.", rich_help_panel=_OUTPUT)]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", help="Print nothing, only write what -o names.", rich_help_panel=_OUTPUT
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option(
-        "--json", help="Print the report as JSON, and nothing else.", rich_help_panel=_OUTPUT
-    ),
-]
-Progress = Annotated[
-    bool | None,
-    typer.Option(
-        "--progress/--no-progress",
-        help="Show progress. By default, only in a terminal.",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=FINDINGS,
     ),
 ]
 
@@ -279,7 +184,7 @@ def assess(
             "Without a distribution: whether rows lie where it does.",
         ),
     ] = None,
-    tolerance: Tolerance = _TOLERANCE,
+    tolerance: Tolerance = TOLERANCE,
     ignore: Ignored = [],  # noqa: B006
     miss_range: MissRates = None,
     cells: Cells = None,
@@ -287,7 +192,7 @@ def assess(
     lead: Lead = None,
     season: Season = None,
     trials: Trials = True,
-    confidence: Confidence = _CONFIDENCE,
+    confidence: Confidence = CONFIDENCE,
     seed: Seed = 0,
     all_: All = False,
     quiet: Quiet = False,
@@ -318,14 +223,14 @@ def assess(
         if parts.state is not None:
             raise InputError("--state cannot be given: --reference scores rows, and adds none up")
         unused = {
-            "--tolerance": tolerance != _TOLERANCE,
+            "--tolerance": tolerance != TOLERANCE,
             "--ignore": ignore,
             "--miss-range": miss_range,
             "--cells": cells,
             "--baseline": baseline,
             "--lead": lead,
             "--season": season,
-            "--confidence": confidence != _CONFIDENCE,
+            "--confidence": confidence != CONFIDENCE,
             "--at": read.at,
             "--common-rows": read.common_rows,
         }
@@ -366,12 +271,12 @@ def merge(
     output: Outputs = [],  # noqa: B006
     state: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also keep the merged state.", rich_help_panel=_OUTPUT),
+        typer.Option(metavar="FILE", help="Also keep the merged state.", rich_help_panel=OUTPUT),
     ] = None,
-    tolerance: Tolerance = _TOLERANCE,
+    tolerance: Tolerance = TOLERANCE,
     ignore: Ignored = [],  # noqa: B006
     trials: Trials = True,
-    confidence: Confidence = _CONFIDENCE,
+    confidence: Confidence = CONFIDENCE,
     seed: Seed = 0,
     all_: All = False,
     quiet: Quiet = False,
@@ -385,74 +290,6 @@ def merge(
     shown = _shown(all_, quiet, json_) or "brief"
     how = (confidence, seed, progress, trials, shown)
     run(files, output, state, (tolerance, ignore), *how, no_rows=no_rows)
-
-
-watch_app = typer.Typer(
-    help="Follow a model after the gate: a promise that may be looked at every day.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
-app.add_typer(watch_app, name="watch")
-Ledger = Annotated[
-    str,
-    typer.Argument(
-        metavar="LEDGER",
-        help="Ledger of the watch: a file, a folder (a path that ends with /), or a URL of one.",
-    ),
-]
-
-
-@watch_app.command(
-    "init", epilog="Example: howsure watch init model.watch --reference held_out.csv --time day"
-)
-@reads_tables
-def watch_init(
-    ledger: Ledger,
-    reference: Annotated[
-        Path,
-        typer.Option(
-            metavar="TABLE", help="Rows with y and predictions, on which the model was right."
-        ),
-    ],
-    mature: Annotated[
-        int,
-        typer.Option(
-            metavar="DAYS",
-            help="Days until a day is booked: so long rows and their y may come.",
-        ),
-    ] = 0,
-    tolerance: Tolerance = _TOLERANCE,
-    *,
-    read: ReadOptions,
-) -> None:
-    """Freeze the promise of a reference in a new ledger."""
-    from howsure.cli.watch import begin
-
-    begin(ledger, reference, mature, tolerance, read)
-
-
-@watch_app.command("add", epilog="Example: howsure watch add model.watch today.csv labels.csv")
-def watch_add(
-    ledger: Ledger,
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE", help="Rows with y or without it, or names and y of rows that wait."
-        ),
-    ],
-) -> None:
-    """Add rows to a ledger: exit 0 if they are booked or wait, 2 if they are refused."""
-    from howsure.cli.watch import add
-
-    add(ledger, files)
-
-
-@watch_app.command("show", epilog="Example: howsure watch show model.watch -o watch.html")
-def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
-    """Say whether the promise is kept: exit 0 if it is, 1 if it is broken, 2 on an error."""
-    from howsure.cli.watch import show
-
-    raise typer.Exit(0 if show(ledger, output) else 1)
 
 
 @app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")
@@ -578,7 +415,7 @@ def check(
         Literal["never", "caution", "bad"] | None,
         typer.Option(
             help="Fail on findings too: on faults (bad ✗), or also on doubts (caution ○).",
-            rich_help_panel=_FINDINGS,
+            rich_help_panel=FINDINGS,
         ),
     ] = None,
     findings: Annotated[
@@ -586,7 +423,7 @@ def check(
         typer.Option(
             metavar="A,B",
             help="Judge only these findings, such as groups,region,drift.",
-            rich_help_panel=_FINDINGS,
+            rich_help_panel=FINDINGS,
         ),
     ] = None,
     ignore: Ignored = [],  # noqa: B006
@@ -595,7 +432,7 @@ def check(
         typer.Option(
             callback=share,
             help="Miscoverage that is too small to count as a fault; 0.01 if omitted.",
-            rich_help_panel=_FINDINGS,
+            rich_help_panel=FINDINGS,
         ),
     ] = None,
     miss_range: MissRates = None,
@@ -608,12 +445,12 @@ def check(
     ] = None,
     json: Annotated[
         bool,
-        typer.Option("--json", help="Print the outcome as JSON.", rich_help_panel=_OUTPUT),
+        typer.Option("--json", help="Print the outcome as JSON.", rich_help_panel=OUTPUT),
     ] = False,
     junit: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=_OUTPUT
+            metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=OUTPUT
         ),
     ] = None,
     github: Annotated[
@@ -621,7 +458,7 @@ def check(
         typer.Option(
             "--github/--no-github",
             help="Annotate the GitHub run. By default, only inside one.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     no_rows: NoRows = False,
@@ -710,7 +547,7 @@ def recalibrate(
             metavar="FILE",
             help="File for the recalibrated table, or for the comparison. A folder gets a file "
             "for each of several, of the same name.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     method: Annotated[
@@ -734,7 +571,7 @@ def recalibrate(
         typer.Option(
             metavar="FILE",
             help="Save the fitted recalibration as .json, for use as --calibration.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     compare: Annotated[
@@ -824,7 +661,7 @@ def conformal(
             metavar="FILE",
             help="File for the table with sets or intervals: .csv, .parquet, .arrow and so on. A "
             "folder gets a file for each of several, of the same name.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ],
     method: Annotated[
@@ -860,7 +697,7 @@ def conformal(
         typer.Option(
             metavar="FILE",
             help="Save what was learnt as .json, for use as --calibration.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     csv_safe: CsvSafe = False,

@@ -1,4 +1,4 @@
-"""The options that say how a table is read, shared by every command that reads one."""
+"""The options of several commands: how a table is read, what is found, what is written."""
 
 from __future__ import annotations
 
@@ -27,18 +27,6 @@ import typer
 from howsure.core.errors import InputError
 from howsure.inputs.roles import ROLES, Columns, Role
 
-Outputs = Annotated[
-    list[Path],
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="File to write: .html, .json, .md or .csv. Repeatable.",
-        rich_help_panel="Output",
-    ),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
-
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
     from howsure.metrics.congruence.view import CongruenceOptions
@@ -56,6 +44,11 @@ _COLUMNS: Final = {
 }
 _CONGRUENCE = "Conditional congruence"
 _PARTS = "Tables too large for memory"
+OUTPUT = "Output"
+FINDINGS = "Findings"
+
+TOLERANCE, CONFIDENCE = 0.01, 0.95
+"""What is too small to count as a fault, and the level of confidence, if nothing is said."""
 
 
 def share(param: typer.CallbackParam, value: Any) -> Any:
@@ -80,6 +73,129 @@ def cells_by_ease(param: typer.CallbackParam, value: Any) -> Any:
     from howsure.core.convert import check_whole
 
     return value if value is None else check_whole(value, f"--{param.name}", 3)
+
+
+Outputs = Annotated[
+    list[Path],
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="File to write: .html, .json, .md or .csv. Repeatable.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE",
+        help="Table of predictions: a file, a folder, a quoted pattern or an address. Each further "
+        "one is another model.",
+    ),
+]
+Confidence = Annotated[
+    float, typer.Option(callback=share, help="Confidence level of all confidence intervals.")
+]
+Tolerance = Annotated[
+    float,
+    typer.Option(
+        callback=share,
+        help="Miscoverage, as a share, that is too small to count as a fault.",
+        rich_help_panel=FINDINGS,
+    ),
+]
+MissRates = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        "--miss-range",
+        callback=miss_rates,
+        metavar="LOW HIGH",
+        help="Miss rates of the partial gains over a constant band; 0 0.2 if omitted.",
+        rich_help_panel=FINDINGS,
+    ),
+]
+Baseline = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What predictions must beat to have skill: climatology (the distribution of y; the "
+        "default), persistence, seasonal, or a model.",
+        rich_help_panel=FINDINGS,
+    ),
+]
+Lead = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="By how many steps of --time all rows were predicted ahead, for skill against "
+        "persistence.",
+        rich_help_panel=FINDINGS,
+    ),
+]
+Season = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Steps of --time in a season; if omitted, by the steps of dates.",
+        rich_help_panel=FINDINGS,
+    ),
+]
+Ignored = Annotated[
+    list[str],
+    typer.Option(
+        "--ignore",
+        metavar="ID",
+        help="Leave out the finding of this id. Repeatable.",
+        rich_help_panel=FINDINGS,
+    ),
+]
+CsvSafe = Annotated[
+    bool,
+    typer.Option(
+        "--csv-safe",
+        help="Put ' before cells that begin with = + - or @, which a spreadsheet would run.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+NoRows = Annotated[
+    bool,
+    typer.Option(
+        "--no-rows",
+        help="For data on persons: write no name, value or picture of a single row, and nothing "
+        "of fewer than 10 rows.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Trials = Annotated[
+    bool,
+    typer.Option(
+        "--trials/--no-trials",
+        help="Try ways to recalibrate, and measure their gain in five-fold cross-validation.",
+        rich_help_panel=FINDINGS,
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="Print every number.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", help="Print nothing, only write what -o names.", rich_help_panel=OUTPUT
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print the report as JSON, and nothing else.", rich_help_panel=OUTPUT
+    ),
+]
+Progress = Annotated[
+    bool | None,
+    typer.Option(
+        "--progress/--no-progress",
+        help="Show progress. By default, only in a terminal.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 
 
 @dataclass(frozen=True)

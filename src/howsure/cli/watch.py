@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from howsure.cli.options import ReadOptions, address
-from howsure.cli.show import show_lines
+import typer
+
+from howsure.cli.options import TOLERANCE, Outputs, ReadOptions, Tolerance, address, reads_tables
 from howsure.cli.terminal import Console, escape
-from howsure.core.files import check_outputs
-from howsure.report.document import form_of
-from howsure.watch import Watch
+
+watch_app = typer.Typer(
+    help="Follow a model after the gate: a promise that may be looked at every day.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Ledger = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER",
+        help="Ledger of the watch: a file, a folder (a path that ends with /), or a URL of one.",
+    ),
+]
 
 
-def begin(ledger: str, reference: Path, mature: int, tolerance: float, read: ReadOptions) -> None:
-    """Freeze the promise."""
+@watch_app.command(
+    "init", epilog="Example: howsure watch init model.watch --reference held_out.csv --time day"
+)
+@reads_tables
+def watch_init(
+    ledger: Ledger,
+    reference: Annotated[
+        Path,
+        typer.Option(
+            metavar="TABLE", help="Rows with y and predictions, on which the model was right."
+        ),
+    ],
+    mature: Annotated[
+        int,
+        typer.Option(
+            metavar="DAYS",
+            help="Days until a day is booked: so long rows and their y may come.",
+        ),
+    ] = 0,
+    tolerance: Tolerance = TOLERANCE,
+    *,
+    read: ReadOptions,
+) -> None:
+    """Freeze the promise of a reference in a new ledger."""
+    from howsure.watch import Watch
+
     read.refuse_common_rows()
     columns: dict[str, Any] = {k: v for k, v in read.columns.items() if v is not None}
     row_id = columns.pop("rows", None)
@@ -33,21 +68,38 @@ def begin(ledger: str, reference: Path, mature: int, tolerance: float, read: Rea
     Console().print(escape(watch.promise.sentence), highlight=False)
 
 
-def add(ledger: str, files: Sequence[Path]) -> None:
-    """Add rows."""
+@watch_app.command("add", epilog="Example: howsure watch add model.watch today.csv labels.csv")
+def watch_add(
+    ledger: Ledger,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="Rows with y or without it, or names and y of rows that wait."
+        ),
+    ],
+) -> None:
+    """Add rows to a ledger: exit 0 if they are booked or wait, 2 if they are refused."""
+    from howsure.watch import Watch
+
     booked = Watch(ledger).add(*map(address, files))
     Console().print(escape(booked.sentence), highlight=False)
 
 
-def show(ledger: str, outputs: Sequence[Path]) -> bool:
-    """Say whether the promise is kept, and write what is asked for."""
-    for path in outputs:
+@watch_app.command("show", epilog="Example: howsure watch show model.watch -o watch.html")
+def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
+    """Say whether the promise is kept: exit 0 if it is, 1 if it is broken, 2 on an error."""
+    from howsure.cli.show import show_lines
+    from howsure.core.files import check_outputs
+    from howsure.report.document import form_of
+    from howsure.watch import Watch
+
+    for path in output:
         form_of(path)
-    check_outputs(outputs, [Path(ledger)])
+    check_outputs(output, [Path(ledger)])
     report = Watch(ledger).show()
     console = Console()
     show_lines(console, report.document().lines)
-    for path in outputs:
+    for path in output:
         report.save(path)
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
-    return report.kept
+    raise typer.Exit(0 if report.kept else 1)
