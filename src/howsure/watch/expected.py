@@ -1,0 +1,567 @@
+"""What is expected of rows whose y is not known yet, from what a reference tells of their inputs.
+
+Two things may change: the inputs, and y given the inputs. The first is seen before labels come,
+and its price is told here; the second cannot be seen.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Self, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.brief import brief_repr
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.formats import listed, number, percent, roughly
+from howsure.core.labels import Categories
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.measure import answering
+from howsure.metrics.view import View
+from howsure.metrics.wording import between
+from howsure.predictions import EvalSet, content_order
+from howsure.stats.balance import Balanced, BalancedMean, KnownRows
+from howsure.stats.binomial import clopper_pearson
+from howsure.stats.estimate import Spread, like_rows, skewed_ends
+
+MOST_ROWS = 5_000
+"""Rows of a reference that are kept, drawn by what they hold."""
+LEAST_EFFECTIVE = 50.0
+LEAST_INSIDE = 20.0
+"""Fewer effective reference rows, or new rows among them, tell nothing."""
+_CONFIDENCE = 0.95
+_LEVELS, _FEWEST_OF_LEVEL = 10, 10
+_OTHER, _UNKNOWN = -1.0, -2.0
+_SCORES = ("crps", "interval_score", "mae")
+_FORM = 1
+
+InputKind = Literal["number", "label"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownInput:
+    """One input of the reference's rows."""
+
+    name: str
+    kind: InputKind
+    levels: tuple[str, ...] = ()  # of labels, those that count apart
+    others: bool = False  # whether the reference has other levels, which count as one
+
+    @classmethod
+    def of(cls, name: str, values: npt.NDArray[Any], copies: FloatArray) -> Self:
+        """A column: numbers as they are, of labels the most frequent ones."""
+        if values.dtype.kind in "biuf":
+            return cls(name=name, kind="number")
+        known = Categories.checked(values.astype(str), name)
+        counts = np.bincount(known.codes, weights=copies)
+        order = np.lexsort((np.arange(len(counts)), -counts))[:_LEVELS]
+        kept = order[counts[order] >= _FEWEST_OF_LEVEL]
+        levels = tuple(str(known.labels[place]) for place in kept)
+        return cls(name=name, kind="label", levels=levels, others=len(kept) < len(counts))
+
+    def read(self, values: npt.NDArray[Any]) -> FloatArray:
+        """Numbers; of labels the places of their levels, or whether they are others or unknown."""
+        if (values.dtype.kind in "biuf") != (self.kind == "number"):
+            raise InputError(f"feature {self.name!r} must hold {self.kind}s, got {values.dtype}")
+        if self.kind == "number":
+            return np.asarray(values, dtype=np.float64)
+        places = {level: float(place) for place, level in enumerate(self.levels)}
+        rest = _OTHER if self.others else _UNKNOWN
+        return np.array([places.get(value, rest) for value in values.astype(str).tolist()])
+
+    def block(self, values: FloatArray) -> FloatArray:
+        """What `read` made as columns of a model, shape (n, c)."""
+        if self.kind == "number":
+            return values[:, None]
+        return np.asarray(values[:, None] == np.arange(len(self.levels)), dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedValue:
+    """A mean that is expected of new rows inside the reference; NaN where none is.
+
+    Attributes
+    ----------
+    value, lower, upper : float
+        The expectation given the inputs of these very rows, with its 95 % interval.
+    seen_lower, seen_upper : float
+        Where the mean will lie with 95 % once their y are known: chance in y comes on top.
+    least, most : float
+        Between which the expectation over all rows lies, whatever holds for those outside.
+    unchanged : float
+        The mean of the reference.
+    """
+
+    value: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    seen_lower: float = math.nan
+    seen_upper: float = math.nan
+    least: float = math.nan
+    most: float = math.nan
+    unchanged: float = math.nan
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Expected:
+    """What is expected of new rows before their y comes, if y given inputs is what it was.
+
+    Attributes
+    ----------
+    rows : float
+        New rows, with copies.
+    inside : float
+        Share of them that lie where the reference does; all that follows is of these.
+    rows_inside : ndarray of bool, shape (m,)
+        Which these are.
+    effective : float
+        How many independent reference rows tell of them.
+    nominal : float
+        Nominal coverage; NaN where no coverage is watched.
+    coverage, score, factor : ExpectedValue
+        Share of y that is covered; mean score; and the factor for half-widths under which the
+        nominal coverage is expected, infinite where the reference is too short for it.
+    score_name : str
+        Name of the measure that scores rows.
+    reason : str
+        Why nothing is expected; empty where something is.
+    """
+
+    rows: float
+    inside: float
+    rows_inside: BoolArray
+    effective: float
+    nominal: float
+    coverage: ExpectedValue = field(default_factory=ExpectedValue)
+    score: ExpectedValue = field(default_factory=ExpectedValue)
+    factor: ExpectedValue = field(default_factory=ExpectedValue)
+    score_name: str = ""
+    reason: str = ""
+
+    __repr__ = brief_repr
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        if self.reason:
+            return f"Nothing is expected today, without labels: {self.reason}."
+        told = []
+        if not math.isnan(self.coverage.value):
+            ends = between(100.0 * self.coverage.lower, 100.0 * self.coverage.upper, 1)
+            level = percent(self.nominal)
+            told.append(f"{level} intervals cover {percent(self.coverage.value)}{ends}")
+        elif not math.isnan(self.score.value):
+            ends = f" ({number(self.score.lower, 3)} to {number(self.score.upper, 3)})"
+            told.append(f"a mean {self._score_title} of {number(self.score.value, 3)}{ends}")
+        where = "all rows lie where the reference does"
+        if self.inside < 1.0:
+            where = f"{_few(1.0 - self.inside)} of rows lie where nothing is known"
+        return f"Expected today, without labels: {'; '.join([*told, where])}."
+
+    @property
+    def width_sentence(self) -> str:
+        """By how much intervals would have to grow, in words; empty where it is not known."""
+        factor = self.factor
+        if math.isnan(factor.value):
+            return ""
+        if math.isinf(factor.value):
+            return (
+                f"The reference is too short to tell how wide {percent(self.nominal)} intervals "
+                "must be here."
+            )
+        span = f"{number(factor.lower, 3)} to {number(factor.upper, 3)}"
+        return (
+            f"To cover {percent(self.nominal)} here, half-widths would need a factor of "
+            f"{number(factor.value, 3)} ({span})."
+        )
+
+    @property
+    def beware(self) -> str:
+        """What it cannot see."""
+        return (
+            "This follows from inputs alone: if y given its inputs has changed, only labels can "
+            "show it."
+        )
+
+    @property
+    def _score_title(self) -> str:
+        title = catalogue()[self.score_name].title.partition(" (")[0]
+        return title if title.isupper() else title[0].lower() + title[1:]
+
+
+def _few(share: float) -> str:
+    """A share above 0 that is never told as 0."""
+    return percent(share) if share >= 0.0005 else "less than 0.1 %"
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Background:
+    """What is kept of a reference so that rows without y can be judged.
+
+    Its inputs are the features that the table declares; without any, the point forecast and the
+    logarithm of the width of the interval.
+    """
+
+    columns: tuple[KnownInput, ...]
+    predicted: bool  # whether these follow from the prediction, as there are no features
+    inputs: FloatArray  # shape (n, d): numbers, and places of levels
+    copies: FloatArray  # shape (n,): how many rows each stands for
+    covered: FloatArray  # shape (n,): 1 or 0; NaN where no coverage is watched
+    ratios: FloatArray  # shape (n,): |y − middle| over half the width; NaN likewise
+    scores: FloatArray  # shape (n,); NaN where none is known
+    score: str  # name of the measure that scores rows; empty where none does
+    coverage: float  # nominal; NaN where none is watched
+    rows: int  # of the whole reference
+
+    __repr__ = brief_repr
+
+    @classmethod
+    def of(cls, evalset: EvalSet, coverage: float) -> Self:
+        """Of at most 5,000 rows, whatever their order.
+
+        Raises
+        ------
+        InputError
+            If weights are of importance, or no row has finite inputs.
+        """
+        if evalset.weights is not None and evalset.weights.kind == "importance":
+            raise InputError("weights of the reference must be frequencies, got importance weights")
+        rows = evalset.n
+        part = evalset.take(content_order([evalset])[:MOST_ROWS])  # the order is a random one
+        predicted = not part.features
+        values = _predicted(part, coverage) if predicted else part.features
+        usable = np.logical_and.reduce([_finite(column) for column in values.values()])
+        if not usable.any():
+            raise InputError("the reference must have rows whose inputs are finite, got none")
+        part = part.take(np.flatnonzero(usable))
+        values = {name: column[usable] for name, column in values.items()}
+        copies = np.ones(part.n) if part.multiplicities is None else part.multiplicities
+        columns = tuple(KnownInput.of(name, values[name], copies) for name in sorted(values))
+        inputs = [column.read(values[column.name]) for column in columns]
+        score, scores = _scores(part, coverage)
+        covered, ratios = _covered(part, coverage)
+        return cls(
+            columns=columns,
+            predicted=predicted,
+            inputs=np.stack(inputs, axis=1),
+            copies=copies,
+            covered=covered,
+            ratios=ratios,
+            scores=scores,
+            score=score,
+            coverage=coverage,
+            rows=rows,
+        )
+
+    def to_table(self) -> pa.Table:
+        """As an Arrow table: what its columns are stands in the metadata."""
+        named = {f"input_{place}": column for place, column in enumerate(self.inputs.T)}
+        rest = {name: getattr(self, name) for name in _ROWS}
+        beside = {
+            "form": _FORM,
+            "inputs": [
+                {"name": each.name, "kind": each.kind, "levels": each.levels, "others": each.others}
+                for each in self.columns
+            ],
+            "predicted": self.predicted,
+            "score": self.score,
+            "coverage": None if math.isnan(self.coverage) else self.coverage,
+            "rows": self.rows,
+        }
+        arrays = {name: pa.array(np.ascontiguousarray(each)) for name, each in named.items()}
+        arrays |= {name: pa.array(each) for name, each in rest.items()}
+        return pa.table(arrays).replace_schema_metadata({"howsure": json.dumps(beside)})
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Self:
+        """What `to_table` made.
+
+        Raises
+        ------
+        InputError
+            If it is damaged, or of another version.
+        """
+        try:
+            beside = json.loads((table.schema.metadata or {}).get(b"howsure", b"{}"))
+            if beside["form"] != _FORM:
+                raise KeyError("form")
+            columns = tuple(
+                KnownInput(**{**each, "levels": tuple(each["levels"])}) for each in beside["inputs"]
+            )
+            inputs = [table[f"input_{place}"].to_numpy() for place in range(len(columns))]
+            return cls(
+                columns=columns,
+                predicted=beside["predicted"],
+                inputs=np.stack(inputs, axis=1),
+                score=beside["score"],
+                coverage=math.nan if beside["coverage"] is None else beside["coverage"],
+                rows=beside["rows"],
+                **{name: table[name].to_numpy() for name in _ROWS},
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the reference's inputs are damaged, or of another version of howsure: {error}"
+            ) from error
+
+    def expected(self, evalset: EvalSet, *, worth: float = 1.0) -> Expected:
+        """What is expected of new rows; their y are not looked at.
+
+        Parameters
+        ----------
+        evalset : EvalSet
+            New rows, with the inputs of the reference.
+        worth : float
+            How many rows that depend count as one, at least 1.
+
+        Returns
+        -------
+        Expected
+
+        Raises
+        ------
+        InputError
+            If a feature is missing, or of another kind.
+        """
+        if not worth >= 1.0:
+            raise InputError(f"worth must be at least 1, got {worth!r}")
+        copies = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+        inputs = self._read(evalset)
+        total = float(copies.sum())
+        order = np.lexsort((copies, *inputs.T))  # so that the order of rows leaves no rounding
+        order = order[self._usable(inputs[order])]
+        told: dict[str, Any] = {"rows": total, "nominal": self.coverage}
+        balanced = self._known.balance(self._blocks(inputs[order]), copies[order])
+        rows_inside = np.zeros(evalset.n, dtype=np.bool_)
+        rows_inside[order] = balanced.inside
+        share = balanced.rows / total
+        lead = self.covered if self._watches_coverage else self.scores
+        ridge = self._known.fit(lead).ridge if np.isfinite(lead).all() else math.nan
+        shares = balanced.weights if math.isnan(ridge) else self._known.shares(balanced, ridge)
+        effective = self._known.effective(shares) / worth if balanced.rows else 0.0
+        told |= {"inside": share, "rows_inside": rows_inside, "effective": effective}
+        reason = _refusal(total, balanced.rows, effective)
+        if not reason and math.isnan(ridge):
+            reason = "the reference has neither intervals of a known coverage nor a finite score"
+        if reason:
+            return Expected(**told, reason=reason)
+        if self._watches_coverage:
+            told["coverage"] = self._covers(balanced, share, worth)
+            told["factor"] = self._factor(balanced, shares, ridge, effective, worth)
+        if self.score:
+            told |= {"score": self._scored(balanced, share, worth), "score_name": self.score}
+        return Expected(**told)
+
+    @property
+    def _watches_coverage(self) -> bool:
+        return not math.isnan(self.coverage)
+
+    @cached_property
+    def _known(self) -> KnownRows:
+        return KnownRows(self._blocks(self.inputs), self.copies)
+
+    @cached_property
+    def _constant(self) -> BoolArray:
+        """Inputs that are the same in all rows, shape (d,)."""
+        return np.asarray((self.inputs == self.inputs[:1]).all(axis=0))
+
+    def _blocks(self, inputs: FloatArray) -> list[FloatArray]:
+        return [each.block(column) for each, column in zip(self.columns, inputs.T, strict=True)]
+
+    def _read(self, evalset: EvalSet) -> FloatArray:
+        """Inputs of new rows, shape (m, d)."""
+        values = _predicted(evalset, self.coverage) if self.predicted else evalset.features
+        absent = [each.name for each in self.columns if each.name not in values]
+        if absent:
+            raise InputError(
+                f"features must hold those of the reference, got none of {listed(absent)}"
+            )
+        return np.stack([each.read(values[each.name]) for each in self.columns], axis=1)
+
+    def _usable(self, inputs: FloatArray) -> BoolArray:
+        """Rows of finite inputs, of known levels, and alike in what never changed before."""
+        alike = (inputs == self.inputs[:1]) | ~self._constant
+        return np.asarray((np.isfinite(inputs) & (inputs != _UNKNOWN) & alike).all(axis=1))
+
+    def _covers(self, balanced: Balanced, share: float, worth: float) -> ExpectedValue:
+        """The share of y that is covered; what is seen is a beta-binomial share about it."""
+        from scipy.stats import betabinom
+
+        mean = self._known.mean(balanced, self.covered, worth=worth)
+        value = float(np.clip(mean.value, 0.0, 1.0))
+        like = _like(value, mean)
+        low, high = _ends_of_share(value, like)
+        rows, hits = max(round(balanced.rows / worth), 1), value * like
+        tail = (1.0 - _CONFIDENCE) / 2.0
+        seen_low, seen_high = 0.0, float(rows)
+        if hits > 0.0:
+            seen_low = betabinom.ppf(tail, rows, hits, like - hits + 1.0)
+        if hits < like:
+            seen_high = betabinom.ppf(1.0 - tail, rows, hits + 1.0, like - hits)
+        return ExpectedValue(
+            value=value,
+            lower=low,
+            upper=high,
+            seen_lower=float(seen_low) / rows,
+            seen_upper=float(seen_high) / rows,
+            least=share * low,
+            most=share * high + 1.0 - share,
+            unchanged=float(np.average(self.covered, weights=self.copies)),
+        )
+
+    def _scored(self, balanced: Balanced, share: float, worth: float) -> ExpectedValue:
+        """The mean score, which is at least 0."""
+        mean = self._known.mean(balanced, self.scores, worth=worth)
+        low, high = (float(end[0]) for end in skewed_ends(mean.value, mean.spread, _CONFIDENCE))
+        rows = balanced.rows / worth
+        error = math.sqrt(float(mean.spread.error[0]) ** 2 + float(mean.noise[0]) / rows)
+        third = mean.third - float(mean.noise[1]) / rows**2
+        skew = third / error**3 if error > 0.0 else 0.0
+        seen = Spread(np.array([error]), np.array([skew]), mean.spread.units, mean.spread.degrees)
+        seen_ends = (float(end[0]) for end in skewed_ends(mean.value, seen, _CONFIDENCE))
+        seen_low, seen_high = seen_ends
+        return ExpectedValue(
+            value=max(mean.value, 0.0),
+            lower=max(low, 0.0),
+            upper=max(high, 0.0),
+            seen_lower=max(seen_low, 0.0),
+            seen_upper=max(seen_high, 0.0),
+            least=share * max(low, 0.0),
+            most=max(high, 0.0) if share == 1.0 else math.inf,
+            unchanged=float(np.average(self.scores, weights=self.copies)),
+        )
+
+    def _factor(
+        self, balanced: Balanced, shares: FloatArray, ridge: float, effective: float, worth: float
+    ) -> ExpectedValue:
+        """The weighted conformal quantile of the ratios, and Woodruff's range of it.
+
+        A new row weighs, beside the reference's, what these weigh on average where it lies.
+        """
+        order = np.argsort(self.ratios, kind="stable")
+        ratios = np.append(self.ratios[order], math.inf)
+        reached = np.maximum.accumulate(np.cumsum((self.copies * shares)[order]))
+
+        def quantile(level: float) -> float:
+            return float(ratios[np.searchsorted(reached, level - 1e-12)])
+
+        value = quantile(self.coverage * (1.0 + 1.0 / (effective * worth)))
+        within = np.asarray(self.ratios <= value, dtype=np.float64)
+        mean = self._known.mean(balanced, within, worth=worth, ridge=ridge)
+        low, high = _ends_of_share(self.coverage, _like(self.coverage, mean))
+        return ExpectedValue(
+            value=value,
+            lower=min(quantile(low), value),
+            upper=max(quantile(high), value),
+            unchanged=_plain_quantile(self.ratios, self.copies, self.coverage),
+        )
+
+
+_ROWS = ("copies", "covered", "ratios", "scores")
+
+
+def _like(value: float, mean: BalancedMean) -> float:
+    """How many independent rows an expected share is worth."""
+    spread = mean.spread
+    found = like_rows(np.array([value]), spread.error, spread.units, spread.units, _CONFIDENCE)
+    return float(found[0])
+
+
+def _ends_of_share(value: float, like: float) -> tuple[float, float]:
+    low, high = clopper_pearson(value * like, like, confidence=_CONFIDENCE)
+    return float(low), float(high)
+
+
+def _plain_quantile(ratios: FloatArray, copies: FloatArray, coverage: float) -> float:
+    order = np.argsort(ratios, kind="stable")
+    reached = np.cumsum(copies[order])
+    place = int(np.searchsorted(reached, coverage * (reached[-1] + 1.0) - 1e-9))
+    return float(np.append(ratios[order], math.inf)[place])
+
+
+def _refusal(total: float, inside: float, effective: float) -> str:
+    """Why too little is known of new rows; empty where enough is."""
+    if inside == 0.0:
+        return _none_inside(total)
+    if inside < LEAST_INSIDE:
+        rows = "row lies" if inside == 1.0 else "rows lie"
+        return (
+            f"{inside:,.0f} of {total:,.0f} {rows} where the reference does, and at least "
+            f"{LEAST_INSIDE:.0f} must"
+        )
+    if effective < LEAST_EFFECTIVE:
+        return (
+            f"where these rows lie, the reference counts as {roughly(effective)} rows, and at "
+            f"least {LEAST_EFFECTIVE:.0f} must be there"
+        )
+    return ""
+
+
+def _none_inside(total: float) -> str:
+    if total == 1.0:
+        return "its row lies where nothing is known"
+    return f"all {total:,.0f} rows lie where nothing is known"
+
+
+def _finite(column: npt.NDArray[Any]) -> BoolArray:
+    """Rows whose number is finite; of labels all."""
+    if column.dtype.kind != "f":
+        return np.ones(len(column), dtype=np.bool_)
+    return np.asarray(np.isfinite(column))
+
+
+def _predicted(evalset: EvalSet, coverage: float) -> Mapping[str, FloatArray]:
+    """The point forecast, or the middle of the interval, and the logarithm of its width."""
+    view, made = View(evalset), {}
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        try:
+            lower, upper = (view.get(end, coverage) for end in ("lower", "upper"))
+            made["width"] = np.log(upper - lower)
+            made["point"] = lower + (upper - lower) / 2.0
+        except UnanswerableError:
+            pass
+        try:
+            made["point"] = view.get("point")
+        except UnanswerableError:
+            if not made:
+                raise InputError(
+                    "rows need features, intervals or a point forecast to be judged without y"
+                ) from None
+    return {name: np.asarray(column, dtype=np.float64) for name, column in made.items()}
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _scores(evalset: EvalSet, coverage: float) -> tuple[str, FloatArray]:
+    """The finest score of rows, and its name; no name where it is not finite."""
+    nothing = "", np.full(evalset.n, math.nan)
+    try:
+        name, form, arrays, keywords = answering(View(evalset), _SCORES, coverage)
+    except UnanswerableError:
+        return nothing
+    scores = np.asarray(form.function(*arrays, **keywords, **form.options), dtype=np.float64)
+    return (name, scores) if np.isfinite(scores).all() else nothing
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _covered(evalset: EvalSet, coverage: float) -> tuple[FloatArray, FloatArray]:
+    """Whether y is covered, and by which factor half-widths would just cover it."""
+    if math.isnan(coverage):
+        nothing = np.full(evalset.n, math.nan)
+        return nothing, nothing
+    view = View(evalset)
+    covered = np.asarray(view.get("covered", coverage), dtype=np.float64)
+    lower, upper = (view.get(end, coverage) for end in ("lower", "upper"))
+    half = (upper - lower) / 2.0
+    ratios = np.abs(evalset.y - (lower + half)) / half
+    known = np.isfinite(half) & (half > 0.0)
+    return covered, np.where(known, ratios, np.where(covered > 0.0, 0.0, math.inf))
