@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, Self, final
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.brief import brief_repr
+from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import listed, number, percent, roughly
 from howsure.core.labels import Categories
@@ -150,6 +151,21 @@ class Expected:
 
     __repr__ = brief_repr
 
+    def as_dict(self) -> dict[str, Any]:
+        """As values that JSON knows, without the rows."""
+        held = {each.name: getattr(self, each.name) for each in fields(self)}
+        del held["rows_inside"]
+        held |= {name: asdict(held[name]) for name in _MEANS}
+        return dict(plain(held, json_number))
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+        """What `as_dict` made."""
+        held: dict[str, Any] = {**told, "rows_inside": np.empty(0, dtype=np.bool_)}
+        for name in _MEANS:
+            held[name] = ExpectedValue(**{k: _number(v) for k, v in held[name].items()})
+        return cls(**{**held, "nominal": _number(held["nominal"])})
+
     @property
     def sentence(self) -> str:
         """It in words."""
@@ -197,6 +213,14 @@ class Expected:
     def _score_title(self) -> str:
         title = catalogue()[self.score_name].title.partition(" (")[0]
         return title if title.isupper() else title[0].lower() + title[1:]
+
+
+_MEANS = ("coverage", "score", "factor")
+
+
+def _number(value: float | None) -> float:
+    """What JSON holds of a number: nothing of NaN."""
+    return math.nan if value is None else float(value)
 
 
 def _few(share: float) -> str:

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import secrets
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,6 +48,7 @@ class LedgerEntry:
     resolved: tuple[int, ...] = ()
     waits: str = ""  # where its predictions that wait stand; empty where there are none
     correction: Mapping[str, Any] | None = None  # that holds from here on
+    expected: Mapping[str, Any] | None = None  # of its predictions that wait, by their inputs
     # of days that are corrected: rows, and sums of the score uncorrected and corrected
     scores: tuple[DayScores, ...] = ()
 
@@ -64,12 +66,15 @@ class LedgerEntry:
             },
         }
         table = pa.table(columns).replace_schema_metadata({"howsure": json.dumps(beside)})
-        return _to_ipc(table)
+        return zlib.compress(_to_ipc(table))  # which small tables are not by themselves
 
     @classmethod
     def from_bytes(cls, data: bytes) -> LedgerEntry:
         """What `to_bytes` made."""
-        table = _from_ipc(data)
+        try:
+            table = _from_ipc(zlib.decompress(data))
+        except zlib.error as error:
+            raise InputError(f"an entry of the ledger is damaged: {error}") from error
         beside = json.loads((table.schema.metadata or {}).get(b"howsure", b"{}"))
         if beside.pop("form", None) != _FORM:
             raise InputError("an entry of the ledger is damaged, or of another version of howsure")
@@ -85,7 +90,17 @@ class LedgerEntry:
         return cls(sums=made, **beside)
 
 
-_BESIDE = ("latest", "digest", "rows", "late", "resolved", "waits", "correction", "scores")
+_BESIDE = (
+    "latest",
+    "digest",
+    "rows",
+    "late",
+    "resolved",
+    "waits",
+    "correction",
+    "expected",
+    "scores",
+)
 
 
 @dataclass(slots=True)
@@ -101,6 +116,7 @@ class LedgerState:
     waits: list[str] = field(default_factory=list)  # where predictions that wait stand
     corrections: list[Mapping[str, Any]] = field(default_factory=list)  # in order
     scores: dict[int, FloatArray] = field(default_factory=dict)  # as of entries, by day
+    expected: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # by the last day of each
 
     @property
     def entries(self) -> int:
@@ -116,6 +132,8 @@ class LedgerState:
         self.waits += filter(None, [entry.waits])
         self.resolved.update(entry.resolved)
         self.corrections += filter(None, [entry.correction])
+        if entry.expected is not None and entry.latest is not None:
+            self.expected[entry.latest] = entry.expected
         for day, *more in entry.scores:
             self.scores[day] = self.scores.get(day, np.zeros(len(more))) + np.array(more)
         if entry.latest is not None:
@@ -156,11 +174,30 @@ class Ledger:
 
     def begin(self, promise: Mapping[str, Any]) -> None:
         """Write the promise, where there is none yet."""
+        self.check_empty()
         text = json.dumps(promise, indent=1, sort_keys=True).encode()
         if not self._place.create(_PROMISE, text):
+            self.check_empty()
+
+    def check_empty(self) -> None:
+        """Refuse a place that holds a promise."""
+        if self._place.read(_PROMISE) is not None:
             raise InputError(
                 f"{self.location!r} holds a promise already: a new one needs a ledger of its own"
             )
+
+    def keep(self, table: pa.Table) -> str:
+        """Write rows of a reference; their name."""
+        name = f"reference-{secrets.token_hex(8)}"
+        self._place.write(name, _to_ipc(table))
+        return name
+
+    def kept(self, name: str) -> pa.Table:
+        """What `keep` wrote."""
+        data = self._place.read(name)
+        if data is None:
+            raise InputError(f"{self.location!r} is damaged: the rows of its reference are gone")
+        return _from_ipc(data)
 
     def state(self) -> LedgerState:
         """All entries so far."""

@@ -39,6 +39,7 @@ class Promise:
     # how many rows count as one, by group and quantity; of other groups as of all rows
     worth: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     usual: UsualError | None = None  # of models of which nothing else can be watched
+    reference: str = ""  # where its inputs stand; empty where there are none
     flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
 
     def as_dict(self) -> dict[str, Any]:

@@ -55,8 +55,13 @@ class UsualError:
 
     @classmethod
     def of(cls, evalset: EvalSet, days: IntArray) -> UsualError | None:
-        """Of a reference; None where its points have no error."""
-        error = _errors(View(evalset))
+        """Of a reference; None where its points have no error, or it has none."""
+        with suppress(UnanswerableError):
+            return cls._of(_errors(evalset), evalset, days)
+        return None
+
+    @classmethod
+    def _of(cls, error: FloatArray, evalset: EvalSet, days: IntArray) -> UsualError | None:
         limit = float(np.quantile(error, _MOST_ERRORS))
         if not limit > 0.0:
             return None
@@ -89,12 +94,9 @@ _VARIANCE = 1.25
 """By how much the variance may be larger than in the reference while the mean is not."""
 
 
-def _errors(view: View) -> FloatArray:
+def _errors(evalset: EvalSet) -> FloatArray:
     """Absolute errors of the point that is given, or of the middle."""
-    try:
-        return np.asarray(np.abs(view.evalset.y - view.get("point")))
-    except UnanswerableError as error:
-        raise InputError(f"nothing can be watched: {error}") from error
+    return np.asarray(np.abs(evalset.y - View(evalset).get("point")))
 
 
 def watched(
@@ -117,7 +119,7 @@ def watched(
         rows |= zip(COMPONENTS, components, strict=False)
         bounds += component_bounds(tolerance, placed.table)
     if not rows and usual is not None:
-        share = np.minimum(_errors(view) / usual.limit, 1.0)
+        share = np.minimum(_errors(evalset) / usual.limit, 1.0)
         rows["error"] = share - usual.mean
         bounds.append(
             Bounds(

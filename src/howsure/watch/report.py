@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -26,6 +26,7 @@ from howsure.report.document import Choice, Document, Formed, Option, Section, T
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.evidence import by_closed_testing, change_point, evidence
 from howsure.watch.correction import Correction, gained
+from howsure.watch.expected import Expected
 from howsure.watch.ledger import LedgerState
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import ALL, COMPONENTS
@@ -91,6 +92,10 @@ class WatchReport(Formed):
         Of a promise of the past, what ended it.
     gain : tuple of float, optional
         By which share the correction in use has lowered the score since, with its 95 % interval.
+    expected : Expected, optional
+        What inputs tell of the predictions of the last day, while these wait for y.
+    expected_by_day : mapping of int to Expected
+        What they told on each day.
     """
 
     kept: bool
@@ -109,6 +114,8 @@ class WatchReport(Formed):
     past: tuple[WatchReport, ...] = ()
     correction: Correction | None = None
     gain: tuple[float, float, float] | None = None
+    expected: Expected | None = None
+    expected_by_day: Mapping[int, Expected] = field(default_factory=dict)
 
     __repr__ = brief_repr
 
@@ -125,7 +132,7 @@ class WatchReport(Formed):
             VerdictLine(each.sentence, "bad", "What broke, and since when?")
             for each in self.broken[1:]
         )
-        lines = (line, *broken, *self._worth_of_correction(), *self._history())
+        lines = (line, *broken, *self._of_today(), *self._worth_of_correction(), *self._history())
         opening = Section(title="", lines=lines, choices=self._figures())
         promise = self.promise
         facts = {
@@ -144,6 +151,19 @@ class WatchReport(Formed):
             tables=self._tables(),
             facts=facts,
         )
+
+    def _of_today(self) -> Iterator[VerdictLine]:
+        """What is expected before labels come."""
+        if self.expected is None or not self.kept:
+            return
+        question = "What is expected before labels come?"
+        coverage, factor = self.expected.coverage, self.expected.factor
+        less = coverage.upper < self.promise.coverage - self.promise.tolerance
+        yield VerdictLine(self.expected.sentence, "caution" if less else "info", question)
+        if factor.lower > 1.0 or factor.upper < 1.0:
+            yield VerdictLine(self.expected.width_sentence, "info", question)
+        if not self.expected.reason:
+            yield VerdictLine(self.expected.beware, "info", question)
 
     def _worth_of_correction(self) -> Iterator[VerdictLine]:
         """Whether the correction in use is better than none, which runs beside it."""
@@ -249,6 +269,7 @@ class WatchReport(Formed):
                 Layer(mark=Mark.POINTS, x=at, y=each.covered, series=f"coverage{name}")
                 for at, each, name in zip(x, parts, names, strict=True)
             ]
+            points += self._expectations(seconds)
             nominal = Layer(mark=Mark.RULE, y=level, series="nominal", colour=REFERENCE)
             made.append(
                 Figure(
@@ -264,6 +285,21 @@ class WatchReport(Formed):
         labels = ("Evidence", "Coverage")
         options = (Option(label=n, figures=(f,)) for n, f in zip(labels, made, strict=False))
         return (Choice(label="Over time", options=tuple(options)),)
+
+    def _expectations(self, seconds: float) -> list[Layer]:
+        """The coverage that was expected of each day before its labels came."""
+        told = {day: each.coverage for day, each in self.expected_by_day.items()}
+        known = {day: each for day, each in told.items() if not math.isnan(each.value)}
+        if not known:
+            return []
+        x = np.array([*known], dtype=np.float64) * seconds
+        y, lower, upper = (
+            np.array([getattr(each, name) for each in known.values()], dtype=np.float64)
+            for name in ("value", "lower", "upper")
+        )
+        layer = Layer(mark=Mark.POINTS, x=x, y=y, series="expected before labels", colour=3)
+        ends = replace(layer, mark=Mark.INTERVALS, y=np.empty(0), lower=lower, upper=upper)
+        return [replace(ends, faint=True), layer]
 
 
 def _ordinals(count: int) -> list[str]:
@@ -298,6 +334,7 @@ def report_of(
         if not report.days:
             what = "Corrected" if latest.method else "No longer corrected"
             told = f"{what} after {day}; no day since is booked yet."
+    by_day = {day: Expected.from_dict(told) for day, told in state.expected.items()}
     open_rows = _rows_of(state) - sum(each.rows for each in (*past, report))
     rest = _rest(waiting, open_rows, state.late)
     return replace(
@@ -307,6 +344,8 @@ def report_of(
         open_rows=open_rows,
         late=state.late,
         past=tuple(past),
+        expected=None if not waiting else by_day.get(state.latest or 0),
+        expected_by_day=by_day,
         gain=_gain(state, first, report.booked),
     )
 

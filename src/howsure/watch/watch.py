@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, Unpack, final
 
@@ -35,10 +36,11 @@ from howsure.inputs.sources import (
     sources,
 )
 from howsure.metrics.view import View
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
 from howsure.watch.correction import Correction, learn
+from howsure.watch.expected import MOST_ROWS, Background
 from howsure.watch.ledger import HASH, DayScores, Ledger, LedgerEntry, LedgerState
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import (
@@ -220,7 +222,12 @@ class Watch:
         own = report_of(replace(promise, mature=0), known, 0)
         if not own.kept:
             promise = replace(promise, flaw=own.broken[0].sentence if own.broken else own.sentence)
-        Ledger(ledger).begin(promise.as_dict())
+        place = Ledger(ledger)
+        place.check_empty()
+        with suppress(InputError):  # without inputs nothing is expected before labels
+            kept = place.keep(Background.of(held, coverage).to_table())
+            promise = replace(promise, reference=kept)
+        place.begin(promise.as_dict())
         return cls(ledger)
 
     def add(self, *tables: Any) -> Booked:
@@ -301,14 +308,20 @@ class Watch:
             after=after,
             present=next(reversed(self._corrections(state)), None),
         )
+        corrected = found.apply(rows.take(np.flatnonzero(inside)))
+        kept = found
+        with suppress(InputError):
+            table = Background.of(corrected, found.promise.coverage).to_table()
+            promise = replace(found.promise, reference=self._ledger.keep(table))
+            kept = replace(found, promise=promise)
 
         def make(now: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
             if len(now.stood) != len(state.stood):
                 raise InputError("the ledger changed while the correction was learnt: do it again")
-            return LedgerEntry(correction=found.as_dict()), None
+            return LedgerEntry(correction=kept.as_dict()), None
 
         self._ledger.append(make)
-        return found
+        return kept
 
     def _corrections(self, state: LedgerState) -> list[Correction]:
         return [Correction.from_dict(told) for told in state.corrections]
@@ -378,6 +391,7 @@ class Watch:
             hashes: list[IntArray] = []
             open_: list[IntArray] = []
             waits: list[pa.Table] = []
+            expected: Mapping[str, Any] | None = None
             for table in parts():
                 y = self._outcomes(table)
                 rows = self._chosen(table, title)
@@ -385,6 +399,8 @@ class Watch:
                 held = self._read(rows, np.nan_to_num(y), title)
                 sums.add(self._entry(state, held, np.flatnonzero(known), title))
                 digest += _content(table)
+                if expected is None and not known.all():
+                    expected = self._expected(state, held.take(np.flatnonzero(~known)))
                 if promise.row_id:
                     own = _hashes(table[promise.row_id])
                     hashes.append(own)
@@ -406,12 +422,28 @@ class Watch:
                 )
             came = before[np.isin(before, every)]
             whole = pa.concat_tables(waits, promote_options="permissive")
-            return replace(entry, resolved=tuple(came.tolist())), whole
+            entry = replace(entry, resolved=tuple(came.tolist()), expected=expected)
+            return entry, whole
 
         entry = self._ledger.append(make)
         if entry.resolved:
             self._ledger.forget()
         return Booked(rows=entry.rows, waiting=waiting, late=entry.late, unknown=0)
+
+    def _expected(self, state: LedgerState, rows: EvalSet) -> Mapping[str, Any] | None:
+        """What is expected of rows without y, by a reference whose y given inputs are theirs."""
+        corrections, days = self._corrections(state), self._days(rows, state)
+        today = rows.take(np.flatnonzero(days == days.max()))
+        promise = self.promise
+        for correction in corrections[-1:]:
+            if days.max() > correction.after:
+                promise, today = correction.promise, correction.apply(today)
+        if not promise.reference or not report_of(self.promise, state, 0, corrections).kept:
+            return None
+        today = today.take(content_order([today])[:MOST_ROWS])
+        background = Background.from_table(self._ledger.kept(promise.reference))
+        worth = promise.worth_of(ALL, promise.quantities[0])
+        return background.expected(today, worth=worth).as_dict()
 
     def _check_whole(self, state: LedgerState, new: LedgerEntry, waiting: int, title: str) -> None:
         """Refuse a table that came before, that cannot wait, or whose days are booked."""
