@@ -103,3 +103,44 @@ def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
         report.save(path)
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     raise typer.Exit(0 if report.kept else 1)
+
+
+@watch_app.command(
+    "correct", epilog="Example: howsure watch correct model.watch april.csv -o correction.json"
+)
+def watch_correct(
+    ledger: Ledger,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Rows with y, from the change on.")
+    ],
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DAY", help="First day to learn from; that of the change if it is left out."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Also keep what was learnt, for howsure recalibrate: a .json file.",
+        ),
+    ] = None,
+) -> None:
+    """Correct all days to come after a promise broke: exit 0 if something helps, 2 if nothing does.
+
+    A new promise begins. Go on to add predictions as they come from the model.
+    """
+    from howsure.recalibration.serialization import check_place
+    from howsure.watch import Watch
+
+    if output is not None:
+        check_place(output)
+    found = Watch(ledger).correct(*map(address, files), since=since)
+    console = Console()
+    console.print(escape(found.sentence), highlight=False)
+    if output is not None:
+        found.fitted.save(output)
+        console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
