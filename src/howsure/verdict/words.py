@@ -97,10 +97,12 @@ def next_step(
     """What to do next, in words: the way, its gain on held-out rows, and what it heals."""
     what = _mended(advice.method, learnt).format(by=" and ".join(advice.by))
     since = f", from rows since {advice.since} alone" if advice.since else ""
-    places = 1 if abs(advice.upper) >= 0.01 else 2
+    places = 2 if abs(advice.upper) < 0.01 else 1
     ends = f"{fixed(100 * advice.lower, places)} to {fixed(100 * advice.upper, places)}"
     share = f"{fixed(100 * advice.gain, places)} %"
-    if advice.lower > 0:
+    if math.isnan(advice.lower):
+        gain = f"this cuts the {advice.score} by {share}; too few independent times tell its error"
+    elif advice.lower > 0:
         gain = f"this cuts the {advice.score} by {share} ({ends})"
     else:
         gain = f"the {advice.score} does not change beyond its error (gain {share}, {ends})"
