@@ -19,6 +19,7 @@ from howsure.watch.quantities import coverage_bounds
 from howsure.watch.selected import (
     _BESIDE,
     _RISEN,
+    _SLACK,
     _SPANS,
     LARGEST,
     WINDOW,
@@ -188,7 +189,7 @@ def test_weighted_days_by_their_definition() -> None:
             assert made.sums[q, g, k] == pytest.approx(total / worth)
             assert made.counts[q, g, k] == pytest.approx(count / worth)
             error = math.sqrt(sum(unseen[s] ** 2 * v[s] / strata.rows[s] for s in range(4)))
-            assert made.slack[q, g, k] == pytest.approx(error)
+            assert made.slack[q, g, k] == pytest.approx(_SLACK * error)
     assert risen > 0
 
 
@@ -243,7 +244,7 @@ def test_the_reference_stands_for_rows_that_are_never_labelled() -> None:
     made = weighted(sums, labelled, rows, np.arange(3), two(np.array([0.07, -0.07])))
     np.testing.assert_allclose(made.sums, 0.0, atol=1e-9)
     np.testing.assert_allclose(made.unseen, 0.5, atol=0.01)
-    np.testing.assert_allclose(made.slack, 0.5 * math.sqrt(0.09 / 500.0), rtol=0.01)
+    np.testing.assert_allclose(made.slack, 1.645 * 0.5 * math.sqrt(0.09 / 500.0), rtol=0.01)
 
 
 def test_without_any_label_nothing_is_said() -> None:

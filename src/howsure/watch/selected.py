@@ -53,7 +53,7 @@ _SPANS, _RISEN = (7, 1), 3.0
 """Days within which a share of labels is seen to rise, and by how many standard deviations."""
 _WITHIN = 30.0
 """Rows by which the variance in a stratum leans to that in all strata."""
-_SLACK = 1.0
+_SLACK = 1.645
 """Standard errors of the reference's mean, where it stands for rows, that break no promise."""
 
 
