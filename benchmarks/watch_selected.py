@@ -1,6 +1,6 @@
 """What a watch says where labels are missing by x: unweighted, by strata, and by true weights.
 
-Run ``python benchmarks/watch_selected.py`` (20 minutes; ``--runs 20`` for a look). Intervals of
+Run ``python benchmarks/watch_selected.py`` (ten minutes; ``--runs 20`` for a look). Intervals of
 90 % cover 97 % of rows where the first of three inputs is low and 83 % where it is high; or less
 and less along it, from 99 to 75 % between its 5 and 95 % quantiles. Over all rows they are right.
 For a year, labels come with a probability that depends on inputs, and the watch looks at each day.
