@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
@@ -53,6 +52,7 @@ def evidence(
     bounds: Bounds,
     worth: float | FloatArray = 1.0,
     days: IntArray | None = None,
+    slack: float | FloatArray = 0.0,
 ) -> FloatArray:
     """Log capital after each day against a mean of 0, of which `sums` of `counts` rows are known.
 
@@ -67,6 +67,8 @@ def evidence(
         for other dependence.
     days : ndarray of int, shape (k,), optional
         The number of each day; one after the other if omitted.
+    slack : float, or ndarray of float, shape (..., k)
+        How far the mean of a day may be off beyond the tolerance.
 
     Returns
     -------
@@ -79,23 +81,22 @@ def evidence(
     >>> bool(evidence(np.full(60, -5.0), np.full(60, 50.0), kept)[-1] > math.log(20))
     True
     """
-    sums, counts = np.broadcast_arrays(sums, counts)
-    sizes = SIZES if bounds.rises else np.concatenate([-SIZES[::-1], SIZES])
-    sizes = sizes / math.sqrt(bounds.variance)
-    cost = bennett(sizes, bounds) + np.abs(sizes) * bounds.tolerance
-    shared = np.asarray(worth, dtype=np.float64)[..., None]
+    sums, counts, slack = np.broadcast_arrays(sums, counts, slack)
+    shared = np.broadcast_to(np.asarray(worth, dtype=np.float64)[..., None], sums.shape)
     days = np.arange(sums.shape[-1]) if days is None else days
-    rest, logs = 1.0, np.full((*sums.shape[:-1], len(sizes)), -math.inf)
-    made = np.empty(sums.shape)
-    for place, gap in enumerate(np.diff(days, prepend=days[:1] - 1).tolist()):
-        put = FIRST if place == 0 else rest * -math.expm1(-RATE * gap)
-        rest -= put
-        gain = sizes * sums[..., place, None] - cost * counts[..., place, None]
-        logs = np.logaddexp(logs, math.log(put / len(sizes))) + gain / shared
-        made[..., place] = np.logaddexp(
-            special.logsumexp(logs, axis=-1), math.log(max(rest, _TINY))
-        )
-    return made
+    gaps = np.diff(days, prepend=days[:1] - 1)[1:]
+    waits = np.log1p(-FIRST) - RATE * np.append(0.0, np.cumsum(gaps))  # log of what is not bet yet
+    put = np.append(math.log(FIRST), waits[:-1] + np.log(-np.expm1(-RATE * gaps)))[: len(days)]
+    sizes = SIZES if bounds.rises else np.concatenate([-SIZES[::-1], SIZES])
+    logs = np.broadcast_to(waits, sums.shape)
+    for size in sizes / math.sqrt(bounds.variance):
+        cost = float(bennett(np.array([size]), bounds)[0]) + abs(size) * (bounds.tolerance + slack)
+        grown = np.cumsum((size * sums - cost * counts) / shared, axis=-1)
+        before = np.concatenate([np.zeros((*grown.shape[:-1], 1)), grown[..., :-1]], axis=-1)
+        # what each day puts in, as it would have to be from the first day on
+        begun = np.logaddexp.accumulate(put - math.log(len(sizes)) - before, axis=-1)
+        logs = np.logaddexp(logs, begun + grown)
+    return np.asarray(logs)
 
 
 def worth_of(sums: FloatArray, counts: FloatArray, variance: float) -> float:
