@@ -34,7 +34,7 @@ from howsure.stats.estimate import Spread, like_rows, skewed_ends
 MOST_ROWS = 5_000
 """Rows of a reference that are kept, drawn by what they hold."""
 LEAST_EFFECTIVE = 50.0
-LEAST_INSIDE = 20.0
+LEAST_INSIDE = 10.0
 """Fewer effective reference rows, or new rows among them, tell nothing."""
 _CONFIDENCE = 0.95
 _LEVELS, _FEWEST_OF_LEVEL = 10, 10
