@@ -136,6 +136,7 @@ class Balanced:
 class RidgeFit:
     """A ridge regression of values on the reference's inputs."""
 
+    values: FloatArray  # shape (n,)
     ridge: float
     slope: FloatArray  # shape (p,)
     residuals: FloatArray  # shape (n,): each by the regression on all others
@@ -286,15 +287,15 @@ class KnownRows:
         """The ridge under which each value is best foretold by all others."""
         away = values - np.average(values, weights=self.copies)
         products = self._turned.T @ (self.copies * away)
-        best = RidgeFit(math.nan, np.zeros(len(products)), away)
+        best = RidgeFit(values, math.nan, np.zeros(len(products)), away)
         least = math.inf
         for ridge in _RIDGES.tolist():
             own = 1.0 / self.total + self._squares @ (1.0 / (self._gram + ridge))
             slope = products / (self._gram + ridge)
-            rest = (away - self._turned @ slope) / (1.0 - own)
+            rest = (away - self._turned @ slope) / np.maximum(1.0 - own, _LEAST)  # of one row: 0
             loss = float(self.copies @ np.square(rest))
             if loss < least:
-                least, best = loss, RidgeFit(ridge, self._directions @ slope, rest)
+                least, best = loss, RidgeFit(values, ridge, self._directions @ slope, rest)
         return best
 
     def shares(self, balanced: Balanced, ridge: float) -> FloatArray:
@@ -308,7 +309,7 @@ class KnownRows:
     def mean(
         self,
         balanced: Balanced,
-        values: FloatArray,
+        fitted: RidgeFit,
         *,
         worth: float = 1.0,
         ridge: float | None = None,
@@ -317,9 +318,8 @@ class KnownRows:
 
         Its error is that of the values about the regression on all others, what the ridge is
         expected to hold back, and what the model misses of these very rows. `worth` rows count as
-        one.
+        one; the ridge of another fit may be given.
         """
-        fitted = self.fit(values)
         used = fitted.ridge if ridge is None else ridge
         shares = self.shares(balanced, used)
         terms, mass = shares * fitted.residuals, self.copies
@@ -332,7 +332,7 @@ class KnownRows:
         error = math.sqrt(worth * squares)
         there = mass * balanced.weights
         return BalancedMean(
-            value=float((mass * shares) @ values),
+            value=float((mass * shares) @ fitted.values),
             spread=Spread(
                 error=np.array([error]),
                 skew=np.array([third / error**3 if error > 0.0 else 0.0]),
