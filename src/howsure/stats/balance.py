@@ -43,7 +43,7 @@ _MISSED = 0.15
 _FEWEST_DEGREES = 5.0  # fewer, as of one large term, would leave no interval to speak of
 _FAR = 0.001
 """Share of the reference's own rows that lie as far out as a row where it knows nothing."""
-_RANK = 1e-8
+_RANK = 1e-6
 _STEPS, _NEAR, _SLOPE, _LEAST, _ROUNDING = 60, 1e-10, 1e-4, 1e-6, 1e-13
 
 

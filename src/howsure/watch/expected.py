@@ -362,7 +362,7 @@ class Background:
         balanced = self._known.balance(self._blocks(inputs[order]), copies[order])
         rows_inside = np.zeros(evalset.n, dtype=np.bool_)
         rows_inside[order] = balanced.inside
-        share = balanced.rows / total
+        share = 1.0 if rows_inside.all() else balanced.rows / total
         lead = self._fit_of_covered or self._fit_of_scores
         shares = balanced.weights if lead is None else self._known.shares(balanced, lead.ridge)
         effective = self._known.effective(shares) / worth if balanced.rows else 0.0
