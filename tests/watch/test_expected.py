@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 from howsure.conformal.weighted import weighted_thresholds
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.metrics.crps_closed import crps_normal
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles
 from howsure.stats.balance import Curves, KnownRows
 from howsure.watch.expected import Background, Expected
@@ -115,6 +116,14 @@ def test_expectation_is_that_of_a_regression_corrected_by_weights() -> None:
     assert shares.sum() == pytest.approx(1.0, abs=1e-12)
     assert shares @ values == pytest.approx(wanted, abs=1e-10)
     assert known.effective(shares) == pytest.approx(1.0 / np.square(shares).sum())
+    # values about the regression; a prior of variance σ²/λ of each slope; 15 % that it misses
+    pull = np.linalg.solve(z.T @ z + fitted.ridge * np.eye(z.shape[1]), found.left)
+    missed = 0.15 * model.predict(known._of(new)[found.inside]).var() / found.inside.sum()
+    held_back = np.square(by_others).mean() / fitted.ridge * np.square(fitted.ridge * pull).sum()
+    variance = np.square(shares * by_others).sum() + held_back + missed
+    assert told.spread.error[0] ** 2 == pytest.approx(variance)
+    assert told.spread.skew[0] == pytest.approx(np.sum((shares * by_others) ** 3) / variance**1.5)
+    np.testing.assert_allclose(told.noise, [found.weights @ by_others**k for k in (2, 3)])
 
 
 def test_each_new_row_is_judged_by_the_density_of_the_others() -> None:
@@ -287,7 +296,7 @@ def test_a_shift_is_foretold() -> None:
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 @pytest.mark.parametrize("new_rows", [20, 200])
 def test_intervals_hold_what_is_expected_and_what_is_seen(shift: float, new_rows: int) -> None:
-    expected, seen = [], []
+    expected, seen, scored = [], [], []
     for run in range(150):
         known = Background.of(rows(500, "rate", run), 0.9)
         new = rows(new_rows, "rate new", run, shift=shift)
@@ -298,9 +307,12 @@ def test_intervals_hold_what_is_expected_and_what_is_seen(shift: float, new_rows
         expected.append(told.coverage.lower <= truth(new, where) <= told.coverage.upper)
         share = np.mean(np.abs(new.y[where]) <= Z)
         seen.append(told.coverage.seen_lower - 1e-9 <= share <= told.coverage.seen_upper + 1e-9)
+        score = crps_normal(new.y[where], np.zeros(where.sum()), np.ones(where.sum())).mean()
+        scored.append(told.score.seen_lower <= score <= told.score.seen_upper)
     assert len(expected) > 140
     assert np.mean(expected) > 0.89
     assert np.mean(seen) > 0.92
+    assert np.mean(scored) > 0.88
 
 
 def test_point_and_width_serve_where_there_are_no_features() -> None:
