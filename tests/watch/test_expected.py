@@ -19,6 +19,7 @@ from howsure.core.rng import child
 from howsure.metrics.crps_closed import crps_normal
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles
 from howsure.stats.balance import Curves, KnownRows
+from howsure.stats.evidence import worth_of
 from howsure.watch.expected import Background, Expected
 
 Z = 1.6448536269514722
@@ -506,3 +507,29 @@ def test_copies_that_count_as_one_tell_as_much_as_one() -> None:
     assert four.effective == pytest.approx(once.effective, rel=0.05)
     for end in ("value", "lower", "upper"):
         assert getattr(four.coverage, end) == pytest.approx(getattr(once.coverage, end), abs=0.01)
+
+
+@pytest.mark.rate
+def test_worth_keeps_intervals_right_where_days_share_their_errors() -> None:
+    held: dict[str, list[bool]] = {"rows": [], "worth": []}
+    for run in range(120):
+        rng = child(0, "days", run)
+
+        def days(count: int, shift: float, rng: np.random.Generator = rng) -> EvalSet:
+            x = rng.normal(shift, size=10 * count)
+            shared = np.repeat(rng.normal(size=count), 10)
+            noise = math.sqrt(0.6) * shared + math.sqrt(0.4) * rng.normal(size=10 * count)
+            y = np.exp(0.25 * x) * noise
+            return EvalSet.checked(
+                y, Distribution.normal(0.0 * y, 0.0 * y + 1.0), features={"x0": x}
+            )
+
+        reference, new = days(200, 0.0), days(10, 0.7)
+        known = Background.of(reference, 0.9)
+        sums = ((np.abs(reference.y) <= Z) - 0.9).reshape(200, 10).sum(axis=1)
+        worth = worth_of(sums, np.full(200, 10.0), 0.09)
+        for name, given in (("rows", 1.0), ("worth", worth)):
+            told = known.expected(new, worth=given)
+            true = truth(new, told.rows_inside)
+            held[name].append(told.coverage.lower <= true <= told.coverage.upper)
+    assert np.mean(held["rows"]) < 0.92 < np.mean(held["worth"])
