@@ -14,6 +14,7 @@ and S. Wager, Annals of Statistics 49 (2021), augmented balancing weights.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,9 +36,14 @@ _PRIOR = 10.0
 """Effects on the log density, of columns of variance 1, are taken to vary by one over this."""
 _RIDGES = 10.0 ** np.arange(0.0, 5.25, 0.5)
 """Ridges λ to choose from, for columns of variance 1: as rows of no effect."""
+_MOST_PAIRED, _TOGETHER = 10, 0.3
+"""Inputs up to which two act together, and the size of that beside what one does alone."""
+_MISSED = 0.15
+"""Variance between rows that the model is taken to miss, beside what it tells."""
+_FEWEST_DEGREES = 5.0  # fewer, as of one large term, would leave no interval to speak of
 _FAR = 0.001
 """Share of the reference's own rows that lie as far out as a row where it knows nothing."""
-_RANK = 1e-8
+_RANK = 1e-6
 _STEPS, _NEAR, _SLOPE, _LEAST, _ROUNDING = 60, 1e-10, 1e-4, 1e-6, 1e-13
 
 
@@ -52,6 +58,7 @@ class Curves:
 
     knots: FloatArray  # shape (k,): rising; fewer than 3 where nothing bends
     mean: FloatArray
+    size: FloatArray  # standard deviations before whitening
     whitening: FloatArray  # shape (columns, rank)
 
     @classmethod
@@ -72,11 +79,20 @@ class Curves:
         kept = values > _RANK
         whitening = np.zeros((raw.shape[1], int(kept.sum())))
         whitening[varies] = directions[kept].T / values[kept] / size[varies, None]
-        return cls(knots, mean, whitening)
+        return cls(knots, mean, size, whitening)
 
     def __call__(self, block: FloatArray) -> FloatArray:
         """The columns of some rows, shape (m, rank)."""
         return np.asarray((_raw(block, self.knots) - self.mean) @ self.whitening)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one column that varies."""
+        return self.whitening.shape[1] > 0 and bool(self.size[0] > 0.0)
+
+    def straight(self, block: FloatArray) -> FloatArray:
+        """The first column, of mean 0 and variance 1."""
+        return np.asarray((_raw(block, self.knots)[:, 0] - self.mean[0]) / self.size[0])
 
 
 def _raw(block: FloatArray, knots: FloatArray) -> FloatArray:
@@ -109,7 +125,8 @@ class Balanced:
     inside: BoolArray  # shape (m,): new rows of which the reference tells
     weights: FloatArray  # shape (n,): of each copy of a reference row; with copies they sum to 1
     left: FloatArray  # shape (p,): what they leave unbalanced
-    rows: float  # new rows inside, with copies
+    covariance: FloatArray  # shape (p, p): of the columns over the new rows inside
+    rows: float  # of these, with copies
 
     __repr__ = brief_repr
 
@@ -119,7 +136,9 @@ class Balanced:
 class RidgeFit:
     """A ridge regression of values on the reference's inputs."""
 
+    values: FloatArray  # shape (n,)
     ridge: float
+    slope: FloatArray  # shape (p,)
     residuals: FloatArray  # shape (n,): each by the regression on all others
 
     __repr__ = brief_repr
@@ -155,6 +174,8 @@ class KnownRows:
         self.total = float(copies.sum())
         self._curves = tuple(Curves.of(block, copies) for block in blocks)
         self._blocks = tuple(blocks)
+        self._middle = np.zeros(1)
+        self._middle = np.average(self._of(blocks), axis=0, weights=copies)
         self._columns = self._of(blocks)
         weighted = self._columns * copies[:, None]
         self._gram, self._directions = np.linalg.eigh(weighted.T @ self._columns)
@@ -162,9 +183,14 @@ class KnownRows:
         self._squares = np.square(self._turned)
 
     def _of(self, blocks: Sequence[FloatArray]) -> FloatArray:
-        """The columns of the model."""
-        made = [curves(block) for curves, block in zip(self._curves, blocks, strict=True)]
-        return np.hstack([np.empty((len(blocks[0]) if blocks else len(self.copies), 0)), *made])
+        """The columns of the model: curves, and products of two inputs where these are few."""
+        pairs = list(zip(self._curves, blocks, strict=True))
+        made = [np.empty((len(blocks[0]), 0)), *(curves(block) for curves, block in pairs)]
+        lines = [c.straight(block) for c, block in pairs if block.shape[1] == 1 and c.is_number]
+        if len(lines) <= _MOST_PAIRED:
+            pairs_of = itertools.combinations(lines, 2)
+            made += [_TOGETHER * (one * other)[:, None] for one, other in pairs_of]
+        return np.asarray(np.hstack(made) - self._middle)
 
     @cached_property
     def _near(self) -> Neighbours:
@@ -197,12 +223,15 @@ class KnownRows:
             inside[inside] = self._dense_enough(columns[inside], copies[inside])
         mass = copies[inside]
         if not len(mass):
-            nothing = np.zeros(columns.shape[1])
-            return Balanced(inside, np.full(len(self.copies), 1.0 / self.total), nothing, 0.0)
+            nothing = np.zeros((1, columns.shape[1]))
+            equal = np.full(len(self.copies), 1.0 / self.total)
+            return Balanced(inside, equal, nothing[0], nothing.T @ nothing, 0.0)
         target = np.average(columns[inside], axis=0, weights=mass)
         _, weights, _, _ = self._tilted(target, float(mass.sum()))
         left = target - (weights * self.copies) @ self._columns
-        return Balanced(inside, weights, left, float(mass.sum()))
+        apart = columns[inside] - target
+        covariance = (apart * (mass / mass.sum())[:, None]).T @ apart
+        return Balanced(inside, weights, left, covariance, float(mass.sum()))
 
     def _dense_enough(self, columns: FloatArray, copies: FloatArray) -> BoolArray:
         """New rows at most ten times denser than the reference, by the density of the others."""
@@ -258,14 +287,15 @@ class KnownRows:
         """The ridge under which each value is best foretold by all others."""
         away = values - np.average(values, weights=self.copies)
         products = self._turned.T @ (self.copies * away)
-        best = RidgeFit(math.nan, away)
+        best = RidgeFit(values, math.nan, np.zeros(len(products)), away)
         least = math.inf
         for ridge in _RIDGES.tolist():
             own = 1.0 / self.total + self._squares @ (1.0 / (self._gram + ridge))
-            rest = (away - self._turned @ (products / (self._gram + ridge))) / (1.0 - own)
+            slope = products / (self._gram + ridge)
+            rest = (away - self._turned @ slope) / np.maximum(1.0 - own, _LEAST)  # of one row: 0
             loss = float(self.copies @ np.square(rest))
             if loss < least:
-                least, best = loss, RidgeFit(ridge, rest)
+                least, best = loss, RidgeFit(values, ridge, self._directions @ slope, rest)
         return best
 
     def shares(self, balanced: Balanced, ridge: float) -> FloatArray:
@@ -279,34 +309,35 @@ class KnownRows:
     def mean(
         self,
         balanced: Balanced,
-        values: FloatArray,
+        fitted: RidgeFit,
         *,
         worth: float = 1.0,
         ridge: float | None = None,
     ) -> BalancedMean:
         """The expected mean of values over the new rows inside.
 
-        Its error is that of the values about the regression on all others, and what the ridge is
-        expected to hold back. `worth` rows count as one.
+        Its error is that of the values about the regression on all others, what the ridge is
+        expected to hold back, and what the model misses of these very rows. `worth` rows count as
+        one; the ridge of another fit may be given.
         """
-        fitted = self.fit(values)
         used = fitted.ridge if ridge is None else ridge
         shares = self.shares(balanced, used)
         terms, mass = shares * fitted.residuals, self.copies
         variance = float(mass @ np.square(fitted.residuals)) / self.total
         slope = self._slope(balanced, used)
         held_back = used * variance * float(slope @ slope)
-        squares = float(mass @ np.square(terms)) + held_back
+        told = float(fitted.slope @ balanced.covariance @ fitted.slope)
+        squares = float(mass @ np.square(terms)) + held_back + _MISSED * told / balanced.rows
         third = float(mass @ terms**3) * worth**2
         error = math.sqrt(worth * squares)
         there = mass * balanced.weights
         return BalancedMean(
-            value=float((mass * shares) @ values),
+            value=float((mass * shares) @ fitted.values),
             spread=Spread(
                 error=np.array([error]),
                 skew=np.array([third / error**3 if error > 0.0 else 0.0]),
                 units=np.array([self.effective(shares) / worth]),
-                degrees=np.array([self._degrees(shares) / worth - 1.0]),
+                degrees=np.array([max(self._degrees(terms) / worth - 1.0, _FEWEST_DEGREES)]),
             ),
             third=third,
             noise=np.array([there @ fitted.residuals**k for k in (2, 3)]),
@@ -316,6 +347,8 @@ class KnownRows:
         """How many reference rows of equal weight tell as much."""
         return 1.0 / float(self.copies @ np.square(shares))
 
-    def _degrees(self, shares: FloatArray) -> float:
-        squares = np.square(shares)
-        return float(self.copies @ squares) ** 2 / float(self.copies @ np.square(squares))
+    def _degrees(self, terms: FloatArray) -> float:
+        """How many terms of equal size make up a variance."""
+        squares = np.square(terms)
+        fourth = float(self.copies @ np.square(squares))
+        return float(self.copies @ squares) ** 2 / fourth if fourth > 0.0 else self.total

@@ -21,23 +21,25 @@ from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.brief import brief_repr
 from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.formats import listed, number, percent, roughly
+from howsure.core.formats import interval, listed, number, percent, roughly
 from howsure.core.labels import Categories
-from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import answering
+from howsure.metrics.shared import SharedScore
 from howsure.metrics.view import View
 from howsure.metrics.wording import between
 from howsure.predictions import EvalSet, content_order
-from howsure.stats.balance import Balanced, BalancedMean, KnownRows
+from howsure.stats.balance import Balanced, BalancedMean, KnownRows, RidgeFit
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.estimate import Spread, like_rows, skewed_ends
 
 MOST_ROWS = 5_000
 """Rows of a reference that are kept, drawn by what they hold."""
 LEAST_EFFECTIVE = 50.0
-LEAST_INSIDE = 20.0
+LEAST_INSIDE = 10.0
 """Fewer effective reference rows, or new rows among them, tell nothing."""
 _CONFIDENCE = 0.95
+_MANY = 0.5
+"""Share of rows outside from which on what is expected is told of the others by name."""
 _LEVELS, _FEWEST_OF_LEVEL = 10, 10
 _OTHER, _UNKNOWN = -1.0, -2.0
 _SCORES = ("crps", "interval_score", "mae")
@@ -171,18 +173,25 @@ class Expected:
         """It in words."""
         if self.reason:
             return f"Nothing is expected today, without labels: {self.reason}."
-        told = []
-        if not math.isnan(self.coverage.value):
-            ends = between(100.0 * self.coverage.lower, 100.0 * self.coverage.upper, 1)
-            level = percent(self.nominal)
-            told.append(f"{level} intervals cover {percent(self.coverage.value)}{ends}")
-        elif not math.isnan(self.score.value):
-            ends = f" ({number(self.score.lower, 3)} to {number(self.score.upper, 3)})"
-            told.append(f"a mean {self._score_title} of {number(self.score.value, 3)}{ends}")
-        where = "all rows lie where the reference does"
-        if self.inside < 1.0:
-            where = f"{_few(1.0 - self.inside)} of rows lie where nothing is known"
-        return f"Expected today, without labels: {'; '.join([*told, where])}."
+        value, outside = self._value_in_words, 1.0 - self.inside
+        opening = "Expected today, without labels"
+        if not outside:
+            return f"{opening}: {value}; all rows lie where the reference does."
+        if outside <= _MANY:
+            return f"{opening}: {value}; {_few(outside)} of rows lie where nothing is known."
+        return (
+            f"{opening}, of the {_few(self.inside)} of rows that lie where the reference does: "
+            f"{value}. Of the others nothing is known."
+        )
+
+    @property
+    def _value_in_words(self) -> str:
+        """Coverage, or the score where no coverage is watched."""
+        if math.isnan(self.coverage.value):
+            score, ends = self.score, interval(self.score.lower, self.score.upper)
+            return f"{SharedScore(self.score_name).title} {number(score.value, 3)} ({ends})"
+        ends = between(100.0 * self.coverage.lower, 100.0 * self.coverage.upper, 1)
+        return f"{percent(self.nominal)} intervals cover {percent(self.coverage.value)}{ends}"
 
     @property
     def width_sentence(self) -> str:
@@ -195,10 +204,9 @@ class Expected:
                 f"The reference is too short to tell how wide {percent(self.nominal)} intervals "
                 "must be here."
             )
-        span = f"{number(factor.lower, 3)} to {number(factor.upper, 3)}"
         return (
             f"To cover {percent(self.nominal)} here, half-widths would need a factor of "
-            f"{number(factor.value, 3)} ({span})."
+            f"{number(factor.value, 3)} ({number(factor.lower, 3)} to {number(factor.upper, 3)})."
         )
 
     @property
@@ -208,11 +216,6 @@ class Expected:
             "This follows from inputs alone: if y given its inputs has changed, only labels can "
             "show it."
         )
-
-    @property
-    def _score_title(self) -> str:
-        title = catalogue()[self.score_name].title.partition(" (")[0]
-        return title if title.isupper() else title[0].lower() + title[1:]
 
 
 _MEANS = ("coverage", "score", "factor")
@@ -234,7 +237,22 @@ class Background:
     """What is kept of a reference so that rows without y can be judged.
 
     Its inputs are the features that the table declares; without any, the point forecast and the
-    logarithm of the width of the interval.
+    logarithm of the width of the interval. Numbers bend what is expected as smooth curves; labels
+    count by their ten most frequent levels. Rows whose inputs are not finite are left out of the
+    reference, and count as outside among new rows.
+
+    Examples
+    --------
+    >>> from howsure.predictions import Distribution
+    >>> rng = np.random.default_rng(0)
+    >>> def rows(n, shift):
+    ...     x = rng.normal(shift, size=n)  # errors grow with x, and the stated sd does not
+    ...     y = np.exp(0.25 * x) * rng.normal(size=n)
+    ...     return EvalSet.checked(y, Distribution.normal(0 * x, 0 * x + 1), features={"x": x})
+    >>> known = Background.of(rows(2_000, 0.0), 0.9)
+    >>> told = known.expected(rows(300, 1.0)).coverage
+    >>> told.upper < told.unchanged
+    True
     """
 
     columns: tuple[KnownInput, ...]
@@ -368,31 +386,36 @@ class Background:
         balanced = self._known.balance(self._blocks(inputs[order]), copies[order])
         rows_inside = np.zeros(evalset.n, dtype=np.bool_)
         rows_inside[order] = balanced.inside
-        share = balanced.rows / total
-        lead = self.covered if self._watches_coverage else self.scores
-        ridge = self._known.fit(lead).ridge if np.isfinite(lead).all() else math.nan
-        shares = balanced.weights if math.isnan(ridge) else self._known.shares(balanced, ridge)
+        share = 1.0 if rows_inside.all() else balanced.rows / total
+        lead = self._fit_of_covered or self._fit_of_scores
+        shares = balanced.weights if lead is None else self._known.shares(balanced, lead.ridge)
         effective = self._known.effective(shares) / worth if balanced.rows else 0.0
         told |= {"inside": share, "rows_inside": rows_inside, "effective": effective}
         reason = _refusal(total, balanced.rows, effective)
-        if not reason and math.isnan(ridge):
+        if lead is None and not reason:
             reason = "the reference has neither intervals of a known coverage nor a finite score"
         if reason:
             return Expected(**told, reason=reason)
-        if self._watches_coverage:
-            told["coverage"] = self._covers(balanced, share, worth)
+        if self._fit_of_covered is not None:
+            told["coverage"] = self._covers(balanced, self._fit_of_covered, share, worth)
+            ridge = self._fit_of_covered.ridge
             told["factor"] = self._factor(balanced, shares, ridge, effective, worth)
-        if self.score:
-            told |= {"score": self._scored(balanced, share, worth), "score_name": self.score}
+        if self._fit_of_scores is not None:
+            told["score"] = self._scored(balanced, self._fit_of_scores, share, worth)
+            told["score_name"] = self.score
         return Expected(**told)
-
-    @property
-    def _watches_coverage(self) -> bool:
-        return not math.isnan(self.coverage)
 
     @cached_property
     def _known(self) -> KnownRows:
         return KnownRows(self._blocks(self.inputs), self.copies)
+
+    @cached_property
+    def _fit_of_covered(self) -> RidgeFit | None:
+        return None if math.isnan(self.coverage) else self._known.fit(self.covered)
+
+    @cached_property
+    def _fit_of_scores(self) -> RidgeFit | None:
+        return self._known.fit(self.scores) if self.score else None
 
     @cached_property
     def _constant(self) -> BoolArray:
@@ -417,11 +440,13 @@ class Background:
         alike = (inputs == self.inputs[:1]) | ~self._constant
         return np.asarray((np.isfinite(inputs) & (inputs != _UNKNOWN) & alike).all(axis=1))
 
-    def _covers(self, balanced: Balanced, share: float, worth: float) -> ExpectedValue:
+    def _covers(
+        self, balanced: Balanced, fitted: RidgeFit, share: float, worth: float
+    ) -> ExpectedValue:
         """The share of y that is covered; what is seen is a beta-binomial share about it."""
         from scipy.stats import betabinom
 
-        mean = self._known.mean(balanced, self.covered, worth=worth)
+        mean = self._known.mean(balanced, fitted, worth=worth)
         value = float(np.clip(mean.value, 0.0, 1.0))
         like = _like(value, mean)
         low, high = _ends_of_share(value, like)
@@ -443,9 +468,11 @@ class Background:
             unchanged=float(np.average(self.covered, weights=self.copies)),
         )
 
-    def _scored(self, balanced: Balanced, share: float, worth: float) -> ExpectedValue:
+    def _scored(
+        self, balanced: Balanced, fitted: RidgeFit, share: float, worth: float
+    ) -> ExpectedValue:
         """The mean score, which is at least 0."""
-        mean = self._known.mean(balanced, self.scores, worth=worth)
+        mean = self._known.mean(balanced, fitted, worth=worth)
         low, high = (float(end[0]) for end in skewed_ends(mean.value, mean.spread, _CONFIDENCE))
         rows = balanced.rows / worth
         error = math.sqrt(float(mean.spread.error[0]) ** 2 + float(mean.noise[0]) / rows)
@@ -479,14 +506,15 @@ class Background:
         def quantile(level: float) -> float:
             return float(ratios[np.searchsorted(reached, level - 1e-12)])
 
-        value = quantile(self.coverage * (1.0 + 1.0 / (effective * worth)))
+        beside = 1.0 + 1.0 / (effective * worth)
+        value = quantile(self.coverage * beside)
         within = np.asarray(self.ratios <= value, dtype=np.float64)
-        mean = self._known.mean(balanced, within, worth=worth, ridge=ridge)
+        mean = self._known.mean(balanced, self._known.fit(within), worth=worth, ridge=ridge)
         low, high = _ends_of_share(self.coverage, _like(self.coverage, mean))
         return ExpectedValue(
             value=value,
             lower=min(quantile(low), value),
-            upper=max(quantile(high), value),
+            upper=quantile(max(high, self.coverage) * beside),
             unchanged=_plain_quantile(self.ratios, self.copies, self.coverage),
         )
 
