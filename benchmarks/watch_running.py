@@ -255,14 +255,15 @@ def main() -> None:
                 print(f"| {rows:,} | {spread.name} | {told} |", flush=True)
     if given.table in ("all", "offers"):
         print("\n| spread | days late | alarms, % | score beside none, % | offered, % | ", end="")
-        print("median days until | offers that harm |\n|---|---|---|---|---|---|---|")
+        print("median days until | harmful, % |\n|---|---|---|---|---|---|---|")
         for spread in SPREADS:
             for late in LATE:
                 seen = offered(spread, late, given.runs)
                 days = f"{np.median(seen.delays):.0f}" if seen.delays else "–"
-                alarms, made = (100 * count / seen.runs for count in (seen.alarms, seen.made))
+                shares = (seen.alarms, seen.made, seen.worse)
+                alarms, made, worse = (100 * count / seen.runs for count in shares)
                 gain = 100.0 * (seen.corrected / seen.none - 1.0)
-                told = f"{alarms:.0f} | {gain:+.2f} | {made:.0f} | {days} | {seen.worse}"
+                told = f"{alarms:.0f} | {gain:+.2f} | {made:.0f} | {days} | {worse:.0f}"
                 print(f"| {spread.name} | {late} | {told} |", flush=True)
 
 

@@ -21,9 +21,9 @@ from howsure.watch.running import (
     RATE,
     ROWS,
     SHARED,
-    Gain,
     Running,
     Shadow,
+    ShadowGain,
     shadow,
 )
 
@@ -220,8 +220,8 @@ def test_evidence_is_a_fair_bet() -> None:
 
 
 def test_offers_need_days_an_interval_and_evidence() -> None:
-    told = Gain(
-        days=20, value=0.061, low=0.02, high=0.1, covered=0.897, covered_unchanged=0.8,
+    told = ShadowGain(
+        days=30, value=0.061, low=0.02, high=0.1, covered=0.897, covered_unchanged=0.8,
         log_capital=3.0,
     )  # fmt: skip
     assert told.offered
@@ -229,7 +229,7 @@ def test_offers_need_days_an_interval_and_evidence() -> None:
         "Since 2 March a running correction (now × 1.21) would have scored 6.1 % better than none "
         "(2 to 10), and covered 89.7 %."
     )
-    assert not replace(told, days=19).offered
+    assert not replace(told, days=29).offered
     assert not replace(told, log_capital=2.9).offered
     assert not replace(told, low=-0.001).offered
     assert not replace(told, low=math.nan, high=math.nan).offered
