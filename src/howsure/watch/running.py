@@ -9,7 +9,7 @@ scores the corrected intervals beside the unchanged ones, day by day.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -49,7 +49,7 @@ STAKES = np.array([0.2, 1.0, 5.0, 25.0])
 """What is bet on each day's gain as a share of the width: the best where it is independent of other
 days is about a fifth of the rows that a day is worth."""
 _RISK = 0.8  # of the capital that a single day may lose
-_HALVINGS = 45
+_LEAST = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,27 +137,21 @@ class Running:
     ) -> Self:
         """After one day's rows; the tracks are judged by the factors that they had for it."""
         if mass is None:
-            ordered, upto = np.sort(ratios), np.arange(len(ratios) + 1.0)
+            ordered, counts = np.sort(ratios), np.ones(len(ratios))
         else:
             order = np.argsort(ratios)
-            ordered, upto = ratios[order], np.append(0.0, np.cumsum(mass[order]))
+            ordered, counts = ratios[order], mass[order]
+        upto = np.append(0.0, np.cumsum(counts))
         n = float(upto[-1])
         if not n > 0.0:
             return self
-        capped = np.minimum(ratios, MOST)  # beyond, all losses differ by the same
-        losses = np.array(
-            [np.average(pinball(capped, q, self.level), weights=mass) for q in (1.0, *tracks)]
-        )
+        losses = _losses(np.append(1.0, tracks), ordered, counts, upto, self.level)
         gains = RATE * min(n, DAY) / self.scale * (losses[0] - losses)
         shares = np.append(1.0 - sum(self.shares), self.shares) * np.exp(gains - gains.max())
         prior = np.append(NONE, np.full(4, (1.0 - NONE) / 4.0))
         shares = (1.0 - SHARED) * shares / shares.sum() + SHARED * prior
 
-        def beyond(factors: FloatArray) -> FloatArray:
-            """The mass of larger ratios."""
-            return np.asarray(n - upto[np.searchsorted(ordered, factors, side="right")])
-
-        logs = _stepped(np.array(self.logs), self.level, n, beyond)
+        logs = _stepped(np.array(self.logs), ordered, upto, self.level)
         made = replace(self, day=day, logs=tuple(logs.tolist()), shares=tuple(shares[1:].tolist()))
         if not self.late:
             return made
@@ -316,9 +310,18 @@ def shadow(
     )
 
 
-def _stepped(
-    logs: FloatArray, level: float, n: float, beyond: Callable[[FloatArray], FloatArray]
+def _losses(
+    factors: FloatArray, ordered: FloatArray, counts: FloatArray, upto: FloatArray, level: float
 ) -> FloatArray:
+    """Mean pinball loss of each factor, but for what all have in common beyond the greatest."""
+    capped = np.append(0.0, np.cumsum(counts * np.minimum(ordered, MOST)))
+    place = np.searchsorted(ordered, factors, side="right")
+    below = factors * upto[place] - capped[place]
+    above = capped[-1] - capped[place] - factors * (upto[-1] - upto[place])
+    return np.asarray((level * above + (1.0 - level) * below) / upto[-1])
+
+
+def _stepped(logs: FloatArray, ordered: FloatArray, upto: FloatArray, level: float) -> FloatArray:
     """Tracks after a day: x = x₀ + s (rows beyond eˣ − (1 − level) n), one root each.
 
     The step is taken at its own end (a proximal step), so it never passes the day's quantile,
@@ -326,17 +329,24 @@ def _stepped(
     s = 1/(slope · memory) the distance to the quantile falls to 1/(1 + n/memory), where the slope
     is that of the share beyond eˣ for normal errors.
     """
-    z = float(special.ndtri(0.5 + level / 2.0))
+    n, z = float(upto[-1]), float(special.ndtri(0.5 + level / 2.0))
     slope = 2.0 * z * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
     step = 1.0 / (slope * np.maximum(ROWS, DAYS * n))
+    # the first row that the root does not pass, by halving
+    first, last = np.zeros(len(logs), np.int64), np.full(len(logs), len(ordered))
+    while (first < last).any():
+        middle = np.minimum((first + last) // 2, len(ordered) - 1)
+        place = np.log(np.maximum(ordered[middle], _LEAST))
+        passed = place - step * (level * n - upto[middle + 1]) < logs
+        first, last = (
+            np.where(passed & (first < last), middle + 1, first),
+            np.where(passed, last, np.minimum(middle, last)),
+        )
+    free = logs + step * (level * n - upto[first])
+    met = ordered[np.minimum(first, len(ordered) - 1)]
+    stop = np.where(first < len(ordered), np.log(np.maximum(met, _LEAST)), np.inf)
     most = math.log(MOST)
-    low = np.clip(logs - step * (1.0 - level) * n, -most, most)
-    high = np.clip(logs + step * level * n, -most, most)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        rises = middle < logs + step * (beyond(np.exp(middle)) - (1.0 - level) * n)
-        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-    return np.asarray(0.5 * (low + high))
+    return np.asarray(np.clip(np.minimum(free, stop), -most, most))
 
 
 def _mixed(tracks: FloatArray, shares: FloatArray) -> float:
