@@ -88,7 +88,7 @@ def _track(start: float, rows: list[float], step: float) -> float:
 @pytest.mark.parametrize("late", [0, 3])
 def test_factors_are_those_of_the_definition(late: int) -> None:
     ratios, days = year(1.6, rows=7, days=40)
-    days = np.where(days > 20, days + 5, days)  # and days without rows
+    days = np.where(days > 20, days + 5, days) - 10  # and days without rows
     factors = Running.begin(REFERENCE, 0.9, late=late).after(ratios, days)[1]
     assert factors == pytest.approx(by_definition(ratios, days, late), abs=1e-9)
     assert np.ptp(factors) > 0.1
@@ -171,6 +171,20 @@ def test_a_right_model_loses_next_to_nothing_and_a_wrong_one_gains() -> None:
         assert gain.low <= gain.value <= gain.high
 
 
+def test_labels_later_than_the_series_changes_cost_next_to_nothing_and_nothing_is_offered() -> None:
+    """A season of 60 days: of 30 days before, one learns to widen where narrower is right."""
+    ratios, days = year(1.0, rows=50, days=400)
+    ratios = ratios * np.exp(0.3 * np.sin(2.0 * np.pi * days / 60.0))
+    gains = []
+    for late in (0, 30):
+        factors = Running.begin(REFERENCE, 0.9, late=late).after(ratios, days)[1]
+        gains.append(shadow(ratios, np.ones(len(ratios)), factors, 0.9, days).gain())
+    assert gains[0].value > 0.03
+    assert gains[0].offered
+    assert abs(gains[1].value) < 0.01
+    assert not gains[1].offered
+
+
 def test_a_shadow_scores_as_the_interval_score() -> None:
     rng = child(0, "running", "shadow")
     y, middle, half = rng.normal(size=300), rng.normal(size=300) / 3, rng.uniform(0.3, 2, 300)
@@ -247,10 +261,10 @@ def test_what_cannot_be_followed_is_refused() -> None:
         begun.after([-0.5])
     with pytest.raises(InputError, match="ratios"):
         begun.after([math.nan])
-    with pytest.raises(InputError, match="days must be one a row, rising, and after"):
+    with pytest.raises(InputError, match="days must be one a row and rising"):
         begun.after([1.0, 1.0], [3, 2])
     after = begun.after([1.0], [3])[0]
-    with pytest.raises(InputError, match=r"after the last that is known \(3\)"):
+    with pytest.raises(InputError, match="days must come after day 3, got day 3"):
         after.after([1.0], [3])
     with pytest.raises(InputError, match="late"):
         Running.begin(REFERENCE, 0.9, late=-1)

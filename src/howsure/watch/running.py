@@ -59,7 +59,7 @@ class Running:
     level: float  # nominal coverage
     scale: float  # mean pinball loss of the reference's ratios at factor 1
     late: int = 0  # days by which labels come late
-    day: int = -1  # the last that is known
+    day: int | None = None  # the last that is known; None: none yet
     logs: tuple[float, ...] = (0.0,) * 4  # of the factor of each track
     shares: tuple[float, ...] = ((1.0 - NONE) / 4.0,) * 4  # in the mix; the rest: no correction
     # late labels alone: day, mixed factor and factors of tracks, of the days that tell which
@@ -113,11 +113,12 @@ class Running:
         """
         held = _ratios(ratios)
         mass = check_multiplicities(weights, len(held))
-        at = np.full(len(held), self.day + 1) if days is None else np.asarray(days, dtype=np.int64)
-        if at.shape != held.shape or (np.diff(at, prepend=self.day + 1) < 0).any():
-            raise InputError(
-                f"days must be one a row, rising, and after the last that is known ({self.day})"
-            )
+        following = 0 if self.day is None else self.day + 1
+        at = np.full(len(held), following) if days is None else np.asarray(days, dtype=np.int64)
+        if at.shape != held.shape or (np.diff(at) < 0).any():
+            raise InputError(f"days must be one a row and rising, got shape {at.shape}")
+        if self.day is not None and at[0] <= self.day:
+            raise InputError(f"days must come after day {self.day}, got day {at[0]}")
         running, factors = self, np.empty(len(held))
         for day, rows in _by_day(at):
             stood, tracks = running._in_force(day)
