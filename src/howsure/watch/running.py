@@ -1,0 +1,370 @@
+"""A correction that runs on: a factor for half-widths that follows the rows whose y has come.
+
+Four tracks follow the level's quantile of the ratios |y − middle| / half-width, each with another
+memory, and "no correction" stands beside them. They are mixed by their pinball losses, which are
+interval scores but for a constant; so where nothing is wrong next to nothing is lost. A shadow
+scores the corrected intervals beside the unchanged ones, day by day.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above, check_fraction
+from howsure.core.convert import check_whole
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.formats import fixed, percent
+from howsure.core.times import Chronology
+from howsure.core.weights import check_multiplicities
+from howsure.metrics.scores import pinball
+from howsure.stats.estimate import skewed_ends, spread_of
+
+ROWS = np.array([50.0, 150.0, 500.0, 2_000.0])
+DAYS = np.array([1.0, 4.0, 15.0, 60.0])
+"""What each track remembers: so many rows, and so many days at least."""
+MOST = 4.0
+"""The greatest factor; its inverse is the least. What is farther off needs another model."""
+RATE, DAY = 0.5, 2.0
+"""A row's loss counts as a log of odds, in units of the reference's loss, times RATE; rows of a day
+are alike, and count as so many at most: with more the mix runs after each day's chance.
+"""
+SHARED = 0.002
+"""Part of the mix that is shared out anew each day, so that a track that was bad may return."""
+NONE = 0.5
+"""Share of no correction in the mix at the start, and in what is shared out anew."""
+FEWEST_DAYS = 30
+"""Days of a shadow before a correction is offered. After 20, spells that pass by themselves harm in
+5 to 6 % of the years of a volatile series; after 30, in 2 to 3 %.
+"""
+LEVEL = 0.05
+"""Chance that one that is no better is ever offered, if it is no better on any day."""
+STAKES = np.array([0.2, 1.0, 5.0, 25.0])
+"""What is bet on each day's gain as a share of the width: the best where it is independent of other
+days is about a fifth of the rows that a day is worth."""
+_RISK = 0.8  # of the capital that a single day may lose
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A running correction as it stands after the last day that is known."""
+
+    level: float  # nominal coverage
+    scale: float  # mean pinball loss of the reference's ratios at factor 1
+    late: int = 0  # days by which labels come late
+    day: int | None = None  # the last that is known; None: none yet
+    logs: tuple[float, ...] = (0.0,) * 4  # of the factor of each track
+    shares: tuple[float, ...] = ((1.0 - NONE) / 4.0,) * 4  # in the mix; the rest: no correction
+    # late labels alone: day, mixed factor and factors of tracks, of the days that tell which
+    # factors stood when the rows to come were predicted
+    stood: tuple[tuple[float, ...], ...] = ()
+
+    @classmethod
+    def begin(
+        cls,
+        ratios: npt.ArrayLike,
+        level: float,
+        *,
+        late: int = 0,
+        weights: npt.ArrayLike | None = None,
+    ) -> Self:
+        """With factor 1, and the scale of a reference's ratios."""
+        held = _ratios(ratios)
+        mass = check_multiplicities(weights, len(held))
+        losses = pinball(held, 1.0, check_fraction(level, "level"))
+        scale = float(np.average(losses, weights=mass))
+        if not scale > 0.0:
+            raise InputError(f"ratios of the reference must not all be 1, got {len(held)} of them")
+        return cls(level=float(level), scale=scale, late=check_whole(late, "late", 0))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As values that JSON knows."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+        """What `as_dict` made."""
+        listed = {name: tuple(told[name]) for name in ("logs", "shares")}
+        return cls(**{**told, **listed, "stood": tuple(map(tuple, told["stood"]))})
+
+    @property
+    def factor(self) -> float:
+        """By which half-widths of rows to come are multiplied."""
+        return _mixed(np.exp(self.logs), np.array(self.shares))
+
+    def after(
+        self,
+        ratios: npt.ArrayLike,
+        days: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+    ) -> tuple[Self, FloatArray]:
+        """As it stands after more rows, and the factor that stood for each row.
+
+        Rows come in the order of their days (one day, the next, if these are omitted); each has
+        the factor that was known before its day, from labels of days before it less ``late``.
+        Weights count rows.
+        """
+        held = _ratios(ratios)
+        mass = check_multiplicities(weights, len(held))
+        following = 0 if self.day is None else self.day + 1
+        at = np.full(len(held), following) if days is None else np.asarray(days, dtype=np.int64)
+        if at.shape != held.shape or (np.diff(at) < 0).any():
+            raise InputError(f"days must be one a row and rising, got shape {at.shape}")
+        if self.day is not None and at[0] <= self.day:
+            raise InputError(f"days must come after day {self.day}, got day {at[0]}")
+        running, factors = self, np.empty(len(held))
+        for day, rows in _by_day(at):
+            stood, tracks = running._in_force(day)
+            factors[rows] = stood
+            running = running._learnt(day, held[rows], None if mass is None else mass[rows], tracks)
+        return running, factors
+
+    def _in_force(self, day: int) -> tuple[float, FloatArray]:
+        """The mixed factor, and those of the tracks, when rows of a day were predicted."""
+        if not self.late:
+            return self.factor, np.exp(self.logs)
+        known = [each for each in self.stood if each[0] < day - self.late]
+        return (known[-1][1], np.array(known[-1][2:])) if known else (1.0, np.ones(4))
+
+    def _learnt(
+        self, day: int, ratios: FloatArray, mass: FloatArray | None, tracks: FloatArray
+    ) -> Self:
+        """After one day's rows; the tracks are judged by the factors that they had for it."""
+        if mass is None:
+            ordered, counts = np.sort(ratios), np.ones(len(ratios))
+        else:
+            order = np.argsort(ratios)
+            ordered, counts = ratios[order], mass[order]
+        upto = np.append(0.0, np.cumsum(counts))
+        n = float(upto[-1])
+        if not n > 0.0:
+            return self
+        losses = _losses(np.append(1.0, tracks), ordered, counts, upto, self.level)
+        gains = RATE * min(n, DAY) / self.scale * (losses[0] - losses)
+        shares = np.append(1.0 - sum(self.shares), self.shares) * np.exp(gains - gains.max())
+        prior = np.append(NONE, np.full(4, (1.0 - NONE) / 4.0))
+        shares = (1.0 - SHARED) * shares / shares.sum() + SHARED * prior
+
+        logs = _stepped(np.array(self.logs), ordered, upto, self.level)
+        made = replace(self, day=day, logs=tuple(logs.tolist()), shares=tuple(shares[1:].tolist()))
+        if not self.late:
+            return made
+        fresh = (float(day), made.factor, *np.exp(logs).tolist())
+        stood = (*self.stood, fresh)
+        old = sum(each[0] < day + 1 - self.late for each in stood)  # the last of them still holds
+        return replace(made, stood=stood[max(old - 1, 0) :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shadow:
+    """Sums by day of unchanged intervals and of corrected ones, which are merged by adding."""
+
+    coverage: float  # nominal
+    days: IntArray  # shape (k,), rising
+    # shape (k, 6): rows; their widths; interval scores, unchanged and corrected; covered,
+    # unchanged and corrected
+    sums: FloatArray
+    risks: FloatArray  # shape (k,): by how much the score may become worse, known before y
+
+    def merged(self, *others: Shadow) -> Shadow:
+        """Together with the rows of others."""
+        every = (self, *others)
+        if any(each.coverage != self.coverage for each in others):
+            raise InputError("shadows must be of one coverage to be merged")
+        days, place = np.unique(np.concatenate([each.days for each in every]), return_inverse=True)
+        sums, risks = np.zeros((len(days), self.sums.shape[1])), np.zeros(len(days))
+        np.add.at(sums, place, np.concatenate([each.sums for each in every]))
+        np.add.at(risks, place, np.concatenate([each.risks for each in every]))
+        return Shadow(coverage=self.coverage, days=days, sums=sums, risks=risks)
+
+    def until(self, day: int) -> Shadow:
+        """Up to a day, that day included."""
+        last = int(np.searchsorted(self.days, day, side="right"))
+        return replace(self, days=self.days[:last], sums=self.sums[:last], risks=self.risks[:last])
+
+    def log_capital(self, since: int | None = None) -> FloatArray:
+        """Evidence after each day that the correction gains, which may be looked at every day.
+
+        A supermartingale where no day gains on average, whatever came before: a day is one unit,
+        whose rows may depend in any way, and its greatest loss and its stake are known before its
+        y. So it ever reaches −log α with probability α at most.
+        """
+        first = 0 if since is None else int(np.searchsorted(self.days, since))
+        _, widths, none, corrected, *_ = self.sums[first:].T
+        moves = (self.risks[first:] > 0.0) & (widths > 0.0)
+        width = np.where(moves, widths, 1.0)
+        worst = np.where(moves, self.risks[first:] / width, 1.0)
+        gains = np.where(moves, (none - corrected) / width, 0.0)
+        logs = np.cumsum(np.log1p(np.minimum(STAKES[:, None], _RISK / worst) * gains), axis=1)
+        return np.asarray(special.logsumexp(logs, axis=0) - math.log(len(STAKES)))
+
+    def gain(self, since: int | None = None, confidence: float = 0.95) -> ShadowGain:
+        """What the correction gained, over all days or those from one on.
+
+        That one must be chosen without a look at later rows, as the day of an alarm is.
+        """
+        chosen = slice(0 if since is None else int(np.searchsorted(self.days, since)), None)
+        days = self.days[chosen]
+        rows, widths, none, corrected, covered_none, covered = self.sums[chosen].T
+        if not none.sum() > 0.0:
+            raise UnanswerableError("no row of any width has come")
+        value = 1.0 - float(corrected.sum() / none.sum())
+        # of a ratio of sums; days are the units, and may follow each other. That it gained less
+        # while it still moved away from 1 is no memory of the days
+        influence = ((1.0 - value) * none - corrected) * (len(days) / none.sum())
+        moved = self.risks[chosen] / np.where(widths > 0.0, widths, 1.0)
+        settled = np.cumsum(moved >= 0.5 * np.median(moved)) > 0
+        spread = spread_of(influence, None, Chronology(days, levels=settled.astype(np.int64)))
+        (low,), (high,) = skewed_ends(value, spread, confidence)
+        return ShadowGain(
+            days=len(days),
+            value=value,
+            low=float(low),
+            high=float(high),
+            covered=float(covered.sum() / rows.sum()),
+            covered_unchanged=float(covered_none.sum() / rows.sum()),
+            log_capital=float(self.log_capital(since)[-1]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowGain:
+    """By how much a running correction scored better than none, as a share of none's score."""
+
+    days: int
+    value: float
+    low: float  # ends of the interval; NaN where days are too few, or remember too much
+    high: float
+    covered: float  # share of rows in corrected intervals
+    covered_unchanged: float
+    log_capital: float  # evidence that may be looked at every day; `Shadow.gain`
+
+    @property
+    def offered(self) -> bool:
+        """Whether the correction is worth offering, on whatever day one looks.
+
+        Factors that stood knew late labels only, so a gain is one despite their lateness.
+        """
+        proven = self.low > 0.0 and self.log_capital >= -math.log(LEVEL)
+        return proven and self.days >= FEWEST_DAYS
+
+    def sentence(self, since: str, factor: float) -> str:
+        """It in words."""
+        better = "better" if self.value >= 0.0 else "worse"
+        told = f"would have scored {percent(abs(self.value))} {better} than none"
+        if not math.isnan(self.low):
+            sign = math.copysign(100.0, self.value)
+            low, high = sorted((sign * self.low, sign * self.high))
+            told += f" ({fixed(low, 1, trim=True)} to {fixed(high, 1, trim=True)})"
+        return (
+            f"Since {since} a running correction (now × {factor:.2f}) {told}, and covered "
+            f"{percent(self.covered)}."
+        )
+
+
+def shadow(
+    ratios: npt.ArrayLike,
+    widths: npt.ArrayLike,
+    factors: npt.ArrayLike,
+    coverage: float,
+    days: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+) -> Shadow:
+    """Score intervals of these widths, unchanged and with the factors that stood, day by day.
+
+    The interval score of a row is width · (q + (ratio − q)₊ / α) at factor q.
+    """
+    held = _ratios(ratios)
+    size = as_vector(widths, "widths", length=len(held))
+    factor = as_vector(factors, "factors", length=len(held))
+    check_above(factor, "factors", 0.0)
+    if size.min() < 0.0:
+        raise InputError(f"widths must not be negative, got {size.min():g}")
+    mass = check_multiplicities(weights, len(held))
+    mass = np.ones(len(held)) if mass is None else mass
+    at = np.zeros(len(held), np.int64) if days is None else np.asarray(days, dtype=np.int64)
+    if at.shape != held.shape:
+        raise InputError(f"days must be one a row, got shape {at.shape}")
+    alpha = 1.0 - check_fraction(coverage, "coverage")
+    there, place = np.unique(at, return_inverse=True)
+    wide = mass * size
+    rows = (
+        mass,
+        wide,
+        wide * (1.0 + np.maximum(held - 1.0, 0.0) / alpha),
+        wide * (factor + np.maximum(held - factor, 0.0) / alpha),
+        mass * (held <= 1.0),
+        mass * (held <= factor),
+    )
+    # wider intervals lose what they are wider by; narrower ones lose by misses
+    risk = wide * np.where(factor > 1.0, factor - 1.0, (1.0 - factor) * (1.0 / alpha - 1.0))
+    sums = np.array([np.bincount(place, each, minlength=len(there)) for each in (*rows, risk)]).T
+    return Shadow(
+        coverage=float(coverage), days=there, sums=sums[:, :-1].copy(), risks=sums[:, -1].copy()
+    )
+
+
+def _losses(
+    factors: FloatArray, ordered: FloatArray, counts: FloatArray, upto: FloatArray, level: float
+) -> FloatArray:
+    """Mean pinball loss of each factor, but for what all have in common beyond the greatest."""
+    capped = np.append(0.0, np.cumsum(counts * np.minimum(ordered, MOST)))
+    place = np.searchsorted(ordered, factors, side="right")
+    below = factors * upto[place] - capped[place]
+    above = capped[-1] - capped[place] - factors * (upto[-1] - upto[place])
+    return np.asarray((level * above + (1.0 - level) * below) / upto[-1])
+
+
+def _stepped(logs: FloatArray, ordered: FloatArray, upto: FloatArray, level: float) -> FloatArray:
+    """Tracks after a day: x = x₀ + s (rows beyond eˣ − (1 − level) n), one root each.
+
+    The step is taken at its own end (a proximal step), so it never passes the day's quantile,
+    however many rows the day has; for single rows it is the usual step of a quantile tracker. With
+    s = 1/(slope · memory) the distance to the quantile falls to 1/(1 + n/memory), where the slope
+    is that of the share beyond eˣ for normal errors.
+    """
+    n, z = float(upto[-1]), float(special.ndtri(0.5 + level / 2.0))
+    slope = 2.0 * z * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    step = 1.0 / (slope * np.maximum(ROWS, DAYS * n))
+    # the first row that the root does not pass, by halving
+    first, last = np.zeros(len(logs), np.int64), np.full(len(logs), len(ordered))
+    while (first < last).any():
+        middle = np.minimum((first + last) // 2, len(ordered) - 1)
+        place = np.log(np.maximum(ordered[middle], _LEAST))
+        passed = place - step * (level * n - upto[middle + 1]) < logs
+        first, last = (
+            np.where(passed & (first < last), middle + 1, first),
+            np.where(passed, last, np.minimum(middle, last)),
+        )
+    free = logs + step * (level * n - upto[first])
+    met = ordered[np.minimum(first, len(ordered) - 1)]
+    stop = np.where(first < len(ordered), np.log(np.maximum(met, _LEAST)), np.inf)
+    most = math.log(MOST)
+    return np.asarray(np.clip(np.minimum(free, stop), -most, most))
+
+
+def _mixed(tracks: FloatArray, shares: FloatArray) -> float:
+    """The mean of factors; the loss is convex, so the mean's is at most the mean loss."""
+    return float(1.0 + shares @ (tracks - 1.0))
+
+
+def _ratios(ratios: npt.ArrayLike) -> FloatArray:
+    """Checked."""
+    held = as_vector(ratios, "ratios")
+    if held.min() < 0.0:
+        raise InputError(f"ratios must not be negative, got {held.min():g}")
+    return held
+
+
+def _by_day(days: IntArray) -> Iterator[tuple[int, slice]]:
+    """Each day with its rows."""
+    starts = np.flatnonzero(np.diff(days, prepend=days[:1] - 1))
+    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(days)], strict=True):
+        yield int(days[start]), slice(start, stop)
