@@ -128,8 +128,10 @@ plt.show()
 # The rows since the change teach a correction, which begins a new promise. Where no recalibration
 # is proven to help yet, we try again a week later. So it goes on until the end of 2012.
 
-patience = 0
-for today in days[days > today]:
+patience, broke = 0, today
+for today in days:
+    if today <= broke:
+        continue
     if not report.kept and patience == 0:
         try:
             print("-", watch.correct(chosen(new, new["day"] < today)).sentence)

@@ -47,6 +47,24 @@ def test_a_writer_that_is_killed_harms_nothing(tmp_path: Path, form: str) -> Non
         assert report.waiting in (0, ROWS)
 
 
+def test_a_writer_that_is_killed_within_its_writing_is_taken_back(tmp_path: Path) -> None:
+    place = tmp_path / "a.watch"
+    watch = Watch.init(place, rows(0, 30), time="day")
+    watch.add(rows(30, 32))
+    code = (
+        "import os, signal, sqlite3, sys\n"
+        "base = sqlite3.connect(sys.argv[1])\n"
+        "base.execute('PRAGMA cache_size = 1')\n"
+        "base.execute('DELETE FROM held')\n"
+        "base.executemany('INSERT INTO held VALUES (?, ?)', ((str(k), bytes(9_000)) for k in "
+        "range(400)))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(place)], check=False)
+    assert place.with_name("a.watch-journal").exists()
+    assert Watch(place).show().days == 2
+
+
 def test_a_full_disk_leaves_the_ledger_as_it_was(tmp_path: Path) -> None:
     place = f"{tmp_path}/a/"
     watch = Watch.init(place, rows(0, 30), time="day")

@@ -277,7 +277,8 @@ class SingleFile:
     def _asked(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         if not Path(self.location).exists():
             return []
-        with self._refusals(), closing(self._opened("ro")) as base:
+        # not read-only: what a writer that died has begun must be taken back first
+        with self._refusals(), closing(self._opened("rw")) as base:
             return base.execute(query, values).fetchall()
 
     def _done(self, query: str, *values: object) -> None:

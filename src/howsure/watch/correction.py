@@ -24,6 +24,7 @@ from howsure.verdict.advice import try_recalibrations
 from howsure.watch.ledger import DayScores
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import sums_by_day, watched, worth_by_group
+from howsure.watch.selected import strata_of
 
 
 @final
@@ -203,6 +204,7 @@ def _promised(rows: EvalSet, days: IntArray, promise: Promise) -> Promise:
         rows=rows.n,
         days=len(np.unique(days)),
         worth=_larger(promise.worth, worth),
+        strata=None if promise.strata is None else strata_of(rows, promise.coverage, numbers),
         flaw="",
     )
 

@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
@@ -31,8 +31,8 @@ _FORM = 1
 """Version of what is written."""
 DayScores = tuple[int, *tuple[float, ...]]
 """Of a day: its rows, and sums of scores."""
-HASH = "name hash"
-"""The column of waiting predictions that stands for their names."""
+HASH, DAY = "name hash", "number of the day"
+"""Columns of waiting predictions: what stands for their names, and their day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +55,15 @@ class LedgerEntry:
     def to_bytes(self) -> bytes:
         """As an Arrow file: sums as a table, the rest beside it."""
         beside = {"form": _FORM, **{name: getattr(self, name) for name in _BESIDE}}
-        width = len(self.sums[0].sums) if self.sums else 0
         columns = {
             "day": pa.array([each.day for each in self.sums], pa.int64()),
             "group": pa.array([each.group for each in self.sums], pa.string()),
+            "stratum": pa.array([each.stratum for each in self.sums], pa.int8()),
+            "rows": pa.array([each.rows for each in self.sums], pa.float64()),
             "n": pa.array([each.n for each in self.sums], pa.float64()),
             **{
-                f"sum_{k}": pa.array([float(each.sums[k]) for each in self.sums], pa.float64())
-                for k in range(width)
+                name: pa.array(np.rint(column * _UNIT).astype(np.int64))
+                for name, column in _numbered([each.sums for each in self.sums])
             },
         }
         table = pa.table(columns).replace_schema_metadata({"howsure": json.dumps(beside)})
@@ -80,14 +81,25 @@ class LedgerEntry:
             raise InputError("an entry of the ledger is damaged, or of another version of howsure")
         names = [name for name in table.column_names if name.startswith("sum_")]
         sums = np.column_stack([table[name].to_numpy() for name in names] or [np.empty((0, 0))])
-        rows = zip(*(table[name].to_pylist() for name in ("day", "group", "n")), strict=True)
+        told = (table[name].to_pylist() for name in ("day", "group", "stratum", "rows", "n"))
         made = tuple(
-            DaySums(day=day, group=group, n=n, sums=sums[place])
-            for place, (day, group, n) in enumerate(rows)
+            DaySums(day=day, group=group, stratum=stratum, rows=rows, n=n, sums=total / _UNIT)
+            for (day, group, stratum, rows, n), total in zip(
+                zip(*told, strict=True), sums, strict=True
+            )
         )
         beside["resolved"] = tuple(beside["resolved"])
         beside["scores"] = tuple(map(tuple, beside["scores"]))
         return cls(sums=made, **beside)
+
+
+_UNIT = 2.0**20
+"""Sums are kept as whole numbers of its inverse, which add up to the same in any order."""
+
+
+def _numbered(rows: Sequence[FloatArray]) -> Iterator[tuple[str, FloatArray]]:
+    for place, column in enumerate(np.transpose(rows) if rows else ()):
+        yield f"sum_{place}", column
 
 
 _BESIDE = (
@@ -107,7 +119,8 @@ _BESIDE = (
 class LedgerState:
     """What all entries come to."""
 
-    sums: dict[tuple[int, str], tuple[float, FloatArray]] = field(default_factory=dict)
+    # by day, group and stratum: rows, rows with y, and sums of these
+    sums: dict[tuple[int, str, int], FloatArray] = field(default_factory=dict)
     resolved: set[int] = field(default_factory=set)
     latest: int | None = None
     rows: int = 0
@@ -126,8 +139,9 @@ class LedgerState:
     def add(self, entry: LedgerEntry) -> None:
         """One more."""
         for each in entry.sums:
-            n, sums = self.sums.get((each.day, each.group), (0.0, 0.0))
-            self.sums[each.day, each.group] = n + each.n, np.asarray(sums + each.sums)
+            key = (each.day, each.group, each.stratum)
+            added = np.array([each.rows, each.n, *each.sums])
+            self.sums[key] = self.sums[key] + added if key in self.sums else added
         self.stood.append(entry.digest)
         self.waits += filter(None, [entry.waits])
         self.resolved.update(entry.resolved)
@@ -219,20 +233,27 @@ class Ledger:
             if entry.waits:
                 self._place.remove(entry.waits)
 
-    def waiting(self) -> Iterator[tuple[str, pa.Table]]:
-        """Tables of predictions that wait, each with its name, without those whose y came."""
+    def waiting(self, booked_to: float) -> Iterator[tuple[str, pa.Table]]:
+        """Tables of predictions that wait, each with its name.
+
+        Without those whose y came, and without those of days that are booked.
+        """
         state = self.state()
         there = set(self._place.names())
         for name in state.waits:
             data = self._place.read(name) if name in there else None
             if data is not None:
                 table = _from_ipc(data)
-                kept = [each not in state.resolved for each in table[HASH].to_pylist()]
+                names, days = table[HASH].to_pylist(), table[DAY].to_pylist()
+                kept = [
+                    name not in state.resolved and day > booked_to
+                    for name, day in zip(names, days, strict=True)
+                ]
                 yield name, table.filter(pa.array(kept, pa.bool_()))
 
-    def forget(self) -> None:
-        """Write what waits anew, without predictions whose y came."""
-        for name, table in self.waiting():
+    def forget(self, booked_to: float) -> None:
+        """Write what waits anew, without predictions that wait no more."""
+        for name, table in self.waiting(booked_to):
             if table.num_rows:
                 self._place.write(name, _to_ipc(table))
             else:

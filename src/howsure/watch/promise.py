@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, final
 
+from howsure.core.arrays import IntArray
 from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
+from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
 from howsure.watch.quantities import ALL, UsualError, day_in_words
+from howsure.watch.selected import Strata
 
 _NOTEWORTHY = 5.0
 
@@ -40,11 +43,16 @@ class Promise:
     worth: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     usual: UsualError | None = None  # of models of which nothing else can be watched
     reference: str = ""  # where its inputs stand; empty where there are none
+    strata: Strata | None = None  # of promises whose rows may wait for y
     flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
 
     def as_dict(self) -> dict[str, Any]:
         """As values that JSON knows."""
-        return dict(plain(asdict(self), json_number))
+        held = {each.name: getattr(self, each.name) for each in fields(self)}
+        held["bounds"] = [asdict(each) for each in self.bounds]
+        held["usual"] = None if self.usual is None else asdict(self.usual)
+        held["strata"] = None if self.strata is None else self.strata.as_dict()
+        return dict(plain(held, json_number))
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Self:
@@ -57,6 +65,8 @@ class Promise:
             )
             if given["usual"] is not None:
                 given["usual"] = UsualError(**given["usual"])
+            if given["strata"] is not None:
+                given["strata"] = Strata.from_dict(given["strata"])
             given["coverage"] = math.nan if given["coverage"] is None else given["coverage"]
             return cls(**given)
         except (KeyError, TypeError, ValueError) as error:
@@ -105,6 +115,18 @@ class Promise:
     def day_in_words(self, day: int) -> str:
         """A day for people."""
         return day_in_words(day, self.dated)
+
+    def strata_of(self, rows: EvalSet) -> IntArray | None:
+        """The stratum of each row; None where there are none."""
+        return None if self.strata is None else self.strata.of(rows, self.coverage)
+
+    def booked_to(self, latest: int | None) -> float:
+        """The last day that is booked once rows of some day were seen."""
+        return -math.inf if latest is None else latest - self.mature
+
+    def forgotten_to(self, latest: int | None) -> float:
+        """The last day whose rows wait no more for y; without times they always do."""
+        return self.booked_to(latest) if self.timed else -math.inf
 
     def worth_of(self, group: str, quantity: str) -> float:
         """How many rows of a group count as one."""

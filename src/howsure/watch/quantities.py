@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.metrics.calibration.components import DISTORTION, MOVED
 from howsure.metrics.view import View
@@ -184,17 +184,33 @@ def day_in_words(day: int, dated: bool) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySums:
-    """What the rows of one group add up to on one day."""
+    """What the rows of one group and stratum add up to on one day."""
 
     day: int
     group: str
-    n: float
-    sums: FloatArray  # shape (quantities,)
+    stratum: int = 0
+    rows: float  # with y or without
+    n: float  # with y
+    sums: FloatArray  # shape (quantities,): of these
 
 
-def sums_by_day(evalset: EvalSet, days: IntArray, watched: Watched) -> Iterator[DaySums]:
-    """Of all rows, and of each group of each column."""
+def sums_by_day(
+    evalset: EvalSet,
+    days: IntArray,
+    watched: Watched,
+    *,
+    strata: IntArray | None = None,
+    known: BoolArray | None = None,
+    new: BoolArray | None = None,
+) -> Iterator[DaySums]:
+    """Of all rows, and of each group of each column, by stratum.
+
+    Rows add to the sums whose y is known, and to the number of rows if they are new.
+    """
     mass = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+    told = mass if known is None else mass * known
+    counted = mass if new is None else mass * new
+    parts = np.zeros(evalset.n, dtype=np.int64) if strata is None else strata
     columns: Mapping[str, tuple[IntArray, list[str]]] = {
         ALL: (np.zeros(evalset.n, dtype=np.int64), [ALL]),
         **{
@@ -202,18 +218,20 @@ def sums_by_day(evalset: EvalSet, days: IntArray, watched: Watched) -> Iterator[
             for name, column in evalset.groups.items()
         },
     }
-    known, place = np.unique(days, return_inverse=True)
+    dates, place = np.unique(days, return_inverse=True)
+    width = int(parts.max(initial=0)) + 1
     for codes, labels in columns.values():
-        cells = place * len(labels) + codes
-        size = len(known) * len(labels)
-        counts = np.bincount(cells, weights=mass, minlength=size)
-        sums = np.array(
-            [np.bincount(cells, weights=mass * row, minlength=size) for row in watched.values]
-        )
-        for cell in np.flatnonzero(counts).tolist():
+        cells = (place * len(labels) + codes) * width + parts
+        size = len(dates) * len(labels) * width
+        rows, counts = (np.bincount(cells, each, size) for each in (counted, told))
+        sums = np.array([np.bincount(cells, told * row, size) for row in watched.values])
+        for cell in np.flatnonzero((counts > 0) | (rows > 0)).tolist():
+            group, stratum = divmod(cell, width)
             yield DaySums(
-                day=int(known[cell // len(labels)]),
-                group=labels[cell % len(labels)],
+                day=int(dates[group // len(labels)]),
+                group=labels[group % len(labels)],
+                stratum=stratum,
+                rows=float(rows[cell]),
                 n=float(counts[cell]),
                 sums=sums[:, cell],
             )

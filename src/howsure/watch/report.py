@@ -30,6 +30,7 @@ from howsure.watch.expected import Expected
 from howsure.watch.ledger import LedgerState
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import ALL, COMPONENTS
+from howsure.watch.selected import bounds_sentence, missing_sentence, weighted
 
 LEVEL = 0.05
 """Chance that a promise that is kept is ever told broken."""
@@ -86,6 +87,8 @@ class WatchReport(Formed):
         Rows that came after their day was booked.
     curve : ndarray of float, shape (days,)
         Log evidence against the whole promise after each day; it is broken at −log 0.05.
+    missing : tuple of str
+        What y are missing of days that are booked, in words.
     past : tuple of WatchReport
         Of the promises before each correction.
     correction : Correction, optional
@@ -108,6 +111,7 @@ class WatchReport(Formed):
     booked: IntArray  # the days of the curve
     covered: FloatArray  # shape (days,): coverage of each; empty where none is watched
     promise: Promise
+    missing: tuple[str, ...] = ()
     waiting: int = 0
     open_rows: int = 0
     late: int = 0
@@ -132,7 +136,15 @@ class WatchReport(Formed):
             VerdictLine(each.sentence, "bad", "What broke, and since when?")
             for each in self.broken[1:]
         )
-        lines = (line, *broken, *self._of_today(), *self._worth_of_correction(), *self._history())
+        missing = [VerdictLine(told, "info", "Is y missing for a reason?") for told in self.missing]
+        lines = (
+            line,
+            *broken,
+            *missing,
+            *self._of_today(),
+            *self._worth_of_correction(),
+            *self._history(),
+        )
         opening = Section(title="", lines=lines, choices=self._figures())
         promise = self.promise
         facts = {
@@ -351,7 +363,7 @@ def report_of(
 
 
 def _rows_of(state: LedgerState) -> int:
-    return int(sum(n for (_, group), (n, _) in state.sums.items() if group == ALL))
+    return int(sum(held[1] for (_, group, _), held in state.sums.items() if group == ALL))
 
 
 def _gain(state: LedgerState, first: float, booked: IntArray) -> tuple[float, float, float] | None:
@@ -365,27 +377,19 @@ def _of_days(
 ) -> WatchReport:
     """What the sums of some days say of a promise: after the first, up to the last."""
     after, last = between_days
-    booked_to = -math.inf if state.latest is None else state.latest - promise.mature
-    booked_to = min(booked_to, last)
+    booked_to = min(promise.booked_to(state.latest), last)
     inside = sorted(key for key in state.sums if after < key[0] <= booked_to)
-    days = np.array(sorted({day for day, _ in inside}), dtype=np.int64)
+    days = np.array(sorted({key[0] for key in inside}), dtype=np.int64)
     groups = _groups(promise, inside)
     size = len(promise.quantities)
-    columns = [of_all.quantities.index(name) for name in promise.quantities]
-    sums = np.zeros((len(groups), len(days), size))
-    counts = np.zeros((len(groups), len(days)))
-    place = {day: k for k, day in enumerate(days.tolist())}
-    line = {group: k for k, group in enumerate(groups)}
-    for day, group in inside:
-        n, total = state.sums[day, group]
-        counts[line[group], place[day]] = n
-        sums[line[group], place[day]] = total[columns]
-    rows = int(counts[line[ALL]].sum()) if groups else 0
+    booked = _Cells.of(promise, of_all, {key: state.sums[key] for key in inside}, groups, days)
+    rows = int(booked.labelled[:1].sum())
     shares = _shares(promise, groups, size)
+    sums, counts, slack = booked.weighted(promise, days)
     logs = np.empty((len(groups), size, len(days)))
     for k, (name, bounds) in enumerate(zip(promise.quantities, promise.bounds, strict=True)):
         worth = np.array([promise.worth_of(group, name) for group in groups])
-        logs[:, k] = evidence(sums[..., k], counts, bounds, worth, days)
+        logs[:, k] = evidence(sums[k], counts[k], bounds, worth, days, slack[k])
     flat = logs.reshape(len(groups) * size, len(days))
     idle = max(1.0 - float(shares.sum()), 0.0)  # kept for groups that have not come
     curve = np.empty(0)
@@ -402,11 +406,11 @@ def _of_days(
         for index in np.argsort(-named).tolist():
             if named[index] >= line_of_alarm:
                 group, k = groups[index // size], index % size
-                own, rows_by_day = sums[line[group], :, k], counts[line[group]]
-                broken.append(_break(promise, group, k, days, own, rows_by_day, named[index]))
+                own = sums[k, groups.index(group)], counts[k, groups.index(group)]
+                broken.append(_break(promise, group, k, days, *own, named[index]))
     kept = not len(alarms)
     proven = None if kept else int(days[alarms[0]])
-    told = _kept(promise, days, counts[line[ALL]], shares) if kept and groups else ""
+    told = _kept(promise, days, rows, counts[:, 0], shares) if kept and groups else ""
     if not groups:
         told = "Nothing is booked yet."
     elif not kept:
@@ -420,26 +424,76 @@ def _of_days(
         rows=rows,
         curve=curve,
         booked=days,
-        covered=_covered(promise, sums, counts, line),
+        covered=_covered(promise, sums, counts),
+        missing=booked.sentences(promise),
         promise=promise,
     )
 
 
-def _covered(
-    promise: Promise, sums: FloatArray, counts: FloatArray, line: Mapping[str, int]
-) -> FloatArray:
-    """Coverage of all rows of each day."""
-    if "coverage" not in promise.quantities or ALL not in line:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cells:
+    """Sums of days by group and stratum."""
+
+    sums: FloatArray  # shape (quantities, groups, strata, days)
+    labelled: FloatArray  # shape (groups, strata, days): rows with y
+    rows: FloatArray  # shape (groups, strata, days)
+
+    @classmethod
+    def of(
+        cls,
+        promise: Promise,
+        of_all: Promise,
+        held: Mapping[tuple[int, str, int], FloatArray],
+        groups: list[str],
+        days: IntArray,
+    ) -> _Cells:
+        columns = [2 + of_all.quantities.index(name) for name in promise.quantities]
+        place = {day: k for k, day in enumerate(days.tolist())}
+        line = {group: k for k, group in enumerate(groups)}
+        strata = 1 if promise.strata is None else len(promise.strata.rows)
+        every = np.zeros((2 + len(columns), len(groups), strata, len(days)))
+        for (day, group, stratum), told in held.items():
+            every[:, line[group], stratum, place[day]] = told[[0, 1, *columns]]
+        return cls(rows=every[0], labelled=every[1], sums=every[2:])
+
+    def weighted(
+        self, promise: Promise, days: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Sums, rows and slack of each quantity, group and day, as if no y were missing."""
+        if promise.strata is None or not (self.labelled < self.rows).any():
+            counts = np.broadcast_to(self.labelled.sum(axis=1), self.sums.sum(axis=2).shape)
+            return self.sums.sum(axis=2), counts, np.zeros(counts.shape)
+        made = weighted(self.sums, self.labelled, self.rows, days, promise.strata)
+        return made.sums, made.counts, made.slack
+
+    def sentences(self, promise: Promise) -> tuple[str, ...]:
+        """What is missing of the rows of booked days, and what it may hide."""
+        if promise.strata is None or not len(self.rows):
+            return ()
+        labelled, rows = self.labelled[0], self.rows[0]
+        told = [missing_sentence(labelled, rows, promise.strata)]
+        if "coverage" in promise.quantities:
+            known = float(labelled.sum())
+            place = promise.quantities.index("coverage")
+            hits = promise.coverage * known + float(self.sums[place, 0].sum())
+            told.append(bounds_sentence(hits, known, float(rows.sum())))
+        return tuple(filter(None, told))
+
+
+def _covered(promise: Promise, sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """Coverage of all rows of each day; NaN of a day without y."""
+    if "coverage" not in promise.quantities or not counts.size:
         return np.empty(0)
-    k, own = promise.quantities.index("coverage"), line[ALL]
-    return np.asarray(promise.coverage + sums[own, :, k] / counts[own])
+    k = promise.quantities.index("coverage")
+    known = np.where(counts[k, 0] > 0, counts[k, 0], np.nan)
+    return np.asarray(promise.coverage + sums[k, 0] / known)
 
 
-def _groups(promise: Promise, booked: list[tuple[int, str]]) -> list[str]:
+def _groups(promise: Promise, booked: list[tuple[int, str, int]]) -> list[str]:
     """All rows, the groups of the reference, and others in the order in which they came."""
     if not booked:
         return []
-    return list(dict.fromkeys((ALL, *promise.groups, *(group for _, group in booked))))
+    return list(dict.fromkeys((ALL, *promise.groups, *(group for _, group, _ in booked))))
 
 
 def _shares(promise: Promise, groups: list[str], size: int) -> FloatArray:
@@ -521,16 +575,18 @@ def _broken(promise: Promise, day: int, broken: list[Break]) -> str:
     return f"Broken on {when}: {broken[0].sentence}{more}"
 
 
-def _kept(promise: Promise, days: IntArray, counts: FloatArray, shares: FloatArray) -> str:
-    rows = f"{len(days):,} day{'s' * (len(days) != 1)}, {int(counts.sum()):,} rows"
-    told = f"Kept so far: {rows}, no departure proven"
+def _kept(
+    promise: Promise, days: IntArray, rows: int, counts: FloatArray, shares: FloatArray
+) -> str:
+    seen = f"{len(days):,} day{'s' * (len(days) != 1)}, {rows:,} row{'s' * (rows != 1)}"
+    told = f"Kept so far: {seen}, no departure proven"
     if "coverage" not in promise.quantities:
         return f"{told}."
     fallen = np.full(len(days), -math.inf)
     for k, mean in enumerate(_means_of_fall(promise)):
         name, bounds = promise.quantities[k], promise.bounds[k]
         worth = promise.worth_of(ALL, name)
-        logs = evidence(mean * counts, counts, bounds, worth, days)
+        logs = evidence(mean * counts[k], counts[k], bounds, worth, days)
         fallen = np.logaddexp(fallen, logs + math.log(float(shares[k])))
     shown = np.flatnonzero(fallen >= -math.log(LEVEL))
     least = percent(_fallen(promise))

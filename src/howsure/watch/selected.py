@@ -40,6 +40,7 @@ from howsure.metrics.conditional.regions import node_rules
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure.recalibration.inputs import DEPTH, Encoding, Input, Tree
+from howsure.watch.quantities import Watched
 
 LEAST_SHARE, LEAST_ROWS = 0.05, 30
 """Rows of the reference in a stratum, at least: as a share, and as a number."""
@@ -142,6 +143,12 @@ class Strata:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"strata must be those of this version of howsure: {error}") from error
+
+
+def strata_of(reference: EvalSet, coverage: float, numbers: Watched) -> Strata:
+    """Strata of a reference by what is watched of it."""
+    variances = np.array([each.variance for each in numbers.bounds])
+    return Strata.learnt(reference, coverage, numbers.values, variances)
 
 
 def inputs(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howsure._version import __version__
-from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import row_hashes
@@ -41,7 +41,7 @@ from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
 from howsure.watch.correction import Correction, learn
 from howsure.watch.expected import MOST_ROWS, Background
-from howsure.watch.ledger import HASH, DayScores, Ledger, LedgerEntry, LedgerState
+from howsure.watch.ledger import DAY, HASH, DayScores, Ledger, LedgerEntry, LedgerState
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import (
     ALL,
@@ -53,6 +53,7 @@ from howsure.watch.quantities import (
     worth_by_group,
 )
 from howsure.watch.report import WatchReport, report_of
+from howsure.watch.selected import strata_of
 
 
 @final
@@ -197,6 +198,7 @@ class Watch:
         days = np.zeros(held.n, dtype=np.int64) if times is None else days_of(times)
         usual = UsualError.of(held, days)
         numbers = watched(held, coverage, tolerance, usual)
+        coverage = coverage if "coverage" in numbers.names else math.nan
         sums = tuple(sums_by_day(held, days, numbers))
         promise = Promise(
             howsure=__version__,
@@ -222,6 +224,8 @@ class Watch:
         own = report_of(replace(promise, mature=0), known, 0)
         if not own.kept:
             promise = replace(promise, flaw=own.broken[0].sentence if own.broken else own.sentence)
+        if row_id and times is not None and len(promise.groups) <= _MOST_GROUPS:
+            promise = replace(promise, strata=strata_of(held, coverage, numbers))
         place = Ledger(ledger)
         place.check_empty()
         with suppress(InputError):  # without inputs nothing is expected before labels
@@ -254,8 +258,8 @@ class Watch:
 
     def show(self) -> WatchReport:
         """What all rows so far say of the promise; as often as one likes."""
-        waiting = sum(table.num_rows for _, table in self._ledger.waiting())
         state = self._ledger.state()
+        waiting = len([*self._waiting(state)])
         return report_of(self.promise, state, waiting, self._corrections(state))
 
     def correct(self, *tables: Any, since: Any = None) -> Correction:
@@ -392,31 +396,37 @@ class Watch:
             open_: list[IntArray] = []
             waits: list[pa.Table] = []
             expected: Mapping[str, Any] | None = None
+            before = np.array([*self._waiting(state)], dtype=np.int64)
             for table in parts():
                 y = self._outcomes(table)
                 rows = self._chosen(table, title)
-                known = ~np.isnan(y)
+                known, new = ~np.isnan(y), np.ones(len(y), dtype=np.bool_)
                 held = self._read(rows, np.nan_to_num(y), title)
-                sums.add(self._entry(state, held, np.flatnonzero(known), title))
-                digest += _content(table)
-                if expected is None and not known.all():
-                    expected = self._expected(state, held.take(np.flatnonzero(~known)))
+                own = np.empty(0, dtype=np.int64)
                 if promise.row_id:
                     own = _hashes(table[promise.row_id])
                     hashes.append(own)
-                    open_.append(own[~known])
-                    there = rows.filter(pa.array(~known))
-                    waits.append(there.append_column(HASH, pa.array(own[~known])))
+                    new = ~np.isin(own, before)
+                part, late = self._entry(state, held, known, new, title)
+                sums.add(part)
+                digest += _content(table)
+                there = np.flatnonzero(~known & ~late)
+                if expected is None and len(there):
+                    expected = self._expected(state, held.take(there))
+                if promise.row_id:
+                    open_.append(own[there])
+                    days = self._days(held, state)[there]
+                    left = rows.take(pa.array(there)).append_column(HASH, pa.array(own[there]))
+                    waits.append(left.append_column(DAY, pa.array(days)))
                 elif not known.all():
-                    open_.append(np.flatnonzero(~known))
+                    open_.append(there)
             waiting = sum(map(len, open_))
             entry = _as_entry(sums, digest)
             self._check_whole(state, entry, waiting, title)
             if not promise.row_id:
                 return entry, None
-            every, new = np.concatenate(hashes), np.concatenate(open_)
-            before = np.array([*self._waiting()], dtype=np.int64)
-            if np.isin(new, before).any() or len(np.unique(every)) < len(every):
+            every, left_open = np.concatenate(hashes), np.concatenate(open_)
+            if np.isin(left_open, before).any() or len(np.unique(every)) < len(every):
                 raise InputError(
                     f"{title} must name each row once, and no row that waits already without y"
                 )
@@ -427,7 +437,7 @@ class Watch:
 
         entry = self._ledger.append(make)
         if entry.resolved:
-            self._ledger.forget()
+            self._forget()
         return Booked(rows=entry.rows, waiting=waiting, late=entry.late, unknown=0)
 
     def _expected(self, state: LedgerState, rows: EvalSet) -> Mapping[str, Any] | None:
@@ -479,30 +489,35 @@ class Watch:
             raise InputError(f"{title} must name each row once")
 
         def make(state: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
-            parts = [each for _, each in self._ledger.waiting()]
-            rows = pa.concat_tables(parts) if parts else pa.table({HASH: pa.array([], pa.int64())})
+            forgotten = promise.forgotten_to(state.latest)
+            left = [each for _, each in self._ledger.waiting(forgotten)]
+            rows = pa.concat_tables(left) if left else pa.table({HASH: pa.array([], pa.int64())})
             there = [each in outcomes for each in rows[HASH].to_pylist()]
             if not any(there):
                 raise InputError(f"{title} holds y of no row that waits")
             rows = rows.filter(pa.array(there))
             names = rows[HASH].to_pylist()
             known = np.array([outcomes[name] for name in names])
-            held = self._read(rows.drop_columns([HASH]), known, title)
+            held = self._read(rows.drop_columns([HASH, DAY]), known, title)
+            every = np.ones(held.n, dtype=np.bool_)
             sums = LedgerState()
-            sums.add(self._entry(state, held, np.arange(held.n), title))
+            sums.add(self._entry(state, held, every, ~every, title)[0])
             entry = _as_entry(sums, _content(table))
             self._check_whole(state, entry, 0, title)
             return replace(entry, resolved=tuple(names)), None
 
         entry = self._ledger.append(make)
-        self._ledger.forget()
+        self._forget()
         unknown = len(outcomes) - len(entry.resolved)
         return Booked(rows=entry.rows, waiting=0, late=entry.late, unknown=unknown)
 
-    def _waiting(self) -> Iterator[int]:
+    def _waiting(self, state: LedgerState) -> Iterator[int]:
         """Hashes of the names of rows that wait."""
-        for _, table in self._ledger.waiting():
+        for _, table in self._ledger.waiting(self.promise.forgotten_to(state.latest)):
             yield from table[HASH].to_pylist()
+
+    def _forget(self) -> None:
+        self._ledger.forget(self.promise.forgotten_to(self._ledger.state().latest))
 
     def _outcomes(self, table: pa.Table) -> FloatArray:
         """y, NaN where there is none."""
@@ -511,31 +526,38 @@ class Watch:
             return np.full(table.num_rows, np.nan)
         return values.numbers(table[y], y, decimal=self.promise.reading["decimal"] or ".")
 
-    def _entry(self, state: LedgerState, held: EvalSet, known: IntArray, title: str) -> LedgerEntry:
-        """The entry of some rows, of which those count whose y is known."""
+    def _entry(
+        self, state: LedgerState, held: EvalSet, known: BoolArray, new: BoolArray, title: str
+    ) -> tuple[LedgerEntry, BoolArray]:
+        """The entry of some rows, and which of them are of days that are booked.
+
+        Those whose y is known add to the sums, new ones to the number of rows.
+        """
         days = self._days(held, state)
-        newest, late = int(days.max()), np.zeros(len(known), dtype=np.bool_)
+        newest, late = int(days.max()), np.zeros(held.n, dtype=np.bool_)
         if state.latest is not None:
-            late = days[known] <= state.latest - self.promise.mature
+            late = days <= state.latest - self.promise.mature
             if newest > state.latest + _LONGEST_GAP:
                 raise InputError(
                     f"{title} must not reach over {_LONGEST_GAP} days beyond the last day that "
                     f"was seen ({self.promise.day_in_words(state.latest)}), got "
                     f"{self.promise.day_in_words(newest)}: days before it would be booked as empty"
                 )
-        booked = known[~late]
         corrections = self._corrections(state)
         ends = np.array([each.after for each in corrections], dtype=np.int64)
-        place = np.searchsorted(ends, days[booked])  # how many corrections came before each
+        place = np.where(late, -1, np.searchsorted(ends, days))  # corrections before each day
         sums: list[DaySums] = []
         scores: list[DayScores] = []
-        for count in np.unique(place).tolist():
-            there = booked[place == count]
+        for count in np.unique(place[place >= 0]).tolist():
+            there = np.flatnonzero(place == count)
             rows, promise = held.take(there), self.promise
             if count:
                 correction = corrections[count - 1]
                 promise, corrected = correction.promise, correction.apply(rows)
-                scores += correction.scores(rows, corrected, days[there])
+                told = np.flatnonzero(known[there])
+                if len(told):
+                    pair = rows.take(told), corrected.take(told)
+                    scores += correction.scores(*pair, days[there][told])
                 rows = corrected
             seen = watched(rows, promise.coverage, promise.tolerance, promise.usual)
             if seen.names != promise.quantities or seen.bounds != promise.bounds:
@@ -543,14 +565,22 @@ class Watch:
                     f"{title} must hold predictions such as those of the reference, of which "
                     f"{listed(promise.quantities)} are watched, got {listed(seen.names)}"
                 )
-            sums += sums_by_day(rows, days[there], seen.of(self.promise.quantities))
-        return LedgerEntry(
+            sums += sums_by_day(
+                rows,
+                days[there],
+                seen.of(self.promise.quantities),
+                strata=promise.strata_of(rows),
+                known=known[there],
+                new=new[there],
+            )
+        entry = LedgerEntry(
             sums=tuple(sums),
             latest=newest,
-            rows=len(booked),
+            rows=int((known & ~late).sum()),
             late=int(late.sum()),
             scores=tuple(scores),
         )
+        return entry, late
 
     def _read(self, rows: pa.Table, y: FloatArray, title: str) -> EvalSet:
         """An evaluation set of rows, read as the reference was."""
@@ -575,6 +605,8 @@ class Watch:
 
 Parts = Callable[[], Iterator[pa.Table]]
 """A table, some rows at a time; read anew at each call."""
+_MOST_GROUPS = 50
+"""Groups past which rows are not kept by strata, as each holds as many sums."""
 _LONGEST_GAP = 366
 """Days by which a table may reach beyond all before: a wrong date would close all days to it."""
 
@@ -619,8 +651,8 @@ def _as_entry(sums: LedgerState, digest: int) -> LedgerEntry:
     """The sums of several parts as one entry."""
     return LedgerEntry(
         sums=tuple(
-            DaySums(day=day, group=group, n=n, sums=total)
-            for (day, group), (n, total) in sums.sums.items()
+            DaySums(day=day, group=group, stratum=stratum, rows=rows, n=n, sums=np.array(total))
+            for (day, group, stratum), (rows, n, *total) in sums.sums.items()
         ),
         latest=sums.latest,
         digest=f"{digest % (1 << 64):016x}",
