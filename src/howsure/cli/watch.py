@@ -9,6 +9,7 @@ import typer
 
 from howsure.cli.options import TOLERANCE, Outputs, ReadOptions, Tolerance, address, reads_tables
 from howsure.cli.terminal import Console, escape
+from howsure.core.errors import InputError
 
 watch_app = typer.Typer(
     help="Follow a model after the gate: a promise that may be looked at every day.",
@@ -119,6 +120,13 @@ def watch_correct(
             metavar="DAY", help="First day to learn from; that of the change if it is left out."
         ),
     ] = None,
+    running: Annotated[
+        bool,
+        typer.Option(
+            "--running",
+            help="Multiply half-widths by a factor that follows the rows whose y has come.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -137,8 +145,10 @@ def watch_correct(
     from howsure.watch import Watch
 
     if output is not None:
+        if running:
+            raise InputError("--output keeps what is learnt once, and with --running it goes on")
         check_place(output)
-    found = Watch(ledger).correct(*map(address, files), since=since)
+    found = Watch(ledger).correct(*map(address, files), since=since, running=running)
     console = Console()
     console.print(escape(found.sentence), highlight=False)
     if output is not None:

@@ -160,16 +160,22 @@ def by_closed_testing(logs: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def change_point(
-    sums: FloatArray, counts: FloatArray, bounds: Bounds, worth: float = 1.0
+    sums: FloatArray,
+    counts: FloatArray,
+    bounds: Bounds,
+    worth: float = 1.0,
+    proven: int | None = None,
 ) -> tuple[int, float, tuple[int, int]]:
     """The likeliest day of a step of the mean from 0, the mean since, and days not ruled out.
 
-    The 95 % range holds the days whose log likelihood is within 3 of the greatest.
+    It is no later than the day on which a departure was proven, if that is known. The 95 % range
+    holds the days whose log likelihood is within 3 of the greatest.
     """
     total, rows = (np.cumsum(each[::-1])[::-1] for each in (sums, counts))
     size = np.maximum(total, 0.0) if bounds.rises else total
     each_row = 2.0 * bounds.variance * worth
     gain = np.where(rows > 0, size**2 / (each_row * np.maximum(rows, 1.0)), 0.0)
+    gain = gain if proven is None else gain[: proven + 1]
     best = int(np.argmax(gain))
     near = np.flatnonzero(gain >= gain[best] - _LIKELY)
     return best, float(total[best] / max(rows[best], 1.0)), (int(near[0]), int(near[-1]))

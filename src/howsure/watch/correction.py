@@ -13,17 +13,19 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError
-from howsure.core.formats import fixed
+from howsure.core.formats import fixed, number
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.shared import SharedScore, scored, shared_by_all
 from howsure.metrics.wording import between
 from howsure.predictions import EvalSet
 from howsure.recalibration import FittedRecalibration
+from howsure.recalibration.location_scale import FRAMED, LocationScale, moved
 from howsure.report.recalibrate import recalibrate
 from howsure.verdict.advice import try_recalibrations
 from howsure.watch.ledger import DayScores
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import sums_by_day, watched, worth_by_group
+from howsure.watch.running import Running, ShadowGain, running_of
 from howsure.watch.selected import strata_of
 
 
@@ -37,7 +39,8 @@ class Correction:
     after : int
         The last day that is left as it was; predictions of later days are corrected.
     method : str
-        As in `howsure.recalibration.METHODS`; empty where predictions are right as they are.
+        As in `howsure.recalibration.METHODS`, or ``running``; empty where predictions are right
+        as they are.
     rows : int
         Rows that it was learnt from.
     advice : str
@@ -64,6 +67,12 @@ class Correction:
     score: SharedScore
 
     @property
+    def factor(self) -> float:
+        """By which half-widths are multiplied at first, if it runs on; else NaN."""
+        running = self.promise.running
+        return running.factor if self.method == RUNNING and running is not None else math.nan
+
+    @property
     def sentence(self) -> str:
         """It in words."""
         if not self.method:
@@ -76,9 +85,11 @@ class Correction:
             f"the change: {self.advice} A new promise begins."
         )
 
-    def apply(self, rows: EvalSet) -> EvalSet:
-        """Rows with their predictions corrected."""
-        return self.fitted.apply(rows).evalset
+    def apply(self, rows: EvalSet, factors: FloatArray | None = None) -> EvalSet:
+        """Rows with their predictions corrected; by a factor a row where the correction runs on."""
+        if factors is None:
+            return self.fitted.apply(rows).evalset
+        return stretched(rows, factors)
 
     def scores(self, before: EvalSet, after: EvalSet, days: IntArray) -> list[DayScores]:
         """Of each day: rows, and sums of the score of predictions as they are and corrected."""
@@ -167,6 +178,51 @@ def learn(
     )
 
 
+def go_on(
+    rows: EvalSet,
+    days: IntArray,
+    promise: Promise,
+    *,
+    after: int,
+    running: Running,
+    gain: ShadowGain,
+) -> Correction:
+    """The correction that runs on, from where it stands; of rows since the change."""
+    corrected = stretched(rows, np.full(rows.n, running.factor))
+    score = shared_by_all([_evaluated(each) for each in (rows, corrected)])
+    if score is None:
+        raise InputError("the rows must leave a score that is the same before and after")
+    span = between(100.0 * gain.low, 100.0 * gain.high, 1)
+    return Correction(
+        after=after,
+        method=RUNNING,
+        rows=rows.n,
+        advice=f"multiply half-widths by a factor that runs on, now {number(running.factor, 3)}. "
+        f"So far the interval score would have been {fixed(100.0 * gain.value, 1)} %{span} lower.",
+        gain=gain.value,
+        lower=gain.low,
+        upper=gain.high,
+        promise=replace(_promised(corrected, days, promise), running=running),
+        fitted=FittedRecalibration(),
+        score=score.score,
+    )
+
+
+def stretched(rows: EvalSet, factors: FloatArray) -> EvalSet:
+    """Rows whose predictions are stretched about their middle, each by its factor."""
+    none = np.zeros(rows.n)
+    made = [
+        moved(each, LocationScale.of(each), none, factors)
+        for each in rows.beliefs
+        if isinstance(each, FRAMED)
+    ]
+    return replace(rows, beliefs=tuple(made))
+
+
+RUNNING = "running"
+"""The method of a correction that runs on."""
+
+
 def _ended(
     rows: EvalSet, days: IntArray, promise: Promise, after: int, present: Correction
 ) -> Correction:
@@ -199,6 +255,7 @@ def _promised(rows: EvalSet, days: IntArray, promise: Promise) -> Promise:
     worth = worth_by_group(tuple(sums_by_day(rows, days, numbers)), numbers)
     return replace(
         promise,
+        running=running_of(rows, promise.coverage, promise.mature),
         quantities=numbers.names,
         bounds=numbers.bounds,
         rows=rows.n,

@@ -25,6 +25,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.folders import LocalFolder, NamedBytes, RemoteFolder, SingleFile
 from howsure.watch.quantities import DaySums
+from howsure.watch.running import RATIOS, RatioCell
 
 _PROMISE = "promise.json"
 _FORM = 1
@@ -51,6 +52,7 @@ class LedgerEntry:
     expected: Mapping[str, Any] | None = None  # of its predictions that wait, by their inputs
     # of days that are corrected: rows, and sums of the score uncorrected and corrected
     scores: tuple[DayScores, ...] = ()
+    ratios: tuple[RatioCell, ...] = ()
 
     def to_bytes(self) -> bytes:
         """As an Arrow file: sums as a table, the rest beside it."""
@@ -89,7 +91,8 @@ class LedgerEntry:
             )
         )
         beside["resolved"] = tuple(beside["resolved"])
-        beside["scores"] = tuple(map(tuple, beside["scores"]))
+        for name in ("scores", "ratios"):
+            beside[name] = tuple(map(tuple, beside[name]))
         return cls(sums=made, **beside)
 
 
@@ -112,6 +115,7 @@ _BESIDE = (
     "correction",
     "expected",
     "scores",
+    "ratios",
 )
 
 
@@ -129,6 +133,7 @@ class LedgerState:
     waits: list[str] = field(default_factory=list)  # where predictions that wait stand
     corrections: list[Mapping[str, Any]] = field(default_factory=list)  # in order
     scores: dict[int, FloatArray] = field(default_factory=dict)  # as of entries, by day
+    ratios: dict[int, FloatArray] = field(default_factory=dict)  # by day: rows and widths by cell
     expected: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # by the last day of each
 
     @property
@@ -150,6 +155,8 @@ class LedgerState:
             self.expected[entry.latest] = entry.expected
         for day, *more in entry.scores:
             self.scores[day] = self.scores.get(day, np.zeros(len(more))) + np.array(more)
+        for day, cell, *both in entry.ratios:
+            self.ratios.setdefault(day, np.zeros((2, RATIOS)))[:, cell] += both
         if entry.latest is not None:
             self.latest = entry.latest if self.latest is None else max(self.latest, entry.latest)
         self.rows += entry.rows

@@ -14,6 +14,7 @@ from howsure.core.formats import listed, roughly
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
 from howsure.watch.quantities import ALL, UsualError, day_in_words
+from howsure.watch.running import Running
 from howsure.watch.selected import Strata
 
 _NOTEWORTHY = 5.0
@@ -44,6 +45,7 @@ class Promise:
     usual: UsualError | None = None  # of models of which nothing else can be watched
     reference: str = ""  # where its inputs stand; empty where there are none
     strata: Strata | None = None  # of promises whose rows may wait for y
+    running: Running | None = None  # as it begins, where coverage is watched
     flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,6 +53,7 @@ class Promise:
         held = {each.name: getattr(self, each.name) for each in fields(self)}
         held["bounds"] = [asdict(each) for each in self.bounds]
         held["usual"] = None if self.usual is None else asdict(self.usual)
+        held["running"] = None if self.running is None else self.running.as_dict()
         held["strata"] = None if self.strata is None else self.strata.as_dict()
         return dict(plain(held, json_number))
 
@@ -65,6 +68,8 @@ class Promise:
             )
             if given["usual"] is not None:
                 given["usual"] = UsualError(**given["usual"])
+            if given["running"] is not None:
+                given["running"] = Running.from_dict(given["running"])
             if given["strata"] is not None:
                 given["strata"] = Strata.from_dict(given["strata"])
             given["coverage"] = math.nan if given["coverage"] is None else given["coverage"]

@@ -25,11 +25,12 @@ from howsure.metrics.wording import between
 from howsure.report.document import Choice, Document, Formed, Option, Section, Tone, VerdictLine
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.evidence import by_closed_testing, change_point, evidence
-from howsure.watch.correction import Correction, gained
+from howsure.watch.correction import RUNNING, Correction, gained
 from howsure.watch.expected import Expected
 from howsure.watch.ledger import LedgerState
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import ALL, COMPONENTS
+from howsure.watch.running import Running, ShadowGain, run
 from howsure.watch.selected import bounds_sentence, missing_sentence, weighted
 
 LEVEL = 0.05
@@ -42,6 +43,7 @@ _FALL = 0.05
 """Fall of coverage of which it is told when it would have shown."""
 _Z = 1.959964
 _POINTS = 2_000
+_RUNNING_COMMAND = "howsure watch correct LEDGER ROWS --running"
 
 
 @final
@@ -95,6 +97,10 @@ class WatchReport(Formed):
         Of a promise of the past, what ended it.
     gain : tuple of float, optional
         By which share the correction in use has lowered the score since, with its 95 % interval.
+    running : Running, optional
+        The correction that runs on, as it stands: `running.factor` multiplies half-widths.
+    gain_of_running : ShadowGain, optional
+        What it would have gained.
     expected : Expected, optional
         What inputs tell of the predictions of the last day, while these wait for y.
     expected_by_day : mapping of int to Expected
@@ -118,6 +124,8 @@ class WatchReport(Formed):
     past: tuple[WatchReport, ...] = ()
     correction: Correction | None = None
     gain: tuple[float, float, float] | None = None
+    running: Running | None = None
+    gain_of_running: ShadowGain | None = None
     expected: Expected | None = None
     expected_by_day: Mapping[int, Expected] = field(default_factory=dict)
 
@@ -143,6 +151,7 @@ class WatchReport(Formed):
             *missing,
             *self._of_today(),
             *self._worth_of_correction(),
+            *self._offer(),
             *self._history(),
         )
         opening = Section(title="", lines=lines, choices=self._figures())
@@ -199,6 +208,19 @@ class WatchReport(Formed):
             ends = f"{fixed(-upper, 1)} to {fixed(-lower, 1)}"
             told = f"{told} changes by {fixed(-share, 1)} % ({ends})."
             yield VerdictLine(told, "undecided", question)
+
+    def _offer(self) -> Iterator[VerdictLine]:
+        """The correction that runs on, where it is proven better than none."""
+        gain, running = self.gain_of_running, self.running
+        if gain is None or running is None or not gain.offered:
+            return
+        latest = self.past[-1].correction if self.past else None
+        if latest is None or latest.method != RUNNING:
+            since = self.promise.day_in_words(int(self.booked[0]))
+            told = gain.sentence(since, running.factor)
+            yield VerdictLine(
+                told, question="Would a running correction help?", command=_RUNNING_COMMAND
+            )
 
     def _history(self) -> Iterator[VerdictLine]:
         """What came before, the latest first."""
@@ -359,7 +381,22 @@ def report_of(
         expected=None if not waiting else by_day.get(state.latest or 0),
         expected_by_day=by_day,
         gain=_gain(state, first, report.booked),
+        **_running(held, state, report),
     )
+
+
+def _running(promise: Promise, state: LedgerState, report: WatchReport) -> dict[str, Any]:
+    """The correction that runs on beside the promise, and what it would have gained.
+
+    It counts from the day of the alarm on, or from the first day: no later row has chosen these.
+    """
+    if promise.running is None:
+        return {}
+    running, beside = run(promise.running, state.ratios, report.booked)
+    if beside is None or beside.sums[:, 2].sum() <= 0.0:
+        return {}
+    gain = beside.gain()
+    return {"running": running, "gain_of_running": gain}
 
 
 def _rows_of(state: LedgerState) -> int:
@@ -407,7 +444,7 @@ def _of_days(
             if named[index] >= line_of_alarm:
                 group, k = groups[index // size], index % size
                 own = sums[k, groups.index(group)], counts[k, groups.index(group)]
-                broken.append(_break(promise, group, k, days, *own, named[index]))
+                broken.append(_break(promise, group, k, days, own, flat[index], named[index]))
     kept = not len(alarms)
     proven = None if kept else int(days[alarms[0]])
     told = _kept(promise, days, rows, counts[:, 0], shares) if kept and groups else ""
@@ -515,14 +552,16 @@ def _break(
     group: str,
     k: int,
     days: IntArray,
-    sums: FloatArray,
-    counts: FloatArray,
+    own: tuple[FloatArray, FloatArray],
+    logs: FloatArray,
     log: float,
 ) -> Break:
-    """One quantity of one group, since its change."""
+    """One quantity of one group, since its change, which came before it was proven."""
     name, bounds = promise.quantities[k], promise.bounds[k]
     worth = promise.worth_of(group, name)
-    at, mean, (first, last) = change_point(sums, counts, bounds, worth)
+    sums, counts = own
+    proven = int(np.argmax(logs >= -math.log(LEVEL)))
+    at, mean, (first, last) = change_point(sums, counts, bounds, worth, proven)
     n = float(counts[at:].sum())
     reach = _Z * math.sqrt(worth * bounds.variance / n)
     value, lower, upper = mean, mean - reach, mean + reach

@@ -17,13 +17,22 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above, check_fraction
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_vector,
+    check_above,
+    check_fraction,
+)
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import fixed, percent
 from howsure.core.times import Chronology
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.scores import pinball
+from howsure.metrics.view import View
+from howsure.predictions import EvalSet
 from howsure.stats.estimate import skewed_ends, spread_of
 
 ROWS = np.array([50.0, 150.0, 500.0, 2_000.0])
@@ -98,6 +107,10 @@ class Running:
     def factor(self) -> float:
         """By which half-widths of rows to come are multiplied."""
         return _mixed(np.exp(self.logs), np.array(self.shares))
+
+    def factor_on(self, day: int) -> float:
+        """The factor that stood when rows of a day to come were predicted."""
+        return self._in_force(day)[0]
 
     def after(
         self,
@@ -353,6 +366,71 @@ def _stepped(logs: FloatArray, ordered: FloatArray, upto: FloatArray, level: flo
 def _mixed(tracks: FloatArray, shares: FloatArray) -> float:
     """The mean of factors; the loss is convex, so the mean's is at most the mean loss."""
     return float(1.0 + shares @ (tracks - 1.0))
+
+
+RATIOS = 96
+_FARTHEST = 8.0
+_EDGES = np.exp(np.linspace(-1.0, 1.0, RATIOS + 1) * math.log(_FARTHEST))
+_CENTRES = np.sqrt(_EDGES[1:] * _EDGES[:-1])
+"""What stands for the ratios of each cell: off by 2 % at most, from 1/8 to 8; 1 is an edge."""
+RatioCell = tuple[int, int, float, float]
+"""A day, a cell, its rows, and their widths added up."""
+
+
+def _placed(evalset: EvalSet, coverage: float) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """Which rows have a width; of these |y − middle| / half-width, and the width."""
+    view = View(evalset)
+    lower, upper = view.get("lower", coverage), view.get("upper", coverage)
+    width = upper - lower
+    there = np.isfinite(width) & (width > 0.0)
+    width = width[there]
+    return there, 2.0 * np.abs((evalset.y - lower)[there] - width / 2.0) / width, width
+
+
+def ratio_cells(evalset: EvalSet, coverage: float, days: IntArray) -> list[RatioCell]:
+    """Rows counted by day and by ratio: all that a running correction needs, in any order."""
+    known, ratios, widths = _placed(evalset, coverage)
+    mass = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+    mass, days = mass[known], days[known]
+    cell = np.clip(np.searchsorted(_EDGES, ratios, side="left") - 1, 0, RATIOS - 1)
+    there, place = np.unique(days, return_inverse=True)
+    joint = place * RATIOS + cell
+    rows, wide = (np.bincount(joint, each, len(there) * RATIOS) for each in (mass, mass * widths))
+    return [
+        (int(there[k // RATIOS]), k % RATIOS, float(rows[k]), float(wide[k]))
+        for k in np.flatnonzero(rows).tolist()
+    ]
+
+
+def running_of(reference: EvalSet, coverage: float, late: int) -> Running | None:
+    """The running correction as it begins; None without intervals, or if all ratios are 1."""
+    if math.isnan(coverage):
+        return None
+    known, ratios, _ = _placed(reference, coverage)
+    mass = None if reference.multiplicities is None else reference.multiplicities[known]
+    try:
+        return Running.begin(ratios, coverage, late=late, weights=mass)
+    except InputError:
+        return None
+
+
+def run(
+    running: Running, cells: Mapping[int, FloatArray], days: IntArray
+) -> tuple[Running, Shadow | None]:
+    """As it stands after some days, of each of which rows and widths are known by cell.
+
+    With its shadow; None where no day has rows.
+    """
+    known = [day for day in days.tolist() if day in cells]
+    if not known:
+        return running, None
+    counts, widths = np.moveaxis(np.array([cells[day] for day in known]), 1, 0)
+    at, cell = np.nonzero(counts)
+    rows, when = counts[at, cell], np.array(known)[at]
+    ratios = _CENTRES[cell]
+    running, factors = running.after(ratios, when, rows)
+    wide = widths[at, cell] / rows
+    return running, shadow(ratios, wide, factors, running.level, when, rows)
 
 
 def _ratios(ratios: npt.ArrayLike) -> FloatArray:

@@ -39,7 +39,7 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
-from howsure.watch.correction import Correction, learn
+from howsure.watch.correction import RUNNING, Correction, go_on, learn, stretched
 from howsure.watch.expected import MOST_ROWS, Background
 from howsure.watch.ledger import DAY, HASH, DayScores, Ledger, LedgerEntry, LedgerState
 from howsure.watch.promise import Promise
@@ -53,6 +53,7 @@ from howsure.watch.quantities import (
     worth_by_group,
 )
 from howsure.watch.report import WatchReport, report_of
+from howsure.watch.running import RatioCell, ratio_cells, run, running_of
 from howsure.watch.selected import strata_of
 
 
@@ -216,6 +217,7 @@ class Watch:
             rows=held.n,
             days=len(np.unique(days)),
             groups=tuple(sorted({each.group for each in sums} - {ALL})),
+            running=running_of(held, coverage, mature),
             usual=usual if "error" in numbers.names else None,
             worth={} if times is None else worth_by_group(sums, numbers),
         )
@@ -262,7 +264,7 @@ class Watch:
         waiting = len([*self._waiting(state)])
         return report_of(self.promise, state, waiting, self._corrections(state))
 
-    def correct(self, *tables: Any, since: Any = None) -> Correction:
+    def correct(self, *tables: Any, since: Any = None, running: bool = False) -> Correction:
         """Correct the predictions of all days to come, by rows with y since the change.
 
         Every recalibration that suits them is tried, as in `howsure.assess`, and the one is taken
@@ -277,6 +279,10 @@ class Watch:
             Paths, folders or data frames with the columns of the reference.
         since : number, date or str, optional
             The first day to learn from; that of the change if omitted.
+        running : bool
+            Whether the correction runs on: half-widths are multiplied by a factor that follows the
+            rows whose y has come. For series that keep changing, where y comes soon; `show` offers
+            it once it would have been better than none.
 
         Returns
         -------
@@ -286,7 +292,7 @@ class Watch:
         Raises
         ------
         InputError
-            If the promise is kept, or no recalibration is proven to help. Nothing changes then.
+            If the promise is kept, or no correction is proven to help. Nothing changes then.
         """
         first = self.show().since if since is None else self._day(since)
         if first is None:
@@ -305,27 +311,50 @@ class Watch:
             )
         last = int(days.max()) if self.promise.timed else state.entries
         after = last if state.latest is None else max(last, state.latest)
-        found = learn(
-            rows.take(np.flatnonzero(inside)),
-            days[inside],
-            self.promise,
-            after=after,
-            present=next(reversed(self._corrections(state)), None),
-        )
-        corrected = found.apply(rows.take(np.flatnonzero(inside)))
-        kept = found
+        rows, days = rows.take(np.flatnonzero(inside)), days[inside]
+        present = next(reversed(self._corrections(state)), None)
+        if running:
+            found = self._going_on(state, rows, days, after)
+            corrected = stretched(rows, np.full(rows.n, found.factor))
+        else:
+            found = learn(rows, days, self.promise, after=after, present=present)
+            corrected = found.apply(rows)
         with suppress(InputError):
             table = Background.of(corrected, found.promise.coverage).to_table()
             promise = replace(found.promise, reference=self._ledger.keep(table))
-            kept = replace(found, promise=promise)
+            found = replace(found, promise=promise)
 
         def make(now: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
             if len(now.stood) != len(state.stood):
                 raise InputError("the ledger changed while the correction was learnt: do it again")
-            return LedgerEntry(correction=kept.as_dict()), None
+            return LedgerEntry(correction=found.as_dict()), None
 
         self._ledger.append(make)
-        return kept
+        return found
+
+    def _going_on(
+        self, state: LedgerState, rows: EvalSet, days: IntArray, after: int
+    ) -> Correction:
+        """The correction that runs on, where it would have been better than none."""
+        told = report_of(self.promise, state, 0, self._corrections(state))
+        if told.running is None or told.gain_of_running is None:
+            raise InputError(
+                "running needs intervals at a nominal coverage, and days that are booked"
+            )
+        if not told.gain_of_running.offered:
+            raise InputError(
+                "running must be proven better than no correction, which it is not yet, over "
+                f"{told.gain_of_running.days:,} days: the gain so far is "
+                f"{100.0 * told.gain_of_running.value:.1f} %"
+            )
+        return go_on(
+            rows,
+            days,
+            self.promise,
+            after=after,
+            running=told.running,
+            gain=told.gain_of_running,
+        )
 
     def _corrections(self, state: LedgerState) -> list[Correction]:
         return [Correction.from_dict(told) for told in state.corrections]
@@ -447,7 +476,9 @@ class Watch:
         promise = self.promise
         for correction in corrections[-1:]:
             if days.max() > correction.after:
-                promise, today = correction.promise, correction.apply(today)
+                last = np.full(today.n, days.max())
+                factors = self._factors(state, correction, last)
+                promise, today = correction.promise, correction.apply(today, factors)
         if not promise.reference or not report_of(self.promise, state, 0, corrections).kept:
             return None
         today = today.take(content_order([today])[:MOST_ROWS])
@@ -548,17 +579,22 @@ class Watch:
         place = np.where(late, -1, np.searchsorted(ends, days))  # corrections before each day
         sums: list[DaySums] = []
         scores: list[DayScores] = []
+        ratios: list[RatioCell] = []
         for count in np.unique(place[place >= 0]).tolist():
             there = np.flatnonzero(place == count)
             rows, promise = held.take(there), self.promise
+            told, base = np.flatnonzero(known[there]), rows
             if count:
                 correction = corrections[count - 1]
-                promise, corrected = correction.promise, correction.apply(rows)
-                told = np.flatnonzero(known[there])
+                promise = correction.promise
+                factors = self._factors(state, correction, days[there])
+                corrected = correction.apply(rows, factors)
                 if len(told):
                     pair = rows.take(told), corrected.take(told)
                     scores += correction.scores(*pair, days[there][told])
-                rows = corrected
+                base, rows = rows if factors is not None else corrected, corrected
+            if promise.running is not None and len(told):
+                ratios += ratio_cells(base.take(told), promise.coverage, days[there][told])
             seen = watched(rows, promise.coverage, promise.tolerance, promise.usual)
             if seen.names != promise.quantities or seen.bounds != promise.bounds:
                 raise InputError(
@@ -579,8 +615,22 @@ class Watch:
             rows=int((known & ~late).sum()),
             late=int(late.sum()),
             scores=tuple(scores),
+            ratios=tuple(ratios),
         )
         return entry, late
+
+    def _factors(
+        self, state: LedgerState, correction: Correction, days: IntArray
+    ) -> FloatArray | None:
+        """The factor of each row, of a correction that runs on."""
+        running = correction.promise.running
+        if correction.method != RUNNING or running is None:
+            return None
+        booked = correction.promise.booked_to(state.latest)
+        known = [day for day in sorted(state.ratios) if correction.after < day <= booked]
+        running, _ = run(running, state.ratios, np.array(known, dtype=np.int64))
+        dates, place = np.unique(days, return_inverse=True)
+        return np.array([running.factor_on(day) for day in dates.tolist()])[place]
 
     def _read(self, rows: pa.Table, y: FloatArray, title: str) -> EvalSet:
         """An evaluation set of rows, read as the reference was."""
@@ -659,6 +709,11 @@ def _as_entry(sums: LedgerState, digest: int) -> LedgerEntry:
         rows=sums.rows,
         late=sums.late,
         scores=tuple((day, *total.tolist()) for day, total in sums.scores.items()),
+        ratios=tuple(
+            (day, cell, *held[:, cell].tolist())
+            for day, held in sums.ratios.items()
+            for cell in np.flatnonzero(held[0]).tolist()
+        ),
     )
 
 
