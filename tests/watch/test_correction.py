@@ -51,8 +51,8 @@ def test_a_correction_begins_a_new_promise(tmp_path: Path) -> None:
     assert np.mean(told.covered) == pytest.approx(0.9, abs=0.02)
     lines = [line.text for line in told.document().opening.lines]
     assert lines[1].startswith("Corrected predictions have a CRPS ")
-    assert lines[2].startswith("Broken on 2024-03-1")
-    assert lines[3] == found.sentence
+    assert lines[2] == found.sentence
+    assert lines[3].startswith("Broken on 2024-03-1")
     watch.add(rows(130, 160))  # errors are again as they were
     told = watch.show()
     assert not told.kept
@@ -70,7 +70,7 @@ def test_a_correction_begins_a_new_promise(tmp_path: Path) -> None:
     assert [each.days for each in (*told.past, told)] == [30, 70, 10]
     assert told.sentence.startswith("Kept since the end of the correction after 2024-06-08: 10 ")
     lines = [line.text for line in told.document().opening.lines]
-    assert lines[2] == ended.sentence
+    assert lines[1] == ended.sentence
     assert ended.sentence.startswith("The correction ends after 2024-06-08, by 1,500 rows since ")
     with pytest.raises(InputError, match="none is proven to help"):
         watch.correct(rows(160, 170), since=DAY)

@@ -162,8 +162,7 @@ class WatchReport(Formed):
             "Watched": listed(promise.quantities),
             "Booked": f"{self.rows:,} rows of {self.days:,} days",
             "A day is booked": f"{promise.mature} days after it",
-            "Chance that a promise that is kept is ever told broken": "at most 5 % for rows that "
-            "are independent",
+            "False alarms": "at most 5 %, of independent rows",
             "howsure": __version__,
         }
         return Document(
@@ -180,11 +179,12 @@ class WatchReport(Formed):
         question = "What is expected before labels come?"
         coverage, factor = self.expected.coverage, self.expected.factor
         less = coverage.upper < self.promise.coverage - self.promise.tolerance
-        yield VerdictLine(self.expected.sentence, "caution" if less else "info", question)
+        told = [self.expected.sentence]
         if factor.lower > 1.0 or factor.upper < 1.0:
-            yield VerdictLine(self.expected.width_sentence, "info", question)
+            told.append(self.expected.width_sentence)
         if not self.expected.reason:
-            yield VerdictLine(self.expected.beware, "info", question)
+            told.append(self.expected.beware)
+        yield VerdictLine(" ".join(told), "caution" if less else "info", question)
 
     def _worth_of_correction(self) -> Iterator[VerdictLine]:
         """Whether the correction in use is better than none, which runs beside it."""
@@ -225,10 +225,9 @@ class WatchReport(Formed):
     def _history(self) -> Iterator[VerdictLine]:
         """What came before, the latest first."""
         for each in reversed(self.past):
-            question = "What came before?"
-            yield VerdictLine(each.sentence, question=question)
             if each.correction is not None:
-                yield VerdictLine(each.correction.sentence, question=question)
+                yield VerdictLine(each.correction.sentence, question="What was done?")
+            yield VerdictLine(each.sentence, question="What came before?")
 
     def _tables(self) -> tuple[Table, ...]:
         parts = (*self.past, self)
@@ -281,8 +280,14 @@ class WatchReport(Formed):
         seconds = 86_400.0 if dated else 1.0
         x: list[FloatArray] = [each.booked.astype(np.float64) * seconds for each in parts]
         evidence_of = [
-            Layer(mark=Mark.STEP, x=at, y=each.curve / math.log(10.0), series=f"evidence{name}")
-            for at, each, name in zip(x, parts, names, strict=True)
+            Layer(
+                mark=Mark.STEP,
+                x=at,
+                y=each.curve / math.log(10.0),
+                series=f"evidence{name}",
+                colour=place,
+            )
+            for place, (at, each, name) in enumerate(zip(x, parts, names, strict=True))
         ]
         alarm = Layer(mark=Mark.RULE, y=np.array([limit]), series="proven broken", colour=REFERENCE)
         made = [
@@ -300,10 +305,12 @@ class WatchReport(Formed):
         if len(self.covered) or any(len(each.covered) for each in parts):
             level = np.array([self.promise.coverage])
             points = [
-                Layer(mark=Mark.POINTS, x=at, y=each.covered, series=f"coverage{name}")
-                for at, each, name in zip(x, parts, names, strict=True)
+                Layer(
+                    mark=Mark.POINTS, x=at, y=each.covered, series=f"coverage{name}", colour=place
+                )
+                for place, (at, each, name) in enumerate(zip(x, parts, names, strict=True))
             ]
-            points += self._expectations(seconds)
+            points += self._expectations(seconds, len(parts))
             nominal = Layer(mark=Mark.RULE, y=level, series="nominal", colour=REFERENCE)
             made.append(
                 Figure(
@@ -320,7 +327,7 @@ class WatchReport(Formed):
         options = (Option(label=n, figures=(f,)) for n, f in zip(labels, made, strict=False))
         return (Choice(label="Over time", options=tuple(options)),)
 
-    def _expectations(self, seconds: float) -> list[Layer]:
+    def _expectations(self, seconds: float, colour: int) -> list[Layer]:
         """The coverage that was expected of each day before its labels came."""
         told = {day: each.coverage for day, each in self.expected_by_day.items()}
         known = {day: each for day, each in told.items() if not math.isnan(each.value)}
@@ -331,7 +338,7 @@ class WatchReport(Formed):
             np.array([getattr(each, name) for each in known.values()], dtype=np.float64)
             for name in ("value", "lower", "upper")
         )
-        layer = Layer(mark=Mark.POINTS, x=x, y=y, series="expected before labels", colour=3)
+        layer = Layer(mark=Mark.POINTS, x=x, y=y, series="expected before labels", colour=colour)
         ends = replace(layer, mark=Mark.INTERVALS, y=np.empty(0), lower=lower, upper=upper)
         return [replace(ends, faint=True), layer]
 
