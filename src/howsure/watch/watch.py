@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, Unpack, final
@@ -254,7 +254,7 @@ class Watch:
             If a table lacks columns of the promise, came before, or is of days that are booked
             alone. Nothing of it is kept then.
         """
-        done = [self._add(parts, title) for parts, title in self._tables(tables)]
+        done = [self._add(source) for source in self._sources(tables)]
         names = [each.name for each in fields(Booked)]
         return Booked(**{name: sum(getattr(each, name) for each in done) for name in names})
 
@@ -369,29 +369,29 @@ class Watch:
             kind = "a date" if self.promise.dated else "a number"
             raise InputError(f"since must be {kind}, as time is, got {since!r}") from error
 
-    def _tables(self, tables: Sequence[Any]) -> Iterator[tuple[Parts, str]]:
-        """Each table that was given, some rows at a time where it is huge; with its title."""
+    def _sources(self, tables: Sequence[Any]) -> Iterator[Source]:
+        """Each table that was given, in pieces where it is huge."""
         encoding, decimal = self.promise.reading["encoding"], self.promise.reading["decimal"] or "."
         for given in tables:
             huge = isinstance(given, str | os.PathLike) and is_huge(given, HUGE)
             opened = [PiecedTable(planned(given, encoding, decimal, PIECE_ROWS))] if huge else None
-            for source in opened or sources(given, encoding, decimal):
-                yield _parts_of(source), source.title
+            yield from opened or sources(given, encoding, decimal)
 
     def _with_y(self, tables: Sequence[Any]) -> EvalSet:
         """The rows of tables whose y is known."""
         parts: list[pa.Table] = []
         outcomes: list[FloatArray] = []
         titles: list[str] = []
-        for given, title in self._tables(tables):
-            titles.append(title)
-            for table in given():
+        for source in self._sources(tables):
+            titles.append(source.title)
+            for table in _parts(source):
                 y = self._outcomes(table)
                 known = np.flatnonzero(~np.isnan(y))
-                parts.append(self._chosen(table, title).take(pa.array(known)))
+                parts.append(self._chosen(table, source.title).take(pa.array(known)))
                 outcomes.append(y[known])
             if not any(map(len, outcomes)):
-                raise InputError(f"{title} must hold y, in the column {quoted(self.promise.y)}")
+                name = quoted(self.promise.y)
+                raise InputError(f"{source.title} must hold y, in the column {name}")
         if not parts:
             raise InputError("rows must be given, with y, from the change on; got none")
         rows = pa.concat_tables(parts, promote_options="permissive")
@@ -409,13 +409,11 @@ class Watch:
                 )
         return table.select(names)
 
-    def _add(self, parts: Parts, title: str) -> Booked:
+    def _add(self, source: Source) -> Booked:
         """One table, whatever it holds."""
-        promise = self.promise
-        beliefs = promise.needed()
-        names = next(parts()).column_names
-        if promise.y in names and not any(name in names for name in beliefs):
-            return self._labels(parts, title)
+        promise, title, names = self.promise, source.title, source.names
+        if promise.y in names and not any(name in names for name in promise.needed()):
+            return self._labels(source)
         waiting = 0
 
         def make(state: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
@@ -426,7 +424,7 @@ class Watch:
             waits: list[pa.Table] = []
             expected: Mapping[str, Any] | None = None
             before = np.array([*self._waiting(state)], dtype=np.int64)
-            for table in parts():
+            for table in _parts(source):
                 y = self._outcomes(table)
                 rows = self._chosen(table, title)
                 known, new = ~np.isnan(y), np.ones(len(y), dtype=np.bool_)
@@ -504,10 +502,10 @@ class Watch:
                 f"{promise.mature} days after it, and once"
             )
 
-    def _labels(self, parts: Parts, title: str) -> Booked:
+    def _labels(self, source: Source) -> Booked:
         """y alone, for rows that wait."""
-        promise = self.promise
-        table = pa.concat_tables(parts(), promote_options="permissive")
+        promise, title = self.promise, source.title
+        table = pa.concat_tables(_parts(source), promote_options="permissive")
         if not promise.row_id or promise.row_id not in table.column_names:
             raise InputError(
                 f"{title} holds y alone, which finds its predictions by names: begin the ledger "
@@ -653,8 +651,6 @@ class Watch:
         return days_of(held.time)
 
 
-Parts = Callable[[], Iterator[pa.Table]]
-"""A table, some rows at a time; read anew at each call."""
 _MOST_GROUPS = 50
 """Groups past which rows are not kept by strata, as each holds as many sums."""
 _LONGEST_GAP = 366
@@ -667,17 +663,13 @@ def _hashes(names: pa.ChunkedArray) -> IntArray:
     return np.array([int.from_bytes(each.digest(), "little") for each in made], dtype=np.int64)
 
 
-def _parts_of(source: Source) -> Parts:
-    """A source as tables of some rows each, with cells of plain numbers as numbers."""
-
-    def parts() -> Iterator[pa.Table]:
-        kind: Kind = "text" if source.from_text else "key"
-        kinds = dict.fromkeys(source.names, kind)
-        pieced = isinstance(source, PiecedTable)
-        for table in source.tables(kinds, PIECE_ROWS) if pieced else [source.whole()]:
-            yield typed(table, source.decimal) if source.from_text else table
-
-    return parts
+def _parts(source: Source) -> Iterator[pa.Table]:
+    """Tables of some rows each, with cells of plain numbers as numbers."""
+    kind: Kind = "text" if source.from_text else "key"
+    kinds = dict.fromkeys(source.names, kind)
+    pieced = isinstance(source, PiecedTable)
+    for table in source.tables(kinds, PIECE_ROWS) if pieced else [source.whole()]:
+        yield typed(table, source.decimal) if source.from_text else table
 
 
 def _content(table: pa.Table) -> int:
