@@ -271,14 +271,15 @@ def page(found: dict[Cell, tuple[dict[str, Count], dict[str, float]]]) -> str:
     return "\n".join([*lines, "", f"{judged:,} measures in {len(found)} cells were judged.", ""])
 
 
-def write(text: str, marks: tuple[str, str] = MARKS) -> None:
+def write(text: str, marks: tuple[str, str] = MARKS, page: Path | None = None) -> None:
     """Put a section between its markers."""
-    whole = PAGE.read_text(encoding="utf-8")
+    page = page or PAGE
+    whole = page.read_text(encoding="utf-8")
     first, last = marks
     head, _, rest = whole.partition(first)
     tail = rest.partition(last)[2] if rest else "\n"
     body = f"{head.rstrip()}\n\n{first}\n\n{text}\n{last}{tail}"
-    PAGE.write_text(body, encoding="utf-8")
+    page.write_text(body, encoding="utf-8")
 
 
 Forecast = tuple[np.ndarray, np.ndarray]

@@ -1,24 +1,30 @@
 """How often a watch breaks kept promises within a year of daily looks, and how soon it sees faults.
 
-Run ``python benchmarks/watch.py`` (some minutes). With ``--write`` the tables replace what
+Run ``python -m benchmarks.watch`` (some minutes). With ``--write`` the tables replace what
 ``docs/watch.md`` has between its markers. A reference of a year tells how rows depend; then a year
-of days comes, looked at every day. Errors are normal; all five quantities are watched.
+of days comes, looked at every day. Errors are normal; all five quantities are watched. Where errors
+have become 1.5 times as large, a correction is learnt from some rows, and watched for a year.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from benchmarks.intervals import write
 from scipy import signal, special
 
+from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.calibration.components import legendre
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.evidence import evidence, worth_of
+from howsure.watch import Watch
 from howsure.watch.quantities import component_bounds, coverage_bounds
 
 PAGE = Path(__file__).parent.parent / "docs" / "watch.md"
@@ -108,35 +114,95 @@ FAULTS = (
 )
 
 
+STEP, LEARNT = 1.5, (300, 1_000, 3_000)
+
+
+def corrected(learnt: int, run: int) -> tuple[bool, float] | None:
+    """Whether the promise of a correction is told broken, and coverage; None if it is refused."""
+    rng, days = child(0, "watch", "corrected", learnt, run), learnt // 50
+
+    def rows(first: int, count: int, scale: float = 1.0) -> dict[str, np.ndarray]:
+        day = np.repeat(np.arange(first, first + count), 50)
+        mean, error = rng.normal(size=(2, len(day)))
+        return {"day": day, "y": mean + scale * error, "mean": mean, "sd": np.ones(len(day))}
+
+    with tempfile.TemporaryDirectory() as folder:
+        watch = Watch.init(f"{folder}/model.watch", rows(0, DAYS), time="day")
+        try:
+            watch.correct(rows(DAYS, days, STEP), since=DAYS)
+        except InputError:
+            return None
+        watch.add(rows(DAYS + days, DAYS, STEP))
+        report = watch.show()
+    return not report.kept, float(report.covered.mean())
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table."""
+    lines = [f"| {' | '.join(cells)} |" for cells in (heads, *rows)]
+    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
+
+
+def share(hits: int, runs: int) -> tuple[str, str]:
+    """In %, and its 95 % interval."""
+    low, high = (100.0 * float(end) for end in clopper_pearson(hits, runs))
+    return f"{100.0 * hits / runs:.1f}", f"{low:.1f} to {high:.1f}"
+
+
+def found(alarms: np.ndarray, start: int) -> tuple[str, str]:
+    """Of years without an alarm before a fault, those in which it is found, in %; median delay.
+
+    The first day of the fault is day 1; there is no median where it is not found in half of them.
+    """
+    years = alarms[(alarms < 0) | (alarms >= start)]
+    if 2 * len(years) < len(alarms) or not len(years):
+        return "–", "–"
+    delay = float(np.median(np.where(years < 0, np.inf, years - start + 1.0)))
+    median = f"{math.ceil(delay)}" if math.isfinite(delay) else "–"
+    return f"{100.0 * (years >= 0).mean():.0f}", median
+
+
+def of_corrections(runs: int) -> Iterable[tuple[str, ...]]:
+    """A row for each number of rows that a correction is learnt from."""
+    for learnt in LEARNT:
+        made = [each for each in (corrected(learnt, run) for run in range(runs)) if each]
+        covered = np.array([each[1] for each in made])
+        low, high = 100.0 * np.quantile(covered, (0.05, 0.95))
+        off = 100.0 * np.mean(np.abs(covered - 0.9) > 0.01)
+        broken = share(sum(each[0] for each in made), len(made))
+        refused = f"{100.0 * (1.0 - len(made) / runs):.0f}"
+        yield f"{learnt:,}", refused, f"{low:.1f} to {high:.1f}", f"{off:.0f}", *broken
+
+
 def main() -> None:
     """Run all worlds, and print or write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    lines = ["| rows that are as promised | ever told broken, % | 95 % interval |", "|---|---|---|"]
-    for world in KEPT:
-        hits = sum(looked_at(world, run) >= 0 for run in range(given.runs))
-        low, high = (100.0 * float(end) for end in clopper_pearson(hits, given.runs))
-        lines.append(
-            f"| {world.name} | {100.0 * hits / given.runs:.1f} | {low:.1f} to {high:.1f} |"
+    kept = [
+        (
+            world.name,
+            *share(sum(looked_at(world, run) >= 0 for run in range(given.runs)), given.runs),
         )
-        print(lines[-1], flush=True)
-    lines += ["", "| fault | found within a year, % | median delay, days |", "|---|---|---|"]
+        for world in KEPT
+    ]
+    faults = []
     for world in FAULTS:
-        alarms = [looked_at(world, run) for run in range(given.runs // 3)]
-        delays = [day - world.start for day in alarms if day >= world.start]
-        early = sum(0 <= day < world.start for day in alarms)
-        share = 100.0 * len(delays) / max(len(alarms) - early, 1)
-        median = f"{np.median(delays):.0f}" if delays else "–"
-        lines.append(f"| {world.name} | {share:.0f} | {median} |")
-        print(lines[-1], flush=True)
-    told = "\n".join(lines)
+        alarms = np.array([looked_at(world, run) for run in range(given.runs // 3)])
+        faults.append((world.name, *found(alarms, world.start)))
+    heads = ["learnt from rows", "refused, %", "coverage then, 90 % of runs, %"]
+    heads += ["off by more than 1 point, %", "told broken within a year, %", "95 % interval"]
+    text = "\n\n".join(
+        [
+            markdown(["rows that are as promised", "ever told broken, %", "95 % interval"], kept),
+            markdown(["fault", "found within a year, %", "median delay, days"], faults),
+            markdown(heads, of_corrections(given.runs)),
+        ]
+    )
+    print(text)
     if given.write:
-        text = PAGE.read_text(encoding="utf-8")
-        before, rest = text.split(MARKS[0])
-        after = rest.split(MARKS[1])[1]
-        PAGE.write_text(f"{before}{MARKS[0]}\n{told}\n\n{MARKS[1]}{after}", encoding="utf-8")
+        write(f"{text}\n", MARKS, PAGE)
 
 
 if __name__ == "__main__":

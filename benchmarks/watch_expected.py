@@ -1,9 +1,10 @@
 """How well coverage, score and width are foretold for rows without labels, where inputs move.
 
-Run ``python benchmarks/watch_expected.py`` (a quarter of an hour); it prints tables in Markdown. y
-is normal about its prediction, with errors that are too large or too small as the inputs have it;
-with three inputs or more two of them act together. New inputs move by up to one standard deviation,
-or spread 1.5 times as wide. The truth is what is expected of these very rows, given their inputs.
+Run ``python -m benchmarks.watch_expected`` (a quarter of an hour). With ``--write`` the tables
+replace what ``docs/watch.md`` has between its markers. y is normal about its prediction, with
+errors that are too large or too small as the inputs have it; with three inputs or more two of them
+act together. New inputs move by up to one standard deviation, or spread 1.5 times as wide. The
+truth is what is expected of these very rows, given their inputs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from benchmarks.intervals import write
+from benchmarks.watch import PAGE, markdown
 from scipy import optimize, special
 
 from howsure.core.rng import child
@@ -22,6 +25,10 @@ from howsure.metrics.crps_closed import crps_normal
 from howsure.predictions import Distribution, EvalSet
 from howsure.watch.expected import Background, Expected
 
+MARKS = (
+    "<!-- watch expected: made by benchmarks/watch_expected.py -->",
+    "<!-- end of watch expected -->",
+)
 Z = float(special.ndtri(0.95))
 COVERAGE = 0.9
 
@@ -150,67 +157,87 @@ def simulated(runs: int) -> list[Seen]:
     return made
 
 
-def table(seen: Iterable[Seen], key: Callable[[Seen], tuple[str, ...]], heads: str) -> str:
-    """Means over all that share a key."""
+Key = Callable[[Seen], tuple[str, ...]]
+ERRORS = ("error if unchanged, points", "error as expected, points")
+HELD = ("contains coverage, %", "contains CRPS, %", "contains factor, %")
+MORE = ("contains coverage seen, %", "contains CRPS seen, %", "refused, %")
+
+
+def table(seen: Iterable[Seen], key: Key, heads: tuple[str, ...], whole: bool) -> str:
+    """Means over all that share a key; with the ranges for y to come, and what was refused."""
     cells: dict[tuple[str, ...], list[Seen]] = {}
     for each in seen:
         cells.setdefault(key(each), []).append(each)
-    bars = "|---" * (heads.count("|") + 9)
-    lines = [
-        f"| {heads} | error of coverage, as unchanged | as expected | interval holds coverage, % | "
-        "CRPS, % | factor, % | range for y to come holds coverage, % | CRPS, % | refused, % |",
-        f"{bars}|",
-    ]
-    for name, rows in cells.items():
-        known = [each for each in rows if not each.refused]
-        refused = 100.0 * (1.0 - len(known) / len(rows))
+    rows = []
+    for name, every in cells.items():
+        known = [each for each in every if not each.refused]
+        unchanged, error = (
+            f"{100.0 * np.mean([getattr(each, of)[0] for each in known]):.1f}" if known else "–"
+            for of in ("unchanged", "error")
+        )
+        refused = f"{100.0 * (1.0 - len(known) / len(every)):.0f}"
+        row = [*name, unchanged, error, *held(known, "held", 3)]
+        rows.append([*row, *held(known, "seen_held", 2), refused] if whole else row)
+    return markdown([*heads, *ERRORS, *HELD, *(MORE if whole else ())], rows)
 
-        def mean(of: Callable[[Seen], float], known: list[Seen] = known) -> float:
-            return float(np.mean([of(each) for each in known])) if known else math.nan
 
-        cell = [
-            f"{mean(lambda each: each.unchanged[0]):.3f}",
-            f"{mean(lambda each: each.error[0]):.3f}",
-            *(f"{100.0 * mean(lambda each, k=k: each.held[k]):.0f}" for k in range(3)),
-            *(f"{100.0 * mean(lambda each, k=k: each.seen_held[k]):.0f}" for k in range(2)),
-            f"{refused:.0f}",
-        ]
-        lines.append("| " + " | ".join([*name, *cell]) + " |")
-    return "\n".join(lines)
+def held(known: list[Seen], of: str, count: int) -> list[str]:
+    """Shares of batches in which intervals contain the truth, in %."""
+    if not known:
+        return ["–"] * count
+    return [f"{100.0 * share:.0f}" for share in np.mean([getattr(e, of) for e in known], axis=0)]
+
+
+def of_inputs(each: Seen) -> str:
+    """How many there are."""
+    return f"{each.inputs}" if each.inputs else "point and width"
 
 
 def main() -> None:
-    """Run all worlds and print the tables."""
+    """Run all worlds, and print or write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=40)
-    parser.add_argument("--cells", action="store_true", help="every world by itself, too")
+    parser.add_argument("--all", action="store_true", help="print more rows and columns")
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     every = simulated(given.runs)
     seen = [each for each in every if each.change != FAR.name]
 
-    def inputs(each: Seen) -> str:
-        return str(each.inputs) if each.inputs else "point and width"
+    def by_change(each: Seen) -> tuple[str, ...]:
+        return each.change, f"{each.new}"
 
-    heads = "change of inputs | new rows"
-    print(table(seen, lambda each: (each.change, f"{each.new}"), heads))
-    print()
-    heads = "rows of the reference | inputs"
-    print(table(seen, lambda each: (f"{each.reference:,}", inputs(each)), heads))
-    if given.cells:
-        print()
-        heads = "rows of the reference | inputs | change of inputs | new rows"
-        keys = lambda each: (f"{each.reference:,}", inputs(each), each.change, f"{each.new}")  # noqa: E731
-        print(table(every, keys, heads))
+    def by_inputs(each: Seen) -> tuple[str, ...]:
+        return f"{each.reference:,}", of_inputs(each)
+
+    of_change, of_reference = ("inputs moved", "new rows"), ("rows of the reference", "inputs")
+    if given.all:
+        print(table(seen, by_change, of_change, whole=True), end="\n\n")
+        print(table(seen, by_inputs, of_reference, whole=True), end="\n\n")
+        both = lambda each: (*by_inputs(each), *by_change(each))  # noqa: E731
+        print(table(every, both, (*of_reference, *of_change), whole=True), end="\n\n")
+    few = [each for each in seen if each.new != NEW[1]]
+    some = [each for each in seen if each.inputs != INPUTS[1]]
     far = [each for each in every if each.change == FAR.name]
-    known = [each for each in far if not each.refused]
-    print(
-        f"\nInputs {FAR.name}: nothing is expected in "
-        f"{100.0 * (1.0 - len(known) / len(far)):.0f} % of {len(far):,} batches; bounds of all "
-        f"rows hold in {100.0 * float(np.mean([each.bounds_held for each in known] or [1.0])):.0f} "
-        "% of the others."
+    told = [each for each in far if not each.refused]
+    less, most = (
+        f"{100.0 * float(np.mean([each.bounds_held for each in rows] or [1.0])):.1f} %"
+        for rows in ([each for each in seen if not each.refused], told)
     )
-    held = [each.bounds_held for each in seen if not each.refused]
-    print(f"Of other batches the bounds of all rows hold in {100.0 * float(np.mean(held)):.1f} %.")
+    beyond = (
+        f"Where inputs moved by 4 sd, nothing is told of {100.0 * (1.0 - len(told) / len(far)):.0f}"
+        f" % of {len(far):,} batches; the range for all rows contains their coverage in {most} of "
+        f"the others, and in {less} of the batches of these tables."
+    )
+    text = "\n\n".join(
+        [
+            table(few, by_change, of_change, whole=False),
+            table(some, by_inputs, of_reference, whole=False),
+            beyond,
+        ]
+    )
+    print(text)
+    if given.write:
+        write(f"{text}\n", MARKS, PAGE)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,24 @@
 """What a running correction gains and costs, beside no correction and other ways to adapt.
 
-Run ``python benchmarks/watch_running.py`` (some minutes): it prints Markdown tables. Rows come day
-by day, 50 a day unless said otherwise, and labels so many days late. Intervals are right for a
-reference of 2,000 rows; what changes is the spread of the errors. Scores are those of days 100 to
-365; the correction runs from day 0.
+Run ``python -m benchmarks.watch_running`` (some minutes). With ``--write`` the tables replace what
+``docs/watch.md`` has between its markers; with ``--all`` it prints more methods, delays of labels
+and rows a day, too. Rows come day by day, 50 a day unless said otherwise, and labels so many days
+late. Intervals are right for a reference of 2,000 rows; what changes is the spread of the errors.
+Scores are those of days 100 to 365; the correction runs from day 0.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from benchmarks.intervals import write
+from benchmarks.watch import BROKEN, DAYS, PAGE, markdown
 from scipy import signal, special, stats
 
 from howsure.core.rng import child
@@ -23,7 +27,11 @@ from howsure.stats.evidence import evidence
 from howsure.watch.quantities import coverage_bounds
 from howsure.watch.running import LEVEL, Running, shadow
 
-DAYS, CHANGE, LATE, LEVEL_OF_INTERVALS = 365, 100, (0, 1, 7, 30), 0.9
+MARKS = (
+    "<!-- watch running: made by benchmarks/watch_running.py -->",
+    "<!-- end of watch running -->",
+)
+CHANGE, LATE, LEVEL_OF_INTERVALS = 100, (0, 1, 7, 30), 0.9
 ALPHA = 1.0 - LEVEL_OF_INTERVALS
 
 
@@ -141,8 +149,8 @@ METHODS = {
     "running": running,
     "recalibrated once": once,
     "trackers, step a row": trackers,
+    "ACI .001": lambda *given: adaptive(0.001, *given),
     "ACI .01": lambda *given: adaptive(0.01, *given),
-    "ACI .05": lambda *given: adaptive(0.05, *given),
     "DtACI": mixed_adaptive,
 }
 
@@ -161,22 +169,30 @@ def drawn(spread: Spreads, runs: int, rows: int = 50) -> Iterator[tuple[np.ndarr
         yield spread.ratios(rng, DAYS, rows), reference
 
 
-def compared(spread: Spreads, late: int, runs: int) -> list[str]:
-    """Score relative to none, coverage, farthest factor: a cell for each method."""
-    cells = []
+@dataclass(frozen=True)
+class Gain:
+    """What a method came to from day 100 on."""
+
+    score: float  # beside none, in %
+    covered: float  # in %
+    farthest: float  # factor, or one over it
+
+
+def compared(spread: Spreads, late: int, runs: int, names: Sequence[str]) -> dict[str, Gain]:
+    """Of some methods, by name; that of the empty name is none."""
+    made = {}
     years = list(drawn(spread, runs))
     plain = sum(score(r, np.ones(DAYS))[CHANGE:].sum() for r, _ in years)
-    missed = np.mean([(r[CHANGE:] <= 1.0).mean() for r, _ in years])
-    for method in METHODS.values():
+    for name in names:
         total, covered, far = 0.0, [], 1.0
         for ratios, reference in years:
-            factors = method(ratios, reference, late)
+            factors = METHODS[name](ratios, reference, late) if name else np.ones(DAYS)
             total += score(ratios, factors)[CHANGE:].sum()
             covered.append((ratios <= factors[:, None])[CHANGE:].mean())
             most = float(np.maximum(factors, 1.0 / np.maximum(factors, 1e-9)).max())
             far = max(far, most)
-        cells.append(f"{100 * (total / plain - 1):+.1f}, {100 * np.mean(covered):.1f}, {far:.1f}")
-    return [f"{100 * missed:.1f}", *cells]
+        made[name] = Gain(100.0 * (total / plain - 1.0), 100.0 * float(np.mean(covered)), far)
+    return made
 
 
 def alarmed(ratios: np.ndarray, late: int) -> int:
@@ -184,87 +200,116 @@ def alarmed(ratios: np.ndarray, late: int) -> int:
     sums = (ratios <= 1.0).sum(axis=1) - LEVEL_OF_INTERVALS * ratios.shape[1]
     counts = np.full(len(ratios), float(ratios.shape[1]))
     logs = evidence(sums, counts, coverage_bounds(LEVEL_OF_INTERVALS, 0.01))
-    broken = np.flatnonzero(logs >= math.log(20.0))
+    broken = np.flatnonzero(logs >= BROKEN)
     day = int(broken[0]) + 1 + late if len(broken) else DAYS
     return day if day < DAYS else 0
 
 
-@dataclass
-class Offers:
-    """What daily looks at a shadow came to."""
+def offered(spread: Spreads, late: int, runs: int) -> tuple[list[int], int]:
+    """Days of the shadow until an offer, of each year with one; how many it made worse than none.
 
-    corrected: float = 0.0  # sums of scores
-    none: float = 0.0
-    runs: int = 0
-    alarms: int = 0
-    made: int = 0
-    delays: list[int] = field(default_factory=list)  # days from the start of the shadow
-    worse: int = 0  # offers after which it scored worse than none up to the end of the year
-
-
-def offered(spread: Spreads, late: int, runs: int) -> Offers:
-    """The shadow begins with the watch, or where the watch tells of it with its alarm."""
-    told = Offers(runs=runs)
+    The shadow begins with the watch, or where the watch tells of it with its alarm. Worse is the
+    score of the days from the offer to the end of the year.
+    """
+    delays, worse = [], 0
     for ratios, reference in drawn(spread, runs):
         factors = running(ratios, reference, late)
         since, rows = alarmed(ratios, late), ratios.size
         days = np.repeat(np.arange(DAYS), ratios.shape[1])
         each = np.repeat(factors, ratios.shape[1])
         whole = shadow(ratios.ravel(), np.ones(rows), each, LEVEL_OF_INTERVALS, days)
-        none, corrected = whole.sums[since:, 2], whole.sums[since:, 3]
-        told.alarms += since > 0
-        told.corrected, told.none = told.corrected + corrected.sum(), told.none + none.sum()
+        none, corrected = whole.sums[since:, 2:4].T
         for place in np.flatnonzero(whole.log_capital(since) >= -math.log(LEVEL)).tolist():
             if whole.until(since + place).gain(since).offered:
-                told.made += 1
-                told.delays.append(place + 1)
-                told.worse += bool(corrected[place + 1 :].sum() > none[place + 1 :].sum())
+                delays.append(place + 1)
+                worse += bool(corrected[place + 1 :].sum() > none[place + 1 :].sum())
                 break
-    return told
+    return delays, worse
+
+
+SHOWN, LATENESS = ("running", "recalibrated once", "ACI .001", "DtACI"), (1, 30)
+"""Methods, and days that labels come late, of which the page tells."""
+
+
+def beside_others(late: int, runs: int) -> str:
+    """A table of the methods that the page shows."""
+    rows = []
+    for spread in SPREADS:
+        made = compared(spread, late, runs, ("", *SHOWN))
+        covered = (f"{made[name].covered:.1f}" for name in ("", "running"))
+        scores = (f"{made[name].score:+.1f}".replace("-", "−") for name in SHOWN)
+        rows.append([spread.name, *covered, *scores])
+    heads = ["spread of errors", "unchanged covers, %", "running covers, %"]
+    heads += [f"score, {name}, %" for name in SHOWN]
+    return f"Labels {in_days(late)} late:\n\n{markdown(heads, rows)}"
+
+
+def in_days(count: int) -> str:
+    """In words."""
+    return f"{count} day{'s' * (count != 1)}"
+
+
+def of_offers(lateness: Sequence[int], runs: int) -> str:
+    """A table of what was offered, at each number of days that labels come late."""
+    rows = []
+    for spread in SPREADS:
+        row = [spread.name]
+        for late in lateness:
+            delays, worse = offered(spread, late, runs)
+            days = f"{np.median(delays):.0f}" if delays else "–"
+            row += [f"{100 * len(delays) / runs:.0f}", days, f"{100 * worse / runs:.0f}"]
+        rows.append(row)
+    heads = [(f"{in_days(late)} late: offered, %", "after days", "harmful, %") for late in lateness]
+    return markdown(["spread of errors", *itertools.chain(*heads)], rows)
+
+
+def of_methods(runs: int) -> str:
+    """A table of all methods, at all delays of labels."""
+    rows = []
+    for spread, late in itertools.product(SPREADS, LATE):
+        made = compared(spread, late, runs, ("", *METHODS))
+        cells = [f"{g.score:+.1f}, {g.covered:.1f}, {g.farthest:.1f}" for g in made.values()]
+        rows.append([spread.name, f"{late}", *cells])
+    return markdown(["score, coverage, farthest factor", "days late", "none", *METHODS], rows)
+
+
+def by_rows(runs: int) -> str:
+    """A table of the running correction, by rows a day."""
+    table = []
+    for rows, place in itertools.product((1, 10, 50, 1_000, 10_000), (0, 2, 8)):
+        total = plain = covered = 0.0
+        few = max(runs // (1 + rows // 500), 2)
+        start = time.perf_counter()
+        for ratios, reference in drawn(SPREADS[place], few, rows):
+            factors = running(ratios, reference, 0)
+            total += score(ratios, factors)[CHANGE:].sum()
+            plain += score(ratios, np.ones(DAYS))[CHANGE:].sum()
+            covered += (ratios <= factors[:, None])[CHANGE:].mean() / few
+        spent = (time.perf_counter() - start) / few / DAYS
+        told = f"{100 * (total / plain - 1):+.2f}", f"{100 * covered:.1f}", f"{spent:.4f}"
+        table.append([f"{rows:,}", SPREADS[place].name, *told])
+    heads = ["rows a day", "spread", "score beside none, %", "covered, %", "seconds a day"]
+    return markdown(heads, table)
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print or write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=40)
-    parser.add_argument("--table", choices=("all", "methods", "rows", "offers"), default="all")
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--all", action="store_true", help="print more tables")
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    if given.table in ("all", "methods"):
-        print("Each cell: interval score beside none in %, coverage in %, farthest factor.\n")
-        print(f"| spread | days late | covered by none | {' | '.join(METHODS)} |")
-        print("|---" * (len(METHODS) + 3) + "|")
-        for spread in SPREADS:
-            for late in LATE:
-                cells = compared(spread, late, given.runs)
-                print(f"| {spread.name} | {late} | {' | '.join(cells)} |", flush=True)
-    if given.table in ("all", "rows"):
-        print("\n| rows a day | spread | score beside none, % | covered, % | seconds a day |")
-        print("|---|---|---|---|---|")
-        for rows in (1, 10, 50, 1_000, 10_000):
-            for spread in (SPREADS[0], SPREADS[2], SPREADS[8]):
-                total = plain = covered = 0.0
-                runs = max(given.runs // (1 + rows // 500), 2)
-                start = time.perf_counter()
-                for ratios, reference in drawn(spread, runs, rows):
-                    factors = running(ratios, reference, 0)
-                    total += score(ratios, factors)[CHANGE:].sum()
-                    plain += score(ratios, np.ones(DAYS))[CHANGE:].sum()
-                    covered += (ratios <= factors[:, None])[CHANGE:].mean() / runs
-                spent = (time.perf_counter() - start) / runs / DAYS
-                told = f"{100 * (total / plain - 1):+.2f} | {100 * covered:.1f} | {spent:.4f}"
-                print(f"| {rows:,} | {spread.name} | {told} |", flush=True)
-    if given.table in ("all", "offers"):
-        print("\n| spread | days late | alarms, % | score beside none, % | offered, % | ", end="")
-        print("median days until | harmful, % |\n|---|---|---|---|---|---|---|")
-        for spread in SPREADS:
-            for late in LATE:
-                seen = offered(spread, late, given.runs)
-                days = f"{np.median(seen.delays):.0f}" if seen.delays else "–"
-                shares = (seen.alarms, seen.made, seen.worse)
-                alarms, made, worse = (100 * count / seen.runs for count in shares)
-                gain = 100.0 * (seen.corrected / seen.none - 1.0)
-                told = f"{alarms:.0f} | {gain:+.2f} | {made:.0f} | {days} | {worse:.0f}"
-                print(f"| {spread.name} | {late} | {told} |", flush=True)
+    if given.all:
+        for told in (of_methods(given.runs), by_rows(given.runs), of_offers(LATE, given.runs)):
+            print(told, end="\n\n")
+    shown = [
+        *(beside_others(late, given.runs) for late in LATENESS),
+        of_offers(LATENESS, given.runs),
+    ]
+    text = "\n\n".join(shown)
+    print(text)
+    if given.write:
+        write(f"{text}\n", MARKS, PAGE)
 
 
 if __name__ == "__main__":
