@@ -46,6 +46,7 @@ class World:
     shift: float = 0.0
     scale: float = 1.0
     start: int = 0
+    tolerance: float = 0.01
 
     def sums(self, rng: np.random.Generator, days: int, broken: bool) -> np.ndarray:
         """Sums of the five quantities, shape (5, days)."""
@@ -80,9 +81,10 @@ def looked_at(world: World, run: int) -> int:
     seen = world.sums(rng, days, broken=True)
     counts = np.full(days, float(world.rows))
     before = np.full(world.reference, float(world.rows))
+    told = (coverage_bounds(0.9, world.tolerance), *component_bounds(world.tolerance))
     logs = [
         evidence(row, counts, bounds, worth_of(past, before, bounds.variance))
-        for row, past, bounds in zip(seen, reference, BOUNDS, strict=True)
+        for row, past, bounds in zip(seen, reference, told, strict=True)
     ]
     total = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
     alarms = np.flatnonzero(total >= BROKEN)
@@ -93,6 +95,7 @@ KEPT = (
     World("independent"),
     World("independent, 500 rows a day", rows=500),
     World("independent, reference of 60 days", reference=60),
+    World("independent, tolerance 0", tolerance=0.0),
     World("rows of a day share 5 %", shared=0.05),
     World("rows of a day share 20 %", shared=0.2),
     World("season of a week, 10 %", weekly=0.1),
@@ -105,6 +108,8 @@ LATE = 100
 FAULTS = (
     World("coverage .85", scale=1.1427, start=LATE),
     World("coverage .88", scale=1.0579, start=LATE),
+    World("coverage .85, tolerance 0", scale=1.1427, start=LATE, tolerance=0.0),
+    World("coverage .88, tolerance 0", scale=1.0579, start=LATE, tolerance=0.0),
     World("bias of .2 sd", shift=0.2, start=LATE),
     World("errors 1.3 times as large", scale=1.3, start=LATE),
     World("coverage .85, 500 rows a day", scale=1.1427, start=LATE, rows=500),

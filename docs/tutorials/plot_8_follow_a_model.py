@@ -144,7 +144,10 @@ for today in days:
         print("-", report.sentence)
 
 # %%
-# Did the corrections help? The ledger kept the score with and without the last of them, and the
+# What was decided
+# ----------------
+#
+# The corrections stay: the ledger kept the score with and without the last of them, and the
 # coverage of each day says the rest.
 
 done = np.concatenate([part.covered for part in (*report.past, report)])

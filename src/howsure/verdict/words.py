@@ -94,7 +94,16 @@ def next_step(
     learnt: Sequence[FittedParameter],
     lifted: tuple[str, float, float] | None,
 ) -> str:
-    """What to do next, in words: the way, its gain on held-out rows, and what it heals."""
+    """What to do next, in words."""
+    return f"Best next step: {step(advice, learnt, lifted)}"
+
+
+def step(
+    advice: Advice,
+    learnt: Sequence[FittedParameter],
+    lifted: tuple[str, float, float] | None,
+) -> str:
+    """A recalibration in words: the way, its gain on held-out rows, and what it heals."""
     what = _mended(advice.method, learnt).format(by=" and ".join(advice.by))
     since = f", from rows since {advice.since} alone" if advice.since else ""
     places = 2 if abs(advice.upper) < 0.01 else 1
@@ -106,7 +115,7 @@ def next_step(
         gain = f"this cuts the {advice.score} by {share} ({ends})"
     else:
         gain = f"the {advice.score} does not change beyond its error (gain {share}, {ends})"
-    told = f"Best next step: {what}{since}. In five-fold cross-validation {gain}."
+    told = f"{what}{since}. In five-fold cross-validation {gain}."
     if lifted is not None:
         name, before, after = lifted
         told += f" Coverage of {name} goes from {percent(before)} to {percent(after)}."

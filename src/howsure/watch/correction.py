@@ -21,6 +21,7 @@ from howsure.predictions import EvalSet
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.location_scale import FRAMED, LocationScale, moved
 from howsure.report.recalibrate import recalibrate
+from howsure.verdict import words
 from howsure.verdict.advice import try_recalibrations
 from howsure.watch.ledger import DayScores
 from howsure.watch.promise import Promise
@@ -150,7 +151,8 @@ def learn(
     InputError
         If none is, and none is in use.
     """
-    advice = try_recalibrations(rows).advice
+    trials = try_recalibrations(rows)
+    advice = trials.advice
     if advice is None or not advice.method:
         if present is not None and present.method:
             return _ended(rows, days, promise, after, present)
@@ -168,7 +170,7 @@ def learn(
         after=after,
         method=advice.method,
         rows=rows.n,
-        advice=advice.sentence.removeprefix("Best next step: "),
+        advice=words.step(advice, done.recalibrators[0].parameters, trials.lifted),
         gain=advice.gain,
         lower=advice.lower,
         upper=advice.upper,

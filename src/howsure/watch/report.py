@@ -365,16 +365,17 @@ def report_of(
         made = _of_days(held, promise, state, (first, correction.after))
         past.append(replace(made, correction=correction))
         held, first = correction.promise, correction.after
-    report = _of_days(held, promise, state, (first, math.inf))
-    told = report.sentence
+    kept = "Kept so far"
     if corrections:
         latest = corrections[-1]
         day = promise.day_in_words(latest.after)
         what = "the correction" if latest.method else "the end of the correction"
-        told = told.replace("Kept so far", f"Kept since {what} after {day}", 1)
-        if not report.days:
-            what = "Corrected" if latest.method else "No longer corrected"
-            told = f"{what} after {day}; no day since is booked yet."
+        kept = f"Kept since {what} after {day}"
+    report = _of_days(held, promise, state, (first, math.inf), kept)
+    told = report.sentence
+    if corrections and not report.days:
+        what = "Corrected" if latest.method else "No longer corrected"
+        told = f"{what} after {day}; no day since is booked yet."
     by_day = {day: Expected.from_dict(told) for day, told in state.expected.items()}
     open_rows = _rows_of(state) - sum(each.rows for each in (*past, report))
     rest = _rest(waiting, open_rows, state.late)
@@ -417,7 +418,11 @@ def _gain(state: LedgerState, first: float, booked: IntArray) -> tuple[float, fl
 
 
 def _of_days(
-    promise: Promise, of_all: Promise, state: LedgerState, between_days: tuple[float, float]
+    promise: Promise,
+    of_all: Promise,
+    state: LedgerState,
+    between_days: tuple[float, float],
+    kept_words: str = "Kept so far",
 ) -> WatchReport:
     """What the sums of some days say of a promise: after the first, up to the last."""
     after, last = between_days
@@ -454,10 +459,11 @@ def _of_days(
                 broken.append(_break(promise, group, k, days, own, flat[index], named[index]))
     kept = not len(alarms)
     proven = None if kept else int(days[alarms[0]])
-    told = _kept(promise, days, rows, counts[:, 0], shares) if kept and groups else ""
     if not groups:
         told = "Nothing is booked yet."
-    elif not kept:
+    elif kept:
+        told = f"{kept_words}: {_kept(promise, days, rows, counts[:, 0], shares)}"
+    else:
         told = _broken(promise, int(days[alarms[0]]), broken)
     return WatchReport(
         kept=kept,
@@ -625,7 +631,7 @@ def _kept(
     promise: Promise, days: IntArray, rows: int, counts: FloatArray, shares: FloatArray
 ) -> str:
     seen = f"{len(days):,} day{'s' * (len(days) != 1)}, {rows:,} row{'s' * (rows != 1)}"
-    told = f"Kept so far: {seen}, no departure proven"
+    told = f"{seen}, no departure proven"
     if "coverage" not in promise.quantities:
         return f"{told}."
     fallen = np.full(len(days), -math.inf)
