@@ -325,7 +325,7 @@ def test_point_and_width_serve_where_there_are_no_features() -> None:
 
     known = Background.of(made(1_500, "reference", 0.0), 0.9)
     assert known.predicted
-    assert [each.name for each in known.columns] == ["point", "width"]
+    assert [each.name for each in known.columns] == ["log width", "point"]
     new = made(300, "new", 1.0)
     told = known.expected(new)
     sd = new.beliefs[0].sd()[told.rows_inside]

@@ -31,6 +31,7 @@ from howsure.predictions import EvalSet, content_order
 from howsure.stats.balance import Balanced, BalancedMean, KnownRows, RidgeFit
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.estimate import Spread, like_rows, skewed_ends
+from howsure.watch.quantities import point_and_width
 
 MOST_ROWS = 5_000
 """Rows of a reference that are kept, drawn by what they hold."""
@@ -573,23 +574,11 @@ def _finite(column: npt.NDArray[Any]) -> BoolArray:
 
 
 def _predicted(evalset: EvalSet, coverage: float) -> Mapping[str, FloatArray]:
-    """The point forecast, or the middle of the interval, and the logarithm of its width."""
-    view, made = View(evalset), {}
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        try:
-            lower, upper = (view.get(end, coverage) for end in ("lower", "upper"))
-            made["width"] = np.log(upper - lower)
-            made["point"] = lower + (upper - lower) / 2.0
-        except UnanswerableError:
-            pass
-        try:
-            made["point"] = view.get("point")
-        except UnanswerableError:
-            if not made:
-                raise InputError(
-                    "rows need features, intervals or a point forecast to be judged without y"
-                ) from None
-    return {name: np.asarray(column, dtype=np.float64) for name, column in made.items()}
+    """What predictions say of a row, where there are no features."""
+    made = point_and_width(evalset, coverage)
+    if not made:
+        raise InputError("rows need features, intervals or a point forecast to be judged without y")
+    return made
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

@@ -166,6 +166,19 @@ def component_bounds(tolerance: float, table: FloatArray | None = None) -> list[
     ]
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def point_and_width(evalset: EvalSet, coverage: float) -> dict[str, FloatArray]:
+    """The point forecast, or the middle of the interval, and the logarithm of its width."""
+    view, made = View(evalset), dict[str, FloatArray]()
+    with suppress(UnanswerableError):
+        lower, upper = (view.get(end, coverage) for end in ("lower", "upper"))
+        made["point"] = np.asarray(lower + (upper - lower) / 2.0, dtype=np.float64)
+        made["log width"] = np.asarray(np.log(upper - lower), dtype=np.float64)
+    with suppress(UnanswerableError):
+        made["point"] = np.asarray(view.get("point"), dtype=np.float64)
+    return made
+
+
 def days_of(times: npt.NDArray[Any]) -> IntArray:
     """The number of each row's day: of dates since 1970, else the whole part."""
     if times.dtype.kind == "M":

@@ -26,21 +26,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Self, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
 from howsure.core.formats import percent
 from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.metrics.conditional.regions import node_rules
-from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure.recalibration.inputs import DEPTH, Encoding, Input, Tree
-from howsure.watch.quantities import Watched
+from howsure.watch.quantities import Watched, point_and_width
 
 LEAST_SHARE, LEAST_ROWS = 0.05, 30
 """Rows of the reference in a stratum, at least: as a share, and as a number."""
@@ -155,13 +153,7 @@ def inputs(
     evalset: EvalSet, coverage: float, features: tuple[Input, ...] = ()
 ) -> tuple[tuple[str, ...], FloatArray]:
     """Point and log width of predictions, as far as there are any, and features; shape (n, k)."""
-    view = View(evalset)
-    columns: dict[str, FloatArray] = {}
-    with suppress(UnanswerableError):
-        columns["point"] = view.get("point")
-    with suppress(UnanswerableError):
-        width = view.get("upper", coverage) - view.get("lower", coverage)
-        columns["log width"] = np.log(np.maximum(width, np.finfo(np.float64).tiny))
+    columns = point_and_width(evalset, coverage)
     encoding = Encoding(features)
     x = np.column_stack([*columns.values(), encoding.table(evalset)])
     # half-open intervals have a width all the same: a threshold must lie between two numbers
