@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,11 @@ def test_what_inputs_let_expect_is_told_while_rows_wait(tmp_path: Path) -> None:
     assert line.startswith("Expected today, without labels: 90 % intervals cover 8")
     assert "To cover 90 % here, half-widths would need a factor of 1." in line
     assert line.endswith("only labels can show it.")
+    tables = {each["name"]: each["columns"] for each in json.loads(told.to_json())["tables"]}
+    assert tables["expected"]["day"] == ["2024-03-31"]
+    assert tables["expected"]["coverage"] == [pytest.approx(told.expected.coverage.value)]
+    assert tables["expected"]["score_lower"] == [pytest.approx(told.expected.score.lower)]
+    assert "running" not in tables  # no day is booked
     watch.add({"id": today["id"], "y": today["y"]})
     assert watch.show().expected is None
     assert 90 in {day - int(DAY.astype(int)) for day in watch.show().expected_by_day}
@@ -117,16 +123,19 @@ def test_a_correction_that_runs_on_is_offered_and_taken(tmp_path: Path) -> None:
     for day in range(120, 240):
         watch.add(rows(day, day + 1, spread=season))
     told = watch.show()
+    assert told.running is not None
     assert told.gain_of_running is not None
     assert told.gain_of_running.offered
     (offer,) = (
         line for line in told.document().opening.lines if "a running correction" in line.text
     )
     assert offer.command == "howsure watch correct LEDGER ROWS --running"
+    tables = {each["name"]: each["columns"] for each in json.loads(told.to_json())["tables"]}
+    assert tables["running"]["factor"] == [pytest.approx(told.running.factor)]
+    assert tables["running"]["offered"] == [True]
     since = rows(120, 240, spread=season)
     found = watch.correct(since, since=DAY + 120, running=True)
     assert found.method == "running"
-    assert told.running is not None
     assert found.factor == told.running.factor
     assert "a factor that runs on, now " in found.sentence
     plain = []

@@ -248,7 +248,31 @@ class WatchReport(Formed):
         if done:
             names = ["after", "method", "rows", "gain", "lower", "upper"]
             made.append(self._table("corrections", names, done))
+        if self.expected_by_day:
+            made.append(self._table_of_expectations())
+        if self.gain_of_running is not None and self.running is not None:
+            names = ["days", "value", "low", "high", "covered", "covered_unchanged", "offered"]
+            table = self._table("running", names, [self.gain_of_running])
+            factor = np.array([self.running.factor])
+            made.append(replace(table, columns={"factor": factor, **table.columns}))
         return tuple(made)
+
+    def _table_of_expectations(self) -> Table:
+        """What was expected on each day before its labels came."""
+        told = [*self.expected_by_day.values()]
+        columns: dict[str, npt.NDArray[Any]] = {
+            "day": np.array([self.promise.day_in_words(day) for day in self.expected_by_day]),
+            **{
+                name: np.array([getattr(each, name) for each in told])
+                for name in ("rows", "inside", "effective", "reason")
+            },
+        }
+        for name in ("coverage", "score", "factor"):
+            for end in ("value", "lower", "upper", "seen_lower", "seen_upper", "least", "most"):
+                cells = np.array([getattr(getattr(each, name), end) for each in told])
+                if not np.isnan(cells).all():
+                    columns[name if end == "value" else f"{name}_{end}"] = cells
+        return Table(name="expected", columns=columns)
 
     def _table(self, name: str, columns: Sequence[str], rows: Sequence[Any]) -> Table:
         """Attributes of some rows as a table."""
