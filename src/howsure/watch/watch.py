@@ -177,7 +177,9 @@ class Watch:
         crossing, encoding, decimal
             How tables are read, as in `howsure.load`.
         **columns
-            What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days).
+            What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days), ``groups``,
+            and ``features``, the inputs by which rows are judged before y comes; the point forecast
+            and the width of the interval if omitted.
 
         Returns
         -------
@@ -242,7 +244,8 @@ class Watch:
         Parameters
         ----------
         *tables
-            Paths, folders or data frames. Rows without y wait for it, and need names.
+            Paths, folders or data frames. Rows without y wait for it, and need names; what their
+            inputs let expect is told by `show`.
 
         Returns
         -------
