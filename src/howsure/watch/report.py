@@ -148,6 +148,7 @@ class WatchReport(Formed):
         lines = (
             line,
             *broken,
+            *self._next(),
             *missing,
             *self._of_today(),
             *self._worth_of_correction(),
@@ -171,6 +172,17 @@ class WatchReport(Formed):
             tables=self._tables(),
             facts=facts,
         )
+
+    def _next(self) -> Iterator[VerdictLine]:
+        """What to try once the promise is broken."""
+        if self.since is not None:
+            day = self.promise.day_in_words(self.since)
+            yield VerdictLine(
+                f"Rows with y since {day} may teach a correction: every recalibration is tried on "
+                "them, and taken only if it is proven to help.",
+                question="What next?",
+                command="howsure watch correct LEDGER ROWS",
+            )
 
     def _of_today(self) -> Iterator[VerdictLine]:
         """What is expected before labels come."""
@@ -294,13 +306,16 @@ class WatchReport(Formed):
 
     def _figures(self) -> tuple[Choice, ...]:
         """Evidence, and coverage, over time: of each promise since the first."""
-        parts = [each for each in (*self.past, self) if each.days]
+        every = (*self.past, self)
+        words = ["", *(f", correction {k}" for k in range(1, len(every)))]
+        words[0] = ", uncorrected" if self.past else ""
+        parts = [each for each in every if each.days]
+        names = [name for each, name in zip(every, words, strict=True) if each.days]
         if not parts:
             return ()
         dated = self.promise.dated
         along = Axis(title="Day", kind="time") if dated else Axis(title="Day")
         limit = -math.log10(LEVEL)
-        names = [""] if len(parts) == 1 else _ordinals(len(parts))
         seconds = 86_400.0 if dated else 1.0
         x: list[FloatArray] = [each.booked.astype(np.float64) * seconds for each in parts]
         evidence_of = [
@@ -367,11 +382,6 @@ class WatchReport(Formed):
         return [replace(ends, faint=True), layer]
 
 
-def _ordinals(count: int) -> list[str]:
-    """Names of promises that follow each other."""
-    return [", uncorrected", *(f", correction {k}" for k in range(1, count))]
-
-
 def _reach(parts: Sequence[WatchReport], limit: float) -> tuple[float, float]:
     """The range of the evidence that is shown: beyond proof it grows without end."""
     logs = np.concatenate([each.curve for each in parts]) / math.log(10.0)
@@ -420,7 +430,7 @@ def report_of(
 def _running(promise: Promise, state: LedgerState, report: WatchReport) -> dict[str, Any]:
     """The correction that runs on beside the promise, and what it would have gained.
 
-    It counts from the day of the alarm on, or from the first day: no later row has chosen these.
+    It counts from the promise's first day on, which no later row has chosen.
     """
     if promise.running is None:
         return {}

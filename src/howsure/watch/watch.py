@@ -177,9 +177,9 @@ class Watch:
         crossing, encoding, decimal
             How tables are read, as in `howsure.load`.
         **columns
-            What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days), ``groups``,
-            and ``features``, the inputs by which rows are judged before y comes; the point forecast
-            and the width of the interval if omitted.
+            What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days),
+            ``groups``, and ``features``, the inputs by which rows are judged before y comes; the
+            point forecast and the width of the interval if omitted.
 
         Returns
         -------
