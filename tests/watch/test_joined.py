@@ -109,6 +109,23 @@ def test_what_all_rows_hold_is_the_same_with_labels_at_once_or_later(tmp_path: P
     assert once.show().missing == later.show().missing == ()
 
 
+def test_one_width_in_all_rows_is_no_input_and_leaves_no_stratum_empty(tmp_path: Path) -> None:
+    def made(first: int, last: int) -> dict[str, Any]:
+        return {name: values for name, values in rows(first, last).items() if name != "x"}
+
+    given = {"time": "day", "row_id": "id", "mature": 2}
+    watch = Watch.init(tmp_path / "a.watch", made(0, 60), **given)
+    strata = watch.promise.strata
+    assert strata is not None
+    assert strata.rows.min() >= 30
+    assert not any("width" in words for words in strata.words)
+    for first in range(60, 90, 2):
+        part = made(first, first + 2)
+        watch.add(without_y(part))
+        watch.add({"id": part["id"][:60], "y": part["y"][:60]})
+    assert np.isfinite(watch.show().curve).all()
+
+
 def season(day: Any) -> Any:
     return np.where(day < 120, 1.0, np.exp(0.4 * np.sin(2 * np.pi * (day - 120) / 60)))
 

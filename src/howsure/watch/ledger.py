@@ -28,7 +28,7 @@ from howsure.watch.quantities import DaySums
 from howsure.watch.running import RATIOS, RatioCell
 
 _PROMISE = "promise.json"
-_FORM = 1
+_FORM = 2
 """Version of what is written."""
 DayScores = tuple[int, *tuple[float, ...]]
 """Of a day: its rows, and sums of scores."""

@@ -132,8 +132,8 @@ def watched(
         )
     if not rows:
         raise InputError(
-            "nothing can be watched: predictions must be distributions, samples, quantiles, "
-            "intervals, or points that are not always right"
+            "nothing can be watched: predictions must be distributions, samples, at least two "
+            "quantiles, intervals, or points that are not always right"
         )
     values = np.array(list(rows.values()), dtype=np.float64)
     return Watched(names=tuple(rows), values=values, bounds=tuple(bounds))
@@ -173,7 +173,8 @@ def point_and_width(evalset: EvalSet, coverage: float) -> dict[str, FloatArray]:
     with suppress(UnanswerableError):
         lower, upper = (view.get(end, coverage) for end in ("lower", "upper"))
         made["point"] = np.asarray(lower + (upper - lower) / 2.0, dtype=np.float64)
-        made["log width"] = np.asarray(np.log(upper - lower), dtype=np.float64)
+        # what subtraction leaves of one width in all rows is no input
+        made["log width"] = np.asarray(np.log(upper - lower).round(9), dtype=np.float64)
     with suppress(UnanswerableError):
         made["point"] = np.asarray(view.get("point"), dtype=np.float64)
     return made

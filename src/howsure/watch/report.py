@@ -179,7 +179,7 @@ class WatchReport(Formed):
             day = self.promise.day_in_words(self.since)
             yield VerdictLine(
                 f"Rows with y since {day} may teach a correction: every recalibration is tried on "
-                "them, and taken only if it is proven to help.",
+                "them, and one is taken only if it is proven to help.",
                 question="What next?",
                 command="howsure watch correct LEDGER ROWS",
             )

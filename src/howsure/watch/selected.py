@@ -96,10 +96,12 @@ class Strata:
             np.array([np.bincount(strata, mass * row, size) for row in table])
             for table in (values, values**2)
         )
-        within = second / rows - (first / rows) ** 2
+        known = np.maximum(rows, 1.0)  # a stratum that rounding left empty has the mean of all
+        means = np.where(rows > 0, first / known, first.sum(axis=1, keepdims=True) / rows.sum())
+        within = np.where(rows > 0, second / known - means**2, 0.0)
         common = (within @ rows / rows.sum())[:, None]
         leaning = (within * rows + _WITHIN * common) / (rows + _WITHIN)
-        return cls(features=features, tree=tree, rows=rows, means=first / rows, variances=leaning)
+        return cls(features=features, tree=tree, rows=rows, means=means, variances=leaning)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -240,7 +242,7 @@ def weighted(
     added = (all_rows * np.maximum(weights - 1.0, 0.0) * within).sum(axis=2)
     worth = 1.0 + added / np.maximum((all_rows * (within + means**2)).sum(axis=2), _TINY)
     filled = np.maximum(all_rows - usual * known, 0.0) / np.maximum(size, 1.0)[:, None]
-    error = np.sqrt((filled**2 * within / strata.rows[:, None]).sum(axis=2))
+    error = np.sqrt((filled**2 * within / np.maximum(strata.rows, 1.0)[:, None]).sum(axis=2))
     # where no row of a window has y, nothing is said
     counts = np.where(known.sum(axis=1) > 0, rows.sum(axis=1), 0.0)
     return WeightedDays(
