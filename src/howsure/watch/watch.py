@@ -133,7 +133,7 @@ class Watch:
     (True, False)
     """
 
-    __slots__ = ("_ledger", "promise")
+    __slots__ = ("_backgrounds", "_ledger", "promise")
 
     def __init__(self, ledger: str | os.PathLike[str]) -> None:
         self._ledger = Ledger(ledger)
@@ -144,6 +144,7 @@ class Watch:
                 "howsure watch init LEDGER --reference TABLE"
             )
         self.promise = Promise.from_dict(told)
+        self._backgrounds: dict[str, Background] = {}  # of references, by where they stand
 
     @classmethod
     def init(
@@ -483,9 +484,14 @@ class Watch:
         if not promise.reference or not report_of(self.promise, state, 0, corrections).kept:
             return None
         today = today.take(content_order([today])[:MOST_ROWS])
-        background = Background.from_table(self._ledger.kept(promise.reference))
         worth = promise.worth_of(ALL, promise.quantities[0])
-        return background.expected(today, worth=worth).as_dict()
+        return self._background(promise.reference).expected(today, worth=worth).as_dict()
+
+    def _background(self, name: str) -> Background:
+        """What is kept of a reference, with what was fitted to it."""
+        if name not in self._backgrounds:
+            self._backgrounds[name] = Background.from_table(self._ledger.kept(name))
+        return self._backgrounds[name]
 
     def _check_whole(self, state: LedgerState, new: LedgerEntry, waiting: int, title: str) -> None:
         """Refuse a table that came before, that cannot wait, or whose days are booked."""
