@@ -3,8 +3,8 @@
 A `Task` gives data in parts: tables whose rows shift (`shift_task`, `table_task`), images
 (`howsure_studies.tasks.images`), what the congruence study takes. A world
 (`howsure_studies.tasks.worlds`) draws them anew, and mostly knows their truth. `uci` gives tables
-with published splits, `regression_table` any real table by name, `read_learning_table` the rows
-of one's own. `howsure data` lists all sets
+with published splits, `regression_table` any real table by name, `split_table` one with what its
+rows must be split by, `read_learning_table` the rows of one's own. `howsure data` lists all sets
 (`catalogue`, `download`).
 """
 
@@ -13,6 +13,7 @@ from howsure_studies.tasks.files import DataNotFoundError, cache_folder, find_fo
 from howsure_studies.tasks.learning import read_learning_table
 from howsure_studies.tasks.regression import regression_names, regression_table
 from howsure_studies.tasks.shift import shift_names, shift_task, table_task
+from howsure_studies.tasks.splitting import SplitTable, split_names, split_table
 from howsure_studies.tasks.tables import UciTable, uci, uci_fixed, uci_names
 from howsure_studies.tasks.task import Part, Source, Space, Task
 
@@ -21,6 +22,7 @@ __all__ = [
     "Part",
     "Source",
     "Space",
+    "SplitTable",
     "Task",
     "UciTable",
     "cache_folder",
@@ -30,6 +32,8 @@ __all__ = [
     "regression_table",
     "shift_names",
     "shift_task",
+    "split_names",
+    "split_table",
     "table_task",
     "uci",
     "uci_fixed",

@@ -20,7 +20,7 @@ from howsure.core.optional import require
 from howsure.core.registry import check_known
 from howsure_studies.tasks.files import DataNotFoundError
 from howsure_studies.tasks.learning import read_learning_table
-from howsure_studies.tasks.shift import TABLES, read_shift_table
+from howsure_studies.tasks.shift import TABLES, whole_shift_table
 from howsure_studies.tasks.tables import uci, uci_names
 from howsure_studies.tasks.task import Part
 
@@ -159,6 +159,100 @@ PACKAGED: Final[Mapping[str, PackagedTable]] = MappingProxyType(
             "rain in three days in Innsbruck, from an ensemble of forecasts",
             *("crch/RainIbk", 4971, "rain", "mm", "GPL-2 or GPL-3"),
         ),
+        "rodents": _packaged(
+            "weights of small mammals caught in the Chihuahuan desert, 1977 to 2002",
+            *("ratdat/complete", 35549, "weight", "g", "CC0"),
+            "record_id day plot_id genus species taxa",
+        ),
+        "nitrogen-oxides": _packaged(
+            "log concentration of nitrogen oxides beside a motorway, by the hour",
+            *("robustbase/NOxEmissions", 8088, "LNOx", "1", _GPL),
+            "julday",
+        ),
+        "biomass": _packaged(
+            "heating value of biomass fuels by their elements",
+            *("modeldata/biomass", 536, "HHV", "MJ/kg", "MIT"),
+            "sample dataset",
+        ),
+        "developers": _packaged(
+            "salaries of software developers in five countries, 2017",
+            *("modeldata/stackoverflow", 5594, "Salary", "USD", "MIT"),
+        ),
+        "loans": _packaged(
+            "interest rates of loans between persons",
+            *("modeldata/lending_club", 9857, "int_rate", "%", "MIT"),
+            "sub_grade Class",
+        ),
+        "package-checks": _packaged(
+            "time that CRAN takes to check a package",
+            *("modeldata/check_times", 13626, "check_time", "s", "MIT"),
+            "package status",
+        ),
+        "newborns": _packaged(
+            "weights of children born in North Carolina, 2001",
+            *("Stat2Data/NCbirths", 1450, "BirthWeightGm", "g", "GPL-3"),
+            "ID RaceMom HispMom BirthWeightOz Low Premie",
+        ),
+        "teenagers": _packaged(
+            "weights of pupils of high schools in the United States",
+            *("openintro/yrbss", 13583, "weight", "kg", "GPL-3"),
+        ),
+        "daily-births": _packaged(
+            "births in the United States a day, 1969 to 1988",
+            *("mosaicData/Births", 7305, "births", "1", _GPL),
+            "date day_of_week",
+        ),
+        "rice-farms": _packaged(
+            "rice that Indonesian farms harvest in a season",
+            *("plm/RiceFarms", 1026, "goutput", "kg", _GPL),
+            "id noutput",
+        ),
+        "liver": _packaged(
+            "albumin of patients with primary biliary cholangitis, visit by visit",
+            *("survival/pbcseq", 1945, "albumin", "g/dl", "LGPL-2 or later"),
+            "id futime status chol",
+        ),
+        "polls": _packaged(
+            "share of Clinton in polls before the election of 2016",
+            *("dslabs/polls_us_election_2016", 4208, "rawpoll_clinton", "%", "Artistic-2.0"),
+            "startdate enddate pollster rawpoll_trump rawpoll_johnson rawpoll_mcmullin "
+            "adjpoll_clinton adjpoll_trump adjpoll_johnson adjpoll_mcmullin",
+        ),
+        "heights": _packaged(
+            "heights of grown children in Galton's families",
+            *("HistData/GaltonFamilies", 934, "childHeight", "in", "GPL-2 or GPL-3"),
+            "family midparentHeight childNum",  # children are numbered by sex and height
+        ),
+        "injuries": _packaged(
+            "weeks that workers stay away after an injury, in Kentucky and Michigan",
+            *("wooldridge/injury", 7150, "durat", "weeks", "GPL-3"),
+            "ldurat totmed ltotmed injdes indust injtype afhigh lprewage lage highlpre mi",
+        ),
+        "colleges": _packaged(
+            "share of students who graduate, by college, 1995",
+            *("ISLR/College", 777, "Grad.Rate", "%", "GPL-2"),
+        ),
+        "schools": _packaged(
+            "mathematics achievement in American high schools, 1982",
+            *("mlmRev/Hsb82", 7185, "mAch", "points", _GPL),
+            "school cses",
+        ),
+        "health-costs": _packaged(
+            "yearly medical expenses of persons in the RAND Health Insurance Experiment",
+            *("sampleSelection/RandHIE", 20190, "meddol", "USD", _GPL),
+            "plan tookphys zper time outpdol drugdol suppdol mentdol inpdol totadm inpmis mentvis "
+            "mdvis notmdvis ghindx lnmeddol binexp",
+        ),
+        "companies": _packaged(
+            "market values of the largest companies, 2004",
+            *("HSAUR/Forbes2000", 2000, "marketvalue", "1e9 USD", "GPL-2 or GPL-3"),
+            "rank name country",
+        ),
+        "remifentanil": _packaged(
+            "concentration of an anaesthetic in blood during and after infusion",
+            *("nlme/Remifentanil", 2107, "conc", "ng/ml", _GPL),
+            "ID Subject",
+        ),
     }
 )
 
@@ -170,7 +264,7 @@ def regression_names() -> tuple[str, ...]:
     --------
     >>> names = regression_names()
     >>> len(names), names[:2], names[-2:]
-    (35, ('boston', 'concrete'), ('gapminder', 'rain'))
+    (54, ('boston', 'concrete'), ('companies', 'remifentanil'))
     """
     return (*uci_names(), *(name for name in TABLES if name != "wine"), *PACKAGED)
 
@@ -207,16 +301,27 @@ def regression_table(name: str) -> Part:
         table = uci(name)
         rows = np.arange(len(table.y)).astype(np.str_)
         return Part(x=table.x, y=table.y, ids=rows, columns=table.columns)
+    columns, target, inputs = whole_table(name)
+    return read_learning_table(columns, target, features=inputs, missing="drop")
+
+
+def whole_table(name: str) -> tuple[pa.Table, str, tuple[str, ...]]:
+    """All columns of a table, those that are no inputs too; its target; its inputs."""
+    check_known(name, dict.fromkeys(regression_names()), "name")
+    if name in uci_names():
+        table = uci(name)
+        columns = dict(zip(table.columns, table.x.T, strict=True))
+        return pa.table({**columns, table.target: table.y}), table.target, table.columns
     if name in TABLES:
-        whole = read_shift_table(name)
-        return read_learning_table(whole, TABLES[name].target, missing="drop")
-    facts = PACKAGED[name]
-    columns = _columns(name, facts)
-    if len(columns) != facts.rows:
-        raise InputError(f"table {name!r} must have {facts.rows} rows, got {len(columns)}")
-    left_out = {"rownames", facts.target, *facts.left_out}
-    inputs = [column for column in columns.column_names if column not in left_out]
-    return read_learning_table(columns, facts.target, features=inputs, missing="drop")
+        whole, target = whole_shift_table(name), TABLES[name].target
+        left_out = {target, *TABLES[name].left_out}
+    else:
+        facts = PACKAGED[name]
+        whole, target = _columns(name, facts), facts.target
+        if len(whole) != facts.rows:
+            raise InputError(f"table {name!r} must have {facts.rows} rows, got {len(whole)}")
+        left_out = {"rownames", target, *facts.left_out}
+    return whole, target, tuple(title for title in whole.column_names if title not in left_out)
 
 
 def _columns(name: str, facts: PackagedTable) -> pa.Table:

@@ -272,7 +272,7 @@ def _first(tables: list[pa.Table]) -> pa.Table:
 
 
 def _traffic(tables: list[pa.Table]) -> pa.Table:
-    """Hour, weekday and month in place of the time; the year is what is split by."""
+    """Hour, weekday, month and date in place of the time; the year is what is split by."""
     table = tables[0]
     when = table["date_time"]
     plain = table.drop_columns(["date_time", "holiday", "weather_description"])
@@ -285,7 +285,8 @@ def _traffic(tables: list[pa.Table]) -> pa.Table:
         plain = plain.append_column(title, extract(when))
     days = when.cast(pa.date32())
     holidays = days.filter(pc.not_equal(table["holiday"], "None"))
-    return plain.append_column("holiday", pc.is_in(days, value_set=holidays.combine_chunks()))
+    plain = plain.append_column("holiday", pc.is_in(days, value_set=holidays.combine_chunks()))
+    return plain.append_column("date", days)
 
 
 def _wine(tables: list[pa.Table]) -> pa.Table:
@@ -350,6 +351,7 @@ TABLES: Final[Mapping[str, TableFacts]] = MappingProxyType(
             split_by="year",
             home=(2012, 2013, 2014),
             make=_traffic,
+            left_out=("date",),
         ),
         "poverty": TableFacts(
             folder="preds_poverty_africa",
@@ -439,6 +441,11 @@ def shift_task(name: str, folder: str | os.PathLike[str] | None = None, *, seed:
 
 def read_shift_table(name: str, folder: str | os.PathLike[str] | None = None) -> pa.Table:
     """All rows of a named table, without the columns that are no inputs."""
+    return whole_shift_table(name, folder).drop_columns(list(TABLES[name].left_out))
+
+
+def whole_shift_table(name: str, folder: str | os.PathLike[str] | None = None) -> pa.Table:
+    """All rows and columns of a named table."""
     check_known(name, TABLES, "name")
     facts = TABLES[name]
     home = find_folder(name, facts.folder) if folder is None else Path(folder)
@@ -448,9 +455,11 @@ def read_shift_table(name: str, folder: str | os.PathLike[str] | None = None) ->
     if rows != facts.rows:
         raise InputError(f"{home} must hold {facts.rows} rows of {name}, got {rows}")
     try:
-        return facts.make(tables).drop_columns(list(facts.left_out))
+        whole = facts.make(tables)
+        whole.select([facts.target, facts.split_by, *facts.left_out])
     except (KeyError, pa.ArrowException) as error:
         raise InputError(f"{home}: columns are not those of {name}: {error}") from error
+    return whole
 
 
 def _one_of(home: Path, names: tuple[str, ...]) -> Path:
