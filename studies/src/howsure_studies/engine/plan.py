@@ -33,6 +33,7 @@ studies: Final = Registry(
         "shift": "howsure_studies.shift.study:ShiftStudy",
         "congruence": "howsure_studies.congruence.study:CongruenceStudy",
         "characteristic": "howsure_studies.characteristic.study:CharacteristicStudy",
+        "which": "howsure_studies.which.study:WhichStudy",
     },
 )
 """Studies by name; they load when they are asked for."""

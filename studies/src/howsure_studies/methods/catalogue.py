@@ -56,6 +56,12 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "quantile_network": f"{_HERE}.deep.networks:QuantileNetwork",
     "head_regressor": f"{_HERE}.deep.networks:HeadNetwork",
     "tabpfn": f"{_HERE}.tabpfn:TabPFN",
+    "searched": f"{_HERE}.searched:Searched",
+    "constant": f"{_HERE}.constant:Constant",
+    "catboost": f"{_HERE}.trees:CatBoostQuantiles",
+    "catboost_normal": f"{_HERE}.trees:CatBoostNormal",
+    "ngboost": f"{_HERE}.trees:NGBoostNormal",
+    "bart": f"{_HERE}.trees:BART",
     "image_network": f"{_HERE}.deep.modules.method:ImageNetwork",
 }
 

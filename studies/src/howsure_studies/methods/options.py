@@ -72,6 +72,7 @@ PARTS: Final[Mapping[str, Registry]] = {
 _OURS = ("howsure", "howsure_studies")
 _DEEP = "howsure.methods.deep"
 _MOVED: Final[Mapping[str, str]] = {
+    "howsure.studies.shift.baselines:Constant": "howsure.methods.constant:Constant",
     "howsure.methods.own:OwnMethod": "howsure.methods.regressors:OwnMethod",
     f"{_DEEP}.bootstrap:NetworkBootstrap": f"{_DEEP}.networks:NetworkBootstrap",
     f"{_DEEP}.ensembles:DeepEnsemble": f"{_DEEP}.networks:DeepEnsemble",

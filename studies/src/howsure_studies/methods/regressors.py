@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import inspect
 import typing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
-from howsure.core.convert import checked_coverages
+from howsure.core.convert import Count, checked_coverages
 from howsure.core.errors import InputError, within
 from howsure.inputs.models import located, predict_options, quantile_parameter, told_normals
 from howsure.predictions import Intervals, Prediction
@@ -24,6 +24,7 @@ from howsure_studies.methods.interface import (
     Method,
     checked_rows,
     seeded_clone,
+    some_rows,
     trained,
 )
 from howsure_studies.methods.quantile_regression import PredictedQuantiles, QuantileRegression
@@ -47,6 +48,8 @@ class GaussianProcess(Method):
         Whether each column of x has its own length scale.
     restarts : int
         Further starts of the optimiser.
+    rows : int, optional
+        The most training rows; a random choice of so many where there are more.
 
     Notes
     -----
@@ -64,13 +67,14 @@ class GaussianProcess(Method):
     name: ClassVar[str] = "Gaussian process"
     separate_lengths: bool = False
     restarts: int = 0
+    rows: Count | None = field(default=None, metadata={"later": True})
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Process:
         """Maximise the likelihood of the kernel's parameters."""
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-        inputs, targets = checked_rows(x, y, least=3)
+        inputs, targets = some_rows(*checked_rows(x, y, least=3), self.rows, rng)
         center, unit = inputs.mean(axis=0), inputs.std(axis=0)
         unit = np.where(unit > 0, unit, 1.0)
         lengths = np.ones(inputs.shape[1]) if self.separate_lengths else 1.0

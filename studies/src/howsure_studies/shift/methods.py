@@ -142,7 +142,7 @@ _NEAREST: Final = 10
 _STATISTICS: Final = "howsure_studies.shift.baselines:GlobalStatistics"
 BASELINES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
-        "constant": {"method": "howsure_studies.shift.baselines:Constant"},
+        "constant": {"method": "howsure_studies.methods.constant:Constant"},
         "global_statistics": {"method": _STATISTICS},
         "global_statistics_knn": {
             "method": "selective",
