@@ -144,9 +144,7 @@ SPLITS: Final[Mapping[str, SplitFacts]] = MappingProxyType(
         "power": _ALONE,
         "protein": _ALONE,
         "california": _foreign("ocean_proximity", "INLAND", "districts inland"),
-        "bike-hours": _late(
-            "dteday", "2011-12-31", "the year 2012", units=("dteday",), left_out=("yr",)
-        ),
+        "bike-hours": _late("yr", 0, "the year 2012", units=("dteday",)),
         "traffic": _late("year", 2017, "the year 2018", units=("date",)),
         "diamonds": _ALONE,
         "wages-1988": _ALONE,
