@@ -164,6 +164,7 @@ def test_a_hostile_file_runs_nothing_though_its_hash_is_known(lends: Any, tmp_pa
     ],
 )
 def test_what_is_no_data_frame_is_refused(packed: bytes, words: str, lends: Any) -> None:
+    needs("pandas")
     lends(packed)
     with pytest.raises(InputError, match=words):
         read()

@@ -236,7 +236,7 @@ def split_table(name: str) -> SplitTable:
     >>> split_table("concret")
     Traceback (most recent call last):
     ...
-    howsure.core.errors.InputError: name must be one of concrete, ..., got 'concret'; near: concrete
+    howsure.core.errors.InputError: name must be one of concrete, ..., got 'concret'; near: ...
     """
     check_known(name, SPLITS, "name")
     facts = SPLITS[name]
@@ -251,8 +251,11 @@ def split_table(name: str) -> SplitTable:
         "/".join(map(str, row))[: facts.letters]
         for row in zip(*(raw[title].to_pylist() for title in facts.units), strict=True)
     ]
+    notes = part.notes
+    if facts.every > 1:
+        notes = (f"one row in {facts.every} is taken", *notes)
     return SplitTable(
-        part=replace(part, ids=(rows * facts.every).astype(np.str_)),
+        part=replace(part, ids=(rows * facts.every).astype(np.str_), notes=notes),
         units=np.asarray(units, dtype=np.str_) if units else None,
         shifted=_shifted(raw, facts),
         shift=facts.shift,
