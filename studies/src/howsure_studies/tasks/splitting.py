@@ -144,9 +144,7 @@ SPLITS: Final[Mapping[str, SplitFacts]] = MappingProxyType(
         "power": _ALONE,
         "protein": _ALONE,
         "california": _foreign("ocean_proximity", "INLAND", "districts inland"),
-        "bike-hours": _late(
-            "dteday", "2011-12-31", "the year 2012", units=("dteday",), left_out=("yr",)
-        ),
+        "bike-hours": _late("yr", 0, "the year 2012", units=("dteday",)),
         "traffic": _late("year", 2017, "the year 2018", units=("date",)),
         "diamonds": _ALONE,
         "wages-1988": _ALONE,
@@ -238,7 +236,7 @@ def split_table(name: str) -> SplitTable:
     >>> split_table("concret")
     Traceback (most recent call last):
     ...
-    howsure.core.errors.InputError: name must be one of concrete, ..., got 'concret'; near: concrete
+    howsure.core.errors.InputError: name must be one of concrete, ..., got 'concret'; near: ...
     """
     check_known(name, SPLITS, "name")
     facts = SPLITS[name]
@@ -253,8 +251,11 @@ def split_table(name: str) -> SplitTable:
         "/".join(map(str, row))[: facts.letters]
         for row in zip(*(raw[title].to_pylist() for title in facts.units), strict=True)
     ]
+    notes = part.notes
+    if facts.every > 1:
+        notes = (f"one row in {facts.every} is taken", *notes)
     return SplitTable(
-        part=replace(part, ids=(rows * facts.every).astype(np.str_)),
+        part=replace(part, ids=(rows * facts.every).astype(np.str_), notes=notes),
         units=np.asarray(units, dtype=np.str_) if units else None,
         shifted=_shifted(raw, facts),
         shift=facts.shift,
