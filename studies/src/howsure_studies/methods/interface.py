@@ -135,16 +135,6 @@ def checked_rows(
     return inputs, targets
 
 
-def some_rows(
-    x: FloatArray, y: FloatArray, most: int | None, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """All rows, or a random choice of so many where there are more."""
-    if most is None or len(y) <= most:
-        return x, y
-    chosen = np.sort(rng.permutation(len(y))[:most])
-    return x[chosen], y[chosen]
-
-
 def held_out(rng: np.random.Generator, n: int, wanted: float, name: str) -> npt.NDArray[np.bool_]:
     """Which of n rows to hold out: a number of rows, or a share below 1."""
     share = isinstance(wanted, float) and 0 < wanted < 1

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
-from howsure.core.convert import Count, Coverages, check_fields
+from howsure.core.convert import Coverages, check_fields
 from howsure.core.errors import InputError
 from howsure.inputs.models import central_levels, loss_beside, parameters_of, predict_options
 from howsure.predictions import Quantiles
@@ -20,7 +20,6 @@ from howsure_studies.methods.interface import (
     Method,
     checked_rows,
     point_of,
-    some_rows,
     trained,
 )
 
@@ -39,8 +38,6 @@ class QuantileRegression(Method):
         ``GradientBoostingRegressor``, or one of a pipeline's step (``step__quantile``).
     coverages : tuple of float
         The coverages of its central intervals.
-    rows : int, optional
-        The most training rows; a random choice of so many where there are more.
 
     Raises
     ------
@@ -63,7 +60,6 @@ class QuantileRegression(Method):
     regressor: Any
     parameter: str = "quantile"
     coverages: Coverages = COVERAGES
-    rows: Count | None = field(default=None, metadata={"later": True})
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -89,7 +85,7 @@ class QuantileRegression(Method):
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Levels:
         """Fit one regressor to each level."""
-        inputs, targets = some_rows(*checked_rows(x, y, least=2), self.rows, rng)
+        inputs, targets = checked_rows(x, y, least=2)
         levels = central_levels(self.coverages)
         models = (
             trained(self.regressor, inputs, targets, rng, **{self.parameter: float(level)})

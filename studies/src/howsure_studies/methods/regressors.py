@@ -24,7 +24,6 @@ from howsure_studies.methods.interface import (
     Method,
     checked_rows,
     seeded_clone,
-    some_rows,
     trained,
 )
 from howsure_studies.methods.quantile_regression import PredictedQuantiles, QuantileRegression
@@ -74,7 +73,10 @@ class GaussianProcess(Method):
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-        inputs, targets = some_rows(*checked_rows(x, y, least=3), self.rows, rng)
+        inputs, targets = checked_rows(x, y, least=3)
+        if self.rows is not None and len(targets) > self.rows:
+            chosen = np.sort(rng.permutation(len(targets))[: self.rows])
+            inputs, targets = inputs[chosen], targets[chosen]
         center, unit = inputs.mean(axis=0), inputs.std(axis=0)
         unit = np.where(unit > 0, unit, 1.0)
         lengths = np.ones(inputs.shape[1]) if self.separate_lengths else 1.0

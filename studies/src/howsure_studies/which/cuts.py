@@ -60,10 +60,10 @@ def cut_rows(
     InputError
         If rows are too few, or the table has no shift.
     """
-    if shifted and table.shifted is None:
-        raise InputError("a table that is cut by its shift must have shifted rows, got none")
     order, unit = _drawn(table, seed)
     if shifted:
+        if table.shifted is None:
+            raise InputError("a table that is cut by its shift must have shifted rows, got none")
         late = table.shifted[order]
         tests, pool = order[late], order[~late]
         tests = tests[:test]

@@ -177,8 +177,8 @@ def _numbers(
 
 def _score(y: FloatArray, quantiles: FloatArray) -> float:
     """Twice the mean pinball loss over rows and levels."""
-    levels = np.array(LEVELS)
-    return 2.0 * float(np.mean(pinball(y[:, None], quantiles, level=levels)))
+    losses = [pinball(y, column, level) for column, level in zip(quantiles.T, LEVELS, strict=True)]
+    return 2.0 * float(np.mean(losses))
 
 
 def _covered(y: FloatArray, quantiles: FloatArray, coverage: float) -> float:

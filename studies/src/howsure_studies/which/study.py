@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.convert import Checked, Count, Fraction, packed, unpacked
-from howsure.core.errors import InputError, cut_text
+from howsure.core.errors import InputError, MissingDependencyError, cut_text
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure_studies.engine import (
@@ -99,11 +99,12 @@ class WhichStudy(Study):
             lambda label: _world(label, plan.worlds[label], options),
             lambda _: options.absent,
         )
-        fits, verdicts = [], []
+        trials: list[Trial] = []
         for place, seed in enumerate(plan.seeds):
             for world, identity in tables.items():
                 if place >= plan.worlds[world].get("cuts", len(plan.seeds)):
                     continue
+                fits, verdicts = [], []
                 for label, method in methods.items():
                     fit = self.trial(
                         {"world": identity, "seed": seed, "method": method},
@@ -119,7 +120,8 @@ class WhichStudy(Study):
                             (fit.address,),
                         )
                     )
-        return (*fits, *verdicts)
+                trials += [*fits, *verdicts]
+        return tuple(trials)
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Fit a method to one cut, or judge what it predicted."""
@@ -218,7 +220,9 @@ def _fitted(trial: Trial) -> TrialOutput:
                 clock.append(time.process_time() - started)
                 held = fitted.predict(x[cut.calibration]).outcome
                 arrays["train calibration"] = quantile_table(held)
-    except Exception as error:  # libraries of others raise what they like
+    except MissingDependencyError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a method may raise anything
         why = f"{type(error).__name__}: {cut_text(str(error), 300)}"
         return TrialOutput(facts={"failure": why, "seconds": []}, failed_parts=1)
     for name, quantiles in arrays.items():
