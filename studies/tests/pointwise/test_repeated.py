@@ -316,6 +316,15 @@ def test_the_address_tells_how_a_table_is_divided(visits: Path, tmp_path: Path) 
     assert again == by_unit
     by_time = identity(features=["a", "b"], split="time", split_by="day")
     assert by_time["options"]["split_by"] != by_unit["options"]["split_by"]
+    text = tmp_path / "visits.csv"
+    lines = zip(held["a"].to_pylist(), held["b"].to_pylist(), held["y"].to_pylist(), strict=True)
+    told = zip(lines, codes.tolist(), held["day"].to_pylist(), strict=True)
+    cells = [(*numbers, who, day.strftime("%Y-%m-%d")) for numbers, who, day in told]
+    written = [",".join("" if c is None else str(c) for c in row) for row in cells]
+    text.write_text("\n".join(["a,b,y,who,day", *written]))
+    for column, known in (("who", by_unit), ("day", by_time)):
+        changes = {"split": known["options"]["split"], "split_by": column}
+        assert identity(table=str(text), features=["a", "b"], **changes) == known
 
 
 def test_a_column_that_changes_before_a_run_is_told(visits: Path, tmp_path: Path) -> None:

@@ -213,21 +213,16 @@ def table_column(files: Mapping[str, Any], name: str, kind: Literal["label", "ti
     """
     from howsure.inputs import open_table, values
 
-    source = open_table(
-        files["table"], encoding=files.get("encoding"), decimal=files.get("decimal", ".")
-    )
+    mark = files.get("decimal", ".")
+    source = open_table(files["table"], encoding=files.get("encoding"), decimal=mark)
     check_known(name, source.names, f"column of {files['table']}")
-    column = source.read({name: "any"})[name]
+    cells = source.read({name: kind})[name]
+    column = values.as_kind(kind, cells, name, from_text=source.from_text, decimal=mark)
     rows = _part(files).ids.astype(np.int64)
-    if kind == "time":
-        moments = values.times(column, name)[rows]
-        gaps = values.absent(moments)
-        held = moments
-    else:
-        labels = values.labels(column, name, from_text=source.from_text)
-        gaps, held = labels.missing()[rows], labels.codes[rows]
-    if gaps.any():
-        raise InputError(f"column {name!r} must be complete, got {int(gaps.sum())} missing")
+    gaps = int(values.absent(column)[rows].sum())
+    if gaps:
+        raise InputError(f"column {name!r} must be complete, got {gaps} missing")
+    held = column[rows] if isinstance(column, np.ndarray) else column.codes[rows]
     _, first, codes = np.unique(held, return_index=True, return_inverse=True)
     if kind == "label":
         codes = np.argsort(np.argsort(first))[codes]

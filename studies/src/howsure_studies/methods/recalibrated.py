@@ -13,6 +13,7 @@ from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.convert import Coverages, Fraction, Natural, check_fields
 from howsure.core.errors import InputError
+from howsure.core.progress import subscribe
 from howsure.core.registry import check_known
 from howsure.predictions import EvalSet, Prediction
 from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, methods_of
@@ -179,7 +180,8 @@ class RecalibratedMethod(Method):
             return RecalibratedFit(trained, recalibrator, self.group_columns)
         from howsure.verdict import try_recalibrations
 
-        trials = try_recalibrations(known)
+        with subscribe(lambda *_: None):  # one fit of many, whose steps hide those of the whole
+            trials = try_recalibrations(known)
         advice = trials.advice
         if advice is None or not advice.method:
             return RecalibratedFit(trained, None, self.group_columns, trials)
