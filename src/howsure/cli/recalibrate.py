@@ -31,12 +31,11 @@ from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.recalibration.comparison import Line, side_by_side
-from howsure.recalibration.registry import method_names
+from howsure.recalibration.registry import BEST, method_names
 from howsure.recalibration.serialization import check_place
 from howsure.report.document import Cell, Column, Grid, GridRows
 from howsure.report.grids import DIRECTIONS, number_cell
 from howsure.report.recalibrate import (
-    BEST,
     Recalibration,
     check_method,
     names_of,

@@ -542,6 +542,7 @@ METHODS: Final = (
         make=lambda kind, options: ByGroup(kind, options.by, *options.threshold),
         saves=(GroupLocationScale, GroupRecalibrator),
         needs="groups",
+        label="by group",
         words="recalibrate within {by}",
         complexity=4,
         aims=SHAPE | {"groups", "width", "trade"},

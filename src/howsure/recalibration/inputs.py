@@ -377,6 +377,7 @@ METHODS: Final = (
         make=lambda kind, _: ByInputs(kind),
         saves=(InputsLocationScale,),
         needs="inputs",
+        label="by its inputs",
         words="recalibrate by the inputs",
         complexity=5,
         aims=SHAPE | {"region", "width", "trade"},

@@ -52,6 +52,9 @@ METHODS: Final[Mapping[str, MethodInfo]] = MappingProxyType(
 )
 """Every way to recalibrate by its name; what is advised stands first, the simplest before all."""
 
+BEST: Final = "best"
+"""The method that is chosen by trying all that are advised."""
+
 
 def methods_of(kind: str) -> dict[str, MethodInfo]:
     """The methods of a kind of prediction by name, the default first, but see `recalibrate`.

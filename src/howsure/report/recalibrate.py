@@ -41,7 +41,7 @@ from howsure.recalibration import (
 from howsure.recalibration import recalibrate as fitted_and_applied
 from howsure.recalibration.dispatch import suited
 from howsure.recalibration.ease import ease_column
-from howsure.recalibration.registry import METHODS, method_names, methods_of
+from howsure.recalibration.registry import BEST, METHODS, method_names, methods_of
 from howsure.recalibration.serialization import TaughtScale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.coercion import columns_of
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from howsure.report.recalibrate_parts import RecalibratedFiles
     from howsure.verdict import Advice
 
-BEST: Final = "best"
-"""The method that is chosen by trying all."""
 NO_HELP: Final = "Nothing that was tried helps beyond chance."
 UNCHANGED: Final = "The predictions are unchanged."
 _SHOWN: Final = 4  # numbers learnt that a line can hold

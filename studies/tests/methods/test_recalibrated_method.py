@@ -8,8 +8,10 @@ from typing import Any, final
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.linear_model import LinearRegression
 
+import howsure
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
@@ -32,6 +34,8 @@ from howsure.recalibration import (
     methods_of,
     recalibrate,
 )
+from howsure.recalibration.levels import levels_with
+from howsure.verdict import Trials
 from howsure_studies.engine import make_method, method_identity
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
@@ -40,25 +44,25 @@ from howsure_studies.methods.recalibrated import RecalibratedMethod
 from howsure_studies.pointwise.command import method_entries
 
 COVERAGES = (0.5, 0.9)
-AFFINE = ("shift_scale", "widths", "isotonic_variance")
+AFFINE = ("shift_scale", "widths", "isotonic_variance", "inputs")
 CONFORMAL = ("cqr", "asymmetric", "ucc")
 WAYS = {
     "normal": ("scale", *AFFINE, "shape", "isotonic", "crude", *CONFORMAL),
     "mixture": ("scale", *AFFINE, "shape", "isotonic", "crude", *CONFORMAL),
     "poisson": ("shape", "isotonic", "crude", *CONFORMAL),
     "samples": ("scale", *AFFINE, "shape", "crude", *CONFORMAL),
-    "quantiles": ("conformal", "scale", "shift_scale", "widths", "shape", *CONFORMAL),
-    "intervals": ("scale", "shift_scale", "widths", *CONFORMAL),
+    "quantiles": ("conformal", "scale", "shift_scale", "widths", "inputs", "shape", *CONFORMAL),
+    "intervals": ("scale", "shift_scale", "widths", "inputs", *CONFORMAL),
 }
-PAIRS = [(kind, by) for kind, ways in WAYS.items() for by in ways]
+PAIRS = [(kind, by) for kind, ways in WAYS.items() for by in (*ways, "best")]
 BREADTH = 0.5  # what is believed is half as wide as it should be
 
 
-def believed(kind: str, center: np.ndarray) -> Prediction:
+def believed(kind: str, center: np.ndarray, breadth: float = BREADTH) -> Prediction:
     """N(center, ½) where the truth is N(center, 1), as a belief of a kind."""
-    law = Distribution.normal(center, BREADTH)
+    law = Distribution.normal(center, breadth)
     if kind == "mixture":
-        return mixture([law, Distribution.normal(center + 0.1, BREADTH)])
+        return mixture([law, Distribution.normal(center + 0.1, breadth)])
     if kind == "poisson":
         return Distribution("poisson", {"mu": np.exp(center)})
     if kind == "samples":
@@ -79,6 +83,7 @@ class Oracle(Method, Fitted):
     """Knows the mean, x, and is too sure of itself."""
 
     kind: str
+    breadth: float = BREADTH
 
     @property
     def name(self) -> str:
@@ -93,7 +98,7 @@ class Oracle(Method, Fitted):
 
     def predict(self, x: Any) -> Beliefs:
         center = np.asarray(x)[:, 0]
-        return Beliefs(believed(self.kind, center), Distribution.normal(center, 0.1))
+        return Beliefs(believed(self.kind, center, self.breadth), Distribution.normal(center, 0.1))
 
 
 def drawn(kind: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -129,6 +134,128 @@ def test_every_belief_is_mended_in_every_way_that_suits_it(kind: str, by: str) -
         else:
             assert covered(before, y, coverage) < coverage - 0.1
             assert covered(beliefs.outcome, y, coverage) == pytest.approx(coverage, abs=0.03)
+
+
+def loud(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Noise of sd 1, and of 2 where the second column of x is 1; a third column means nothing."""
+    rng = child(seed, "loud")
+    x = np.column_stack([rng.uniform(size=n), *rng.integers(0, 2, size=(2, n))])
+    return x, x[:, 0] + (1.0 + x[:, 1]) * rng.normal(size=n), x[:, 1] == 1.0
+
+
+def test_inputs_and_groups_restore_coverage_in_each_half() -> None:
+    """By hand: one factor gives every row the sd √2.5, whatever its half needs."""
+    x, y, where = loud(20_000, 1)
+    halves = (~where, where)
+
+    def at_90(method: str, **options: Any) -> list[float]:
+        way = RecalibratedMethod(inner=Oracle("normal"), method=method, calibration=4000, **options)
+        fitted = way.fit(*loud(4004, 0)[:2], np.random.default_rng(0))
+        lower, upper = fitted.predict(x).outcome.interval(0.9)
+        return [float(((y >= lower) & (y <= upper))[half].mean()) for half in halves]
+
+    reach = math.sqrt(2.5) * stats.norm.ppf(0.95)
+    told = [2.0 * stats.norm.cdf(reach / sd) - 1.0 for sd in (1.0, 2.0)]
+    assert at_90("scale") == pytest.approx(told, abs=0.015)
+    assert told == pytest.approx([0.9907, 0.8065], abs=1e-4)
+    assert at_90("inputs") == pytest.approx([0.9, 0.9], abs=0.015)
+    assert at_90("group", group_columns=(1,)) == pytest.approx([0.9, 0.9], abs=0.015)
+    assert at_90("group", group_columns=(2, 1)) == pytest.approx([0.9, 0.9], abs=0.02)
+    assert at_90("group", group_columns=(2,)) == pytest.approx(told, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["normal", "quantiles", "intervals"])
+@pytest.mark.parametrize(
+    ("method", "columns"), [("inputs", ()), ("group", (2, 1)), ("best", ()), ("best", (1, 2))]
+)
+def test_what_x_teaches_is_what_a_table_with_its_columns_teaches(
+    kind: str, method: str, columns: tuple[int, ...]
+) -> None:
+    """The same rows by hand, through the call that serves tables."""
+    way = RecalibratedMethod(
+        inner=Oracle(kind), method=method, coverages=COVERAGES, group_columns=columns
+    )
+    x, y, _ = loud(1000, 0)
+    new = loud(50, 1)[0]
+    fitted = way.fit(x, y, np.random.default_rng(3))
+    held = np.random.default_rng(3).permutation(1000)[:300]
+    calibration, rows = (
+        EvalSet.checked(
+            target,
+            believed(kind, at[:, 0]),
+            features={f"x{j}": at[:, j] for j in range(3)},
+            groups={f"x{j}": at[:, j] for j in columns},
+        )
+        for at, target in ((x[held], y[held]), (new, np.zeros(50)))
+    )
+    by = [f"x{j}" for j in columns] if method == "group" else None
+    levels = levels_with(COVERAGES)
+    by_hand = howsure.recalibrate(rows, calibration, method=method, by=by, levels=levels)
+    assert fitted.recalibrator is not None
+    assert fitted.recalibrator.method == by_hand.methods[by_hand.evalset.beliefs[0].kind]
+    np.testing.assert_allclose(
+        fitted.predict(new).outcome.interval(0.9),
+        by_hand.evalset.beliefs[0].interval(0.9),
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.slow
+def test_the_best_way_is_one_that_helps_and_none_where_a_method_is_right() -> None:
+    x, y, where = loud(2000, 0)
+    divided = RecalibratedMethod(inner=Oracle("normal"), method="best", group_columns=(2, 1))
+    fitted = divided.fit(x, y, np.random.default_rng(0))
+    assert fitted.recalibrator is not None
+    assert (fitted.recalibrator.method, fitted.recalibrator.cells.columns) == ("group", ("x1",))
+    sd = fitted.predict(x).outcome.sd()
+    assert sd[~where].mean() == pytest.approx(1.0, rel=0.1)
+    assert sd[where].mean() == pytest.approx(2.0, rel=0.1)
+    assert fitted.trials is not None
+    assert {("group", ("x1",)), ("group", ("x2",)), ("inputs", ())} <= {
+        (trial.method, trial.by) for trial in fitted.trials.trials
+    }
+    x, y = drawn("normal", 2000, 0)
+    right = RecalibratedMethod(inner=Oracle("normal", breadth=1.0), method="best")
+    fitted = right.fit(x, y, np.random.default_rng(0))
+    assert fitted.recalibrator is None
+    assert fitted.trials is not None
+    assert fitted.trials.trials
+    assert not any(trial.accepted for trial in fitted.trials.trials)
+    beliefs = fitted.predict(x)
+    np.testing.assert_array_equal(beliefs.outcome.sd(), 1.0)
+    assert right.name == "oracle, recalibrated if that helps"
+    assert right.fixed_coverages == right.coverages  # a way that is chosen may fix them
+    few = right.fit(x[:40], y[:40], np.random.default_rng(0))
+    assert (few.recalibrator, few.trials) == (None, Trials(advice=None))
+
+
+def test_columns_of_groups_must_be_there() -> None:
+    x, y, _ = loud(100, 0)
+    method = RecalibratedMethod(inner=LinearT(), method="group", group_columns=(3,))
+    with pytest.raises(InputError, match=r"group_columns must be below 3, .* got 3"):
+        method.fit(x, y, np.random.default_rng(0))
+
+
+def test_plans_name_the_ways_that_look_at_x() -> None:
+    group = RecalibratedMethod(inner=LinearT(), method="group", group_columns=(0, 2))
+    assert group.name == "linear t, recalibrated by group"
+    entry = {"method": "recalibrated", "inner": "linear_t", "by": "group", "group_columns": [0, 2]}
+    assert make_method("a", entry, None) == group
+    spec = method_spec(group)
+    assert spec["options"]["group_columns"] == [0, 2]
+    assert method_named(spec["name"], **spec["options"]) == group
+    (told,) = method_entries(
+        ["recalibrated:inner=linear_t,method=group,group_columns=1"], (0.9,)
+    ).values()
+    shell = make_method("a", told, None)
+    assert isinstance(shell, RecalibratedMethod)
+    assert shell.group_columns == (1,)
+    for way in ("best", "inputs"):
+        entry = {"method": "recalibrated", "inner": "linear_t", "by": way}
+        made = make_method("a", entry, None)
+        assert made == RecalibratedMethod(inner=LinearT(), method=way)
+        assert "group_columns" not in method_identity(made, entry)["options"]
 
 
 def test_what_is_learnt_is_learnt_from_rows_held_out() -> None:
@@ -190,6 +317,14 @@ def test_it_is_a_method_like_others() -> None:
         ({"rank": "numpy"}, "rank must be"),
         ({"too_few": "cut"}, "too_few"),
         ({"inner": 3}, "method must be a method, or an object"),
+        ({"method": "recent"}, "method must be one of shift, scale, .*, group, inputs, .*, best"),
+        ({"inner": Oracle("intervals"), "method": "best", "coverages": (0.7,)}, "must be among"),
+        ({"method": "group"}, "group_columns must name columns of x for the method 'group'"),
+        (
+            {"method": "inputs", "group_columns": (0,)},
+            "must go with the methods 'group' and 'best'",
+        ),
+        ({"method": "group", "group_columns": (-1,)}, "group_columns must be a whole number of at"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:

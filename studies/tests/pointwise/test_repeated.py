@@ -39,6 +39,8 @@ from howsure_studies.pointwise import (
     published_splits,
     records,
     splits_report,
+    time_splits,
+    unit_splits,
 )
 from howsure_studies.pointwise.repeated import METRICS
 from howsure_studies.tasks import tables, uci
@@ -226,6 +228,152 @@ def test_a_cut_table_is_no_table_to_split(table: Path) -> None:
     cut = {"table": str(table), "target": "y", "source": "cut"}
     with pytest.raises(InputError, match="world 'w' must be a table to be split"):
         trials_of(plan(table, worlds={"w": cut}))
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of 24 patients on days in no order, one of which lacks a cell of x."""
+    rng = np.random.default_rng(7)
+    held = columns(ROWS)
+    held["patient"] = [f"p{number}" for number in rng.integers(0, 24, ROWS)]
+    held["day"] = np.datetime64("2024-01-01") + rng.integers(0, 90, ROWS).astype("timedelta64[D]")
+    held["a"] = [None, *held["a"][1:]]
+    path = tmp_path_factory.mktemp("tables") / "visits.parquet"
+    parquet.write_table(pa.table(held), path)
+    return path
+
+
+@pytest.mark.parametrize("way", ["unit", "time"])
+def test_a_plan_splits_by_a_column_of_its_table(visits: Path, tmp_path: Path, way: str) -> None:
+    """The same as by hand: rows without the missing one, and x without the column."""
+    column = {"unit": "patient", "time": "day"}[way]
+    entry = {"table": str(visits), "target": "y", "missing": "drop", "trees": 20}
+    by = {**entry, "features": ["a", "b"], "split": way, "split_by": column}
+    made = plan(visits, worlds={"own": by}, options={"splits": 4, "simulations": 2})
+    found = done(made, Store(tmp_path))
+    held = parquet.read_table(visits).slice(1)
+    x = np.column_stack([held["a"].to_numpy(), held["b"].to_numpy()])
+    labels = np.array(held[column].to_pylist())
+    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    cuts = (
+        time_splits(labels, 4)
+        if way == "time"
+        else unit_splits(np.argsort(np.argsort(first))[codes], 4, share=0.1)
+    )
+    for train, test in cuts:
+        if way == "time":
+            assert labels[train].max() < labels[test].min()
+        else:
+            assert not set(labels[train]) & set(labels[test])
+    alone = over_splits(x, held["y"].to_numpy(), LinearT(), splits=cuts, metrics=METRICS)
+    line = found.results["own"][0]
+    assert line.splits.way == way
+    for metric in METRICS:
+        assert line.splits.values(metric).tolist() == alone.values(metric).tolist()
+    assert line.simulated is not None
+    assert (line.simulated.n_train, len(line.simulated.y)) == tuple(map(len, cuts[-1]))
+    document = page(found)
+    check_words(document)
+    told = " ".join(held.text for held in document.lines)
+    (section,) = (part for part in document.sections if part.title == "own")
+    assert section.facts["Divided"].startswith(f"by {way}: ")
+    (note, _) = section.grids[0].notes
+    cell = section.grids[0].parts[0].rows[0][1]
+    if way == "time":
+        assert "No standard error is told" in note
+        assert cell.small == ""
+        covered = 100 * alone.values("empirical_coverage")
+        assert f"On single splits they cover {covered.min():.1f}" in told
+        assert "nan" not in told.lower()
+    else:
+        assert "corrected for the units that splits share" in note
+        assert cell.small.startswith("±")
+        assert "On single splits" not in told
+    short = study_of("splits").shortened(line)
+    assert short.splits.way == way
+
+
+def test_the_address_tells_how_a_table_is_divided(visits: Path, tmp_path: Path) -> None:
+    """A column's name tells nothing; what it says of the rows does, and at random neither."""
+    entry = {"table": str(visits), "target": "y", "missing": "drop"}
+
+    def identity(**changes: Any) -> Any:
+        options = {"splits": 4, "simulations": 0}
+        made = plan(visits, worlds={"own": {**entry, **changes}}, options=options)
+        return trials_of(made)[0].identity
+
+    at_random = identity(features=["a", "b"])
+    assert at_random["options"] == {"coverages": [0.9], "splits": 4, "share": 0.1}
+    by_unit = identity(features=["a", "b"], split="unit", split_by="patient")
+    assert by_unit["world"] == at_random["world"]
+    assert by_unit["options"]["split"] == "unit"
+    assert identity(split="unit", split_by="patient")["world"] != by_unit["world"]  # x has the day
+    held = parquet.read_table(visits)
+    codes = np.unique(held["patient"].to_pylist(), return_inverse=True)[1]
+    other = tmp_path / "other.parquet"
+    parquet.write_table(held.drop(["patient"]).append_column("who", pa.array(codes)), other)
+    again = identity(table=str(other), features=["a", "b"], split="unit", split_by="who")
+    assert again == by_unit
+    by_time = identity(features=["a", "b"], split="time", split_by="day")
+    assert by_time["options"]["split_by"] != by_unit["options"]["split_by"]
+    text = tmp_path / "visits.csv"
+    lines = zip(held["a"].to_pylist(), held["b"].to_pylist(), held["y"].to_pylist(), strict=True)
+    told = zip(lines, codes.tolist(), held["day"].to_pylist(), strict=True)
+    cells = [(*numbers, who, day.strftime("%Y-%m-%d")) for numbers, who, day in told]
+    written = [",".join("" if c is None else str(c) for c in row) for row in cells]
+    text.write_text("\n".join(["a,b,y,who,day", *written]))
+    for column, known in (("who", by_unit), ("day", by_time)):
+        changes = {"split": known["options"]["split"], "split_by": column}
+        assert identity(table=str(text), features=["a", "b"], **changes) == known
+
+
+def test_a_column_that_changes_before_a_run_is_told(visits: Path, tmp_path: Path) -> None:
+    path = tmp_path / "visits.parquet"
+    held = parquet.read_table(visits).slice(1)
+    parquet.write_table(held, path)
+    by = {"table": str(path), "target": "y", "features": ["b"], "split": "time", "split_by": "day"}
+    (trial, *_) = trials_of(plan(path, worlds={"own": by}, options={"splits": 3, "simulations": 0}))
+    backwards = held["day"].to_numpy().max() - held["day"].to_numpy()
+    moved = pa.array(np.datetime64("2024-01-01") + backwards)
+    parquet.write_table(held.drop(["day"]).append_column("day", moved), path)
+    with pytest.raises(InputError, match="column 'day' has changed since the plan was read"):
+        study_of("splits").run(trial)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"split": "time"}, "must be a table of a file with split and split_by"),
+        ({"split_by": "day"}, "must be a table of a file with split and split_by"),
+        ({"split": "date", "split_by": "day"}, "split of world 'w' must be .*unit.*time"),
+        ({"split": "time", "split_by": "date"}, "split_by of world 'w' must be one of"),
+        ({"split": "unit", "split_by": "a"}, "column 'a' must hold labels"),
+        ({"split": "unit", "split_by": "gap"}, "column 'gap' must be complete, got 1 missing"),
+        ({"split": "time", "split_by": "patient"}, "column 'patient'"),
+        ({"split": "unit", "split_by": "few"}, "column 'few': share must leave units on both"),
+        ({"split": "time", "split_by": "few"}, "column 'few': times must differ enough"),
+        ({"table": None, "uci": "yacht", "split": "unit", "split_by": "few"}, "table of a file"),
+    ],
+)
+def test_divisions_that_a_table_cannot_have_are_refused(
+    visits: Path, tmp_path: Path, changes: Any, words: str
+) -> None:
+    path = tmp_path / "visits.parquet"
+    held = parquet.read_table(visits)
+    held = held.append_column("few", pa.array([0, 1, 2] * (ROWS // 3)))
+    parquet.write_table(held.append_column("gap", pa.array([None, *range(1, ROWS)])), path)
+    entry = {"table": str(path), "target": "y", "features": ["b"], **changes}
+    entry = {key: value for key, value in entry.items() if value is not None}
+    with pytest.raises(InputError, match=words):
+        trials_of(plan(path, worlds={"w": entry}))
+
+
+def test_a_table_of_a_target_and_a_time_has_no_x(tmp_path: Path) -> None:
+    path = tmp_path / "bare.parquet"
+    parquet.write_table(pa.table({"y": np.arange(9.0), "day": np.arange(9)}), path)
+    entry = {"table": str(path), "target": "y", "split": "time", "split_by": "day"}
+    with pytest.raises(InputError, match="world 'w' must have a column beside"):
+        trials_of(plan(path, worlds={"w": entry}))
 
 
 def test_an_empty_report_is_refused() -> None:

@@ -23,6 +23,8 @@ from howsure_studies.pointwise import (
     against_published,
     over_splits,
     published_splits,
+    time_splits,
+    unit_splits,
 )
 from howsure_studies.tasks import uci, uci_fixed, uci_names
 
@@ -226,3 +228,97 @@ def test_methods_stand_beside_the_published_numbers(data_dir: Callable[[str], Pa
     assert [summary["rmse"], summary["log_score"]] == held["mean"].tolist()
     with pytest.raises(InputError, match="published must hold 20 splits, got 3"):
         against_published([result], {k: v[:3] for k, v in table.reference.items()})
+
+
+def test_no_unit_is_on_both_sides_and_units_have_the_same_chance() -> None:
+    units = np.repeat(np.arange(20), np.arange(1, 21))
+    units = np.random.default_rng(0).permutation(units)
+    cuts = unit_splits(units, 400, share=0.25)
+    tested = np.zeros(20)
+    for train, test in cuts:
+        assert not set(units[train]) & set(units[test])
+        assert sorted([*train, *test]) == list(range(len(units)))
+        assert len(set(units[test])) == 5
+        tested[list(set(units[test]))] += 1
+    assert (np.abs(tested / 400 - 0.25) < 4 * math.sqrt(0.25 * 0.75 / 400)).all()
+    named = [f"patient {unit:02d}" for unit in units]
+    for one, two in zip(cuts, unit_splits(named, 400, share=0.25), strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize(("rows", "count", "times"), [(60, 5, 60), (61, 7, 40), (200, 20, 90)])
+def test_no_row_is_tested_that_is_earlier_than_one_trained_on(
+    rows: int, count: int, times: int
+) -> None:
+    """By brute force from the definition: the first new time with so many rows before it."""
+    when = np.random.default_rng(1).integers(0, times, size=rows)
+    cuts = time_splits(when, count)
+    assert len(cuts) == count
+    moments = [
+        next(
+            time
+            for time in np.unique(when)
+            if (when < time).sum() >= rows / 2 + turn * rows / (2 * count)
+        )
+        for turn in range(count)
+    ]
+    for turn, (train, test) in enumerate(cuts):
+        ends = moments[turn + 1] if turn + 1 < count else np.inf
+        assert set(train) == set(np.flatnonzero(when < moments[turn]))
+        assert set(test) == set(np.flatnonzero((when >= moments[turn]) & (when < ends)))
+        assert when[train].max() < when[test].min()
+        assert len(train) >= rows / 2
+    tested = np.concatenate([test for _, test in cuts])
+    assert sorted(tested) == sorted(np.flatnonzero(when >= moments[0]))
+    days = np.datetime64("2024-01-01") + when.astype("timedelta64[D]")
+    for one, two in zip(cuts, time_splits(days, count), strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (
+            lambda: unit_splits(["a", "b", "c"]),
+            "share must leave units on both sides of 3, got 0.1",
+        ),
+        (lambda: unit_splits(["a", "b"], 0, share=0.5), "count"),
+        (lambda: time_splits(np.arange(10), 6), "times must differ enough for 6 splits"),
+        (lambda: time_splits(np.zeros(10), 1), "got 1 times in 10 rows"),
+        (lambda: time_splits([0, 1, 1, 1], 2), "got 2 times in 4 rows"),
+        (lambda: over_splits(*some(), Steady(), way="late"), "way must be one of random, unit"),  # type: ignore[arg-type]
+    ],
+)
+def test_divisions_that_cannot_be_are_refused(made: Callable[[], object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        made()
+
+
+def test_splits_by_time_tell_no_error_of_their_mean() -> None:
+    x, y = some()
+    cuts = time_splits(np.arange(60), 4)
+    result = over_splits(x, y, Steady(), splits=cuts, way="time", metrics=["rmse"])
+    rmse = [math.sqrt(np.mean((y[test] - y[train].mean()) ** 2)) for train, test in cuts]
+    record = result.record("rmse")
+    assert record.value == pytest.approx(np.mean(rmse))
+    assert np.isnan([record.standard_error, record.lower, record.upper]).all()
+    assert record.options["published_error"] == pytest.approx(np.std(rmse, ddof=1) / 2)
+
+
+def test_the_corrected_error_is_nearer_the_truth_where_units_are_split() -> None:
+    """Over tables drawn anew, whose units differ: the sd of the mean, and what errors claim."""
+    rng = np.random.default_rng(0)
+    units = np.repeat(np.arange(20), 3)
+    cuts = unit_splits(units, 10, share=0.1)
+    means, plain, corrected = [], [], []
+    for _ in range(200):
+        y = rng.normal(size=20)[units] + 0.3 * rng.normal(size=60)
+        made = over_splits(np.zeros((60, 1)), y, Steady(), splits=cuts, way="unit", metrics=["mae"])
+        found = made.record("mae")
+        means.append(found.value)
+        plain.append(found.options["published_error"])
+        corrected.append(found.standard_error)
+    truth = np.std(means, ddof=1)
+    assert abs(np.mean(corrected) - truth) < abs(np.mean(plain) - truth)
+    assert np.mean(plain) < 0.8 * truth
+    assert np.mean(corrected) == pytest.approx(truth, rel=0.25)

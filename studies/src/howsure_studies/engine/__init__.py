@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from howsure_studies.engine.entries import noise_of as noise_of
     from howsure_studies.engine.entries import numbers_hash as numbers_hash
     from howsure_studies.engine.entries import present as present
+    from howsure_studies.engine.entries import table_column as table_column
     from howsure_studies.engine.entries import table_data as table_data
     from howsure_studies.engine.entries import world_identity as world_identity
     from howsure_studies.engine.grids import MISSING as MISSING
@@ -142,6 +143,7 @@ __all__ = [
     "study_of",
     "study_shipped",
     "survey",
+    "table_column",
     "table_data",
     "to_arrow",
     "toml_value",
@@ -154,7 +156,7 @@ _LATE = {
     "comparison": "Comparison RunVariance columns_of crossed_spread side_by_side",
     "entries": (
         "absolute check_options complete_numbers make_method make_world method_identity noise_of "
-        "numbers_hash present table_data world_identity"
+        "numbers_hash present table_column table_data world_identity"
     ),
     "page": (
         "SIDE_BY_SIDE_NOTE choice_of coverage_of named overview side_by_side_grids study_document"

@@ -9,12 +9,12 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known, unknown
 from howsure_studies.engine.store import canonical
@@ -32,6 +32,9 @@ from howsure_studies.tasks.worlds import (
     noise_named,
     world_named,
 )
+
+if TYPE_CHECKING:
+    from howsure_studies.tasks import Part
 
 T = TypeVar("T")
 _READING: Final = ("features", "missing", "encoding", "decimal")
@@ -182,19 +185,64 @@ def _data(files: Mapping[str, Any]) -> Draw:
         return Draw.checked(table.x, table.y)
     if "dataset" in files:
         return _packaged(files["dataset"])
+    part = _part(files)
+    return Draw.checked(part.x, part.y)
+
+
+def table_column(files: Mapping[str, Any], name: str, kind: Literal["label", "time"]) -> IntArray:
+    """A column of a table's file at the rows of `table_data`, as codes of what is equal.
+
+    Parameters
+    ----------
+    files : mapping
+        The table, as `world_identity` names it.
+    name : str
+        The column.
+    kind : {"label", "time"}
+        What the column holds.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        From 0 without gaps: labels in the order in which they first come, times in their own.
+
+    Raises
+    ------
+    InputError
+        If the column is not there, holds something else, or misses a cell in these rows.
+    """
+    from howsure.inputs import open_table, values
+
+    mark = files.get("decimal", ".")
+    source = open_table(files["table"], encoding=files.get("encoding"), decimal=mark)
+    check_known(name, source.names, f"column of {files['table']}")
+    cells = source.read({name: kind})[name]
+    column = values.as_kind(kind, cells, name, from_text=source.from_text, decimal=mark)
+    rows = _part(files).ids.astype(np.int64)
+    gaps = int(values.absent(column)[rows].sum())
+    if gaps:
+        raise InputError(f"column {name!r} must be complete, got {gaps} missing")
+    held = column[rows] if isinstance(column, np.ndarray) else column.codes[rows]
+    _, first, codes = np.unique(held, return_index=True, return_inverse=True)
+    if kind == "label":
+        codes = np.argsort(np.argsort(first))[codes]
+    return codes.astype(np.int64)
+
+
+def _part(files: Mapping[str, Any]) -> Part:
+    """What is read of a table's file."""
     path = Path(files["table"])
     stamp = os.stat(path) if path.exists() else None
     return _read(canonical(files), stamp and (stamp.st_mtime_ns, stamp.st_size))
 
 
 @lru_cache(maxsize=2)
-def _read(files_text: str, stamp: object) -> Draw:
+def _read(files_text: str, stamp: object) -> Part:
     """A table's numbers; read once while its file stays as it is."""
     from howsure_studies.tasks import read_learning_table
 
     files = json.loads(files_text)
-    table = read_learning_table(Path(files.pop("table")), files.pop("target"), **files)
-    return Draw.checked(table.x, table.y)
+    return read_learning_table(Path(files.pop("table")), files.pop("target"), **files)
 
 
 @lru_cache(maxsize=2)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from howsure_studies.pointwise.splits import against_published as against_published
     from howsure_studies.pointwise.splits import over_splits as over_splits
     from howsure_studies.pointwise.splits import published_splits as published_splits
+    from howsure_studies.pointwise.splits import time_splits as time_splits
+    from howsure_studies.pointwise.splits import unit_splits as unit_splits
     from howsure_studies.pointwise.splits_page import splits_report as splits_report
     from howsure_studies.pointwise.study import PointwiseStudy as PointwiseStudy
 
@@ -37,7 +39,10 @@ _HOMES = {
     "page": "pointwise_report",
     "repeated": "SplitsBesideTruth SplitsStudy",
     "simulation": "Failure PointwiseResult Precision joined pointwise",
-    "splits": ("SplitFailure SplitsResult against_published over_splits published_splits"),
+    "splits": (
+        "SplitFailure SplitsResult against_published over_splits published_splits time_splits "
+        "unit_splits"
+    ),
     "splits_page": "splits_report",
     "study": "PointwiseStudy",
 }

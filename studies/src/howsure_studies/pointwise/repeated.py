@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, final
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 
@@ -20,8 +21,9 @@ from howsure.core.convert import (
     plain,
     unpacked,
 )
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError, UnanswerableError, within
 from howsure.core.records import Record
+from howsure.core.registry import check_known
 from howsure_studies.engine import (
     Combined,
     Group,
@@ -31,10 +33,13 @@ from howsure_studies.engine import (
     Trial,
     TrialError,
     TrialOutput,
+    absolute,
     make_method,
     method_identity,
+    numbers_hash,
     records_table,
     stacked,
+    table_column,
     table_data,
     world_identity,
 )
@@ -48,11 +53,15 @@ from howsure_studies.pointwise.splits import (
     SplitsResult,
     over_splits,
     published_splits,
+    time_splits,
+    unit_splits,
 )
 from howsure_studies.pointwise.study import PointwiseStudy
 
 _PUBLISHED_SHARE: Final = 0.1
 """Share of test rows in the published splits."""
+_BY_COLUMN: Final[Mapping[str, Literal["label", "time"]]] = {"unit": "label", "time": "time"}
+"""Ways to divide by a column, with what it holds."""
 METRICS: Final = ("rmse", "log_score", "empirical_coverage", "mean_width", "interval_score")
 """What is measured on each split."""
 
@@ -93,13 +102,13 @@ class _SplitsOptions(Checked):
     share: Fraction = _PUBLISHED_SHARE
     simulations: Natural = 20
 
-    def simulation(self, plan: Plan, world: str, split: Split) -> Plan:
+    def simulation(self, plan: Plan, world: str, entry: Mapping[str, Any], split: Split) -> Plan:
         """The plan of simulations in a table's world, with as many rows as a split has."""
         train, test = split
         return replace(
             plan,
             study=PointwiseStudy.name,
-            worlds={world: plan.worlds[world]},
+            worlds={world: entry},
             options={
                 "coverages": list(self.coverages),
                 "simulations": self.simulations,
@@ -116,7 +125,10 @@ class SplitsStudy(Study):
     Worlds of a plan are tables (``uci`` or ``table``); options are ``coverages``, ``splits`` (20),
     ``share`` of test rows (0.1) and ``simulations`` (20; 0 leaves them out), which are trials of
     `PointwiseStudy` with as many rows for training and for testing as a split has. A table whose
-    source asks for one division of its rows is divided so, and once.
+    source asks for one division of its rows is divided so, and once. A ``table`` with ``split``
+    (``unit`` or ``time``) and ``split_by``, a column of its file, is divided by `unit_splits` or
+    `time_splits`, which does without ``share``; simulations have the rows of the last split. The
+    column is left out of x unless it is among ``features``.
     """
 
     __slots__ = ()
@@ -140,20 +152,23 @@ class SplitsStudy(Study):
         )
 
     def _of_table(self, plan: Plan, options: _SplitsOptions, world: str) -> Iterator[Trial]:
-        entry = plan.worlds[world]
-        if "world" in entry or entry.get("source", "forest") != "forest":
-            raise InputError(f"world {world!r} must be a table to be split, got {dict(entry)}")
+        given = plan.worlds[world]
+        if "world" in given or given.get("source", "forest") != "forest":
+            raise InputError(f"world {world!r} must be a table to be split, got {dict(given)}")
+        entry, division = _division(world, given, plan.folder)
         identity, files = world_identity(world, entry, plan.folder)
         data = {"data": identity["data"]}
         rows = len(table_data(data, files).y)
-        cuts = _cuts(files, rows, options.splits, options.share)
-        share = options.share if _fixed(files) is None else len(cuts[0][1]) / rows
+        cuts, told = _cuts(files, division, rows, options.splits, options.share)
+        shared = _fixed(files) is None and division.get("split") != "time"
+        share = options.share if shared else len(cuts[-1][1]) / rows
         for label, words in plan.methods.items():
             method = make_method(label, words, options.coverages)
             chosen = {
                 "coverages": plain(answered(method, options.coverages)),
                 "splits": len(cuts),
                 "share": share,
+                **told,
             }
             common = {
                 "world": data,
@@ -161,22 +176,30 @@ class SplitsStudy(Study):
                 "options": chosen,
             }
             labels = {"world": world, "method": label}
-            context = {"files": files, "method": words}
+            context = {"files": files, "division": division, "method": words}
             for seed in plan.seeds:
                 yield self.trial({**common, "seed": seed}, labels, context)
         if options.simulations:
-            yield from PointwiseStudy().trials(options.simulation(plan, world, cuts[0]))
+            yield from PointwiseStudy().trials(options.simulation(plan, world, entry, cuts[-1]))
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Run all splits of a table; it fails where every one does."""
         options, files = trial.identity["options"], trial.context["files"]
         coverages = tuple(options["coverages"])
         data = table_data(trial.identity["world"], files)
+        division = trial.context["division"]
+        count, share = options["splits"], options["share"]
+        cuts, told = _cuts(files, division, len(data.y), count, share)
+        if any(options[key] != value for key, value in told.items()):
+            raise InputError(
+                f"column {division['split_by']!r} has changed since the plan was read: run it again"
+            )
         result = over_splits(
             data.x,
             data.y,
             make_method(trial.labels["method"], trial.context["method"], coverages),
-            splits=_cuts(files, len(data.y), options["splits"], options["share"]),
+            splits=cuts,
+            way=options.get("split", "random"),
             coverages=coverages,
             metrics=METRICS,
             table=trial.labels["world"],
@@ -233,6 +256,33 @@ class SplitsStudy(Study):
         return replace(result, simulated=None, summary=summary, published={})
 
 
+def _division(
+    world: str, given: Mapping[str, Any], folder: Path
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The entry of a table without how it is divided, and that: nothing where it is at random."""
+    entry = dict(given)
+    keys: tuple[str, ...] = ("split", "split_by")
+    asked = {key: str(entry.pop(key)) for key in keys if key in entry}
+    if not asked:
+        return entry, {}
+    if len(asked) < 2 or "table" not in entry:
+        raise InputError(
+            f"world {world!r} must be a table of a file with split and split_by to be divided by a "
+            f"column, got {dict(given)}"
+        )
+    check_known(asked["split"], tuple(_BY_COLUMN), f"split of world {world!r}")
+    from howsure.inputs import open_table
+
+    reading = {key: entry[key] for key in ("encoding", "decimal") if key in entry}
+    names = open_table(absolute(folder, entry["table"]), **reading).names
+    check_known(asked["split_by"], names, f"split_by of world {world!r}")
+    beside = (entry.get("target"), asked["split_by"])
+    features = [name for name in names if name not in beside]
+    if not features:
+        raise InputError(f"world {world!r} must have a column beside {beside}, got none")
+    return {"features": features, **entry}, asked
+
+
 def _fixed(files: Mapping[str, Any]) -> Split | None:
     """The one division that a table's source asks for, if it does."""
     from howsure_studies.tasks import uci_fixed
@@ -240,10 +290,23 @@ def _fixed(files: Mapping[str, Any]) -> Split | None:
     return uci_fixed(files["uci"]) if "uci" in files else None
 
 
-def _cuts(files: Mapping[str, Any], rows: int, count: int, share: float) -> tuple[Split, ...]:
-    """The splits of a table: those that were published for so many rows, unless one is fixed."""
-    fixed = _fixed(files)
-    return published_splits(rows, count, share=share) if fixed is None else (fixed,)
+def _cuts(
+    files: Mapping[str, Any], division: Mapping[str, str], rows: int, count: int, share: float
+) -> tuple[tuple[Split, ...], dict[str, str]]:
+    """The splits of a table, and what tells a division by a column: its way, and a hash.
+
+    Without one they are those that were published for so many rows, unless one is fixed.
+    """
+    if not division:
+        fixed = _fixed(files)
+        made = published_splits(rows, count, share=share) if fixed is None else (fixed,)
+        return made, {}
+    way, column = division["split"], division["split_by"]
+    codes = table_column(files, column, _BY_COLUMN[way])
+    by_time = way == "time"
+    with within(f"column {column!r}"):
+        cuts = time_splits(codes, count) if by_time else unit_splits(codes, count, share=share)
+    return cuts, {"split": way, "split_by": numbers_hash(codes)}
 
 
 def _published(files: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, FloatArray]:
@@ -279,6 +342,7 @@ def _all_failed(trial: Trial, error: TrialError) -> SplitsResult:
             for k in range(count)
         ),
         warnings={},
+        way=trial.identity["options"].get("split", "random"),
     )
 
 

@@ -5,6 +5,9 @@ for training and one for testing, and report the mean error and log-likelihood o
 Gal and Ghahramani (2016), who published their divisions, and most papers since do the same. Test
 rows of different divisions overlap, and so do training rows: see `SplitsResult.records` for what
 that does to the standard error. Coverage is marginal here; `pointwise` looks at single x.
+
+Rows of one unit, such as a patient, are alike, and so are rows near in time. `unit_splits` leaves
+units whole, and `time_splits` tests on later rows than it trains on.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, final
+from itertools import pairwise
+from typing import Any, Final, Literal, final, get_args
 from warnings import WarningMessage, catch_warnings, simplefilter
 
 import numpy as np
@@ -25,8 +29,10 @@ from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, chec
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, cut_text, kept_error
+from howsure.core.labels import Categories
 from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Direction, Record, Table
+from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
@@ -36,6 +42,8 @@ from howsure_studies.methods.regressors import as_method
 
 Split = tuple[IntArray, IntArray]
 """Row numbers of a training set and of its test set."""
+SplitWay = Literal["random", "unit", "time"]
+"""How rows come on a side: at random, with all rows of their unit, or by when they happened."""
 
 PUBLISHED: Final[Mapping[str, str]] = {"rmse": "test_MC_rmse", "log_score": "test_ll"}
 """Columns of published MC dropout by our metric; the log score is the negative of the second."""
@@ -86,6 +94,106 @@ def published_splits(rows: int, count: int = 20, *, share: float = 0.1) -> tuple
     return tuple((order[:kept], order[kept:]) for order in orders)
 
 
+def unit_splits(
+    units: npt.ArrayLike, count: int = 20, *, share: float = 0.1, seed: int = 0
+) -> tuple[Split, ...]:
+    """Splits that leave all rows of a unit on one side, with units drawn at random.
+
+    Parameters
+    ----------
+    units : array-like of shape (n,)
+        The unit of each row, such as a patient.
+    count : int
+        Splits wanted.
+    share : float
+        Share of test units, in (0, 1), rounded to whole units.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    tuple of (ndarray of int, ndarray of int)
+        Row numbers for training and for testing, rising.
+
+    Raises
+    ------
+    InputError
+        If an argument breaks its rule, or one part would be empty.
+
+    Notes
+    -----
+    Each split draws its test units anew, all with the same chance. The share of test rows differs
+    between splits where units differ in size.
+
+    Examples
+    --------
+    >>> unit_splits(["a", "a", "b", "c", "c"], 1, share=0.34)
+    ((array([0, 1, 2]), array([3, 4])),)
+    """
+    check_whole(count, "count")
+    held = Categories.checked(units, "units")
+    total = len(held.labels)
+    tested = round(total * check_fraction(share, "share"))
+    if not 0 < tested < total:
+        raise InputError(f"share must leave units on both sides of {total}, got {share!r}")
+    rng = child(seed, "unit splits")
+    made = []
+    for _ in range(count):
+        drawn = np.zeros(total, dtype=np.bool_)
+        drawn[rng.permutation(total)[:tested]] = True
+        tests = drawn[held.codes]
+        made.append((np.flatnonzero(~tests), np.flatnonzero(tests)))
+    return tuple(made)
+
+
+def time_splits(times: npt.ArrayLike, count: int = 20) -> tuple[Split, ...]:
+    """Splits that train on all rows before a moment, and test the rows from it to the next.
+
+    Parameters
+    ----------
+    times : array-like of shape (n,)
+        When each row happened; sortable.
+    count : int
+        Splits wanted.
+
+    Returns
+    -------
+    tuple of (ndarray of int, ndarray of int)
+        Row numbers for training and for testing, in the order of time, the earliest split first.
+
+    Raises
+    ------
+    InputError
+        If an argument breaks its rule, or the times are too few for so many splits.
+
+    Notes
+    -----
+    A rolling origin (Tashman 2000, "Out-of-sample tests of forecasting accuracy"). In the order of
+    time, moment k = 0, …, count − 1 is the first new time with at least n/2 + k·n/(2·count) rows
+    before it. So rows of one time stay together, at least half of the rows train in each split, and
+    each row from the first moment on is tested once.
+
+    Examples
+    --------
+    >>> [(train.tolist(), test.tolist()) for train, test in time_splits([3, 0, 1, 2], 2)]
+    [([1, 2], [3]), ([1, 2, 3], [0])]
+    """
+    check_whole(count, "count")
+    ranks = Categories.checked(times, "times").codes
+    rows = len(ranks)
+    order = np.argsort(ranks, kind="stable").astype(np.int64)
+    begins = np.flatnonzero(np.diff(ranks[order])) + 1
+    wanted = rows * (count + np.arange(count)) / (2 * count)
+    found = np.searchsorted(begins, wanted)
+    if found[-1] == len(begins) or len(np.unique(found)) < count:
+        raise InputError(
+            f"times must differ enough for {count} splits of their later half, got "
+            f"{len(begins) + 1} times in {rows} rows"
+        )
+    edges = [*begins[found].tolist(), rows]
+    return tuple((order[:start], order[start:end]) for start, end in pairwise(edges))
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitFailure:
@@ -128,6 +236,8 @@ class SplitsResult:
         Splits left out.
     warnings : mapping of str to int
         Warnings, with the number of splits that gave each; splits fitted together count once.
+    way : {"random", "unit", "time"}
+        How the table was divided.
     """
 
     table: str
@@ -139,6 +249,7 @@ class SplitsResult:
     seconds: FloatArray
     failures: tuple[SplitFailure, ...]
     warnings: Mapping[str, int]
+    way: SplitWay = "random"
 
     __repr__ = brief_repr
 
@@ -174,7 +285,9 @@ class SplitsResult:
         Splits share rows, so that their values are correlated and sd/√n is too small. The
         standard error is √((1/n + test/train) · sd²), and the interval is its t-interval with
         n − 1 degrees of freedom. Source: Nadeau and Bengio 2003, section 3 (corrected resampled
-        t-test).
+        t-test). It asks for divisions that are exchangeable, as those of random rows and of random
+        units are. Splits by time are not: later ones train on more rows, and what is predicted may
+        change. Of these no standard error and no interval is told.
         """
         if not self.by_split:
             return ()
@@ -202,7 +315,8 @@ class SplitsResult:
         values = np.array([record.value for record in measured])
         count, mean = len(values), float(values.mean())
         sd = float(values.std(ddof=1)) if count > 1 and math.isfinite(mean) else math.nan
-        error = math.sqrt(1.0 / count + self.test_share) * sd
+        exchangeable = self.way != "time"
+        error = math.sqrt(1.0 / count + self.test_share) * sd if exchangeable else math.nan
         reach = error * float(special.stdtrit(max(count - 1, 1), 0.5 + 0.5 * _CONFIDENCE))
         reasons = dict.fromkeys(
             r.reason for r in measured if not math.isfinite(r.value) and r.reason
@@ -231,6 +345,7 @@ def over_splits(
     method: Any,
     *,
     splits: Sequence[Split] | None = None,
+    way: SplitWay = "random",
     coverages: Sequence[float] = (0.9,),
     metrics: Iterable[str] | None = None,
     table: str = "table",
@@ -248,6 +363,8 @@ def over_splits(
         What is tested; see `as_method`.
     splits : sequence of (ndarray of int, ndarray of int), optional
         Row numbers for training and for testing; `published_splits` if omitted.
+    way : {"random", "unit", "time"}
+        How these were made: it decides which errors of means are told.
     coverages : sequence of float
         Nominal coverages to assess.
     metrics : iterable of str, optional
@@ -281,6 +398,7 @@ def over_splits(
     """
     inputs = as_matrix(x, "x")
     target = as_vector(y, "y", length=len(inputs))
+    check_known(way, get_args(SplitWay), "way")
     levels = tuple(check_fraction(c, "coverages") for c in coverages)
     tested = as_method(method, levels or None)
     given = published_splits(len(target)) if splits is None else _checked(splits, len(target))
@@ -308,6 +426,7 @@ def over_splits(
         seconds=np.array(seconds, dtype=np.float64),
         failures=tuple(failures),
         warnings=dict(run.warned),
+        way=way,
     )
 
 

@@ -42,6 +42,7 @@ from howsure_studies.pointwise.figures import FigureWords, share_histogram, spre
 from howsure_studies.pointwise.finding import NEAR, PointwiseFinding, percent
 from howsure_studies.pointwise.page import GLOSSARY
 from howsure_studies.pointwise.repeated import SplitsBesideTruth
+from howsure_studies.pointwise.splits import SplitWay
 
 _PUBLISHED: Final = {
     "rmse": "RMSE, beside MC dropout on the same splits",
@@ -52,6 +53,24 @@ _WHY: Final = (
     "chosen by a search"
 )
 """Why ours differ."""
+_CORRECTED: Final = (
+    "± is the standard error of the mean over splits, corrected for the {} that splits share "
+    "(Nadeau and Bengio 2003)."
+)
+_ERRORS: Final[Mapping[SplitWay, str]] = {
+    "random": _CORRECTED.format("rows"),
+    "unit": _CORRECTED.format("units"),
+    "time": (
+        "No standard error is told: splits by time are not alike, as later ones train on more "
+        "rows and what is predicted may change."
+    ),
+}
+"""What holds of the mean over splits."""
+_DIVIDED: Final[Mapping[SplitWay, str]] = {
+    "unit": "by unit: all rows of a unit are on one side",
+    "time": "by time: each split trains on all rows before a moment and tests those up to the next",
+}
+"""How a table was divided, if not at random."""
 _TENTH: Final = 0.1 / 0.9
 """Rows tested for each that is trained on, in the published splits."""
 _STATES: Final[Mapping[Tone, str]] = {
@@ -178,6 +197,8 @@ class _TableFindings:
         """Everything that a page shows of the table."""
         first = self.results[0].splits
         facts = {"Splits": str(len(first.done) + len(first.failures)), "Seed": str(first.seed)}
+        if first.way != "random":
+            facts["Divided"] = _DIVIDED[first.way]
         simulated = (result.simulated or result.summary for result in self.results)
         known = next((each for each in simulated if each is not None), None)
         if known is not None:
@@ -226,6 +247,10 @@ class _TableFindings:
             f"{_over(len(result.splits.done))} the {percent(self.coverage)} intervals cover "
             f"{percent(covered.value)} of test rows{_ends(covered)}."
         )
+        if result.splits.way == "time" and len(result.splits.done) > 1:
+            own = result.splits.values("empirical_coverage", self.coverage)
+            low, high = (percent(float(end)) for end in (own.min(), own.max()))
+            text += f" On single splits they cover {low} to {high}."
         finding = self.findings.get(result.splits.method)
         if finding is None:
             why = self.missing.get(result.splits.method, "")
@@ -257,7 +282,8 @@ class _TableFindings:
                     number_cell(finding.typical),
                     replace(share_cell(finding.off), tone=finding.tone),
                 ]
-            error = f"± {formats.fixed(100 * covered.standard_error, 1)}"
+            known = not math.isnan(covered.standard_error)
+            error = f"± {formats.fixed(100 * covered.standard_error, 1)}" if known else ""
             rows.append(
                 (
                     Cell(text=result.splits.method),
@@ -279,8 +305,7 @@ class _TableFindings:
             ),
             rows,
             (
-                "± is the standard error of the mean over splits, corrected for the rows that "
-                "splits share (Nadeau and Bengio 2003).",
+                _ERRORS[self.results[0].splits.way],
                 "Simulated: the table's own x, y drawn from two forests fitted to the table, and "
                 "as many rows as a split has. The distance is in percentage points.",
             ),
@@ -383,7 +408,8 @@ def _opening(tables: Sequence[_TableFindings], coverage: float) -> Section:
 def _own_numbers(results: Sequence[SplitsBesideTruth]) -> Iterator[OwnNumber]:
     """Every method on the tables and splits whose numbers were published, of MC dropout alone."""
     for splits in (result.splits for result in results):
-        if splits.done and math.isclose(splits.test_share, _TENTH, rel_tol=0.05):
+        published_alike = math.isclose(splits.test_share, _TENTH, rel_tol=0.05)
+        if splits.done and splits.way == "random" and published_alike:
             for record in splits.records():
                 named = replace(record, model=splits.method)
                 yield OwnNumber(task=splits.table, method="mc_dropout", record=named)
