@@ -8,6 +8,8 @@ rows must be split by, `read_learning_table` the rows of one's own. `howsure dat
 (`catalogue`, `download`).
 """
 
+from typing import TYPE_CHECKING
+
 from howsure.core.lazy import exporting
 from howsure_studies.tasks.files import DataNotFoundError, cache_folder, find_folder
 from howsure_studies.tasks.learning import read_learning_table
@@ -16,6 +18,9 @@ from howsure_studies.tasks.shift import shift_names, shift_task, table_task
 from howsure_studies.tasks.splitting import SplitTable, split_names, split_table
 from howsure_studies.tasks.tables import UciTable, uci, uci_fixed, uci_names
 from howsure_studies.tasks.task import Part, Source, Space, Task
+
+if TYPE_CHECKING:
+    from howsure_studies.tasks.catalogue import entries as entries
 
 __all__ = [
     "DataNotFoundError",
@@ -26,6 +31,7 @@ __all__ = [
     "Task",
     "UciTable",
     "cache_folder",
+    "entries",
     "find_folder",
     "read_learning_table",
     "regression_names",
@@ -40,4 +46,4 @@ __all__ = [
     "uci_names",
 ]
 
-__getattr__ = exporting(__name__, {}, renamed={"LearningTable": "Part"})[0]
+__getattr__ = exporting(__name__, {"catalogue": "entries"}, renamed={"LearningTable": "Part"})[0]

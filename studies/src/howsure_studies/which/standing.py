@@ -100,6 +100,17 @@ class MeanOf:
     upper: float
     tables: int
 
+    @classmethod
+    def over(cls, values: Iterable[float]) -> MeanOf:
+        """The mean of one number a table."""
+        found = mean_intervals(np.array([[each, each] for each in values]))
+        return cls(
+            value=float(found.mean[0]),
+            lower=float(found.lower[0]),
+            upper=float(found.upper[0]),
+            tables=int(found.problems[0]),
+        )
+
     @property
     def percent(self) -> MeanOf:
         """Of logarithms of ratios: by how many per cent the ratio is off 1."""

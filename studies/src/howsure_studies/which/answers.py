@@ -1,0 +1,287 @@
+"""Sentences of the page, each made from numbers and left out where they do not prove it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from howsure.core.formats import counted, fixed, listed
+from howsure.report.document import VerdictLine
+from howsure_studies.which.judging import ALL, ARMS, BEST, RAW
+from howsure_studies.which.results import WhichResult
+from howsure_studies.which.standing import (
+    CLIMATOLOGY,
+    Crossed,
+    MeanOf,
+    Standing,
+    Which,
+    coverage,
+    log_ratio,
+)
+
+_NOMINAL: Final = 0.9
+_NEAR: Final = 0.02
+"""By how much a mean coverage may be off the nominal and be called near it."""
+_NAMED: Final = 4
+CONFORMAL: Final = "conformal"
+
+
+def best_lines(which: Which) -> tuple[VerdictLine, ...]:
+    """Which methods lead by score, and what their intervals cover as they come."""
+    standing = which.standing("home", ALL)
+    if standing is None:
+        return ()
+    leaders, tables = standing.leaders, len(standing.scores.tables)
+    of = f"{counted(tables, 'table')}"
+    if len(leaders) == 1:
+        text = f"Use {leaders[0]}: over {of} every other method's score is shown to be worse."
+    elif len(leaders) <= _NAMED:
+        text = f"Use {listed(leaders, last='or')}: over {of} none is shown to be worse by score."
+    else:
+        text = (
+            f"Use any of {len(leaders)} methods, such as {listed(leaders[:2], last='or')}: over "
+            f"{of} none of them is shown to be worse by score."
+        )
+    lines = [VerdictLine(text=text, tone="good", question="Score")]
+    lines += _coverage_line(which, leaders)
+    return tuple(lines)
+
+
+def _coverage_line(which: Which, leaders: Sequence[str]) -> list[VerdictLine]:
+    """How many of the leaders cover too little as they come."""
+    covered = which.crossed("home", coverage(ALL)).means()
+    known = {m: covered[m] for m in leaders if math.isfinite(covered[m].value)}
+    short = {m: mean for m, mean in known.items() if mean.upper < _NOMINAL - _NEAR / 2}
+    if not known:
+        return []
+    if not short:
+        near = [m for m, mean in known.items() if abs(mean.value - _NOMINAL) <= _NEAR]
+        if len(near) < len(known):
+            return []
+        text = "As they come, their 90 % intervals cover 88 to 92 % on average."
+        return [VerdictLine(text=text, tone="good", question="Coverage")]
+    worst = min(short, key=lambda method: short[method].value)
+    count = f"{len(short)} of these {len(known)}" if len(known) > 1 else "it"
+    text = (
+        f"As they come, {count} cover less than their nominal 90 %: {worst} {_share(short[worst])}."
+    )
+    if len(known) == 1:
+        text = f"As it comes, it covers {_share(short[worst])} at a nominal 90 %."
+    return [VerdictLine(text=text, tone="bad", question="Coverage")]
+
+
+def _share(mean: MeanOf) -> str:
+    """A mean share with its interval."""
+    ends = f"{fixed(100 * mean.lower, 0)} to {fixed(100 * mean.upper, 0)}"
+    return f"{fixed(100 * mean.value, 0)} % ({ends})"
+
+
+def _span(low: float, high: float) -> str:
+    """A range in per cent; one number where both ends show as one."""
+    ends = dict.fromkeys(fixed(end, 0) for end in (low, high))
+    return f"{' to '.join(ends)} %"
+
+
+def correction_lines(which: Which) -> tuple[VerdictLine, ...]:
+    """What a conformal correction does to coverage, what it costs, and what was advised."""
+    lines: list[VerdictLine] = []
+    corrected = _known(which.crossed("home", coverage(CONFORMAL)))
+    if corrected:
+        values = [mean.value for mean in corrected.values()]
+        low, high = min(values), max(values)
+        near = [m for m, v in corrected.items() if abs(v.value - _NOMINAL) <= _NEAR]
+        span = f"{_span(100 * low, 100 * high)} on average"
+        if len(near) == len(corrected):
+            text = f"Corrected by rows kept from training, every method covers {span}."
+            lines.append(VerdictLine(text=text, tone="good", question="Correction"))
+        else:
+            text = (
+                f"Corrected by rows kept from training, {len(near)} of {len(corrected)} methods "
+                f"cover 88 to 92 % on average; all cover {span}."
+            )
+            lines.append(VerdictLine(text=text, tone="caution", question="Correction"))
+    lines += _price(which)
+    lines += _advised(which)
+    return tuple(lines)
+
+
+def _known(crossed: Crossed) -> dict[str, MeanOf]:
+    """Means of methods that have one, but for climatology."""
+    return {
+        method: mean
+        for method, mean in crossed.means().items()
+        if method != CLIMATOLOGY and math.isfinite(mean.value)
+    }
+
+
+def _difference(which: Which, arm: str, other: str) -> Crossed:
+    """The logarithm of the ratio of two arms' scores."""
+    first, second = (which.crossed("home", log_ratio(each)) for each in (arm, other))
+    return Crossed(methods=first.methods, tables=first.tables, values=first.values - second.values)
+
+
+def _price(which: Which) -> list[VerdictLine]:
+    """What score a corrected fit loses to one that trains on all rows."""
+    price = _known(_difference(which, CONFORMAL, ALL))
+    shown = {m: mean.percent for m, mean in price.items() if mean.lower > 0.0}
+    if not shown:
+        return []
+    values = sorted(mean.value for mean in shown.values())
+    text = (
+        f"Rows kept for it cost {_of(len(shown), len(price))} methods "
+        f"{_span(values[0], values[-1])} of score against training on all of them."
+    )
+    return [VerdictLine(text=text, tone="caution", question="Price")]
+
+
+def _of(some: int, every: int) -> str:
+    return f"all {every}" if some == every else f"{some} of {every}"
+
+
+def _advised(which: Which) -> list[VerdictLine]:
+    """What the advised correction bought on rows that it never saw."""
+    home = [r for r in which.of("home") if not r.failure and r.method != CLIMATOLOGY]
+    chosen = [result for result in home if result.advised]
+    by_table = _by_table(chosen, lambda r: math.log(r.ratio(BEST) / r.ratio(RAW)))
+    if len(by_table) < 5:
+        return []
+    gain = MeanOf.over(by_table.values()).percent
+    before = MeanOf.over(_by_table(chosen, lambda r: _off(r, RAW)).values())
+    after = MeanOf.over(_by_table(chosen, lambda r: _off(r, BEST)).values())
+    share = fixed(100 * len(chosen) / len(home), 0)
+    change = f"{fixed(abs(gain.value), 1)} % ({fixed(-gain.upper, 1)} to {fixed(-gain.lower, 1)})"
+    if gain.upper < 0.0:
+        bought = f"a correction lowered the score on new rows by {change}"
+    elif gain.lower > 0.0:
+        bought = f"a correction raised the score on new rows by {fixed(gain.value, 1)} %"
+    else:
+        bought = "a correction did not provably change the score on new rows"
+    nearer = f"{fixed(100 * (before.value - after.value), 1)} points nearer to 90 %"
+    text = f"Advised in {share} % of fits, {bought}, and brought coverage {nearer}."
+    better = gain.upper < 0.0 and after.value < before.value
+    return [VerdictLine(text=text, tone="good" if better else "caution", question="Advice")]
+
+
+def _off(result: WhichResult, arm: str) -> float:
+    """How far a coverage is off the nominal."""
+    return abs(result.covered(arm) - _NOMINAL)
+
+
+def _by_table(
+    results: Sequence[WhichResult], value: Callable[[WhichResult], float]
+) -> dict[str, float]:
+    """By table, the mean over its results."""
+    found: dict[str, list[float]] = {}
+    for result in results:
+        found.setdefault(result.table, []).append(value(result))
+    return {table: float(np.nanmean(values)) for table, values in found.items()}
+
+
+def shift_lines(which: Which) -> tuple[VerdictLine, ...]:
+    """Whether any method keeps its coverage on late and foreign rows, raw or corrected."""
+    lines: list[VerdictLine] = []
+    crossed = which.crossed("shift", coverage(ALL))
+    late = _known(crossed)
+    fixed_up = _known(which.crossed("shift", coverage(CONFORMAL)))
+    if len(crossed.tables) < 5 or not late or not fixed_up:
+        return ()
+    low, high = min(m.value for m in late.values()), max(m.value for m in late.values())
+    ends = [mean.value for mean in fixed_up.values()]
+    kept = [
+        method
+        for by_method in (late, fixed_up)
+        for method, mean in by_method.items()
+        if mean.upper >= _NOMINAL
+    ]
+    span = f"{_span(100 * low, 100 * high)} as they come"
+    corrected = f"{_span(100 * min(ends), 100 * max(ends))} corrected"
+    if not kept:
+        text = f"On late or foreign rows no method keeps 90 %: {span}, {corrected}."
+        lines.append(VerdictLine(text=text, tone="bad", question="Shift"))
+    else:
+        text = f"On late or foreign rows methods cover {span}, {corrected}, on average."
+        lines.append(VerdictLine(text=text, tone="caution", question="Shift"))
+    return tuple(lines)
+
+
+def power_line(which: Which) -> VerdictLine | None:
+    """Which gap these tables show, and how many would tell the first two apart."""
+    standing = which.standing("home", ALL)
+    if standing is None:
+        return None
+    tables = len(standing.scores.tables)
+    gap = fixed(100 * standing.separable(tables), 0)
+    first = f"{counted(tables, 'table').capitalize()} show a gap of {gap} % in four of five cases"
+    needed = standing.tables_needed()
+    pair = listed(standing.scores.methods[:2])
+    if needed is None or needed <= tables:
+        return VerdictLine(text=f"{first}.", question="Power")
+    about = f"{needed:,}" if needed < 10_000 else "over 10,000"
+    return VerdictLine(text=f"{first}; to tell {pair} apart takes {about}.", question="Power")
+
+
+def rank_lines(which: Which) -> tuple[VerdictLine, ...]:
+    """How many pairs are told apart, and what more rows change."""
+    lines = []
+    home, large = which.standing("home", ALL), which.standing("large", ALL)
+    if home is not None:
+        better = int(home.ranks.better.sum())
+        pairs = len(home.scores.methods) * (len(home.scores.methods) - 1) // 2
+        text = f"Of {pairs} pairs of methods {better} are told apart, all together at 95 %."
+        lines.append(VerdictLine(text=text, question="Pairs"))
+    if home is not None and large is not None:
+        lines.append(_more_rows(home, large))
+    return tuple(lines)
+
+
+def _more_rows(home: Standing, large: Standing) -> VerdictLine:
+    """Who leads with more rows."""
+    stay = [m for m in large.leaders if m in home.leaders]
+    left = [m for m in home.leaders if m in large.scores.methods and m not in large.leaders]
+    count = len(large.leaders)
+    who = listed(large.leaders) if count <= _NAMED else f"{count} methods"
+    text = f"With up to 10,000 rows {who} lead"
+    if stay and not left:
+        return VerdictLine(text=f"{text}, as with 1,000.", question="More rows")
+    if left:
+        text += f"; {listed(left, _NAMED)} {'do' if len(left) > 1 else 'does'} so with 1,000 alone"
+    return VerdictLine(text=f"{text}.", question="More rows")
+
+
+def finding_lines(which: Which) -> tuple[VerdictLine, ...]:
+    """How many cuts have any fault of the verdict."""
+    home = [r for r in which.of("home") if not r.failure and r.method != CLIMATOLOGY]
+    if not home:
+        return ()
+    whole, best = ARMS.index(ALL), ARMS.index(BEST)
+    shares = [np.mean([(r.states[arm] == 4).any() for r in home]) for arm in (whole, best)]
+    before, after = (fixed(100 * float(share), 0) for share in shares)
+    text = (
+        f"As they come, {before} % of fits have a fault on test rows; corrected as advised, "
+        f"{after} %."
+    )
+    return (VerdictLine(text=text, question="Faults"),)
+
+
+def cost_lines(which: Which) -> tuple[VerdictLine, ...]:
+    """The cheapest of the leaders."""
+    standing = which.standing("home", ALL)
+    if standing is None or len(standing.leaders) < 2:
+        return ()
+    spent = {
+        method: float(np.median([r.seconds[1] for r in which.of("home", method) if not r.failure]))
+        for method in standing.leaders
+    }
+    cheap, dear = min(spent, key=spent.__getitem__), max(spent, key=spent.__getitem__)
+    text = (
+        f"Of the leaders {cheap} is the cheapest, {_seconds(spent[cheap])} a fit; {dear} takes "
+        f"{_seconds(spent[dear])}."
+    )
+    return (VerdictLine(text=text, question="Cost"),)
+
+
+def _seconds(value: float) -> str:
+    return f"{fixed(value, 1)} s" if value >= 0.05 else "less than 0.1 s"

@@ -1,0 +1,522 @@
+"""The page of the study: which method to use, in sentences that its numbers prove."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.errors import InputError
+from howsure.core.formats import counted, fixed, listed
+from howsure.core.records import Record, Table
+from howsure.report.document import Cell, Document, Grid, Section, VerdictLine
+from howsure.report.grids import number_cell, sort_key
+from howsure_studies.engine import MISSING, choice_of, columns_of, number_grid, study_document
+from howsure_studies.tasks import entries
+from howsure_studies.which.answers import (
+    CONFORMAL,
+    best_lines,
+    correction_lines,
+    cost_lines,
+    finding_lines,
+    power_line,
+    rank_lines,
+    shift_lines,
+)
+from howsure_studies.which.figures import rank_intervals_figure, score_figure, shift_figure
+from howsure_studies.which.judging import ALL, ARMS, BEST, FINDINGS, RAW, WAYS
+from howsure_studies.which.results import WhichResult
+from howsure_studies.which.standing import (
+    CLIMATOLOGY,
+    Kind,
+    MeanOf,
+    Standing,
+    Which,
+    coverage,
+    log_ratio,
+)
+
+_KINDS: Final[Mapping[Kind, str]] = {
+    "home": "up to 1,000 rows",
+    "large": "up to 10,000 rows",
+    "shift": "late or foreign rows",
+}
+
+
+def which_report(
+    results: Mapping[str, Sequence[WhichResult]],
+    *,
+    title: str = "",
+    facts: Mapping[str, str] | None = None,
+    command: str = "",
+) -> Document:
+    """The report on methods over tables.
+
+    Parameters
+    ----------
+    results : mapping of str to sequence of WhichResult
+        By world: every method on every cut.
+    title : str
+        What was studied, where the usual title does not serve.
+    facts : mapping of str to str, optional
+        What else is known.
+    command : str
+        What makes the report again.
+
+    Returns
+    -------
+    Document
+
+    Raises
+    ------
+    InputError
+        If there is no result.
+    """
+    if not results or not all(results.values()):
+        raise InputError("results must hold at least one method for each world, got none")
+    which = Which(results)
+    tables = dict.fromkeys(result.table for result in which.results)
+    stated = {
+        "Tables": counted(len(tables), "table"),
+        "Methods": counted(len(which.methods), "method"),
+        "Cuts": counted(len({(r.table, r.shift, r.seed, r.rows) for r in which.results}), "cut"),
+    }
+    lines = (*best_lines(which), *correction_lines(which)[:1], *shift_lines(which)[:1])
+    lines = (*lines, *filter(None, [power_line(which)]))
+    headline = lines[0] if lines else _too_few(which)
+    sections = [
+        section
+        for section in (
+            _ranks(which),
+            _corrections(which),
+            _shifted(which),
+            _verdicts(which),
+            _cost(which),
+            _tables(which),
+        )
+        if section is not None
+    ]
+    return study_document(
+        title=title or "Which method shall I use?",
+        headline=headline,
+        opening=_opening(which, lines[1:]),
+        sections=sections,
+        records=tuple(_records(results)),
+        tables=(_table(which),),
+        facts={**stated, **(facts or {})},
+        command=command,
+    )
+
+
+def _too_few(which: Which) -> VerdictLine:
+    tables = len({result.table for result in which.of("home")})
+    return VerdictLine(
+        text=f"{counted(tables, 'table')} and {counted(len(which.methods), 'method')} are too few "
+        "to say which method to use.",
+        tone="undecided",
+    )
+
+
+def _records(results: Mapping[str, Sequence[WhichResult]]) -> Iterator[Record]:
+    """Every number, named as the plan does."""
+    for world, own in results.items():
+        for result in own:
+            group = f"world={world}, seed={result.seed}"
+            yield from (replace(r, model=result.method, group=group) for r in result.records())
+
+
+def _table(which: Which) -> Table:
+    """A row a method, cut and arm, for programs."""
+    rows = [
+        {
+            "table": result.table,
+            "method": result.method,
+            "shift": result.shift or "none",
+            "seed": result.seed,
+            "training_rows": result.rows[0],
+            "calibration_rows": result.rows[1],
+            "test_rows": result.rows[2],
+            "arm": arm,
+            "score_ratio": float(result.score[k] / result.climatology),
+            "coverage_90": float(result.coverage[k, -1]),
+            "width_ratio": float(result.width[k]),
+        }
+        for result in which.results
+        for k, arm in enumerate(ARMS)
+    ]
+    return Table(name="which", columns=columns_of(rows))
+
+
+# The first screen
+
+
+def _ordered(which: Which, kind: Kind = "home") -> list[str]:
+    """Methods from the lowest mean score on, those without a number last."""
+    standing = which.standing(kind, ALL)
+    if standing is None:
+        return list(which.methods)
+    known = [*standing.scores.methods]
+    return [*known, *(method for method in which.methods if method not in known)]
+
+
+def _opening(which: Which, lines: Sequence[VerdictLine]) -> Section:
+    """Score and coverage beside each other: a figure, and a row a method."""
+    points = {}
+    for done, arm in (("as it comes", ALL), ("corrected", CONFORMAL)):
+        means = which.crossed("home", log_ratio(arm)).means()
+        scores = {m: mean.percent for m, mean in means.items() if math.isfinite(mean.value)}
+        points[done] = scores, which.crossed("home", coverage(arm)).means()
+    figure = score_figure(points) if any(len(scores) > 1 for scores, _ in points.values()) else None
+    return Section(
+        title="",
+        lines=tuple(lines),
+        choices=choice_of("", [("", figure)]),
+        grids=(_main_grid(which),),
+    )
+
+
+def _main_grid(which: Which) -> Grid:
+    """A row a method: score, coverage as it comes and corrected, under a shift, and its cost."""
+    scores = which.crossed("home", log_ratio(ALL)).means()
+    home, corrected = (which.crossed("home", coverage(arm)).means() for arm in (ALL, CONFORMAL))
+    late = which.crossed("shift", coverage(ALL)).means()
+    standing = which.standing("home", ALL)
+    leaders = () if standing is None else standing.leaders
+    rows = [
+        (
+            Cell(text=method),
+            _percent_cell(scores.get(method), "*" if method in leaders else ""),
+            _share_cell(home.get(method)),
+            _share_cell(corrected.get(method)),
+            _share_cell(late.get(method)),
+            _seconds_cell(which, "home", method),
+        )
+        for method in _ordered(which)
+    ]
+    return number_grid(
+        "Score and coverage",
+        (*("Score, %", "Coverage, %", "Corrected, %", "Late or foreign, %", "CPU s"),),
+        rows,
+        (
+            "Means over tables with 95 % intervals. The score is twice the mean pinball loss at 19 "
+            "levels, against that of climatology, which always predicts the quantiles of y; lower "
+            "is better. Coverage is that of 90 % intervals: as the method comes, corrected, and on "
+            "late or foreign rows as it comes. CPU s: the median fit.",
+            "*: not shown to be worse than the best by score (95 % model confidence set); these "
+            "cannot be ordered."
+            if leaders
+            else "",
+            "Corrected: by conformal offsets of each quantile, learnt from 30 % of the rows.",
+        ),
+    )
+
+
+def _percent_cell(mean: MeanOf | None, mark: str = "") -> Cell:
+    """A mean of logarithms of ratios in per cent off 1, and a mark."""
+    if mean is None or not math.isfinite(mean.value):
+        return MISSING
+    shown = mean.percent
+    small = f"({fixed(shown.lower, 1)} to {fixed(shown.upper, 1)})"
+    known = math.isfinite(shown.lower)
+    return Cell(text=fixed(shown.value, 1), small=small if known else "", key=sort_key(shown.value))
+
+
+def _share_cell(mean: MeanOf | None) -> Cell:
+    """A mean share in per cent."""
+    if mean is None or not math.isfinite(mean.value):
+        return MISSING
+    ends = f"({fixed(100 * mean.lower, 1)} to {fixed(100 * mean.upper, 1)})"
+    known = math.isfinite(mean.lower)
+    return Cell(
+        text=fixed(100 * mean.value, 1), small=ends if known else "", key=sort_key(mean.value)
+    )
+
+
+def _seconds(which: Which, kind: Kind, method: str) -> float:
+    """The median of the CPU seconds of a fit to all known rows."""
+    spent = [result.seconds[1] for result in which.of(kind, method) if not result.failure]
+    return float(np.median(spent)) if spent else math.nan
+
+
+def _seconds_cell(which: Which, kind: Kind, method: str) -> Cell:
+    spent = _seconds(which, kind, method)
+    return MISSING if math.isnan(spent) else number_cell(spent, digits=2)
+
+
+# Sections
+
+
+def _ranks(which: Which) -> Section | None:
+    """Which ranks methods may have, and how far they are from the lowest score."""
+    known: dict[Kind, Standing] = {
+        kind: standing
+        for kind in _KINDS
+        if kind != "shift" and (standing := which.standing(kind, ALL)) is not None
+    }
+    if not known:
+        return None
+    kinds = list(known)
+    rows = []
+    for method in _ordered(which):
+        cells: list[Cell] = [Cell(text=method)]
+        for kind in kinds:
+            standing = known[kind]
+            if method not in standing.scores.methods:
+                cells += [MISSING, MISSING]
+                continue
+            k = standing.scores.methods.index(method)
+            low, high = int(standing.ranks.lower[k]), int(standing.ranks.upper[k])
+            star = "*" if standing.best.member[k] else ""
+            cells += [
+                Cell(text=f"{low} to {high}", small=star, key=sort_key(float(low))),
+                _percent_cell(standing.gap(method)),
+            ]
+        rows.append(tuple(cells))
+    titles = [f"{what}, {_KINDS[kind]}" for kind in kinds for what in ("Ranks", "Above lowest, %")]
+    figure = rank_intervals_figure({_KINDS[kind]: standing for kind, standing in known.items()})
+    return Section(
+        title="Can the methods be ordered?",
+        label="Ranks",
+        lines=rank_lines(which),
+        choices=choice_of("", [("", figure)]),
+        grids=(
+            number_grid(
+                "Ranks by score",
+                titles,
+                [tuple(row) for row in rows if len(row) > 1],
+                (
+                    "Intervals of ranks hold together in 95 % of samples of tables. Above lowest: "
+                    "how far the score is above that of the lowest mean, with its own 95 % "
+                    "interval. *: not shown to be worse than the best.",
+                ),
+            ),
+        ),
+    )
+
+
+def _corrections(which: Which) -> Section | None:
+    """What each way to correct does to coverage and score."""
+    arms = (RAW, *WAYS, BEST, ALL)
+    covered = {arm: which.crossed("home", coverage(arm)).means() for arm in arms}
+    base = which.crossed("home", log_ratio(RAW))
+    gains = {}
+    for arm in arms[1:]:
+        other = which.crossed("home", log_ratio(arm))
+        change = type(base)(
+            methods=base.methods, tables=base.tables, values=other.values - base.values
+        )
+        gains[arm] = change.means()
+    if not base.tables:
+        return None
+    names = {RAW: "As trained", BEST: "As advised", ALL: "All rows train"}
+    shown = [names.get(arm, arm.capitalize()) for arm in arms]
+    methods = _ordered(which)
+    return Section(
+        title="What does a correction buy?",
+        label="Corrections",
+        lines=correction_lines(which),
+        grids=(
+            number_grid(
+                "Coverage of 90 % intervals, %",
+                shown,
+                [
+                    (Cell(text=m), *(_plain_share(covered[arm].get(m)) for arm in arms))
+                    for m in methods
+                ],
+                (
+                    "As trained: on 70 % of the rows. Next, the same fit corrected by the other "
+                    "30 % in each way, and as the verdict on them advises (as trained where "
+                    "nothing is advised). Last, fitted to all rows. Group: where a table has a "
+                    "column of labels.",
+                ),
+            ),
+            number_grid(
+                "Change of score, %",
+                shown[1:],
+                [
+                    (Cell(text=m), *(_percent_cell(gains[arm].get(m)) for arm in arms[1:]))
+                    for m in methods
+                    if m != CLIMATOLOGY
+                ],
+                ("Against the fit as trained, on test rows; below 0 is better.",),
+            ),
+        ),
+    )
+
+
+def _plain_share(mean: MeanOf | None) -> Cell:
+    if mean is None or not math.isfinite(mean.value):
+        return MISSING
+    return Cell(text=fixed(100 * mean.value, 1), key=sort_key(mean.value))
+
+
+def _shifted(which: Which) -> Section | None:
+    """Coverage on late and foreign rows, by method and by table."""
+    late = which.of("shift")
+    if not late:
+        return None
+    methods = [m for m in _ordered(which) if any(r.method == m for r in late)]
+    covered = {
+        "random rows, as it comes": which.crossed("home", coverage(ALL)).means(),
+        "late or foreign, as it comes": which.crossed("shift", coverage(ALL)).means(),
+        "late or foreign, corrected": which.crossed("shift", coverage(CONFORMAL)).means(),
+    }
+    rows = []
+    for table in dict.fromkeys(result.table for result in late):
+        own = [result for result in late if result.table == table and not result.failure]
+        if not own:
+            continue
+        cells = []
+        for arm in (ALL, CONFORMAL, BEST):
+            shares = np.array([result.covered(arm) for result in own])
+            shares = shares[np.isfinite(shares)]
+            low, high = (fixed(100 * float(end), 0) for end in (shares.min(), shares.max()))
+            middle = float(np.median(shares))
+            cells.append(
+                Cell(text=fixed(100 * middle, 0), small=f"({low} to {high})", key=sort_key(middle))
+            )
+        rows.append((Cell(text=table), Cell(text=own[0].by), *cells))
+    return Section(
+        title="Does coverage survive later and foreign rows?",
+        label="Shift",
+        lines=shift_lines(which),
+        choices=choice_of("", [("", shift_figure(methods, covered))]),
+        grids=(
+            number_grid(
+                "Coverage of 90 % intervals by table, %",
+                ("As it comes", "Corrected", "As advised"),
+                rows,
+                ("The median over methods, and the range from the lowest to the highest.",),
+                words=("Table", "Tested on"),
+            ),
+        ),
+    )
+
+
+def _verdicts(which: Which) -> Section | None:
+    """How often the verdict of `howsure assess` is red, and on what."""
+    home = [result for result in which.of("home") if not result.failure]
+    if not home:
+        return None
+    whole = ARMS.index(ALL)
+    asked = [k for k in range(len(FINDINGS)) if any(result.states[whole, k] for result in home)]
+    rows = []
+    for method in _ordered(which):
+        own = [result for result in home if result.method == method]
+        if not own:
+            continue
+        states = np.array([result.states[whole] for result in own])
+        shares = [_red(states[:, k]) for k in asked]
+        worst = np.array([result.worst[whole] for result in own])
+        below = worst[:, 0] - worst[:, 1]
+        region = float(np.nanmean(below)) if np.isfinite(below).any() else math.nan
+        rows.append(
+            (
+                Cell(text=method),
+                *(
+                    MISSING
+                    if math.isnan(share)
+                    else Cell(text=fixed(100 * share, 0), key=sort_key(share))
+                    for share in shares
+                ),
+                MISSING
+                if math.isnan(region)
+                else Cell(text=fixed(100 * region, 1), key=sort_key(region)),
+            )
+        )
+    return Section(
+        title="What does the verdict find?",
+        label="Verdict",
+        lines=finding_lines(which),
+        grids=(
+            number_grid(
+                "Cuts with a fault, %",
+                (*(FINDINGS[k].capitalize() for k in asked), "Worst region, points"),
+                rows,
+                (
+                    "Of each finding of howsure assess, on test rows of methods as they come: the "
+                    "share of cuts where it is bad. Worst region: coverage where it is worst, "
+                    "found on one half of the rows and seen on the other, less that of all rows.",
+                ),
+            ),
+        ),
+    )
+
+
+def _red(states: np.ndarray) -> float:
+    """The share of bad states among those that were asked."""
+    asked = states > 0
+    return float(np.mean(states[asked] == 4)) if asked.any() else math.nan
+
+
+def _cost(which: Which) -> Section | None:
+    """CPU seconds of fits."""
+    kinds: list[Kind] = [kind for kind in _KINDS if kind != "shift" and which.of(kind)]
+    if not kinds:
+        return None
+    rows = [
+        (Cell(text=method), *(_seconds_cell(which, kind, method) for kind in kinds))
+        for method in _ordered(which)
+    ]
+    return Section(
+        title="What does a fit cost?",
+        label="Cost",
+        lines=cost_lines(which),
+        grids=(
+            number_grid(
+                "CPU seconds of a fit, median over cuts",
+                [_KINDS[kind] for kind in kinds],
+                rows,
+                ("One thread. Quantiles at 18 levels, each its own model where a method asks so.",),
+            ),
+        ),
+    )
+
+
+def _tables(which: Which) -> Section:
+    """The tables, with their rows, and by what they are cut."""
+    known, rows = entries(), []
+    for table in dict.fromkeys(result.table for result in which.results):
+        own = [result for result in which.results if result.table == table]
+        entry = known.get(table)
+        home = next((r for r in own if not r.shift), own[0])
+        shift = next((r for r in own if r.shift), None)
+        rows.append(
+            (
+                Cell(text=table),
+                Cell(text=entry.what if entry else ""),
+                Cell(text="" if shift is None else shift.by),
+                Cell(text=entry.licence if entry else ""),
+                *(Cell(text=f"{count:,}", key=str(count)) for count in home.rows),
+            )
+        )
+    failures = dict.fromkeys(
+        f"{result.method} on {result.table}: {result.failure}"
+        for result in which.results
+        if result.failure
+    )
+    lines = []
+    if failures:
+        text = f"{formats.counted(len(failures), 'fit')} gave no numbers: {listed(failures, 2)}."
+        lines.append(VerdictLine(text=text, tone="caution"))
+    return Section(
+        title="On which tables?",
+        label="Tables",
+        lines=tuple(lines),
+        grids=(
+            number_grid(
+                "Rows of a random cut",
+                ("Training", "Calibration", "Test"),
+                rows,
+                (
+                    "Rows of one unit, such as a person or a day, stand in one part alone. The "
+                    "licence is that of the data or of the package that has them, as stated there.",
+                ),
+                words=("Table", "What is predicted", "Late or foreign rows", "Licence"),
+            ),
+        ),
+    )
