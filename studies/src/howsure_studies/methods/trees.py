@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, final
+from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,6 @@ from howsure.core.rng import row_keys, row_normals
 from howsure.inputs.models import central_levels, located
 from howsure.predictions import Quantiles, Samples
 from howsure_studies.methods.interface import COVERAGES, Beliefs, Fitted, Method, checked_rows
-
-EXTRA: Final = "trees"
-"""The extra of howsure-studies that brings these libraries."""
-
-
-def _library(module: str) -> Any:
-    return require(module, extra=EXTRA, of="howsure-studies")
-
 
 def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31 - 1))
@@ -147,7 +139,8 @@ class _MeanAndVariance(Fitted):
 
 def _catboost(loss: str, rng: np.random.Generator, **own: float) -> Any:
     """CatBoost with one thread, that writes no folder of its own."""
-    return _library("catboost").CatBoostRegressor(
+    catboost: Any = require("catboost", extra="trees", of="howsure-studies")
+    return catboost.CatBoostRegressor(
         **own,
         loss_function=loss,
         thread_count=1,
@@ -191,7 +184,8 @@ class NGBoostNormal(Method, Checked):
         """Maximise the likelihood."""
         inputs, targets = checked_rows(x, y, least=2)
         center, unit = float(targets.mean()), float(targets.std()) or 1.0
-        model = _library("ngboost").NGBRegressor(
+        ngboost: Any = require("ngboost", extra="trees", of="howsure-studies")
+        model = ngboost.NGBRegressor(
             n_estimators=self.iterations, verbose=False, random_state=_seed(rng)
         )
         return _Scaled(model.fit(inputs, (targets - center) / unit), center, unit)
@@ -253,7 +247,8 @@ class BART(Method, Checked):
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Fitted:
         """Draw from the posterior."""
         inputs, targets = checked_rows(x, y, least=10)
-        model = _library("stochtree").BARTModel()
+        stochtree: Any = require("stochtree", extra="trees", of="howsure-studies")
+        model = stochtree.BARTModel()
         noise = {"num_trees": self.trees // 5} if self.heteroskedastic else {}
         model.sample(
             X_train=inputs,

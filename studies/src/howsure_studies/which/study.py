@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.convert import Checked, Count, Fraction, packed, unpacked
+from howsure.core.convert import Checked, Count, Fraction, checked, packed, unpacked
 from howsure.core.errors import InputError, MissingDependencyError, cut_text
 from howsure.core.registry import check_known
 from howsure.core.rng import child
@@ -36,7 +36,7 @@ from howsure_studies.which.cuts import Cut, cut_rows
 from howsure_studies.which.judging import INTERVALS, judged_fit, quantile_table
 from howsure_studies.which.results import WhichResult
 
-_WORLD: Final = ("world", "shifted", "rows", "cuts")
+_WORLD: Final = {"world": str, "shifted": bool, "rows": Count, "cuts": Count}
 _JUDGE: Final = 1
 """Raised when the verdict on a stored fit would be another; no method is fitted anew for it."""
 
@@ -153,10 +153,12 @@ class WhichStudy(Study):
 
 def _world(label: str, entry: Mapping[str, Any], options: WhichOptions) -> dict[str, Any]:
     """What decides a cut of a table beside its seed."""
-    check_options(label, entry, _WORLD)
+    check_options(label, entry, tuple(_WORLD))
     check_known(entry.get("world"), split_names(), f"table of world {label!r}")
     table = _table(entry["world"])
-    shifted = bool(entry.get("shifted", False))
+    for key, value in entry.items():
+        checked(value, _WORLD[key], f"{key} of world {label!r}")
+    shifted = entry.get("shifted", False)
     if shifted and table.shifted is None:
         raise InputError(f"world {label!r} must have a table with a shift, got {entry['world']!r}")
     return {
