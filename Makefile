@@ -94,7 +94,7 @@ clean:
 	touch $@
 
 .venv/.dev: .venv/.made pyproject.toml studies/pyproject.toml constraints.txt
-	$(PIP) -e ".[dev]" -e "./studies[vision,tables]"
+	$(PIP) -e ".[dev]" -e "./studies[vision,tables,trees]"
 	touch $@
 
 # With the sampler of one method of one study, and PyMC, which are too large for every day.

@@ -28,6 +28,7 @@ MODULES = {
     "dask": "distributed",
     "vl-convert-python": "vl_convert",
     "pyyaml": "yaml",
+    "xgboost-cpu": "xgboost",
 }
 
 
@@ -54,7 +55,7 @@ def libraries() -> dict[str, tuple[str, ...]]:
     for folder in (ROOT / "studies", ROOT):
         with (folder / "pyproject.toml").open("rb") as file:
             extras |= tomllib.load(file)["project"]["optional-dependencies"]
-    extras["dev"] = [*extras["dev"], "howsure-studies[vision,tables]"]
+    extras["dev"] = [*extras["dev"], "howsure-studies[vision,tables,trees]"]
 
     def brought(extra: str) -> tuple[str, ...]:
         found: list[str] = []

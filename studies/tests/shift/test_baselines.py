@@ -8,7 +8,7 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure_studies.engine import make_method
-from howsure_studies.shift.baselines import Constant, GlobalStatistics, global_statistics
+from howsure_studies.shift.baselines import GlobalStatistics, global_statistics
 from howsure_studies.shift.methods import BASELINES, fit_shift, is_baseline, model_answers
 from howsure_studies.tasks.images import image_task
 
@@ -64,16 +64,6 @@ def test_colours_are_averaged_and_an_even_image_has_numbers() -> None:
 def test_what_is_no_image_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="images must have shape"):
         global_statistics(np.zeros(shape))
-
-
-def test_a_constant_answers_with_quantiles_of_training() -> None:
-    y = RNG.normal(size=500)
-    fitted = Constant((0.5, 0.9)).fit(np.zeros((500, 4, 4)), y, RNG)
-    belief = fitted.predict(np.ones((3, 4, 4))).outcome
-    for coverage in (0.5, 0.9):
-        ends = np.quantile(y, [0.5 - coverage / 2, 0.5 + coverage / 2])
-        assert np.allclose(np.stack(belief.interval(coverage), axis=1), ends)
-    assert np.allclose(belief.point(), np.median(y))
 
 
 def test_statistics_learn_brightness_and_give_points_alone() -> None:

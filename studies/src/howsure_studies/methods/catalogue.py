@@ -99,6 +99,12 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "conformalized": {"method": "quantile_forest"},
     "recalibrated": {"inner": "bayesian_ridge"},
     "selective": {"method": "quantile_forest"},
+    "searched": {
+        "candidates": [
+            {"name": f"{_HERE}.quantile_forest:QuantileForest", "min_leaf": leaf}
+            for leaf in (5, 15)
+        ]
+    },
     "cv_plus": _FOREST,
     "jackknife_plus": {"regressor": "linear"},
     "jackknife_after_bootstrap": {"regressor": {"name": "tree", "min_samples_leaf": 5}},

@@ -107,7 +107,7 @@ _ROOMS: Final = (  # where modules stood when they were first written down, and 
 
 def attribute(target: str, argument: str) -> Any:
     """What ``module:attribute`` names."""
-    return imported(_room(_MOVED.get(target, target), _ROOMS), argument)
+    return imported(_room(_MOVED.get(written(target), target), _ROOMS), argument)
 
 
 def written(target: str) -> str:

@@ -16,6 +16,7 @@ from howsure.inputs.models import central_levels, located
 from howsure.predictions import Quantiles, Samples
 from howsure_studies.methods.interface import COVERAGES, Beliefs, Fitted, Method, checked_rows
 
+
 def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31 - 1))
 
