@@ -76,7 +76,7 @@ class ConfidenceSet:
 
 def mean_intervals(scores: npt.ArrayLike, confidence: float = 0.95) -> MeanIntervals:
     """Each method's mean over the problems where it has a score: mean ± t · sd/√n."""
-    return _means(_table(scores), confidence)
+    return _means(_table(scores, least=1), confidence)
 
 
 def difference_intervals(scores: npt.ArrayLike, confidence: float = 0.95) -> MeanIntervals:
@@ -268,12 +268,13 @@ def problems_needed(sd: float, gap: float, power: float = 0.8) -> int:
     return high
 
 
-def _table(scores: npt.ArrayLike) -> FloatArray:
-    """Scores of at least two methods on two problems, without infinite ones."""
+def _table(scores: npt.ArrayLike, least: int = 2) -> FloatArray:
+    """Scores of at least so many methods on so many problems, without infinite ones."""
     table = as_numbers(scores, "scores")
-    if table.ndim != 2 or min(table.shape) < 2:
+    if table.ndim != 2 or min(table.shape) < least:
         raise InputError(
-            f"scores must hold at least 2 problems by 2 methods, got shape {table.shape}"
+            f"scores must hold at least {least} problems by {least} methods, got shape "
+            f"{table.shape}"
         )
     if np.isinf(table).any():
         raise InputError(f"scores must not be infinite, got {int(np.isinf(table).sum())} that are")
