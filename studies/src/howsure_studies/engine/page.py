@@ -30,7 +30,13 @@ from howsure.report.document import (
 )
 from howsure.report.grids import number_cell
 from howsure_studies.engine.comparison import Comparison, side_by_side
-from howsure_studies.engine.grids import MISSING, beside_section, estimate_cell, number_grid
+from howsure_studies.engine.grids import (
+    BESIDE,
+    MISSING,
+    beside_section,
+    estimate_cell,
+    number_grid,
+)
 from howsure_studies.engine.papers import OwnNumber, published
 from howsure_studies.engine.standings import Scale, Standings
 from howsure_studies.engine.tables import records_of
@@ -49,6 +55,8 @@ _SIDE_BY_SIDE: Final = 5
 """The most methods that stand side by side."""
 MOST_TASKS: Final = 3
 """The most tasks that the first screen shows one by one."""
+_TELLING: Final = 6
+"""The fewest worlds of which all signs alike are rarer than 5 %."""
 _SCORED: Final[Mapping[Scale, str]] = {
     "ratio": "Score: the logarithm of the value, less its mean over methods.",
     "share": "Score: how far the share is from its target.",
@@ -232,8 +240,8 @@ def over_worlds(table: pa.Table, metrics: Iterable[str]) -> list[Standings]:
     for row in table.select(["metric", "coverage"]).to_pylist() if table.num_rows else ():
         levels.setdefault(row["metric"], set()).add(row["coverage"])
     found = []
-    for metric in metrics:
-        known = [level for level in levels.get(metric, ()) if not math.isnan(level)]
+    for metric in (name for name in metrics if name in levels):
+        known = [level for level in levels[metric] if not math.isnan(level)]
         with suppress(UnanswerableError):
             at = coverage_of(known, None) if known else math.nan
             found.append(Standings.of(table, metric, at))
@@ -261,7 +269,7 @@ def standings_grid(found: Standings) -> Grid:
         rows.append(tuple(cells))
     return number_grid(
         title,
-        ("Mean rank", "Rank, 95 %", "Not worse than the best", *filter(None, (gap,))),
+        ("Mean rank", "Rank, 95 %", "May be best", *filter(None, (gap,))),
         rows,
         (
             f"{_SCORED[found.scale]} Rows are ordered by its mean. Ranks are by the true mean; "
@@ -270,9 +278,13 @@ def standings_grid(found: Standings) -> Grid:
             "cannot be put in an order.",
             "An interval above the first holds alone." if gap else "",
             "Worlds count as independent; where they share data, intervals are too narrow.",
-            f"Without a number on some of these worlds: {', '.join(found.left_out)}."
+            f"A world's score is the mean over its parts, {found.parts} in all."
+            if found.parts > len(found.worlds)
+            else "",
+            f"Without a number on some of these worlds: {formats.listed(found.left_out, 5)}."
             if found.left_out
             else "",
+            "So few worlds can tell no ranks apart." if len(found.worlds) < _TELLING else "",
         ),
     )
 
@@ -292,12 +304,11 @@ def with_standings(page: Document, study: Study, table: pa.Table) -> Document:
     found = over_worlds(table, study.headline[:1])
     if not found:
         return page
-    section = Section(
-        title="Methods over all worlds", grids=tuple(standings_grid(each) for each in found)
-    )
+    section = Section(title="Methods over all worlds", grids=tuple(map(standings_grid, found)))
+    last = len(page.sections) - any(table.name == BESIDE for table in page.tables)
     return replace(
         page,
-        sections=(*page.sections, section),
+        sections=(*page.sections[:last], section, *page.sections[last:]),
         tables=(*page.tables, *(each.table() for each in found)),
     )
 

@@ -23,7 +23,9 @@ Scale = Literal["ratio", "share", "rank"]
 """What a method scores on a world: a log ratio to the mean of all, a distance, or its rank."""
 FEWEST_WORLDS: Final = 5
 _SEED: Final = 0
-_COLUMNS: Final = ["world", "method", "metric", "coverage", "value", "direction", "target"]
+_COLUMNS: Final = frozenset(
+    ("world", "part_of", "method", "metric", "coverage", "value", "direction", "target")
+)
 
 
 @final
@@ -46,7 +48,9 @@ class Standings:
     left_out : tuple of str
         Those without.
     worlds : tuple of str
-        The problems, taken as independent.
+        The problems, taken as independent. A world's score is the mean over its parts.
+    parts : int
+        Parts of worlds, such as steps of a shift; as many as worlds where these have none.
     mean_rank : ndarray of float
         By rank on each world.
     lower, upper : ndarray of int
@@ -63,6 +67,7 @@ class Standings:
     methods: tuple[str, ...]
     left_out: tuple[str, ...]
     worlds: tuple[str, ...]
+    parts: int
     mean_rank: FloatArray
     lower: IntArray
     upper: IntArray
@@ -80,7 +85,8 @@ class Standings:
         Parameters
         ----------
         table : pyarrow.Table
-            Columns ``world``, ``method``, ``seed``, and those of `records_table`.
+            Columns ``world``, ``method``, ``seed``, and those of `records_table`; where worlds are
+            parts of others, ``part_of`` names these.
         metric : str
             The measure.
         coverage : float
@@ -101,9 +107,15 @@ class Standings:
         rows = _rows(table, metric, coverage)
         if not rows or Direction(rows[0]["direction"]) is Direction.NONE:
             raise UnanswerableError(f"no value of {metric} is better than another")
+        whole = {row["world"]: row.get("part_of") or row["world"] for row in rows}
         cells = _cells(rows)
-        methods, worlds = _shared(cells)
-        scale, scores, ranks = _scores(rows, cells, methods, worlds)
+        methods, parts = _shared(cells, whole)
+        scale, scores, ranks = _scores(rows, cells, methods, parts)
+        worlds, of = np.unique([whole[part] for part in parts], return_inverse=True)
+        scores, ranks = (
+            np.stack([each[of == world].mean(axis=0) for world in range(len(worlds))])
+            for each in (scores, ranks)
+        )
         order = np.argsort(scores.mean(axis=0), kind="stable")
         scores, ranks = scores[:, order], ranks[:, order]
         rng = child(_SEED, "standings", metric)
@@ -114,7 +126,8 @@ class Standings:
             scale=scale,
             methods=tuple(methods[i] for i in order),
             left_out=tuple(dict.fromkeys(r["method"] for r in rows if r["method"] not in methods)),
-            worlds=tuple(worlds),
+            worlds=tuple(worlds.tolist()),
+            parts=len(parts),
             mean_rank=ranks.mean(axis=0),
             lower=found.lower,
             upper=found.upper,
@@ -148,7 +161,8 @@ class Standings:
 
 def _rows(table: pa.Table, metric: str, coverage: float) -> list[dict[str, Any]]:
     """The rows of a measure at its coverage."""
-    known = table.select(_COLUMNS).filter(pc.equal(table["metric"], metric))
+    kept = [name for name in table.column_names if name in _COLUMNS]
+    known = table.select(kept).filter(pc.equal(table["metric"], metric))
     without = math.isnan(coverage)
     return [
         row
@@ -169,8 +183,8 @@ def _cells(rows: Sequence[Mapping[str, Any]]) -> _Cells:
     return {key: own for key, own in values.items() if not any(map(math.isnan, own))}
 
 
-def _shared(cells: _Cells) -> tuple[list[str], list[str]]:
-    """The methods that have numbers on all worlds; else those that share the most."""
+def _shared(cells: _Cells, whole: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """The methods that have numbers on all parts of worlds; else those that share the most."""
     held: dict[str, set[str]] = {}
     for method, world in cells:
         held.setdefault(method, set()).add(world)
@@ -180,7 +194,11 @@ def _shared(cells: _Cells) -> tuple[list[str], list[str]]:
         return [method for method, own in held.items() if worlds <= own]
 
     sets = [every] if len(having(every)) > 1 else list(held.values())
-    known = [s for s in sets if len(s) >= FEWEST_WORLDS and len(having(s)) > 1]
+    known = [
+        own
+        for own in sets
+        if len({whole[part] for part in own}) >= FEWEST_WORLDS and len(having(own)) > 1
+    ]
     if not known:
         raise UnanswerableError(f"no 2 methods have numbers on the same {FEWEST_WORLDS} worlds")
     chosen = max(known, key=lambda worlds: len(worlds) * len(having(worlds)))
@@ -188,11 +206,11 @@ def _shared(cells: _Cells) -> tuple[list[str], list[str]]:
 
 
 def _scores(
-    rows: Sequence[Mapping[str, Any]], cells: _Cells, methods: Sequence[str], worlds: Sequence[str]
+    rows: Sequence[Mapping[str, Any]], cells: _Cells, methods: Sequence[str], parts: Sequence[str]
 ) -> tuple[Scale, FloatArray, FloatArray]:
-    """The scale, and scores and ranks of shape (worlds, methods), which are averaged over seeds."""
+    """The scale, and scores and ranks of shape (parts, methods), which are averaged over seeds."""
     direction, target = Direction(rows[0]["direction"]), rows[0]["target"]
-    values = [[np.array(cells[method, world]) for method in methods] for world in worlds]
+    values = [[np.array(cells[method, world]) for method in methods] for world in parts]
     every = np.concatenate([own for line in values for own in line])
 
     def averaged(cost: Any) -> FloatArray:

@@ -22,6 +22,7 @@ from howsure.core.convert import (
 )
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
+from howsure.metrics.catalogue import metric_named
 from howsure_studies.engine import (
     Combined,
     Group,
@@ -92,6 +93,17 @@ class _SplitsOptions(Checked):
     splits: Count = 20
     share: Fraction = _PUBLISHED_SHARE
     simulations: Natural = 20
+    metrics: tuple[str, ...] = ()
+    levels: Coverages | None = None
+
+    def further(self) -> dict[str, Any]:
+        """What is measured beyond `METRICS`, as a trial's identity has it: where there is any."""
+        names = dict.fromkeys(metric_named(name, "metrics").name for name in self.metrics)
+        given = {
+            "metrics": [n for n in names if n not in METRICS],
+            "levels": list(self.levels or ()),
+        }
+        return {key: value for key, value in given.items() if value}
 
     def simulation(self, plan: Plan, world: str, split: Split) -> Plan:
         """The plan of simulations in a table's world, with as many rows as a split has."""
@@ -116,7 +128,8 @@ class SplitsStudy(Study):
     Worlds of a plan are tables (``uci`` or ``table``); options are ``coverages``, ``splits`` (20),
     ``share`` of test rows (0.1) and ``simulations`` (20; 0 leaves them out), which are trials of
     `PointwiseStudy` with as many rows for training and for testing as a split has. A table whose
-    source asks for one division of its rows is divided so, and once.
+    source asks for one division of its rows is divided so, and once. ``metrics`` names measures to
+    add, such as ``crps``; ``levels``, those of quantiles over which ``pinball`` is averaged.
     """
 
     __slots__ = ()
@@ -154,6 +167,7 @@ class SplitsStudy(Study):
                 "coverages": plain(answered(method, options.coverages)),
                 "splits": len(cuts),
                 "share": share,
+                **options.further(),
             }
             common = {
                 "world": data,
@@ -178,7 +192,8 @@ class SplitsStudy(Study):
             make_method(trial.labels["method"], trial.context["method"], coverages),
             splits=_cuts(files, len(data.y), options["splits"], options["share"]),
             coverages=coverages,
-            metrics=METRICS,
+            metrics=(*METRICS, *options.get("metrics", ())),
+            levels=options.get("levels", ()),
             table=trial.labels["world"],
             seed=trial.identity["seed"],
         )
