@@ -276,7 +276,7 @@ def standings_grid(found: Standings) -> Grid:
             "their intervals hold together with 95 % confidence.",
             "yes: not shown to be worse than the best (a 95 % confidence set). Methods with yes "
             "cannot be put in an order.",
-            "An interval above the first holds alone." if gap else "",
+            "Each interval in the last column holds alone." if gap else "",
             "Worlds count as independent; where they share data, intervals are too narrow.",
             f"A world's score is the mean over its parts, {found.parts} in all."
             if found.parts > len(found.worlds)
