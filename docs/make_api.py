@@ -183,6 +183,9 @@ TOPICS = {
     "characteristic": Topic(
         "howsure_studies.characteristic", "Study: the characteristics curve", "On time series."
     ),
+    "which": Topic(
+        "howsure_studies.which", "Study: which method to use", "Methods on real tables."
+    ),
 }
 
 GROUPS = {
@@ -194,7 +197,7 @@ GROUPS = {
     "Fit methods": ("methods", "deep", "selective"),
     "Run studies": (
         *("tasks", "images", "worlds", "engine"),
-        *("pointwise", "shift", "adaptivity", "congruence", "characteristic"),
+        *("pointwise", "shift", "adaptivity", "congruence", "characteristic", "which"),
     ),
 }
 """Topics by what somebody wants to do."""

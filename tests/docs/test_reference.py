@@ -24,7 +24,7 @@ from scripts import script
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
-STUDIES = ("adaptivity", "characteristic", "congruence", "pointwise", "shift")
+STUDIES = ("adaptivity", "characteristic", "congruence", "pointwise", "shift", "which")
 
 
 def test_the_page_of_commands_is_current() -> None:

@@ -143,6 +143,23 @@ def test_results_are_shown_side_by_side(filled: str) -> None:
     )
 
 
+@pytest.mark.slow
+def test_five_worlds_are_shown_together_by_each_measure_asked_for(filled: str) -> None:
+    """By the leading one unless others are asked for; the two worlds of `smoke` are too few."""
+
+    def heads(*arguments: str) -> list[str]:
+        lines = call("show", *arguments).stdout.splitlines()
+        return [line.strip() for line in lines if line.startswith("Methods over")]
+
+    of = "Methods over 5 worlds, by"
+    assert heads("pointwise") == [f"{of} empirical coverage at 90 %"]
+    assert heads("pointwise", "--metric", "prediction_width", "--metric", "cicp") == [
+        f"{of} prediction width at 90 %",
+        f"{of} cicp at 90 %",
+    ]
+    assert heads("smoke", "--store", filled) == []
+
+
 def test_many_methods_stand_one_below_the_other(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 

@@ -42,7 +42,7 @@ main()
 
 
 def test_every_study_is_known() -> None:
-    assert STUDIES == ["adaptivity", "characteristic", "congruence", "pointwise", "shift"]
+    assert STUDIES == ["adaptivity", "characteristic", "congruence", "pointwise", "shift", "which"]
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -113,6 +113,26 @@ def test_the_study_gives_what_the_functions_give(found: Combined) -> None:
     assert set(told) >= set(study_of("splits").headline)
 
 
+def test_further_measures_are_those_of_the_function(table: Path, tmp_path: Path) -> None:
+    levels = [k / 20 for k in range(1, 20)]
+    options = {"splits": 3, "simulations": 0, "metrics": ["CRPS", "rmse"], "levels": levels}
+    asked = plan(table, methods={"line": "linear_t"}, options=options)
+    store = Store(tmp_path)
+    run(asked, store, jobs=0)
+    rows = gathered(asked, trials_of(asked), store).table.to_pylist()
+    told = {row["metric"]: row["value"] for row in rows}
+    held = columns(ROWS)
+    x = np.column_stack([held["a"], held["b"]])
+    alone = over_splits(
+        x, held["y"], LinearT(), splits=published_splits(ROWS, 3), metrics=["crps"], levels=levels
+    )
+    assert set(told) == {*METRICS, "crps", "pinball"}
+    for metric in ("crps", "pinball"):
+        assert told[metric] == alone.record(metric).value
+    (plain,) = trials_of(replace(asked, options={"splits": 3, "simulations": 0}))
+    assert set(plain.identity["options"]) == {"coverages", "splits", "share"}  # as ever
+
+
 def test_a_table_with_one_division_is_divided_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +237,8 @@ def test_a_method_that_fails_everywhere_is_told(table: Path, tmp_path: Path) -> 
         ({"options": {"splits": 0}}, "splits"),
         ({"options": {"share": 1.0}}, "share"),
         ({"options": {"trials": 3}}, "option of study 'splits'"),
+        ({"options": {"metrics": ["crsp"]}}, "metrics must be a measure .* did you mean crps"),
+        ({"options": {"levels": [0.5, 1.0]}}, "levels must lie strictly between 0 and 1"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(table: Path, changes: Any, words: str) -> None:

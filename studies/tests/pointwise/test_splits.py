@@ -15,9 +15,12 @@ from sklearn.linear_model import LinearRegression
 
 from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
+from howsure.core.rng import child
 from howsure.inputs.models import located
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import LinearT
+from howsure_studies.methods.quantile_forest import QuantileForest
+from howsure_studies.methods.quantile_regression import linear_quantiles
 from howsure_studies.methods.regressors import SplitConformal
 from howsure_studies.pointwise import (
     against_published,
@@ -156,6 +159,53 @@ def test_everything_of_the_catalogue_is_measured() -> None:
     lost = conformal.record("log_score")
     assert math.isnan(lost.value)
     assert lost.reason
+
+
+NINETEEN = np.arange(1, 20) / 20
+
+
+def test_pinball_is_averaged_over_the_levels_asked_for() -> None:
+    x, y = some()
+    splits = published_splits(60, 3)
+    found = over_splits(x, y, Steady(), splits=splits, metrics=["rmse", "crps"], levels=NINETEEN)
+    at = stats.norm.ppf(NINETEEN)
+    for (train, test), loss, crps in zip(
+        splits, found.values("pinball"), found.values("crps"), strict=True
+    ):
+        off = y[test, None] - (y[train].mean() + at)
+        assert loss == pytest.approx(np.maximum(NINETEEN * off, (NINETEEN - 1) * off).mean())
+        fine = (np.arange(20_000) + 0.5) / 20_000  # CRPS is twice the mean over all levels
+        wide = y[test, None] - (y[train].mean() + stats.norm.ppf(fine))
+        assert crps == pytest.approx(2 * np.maximum(fine * wide, (fine - 1) * wide).mean(), 1e-3)
+    assert found.record("pinball").n == 3
+
+
+def test_quantiles_are_scored_at_levels_near_their_own() -> None:
+    x, y = some()
+    splits = published_splits(60, 2)
+    many = QuantileForest(trees=10, coverages=tuple(np.arange(1, 10) / 10))
+    asked = over_splits(x, y, many, splits=splits, metrics=["pinball"], levels=NINETEEN)
+    own = over_splits(x, y, many, splits=splits, metrics=["pinball"])
+    assert asked.values("pinball") == pytest.approx(own.values("pinball"))
+    gap = linear_quantiles(coverages=tuple(np.arange(1, 10) / 10))  # all but the median
+    between = over_splits(x, y, gap, splits=splits, metrics=["pinball"], levels=NINETEEN)
+    losses = []
+    for number, (train, test) in enumerate(splits):
+        fitted = gap.fit(x[train], y[train], child(0, "splits", gap.name, number))
+        table = fitted.predict(x[test]).outcome.values
+        whole = np.insert(table, 9, (table[:, 8] + table[:, 9]) / 2, axis=1)
+        off = y[test, None] - whole
+        losses.append(np.maximum(NINETEEN * off, (NINETEEN - 1) * off).mean())
+    assert between.values("pinball") == pytest.approx(losses)
+    few = QuantileForest(trees=10, coverages=(0.9,))
+    lost = over_splits(x, y, few, splits=splits, metrics=["pinball"], levels=NINETEEN)
+    assert len(lost.records()) == 1
+    assert math.isnan(lost.record("pinball").value)
+    assert lost.record("pinball").reason == "no quantile is predicted within 0.05 of level 0.15"
+    conformal = SplitConformal(LinearRegression())
+    bare = over_splits(x, y, conformal, splits=splits, metrics=["rmse"], levels=NINETEEN)
+    assert math.isnan(bare.record("pinball").value)
+    assert bare.record("pinball").reason
 
 
 def test_bad_splits_are_kept_apart() -> None:

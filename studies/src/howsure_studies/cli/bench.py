@@ -165,7 +165,7 @@ def show(
     table = results.table
     wanted = _wanted(table, metric, study_of(study).headline)
     if form == "table":
-        print_results(Console(), table, wanted)
+        print_results(Console(), table, wanted, wanted if metric else wanted[:1])
         return
     data = written(table.filter(_mask(table, wanted)) if metric else table, form)
     if output is None:

@@ -147,14 +147,23 @@ def print_status(console: Console, survey: Survey) -> None:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def print_results(console: Console, table: pa.Table, metrics: tuple[str, ...]) -> None:
-    """Methods side by side, or one below the other where they are many, a table a world."""
+def print_results(
+    console: Console, table: pa.Table, metrics: tuple[str, ...], over: tuple[str, ...] = ()
+) -> None:
+    """Methods on each world by some measures, then over all worlds by some of these."""
     from howsure.cli.show import show_grid, show_note
-    from howsure_studies.engine import SIDE_BY_SIDE_NOTE, side_by_side_grids
+    from howsure_studies.engine import (
+        SIDE_BY_SIDE_NOTE,
+        over_worlds,
+        side_by_side_grids,
+        standings_grid,
+    )
 
     for grid in side_by_side_grids(table, metrics):
         show_grid(console, grid)
     show_note(console, SIDE_BY_SIDE_NOTE)
+    for found in over_worlds(table, over):
+        show_grid(console, standings_grid(found))
 
 
 def written(table: pa.Table, form: str) -> bytes:

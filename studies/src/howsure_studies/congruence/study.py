@@ -271,7 +271,10 @@ class CongruenceStudy(Study):
             studies = joined(parts, world, (*plan.methods, TRUTH))
             by_world.setdefault(world, []).append(studies)
             for (setting, method), records in _by_setting(studies, world).items():
-                keys: Mapping[str, str | int] = {"world": setting, "method": method, "seed": seed}
+                keys: Mapping[str, str | int] = {
+                    **{"world": setting, "part_of": world},
+                    **{"method": method, "seed": seed},
+                }
                 tables.append(records_table(records, keys))
         return Combined(table=stacked(tables), results=by_world)
 

@@ -66,9 +66,12 @@ if TYPE_CHECKING:
     from howsure_studies.engine.page import choice_of as choice_of
     from howsure_studies.engine.page import coverage_of as coverage_of
     from howsure_studies.engine.page import named as named
+    from howsure_studies.engine.page import over_worlds as over_worlds
     from howsure_studies.engine.page import overview as overview
     from howsure_studies.engine.page import side_by_side_grids as side_by_side_grids
+    from howsure_studies.engine.page import standings_grid as standings_grid
     from howsure_studies.engine.page import study_document as study_document
+    from howsure_studies.engine.standings import Standings as Standings
 
 __all__ = [
     "FORMAT",
@@ -88,6 +91,7 @@ __all__ = [
     "RunVariance",
     "Show",
     "Shown",
+    "Standings",
     "Status",
     "Store",
     "Study",
@@ -119,6 +123,7 @@ __all__ = [
     "noise_of",
     "number_grid",
     "numbers_hash",
+    "over_worlds",
     "overview",
     "packed",
     "parquet_bytes",
@@ -138,6 +143,7 @@ __all__ = [
     "side_by_side_grids",
     "singles",
     "stacked",
+    "standings_grid",
     "studies",
     "study_document",
     "study_of",
@@ -159,12 +165,14 @@ _LATE = {
         "numbers_hash present table_column table_data world_identity"
     ),
     "page": (
-        "SIDE_BY_SIDE_NOTE choice_of coverage_of named overview side_by_side_grids study_document"
+        "SIDE_BY_SIDE_NOTE choice_of coverage_of named over_worlds overview side_by_side_grids "
+        "standings_grid study_document"
     ),
     "grids": (
         "MISSING Show Shown beside_section estimate_cell interval_cell number_grid pivot "
         "record_cell share_of"
     ),
+    "standings": "Standings",
 }
 """What loads when it is asked for: it brings methods and reports, which take time."""
 

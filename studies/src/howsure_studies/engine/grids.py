@@ -25,6 +25,8 @@ Shown = str | tuple[str, Show]
 
 MISSING: Final = Cell(text=formats.MISSING)
 """The cell of what was not measured."""
+BESIDE: Final = "beside_published"
+"""The name of the table of published numbers beside ours."""
 _Z: Final = 1.96  # two-sided 95 %
 Differs = Literal["yes", "no", "unknown"]
 
@@ -276,7 +278,7 @@ def beside_section(
     grid = replace(grid, columns=(*grid.columns, Column(title="Why")))
     line = VerdictLine(text=_significant(known), question="Beside the published")
     section = Section(title="Beside the published", lines=(line,), grids=(grid,))
-    return section, Table(name="beside_published", columns=columns_of([*map(_row, known)]))
+    return section, Table(name=BESIDE, columns=columns_of([*map(_row, known)]))
 
 
 def _compared(numbers: Sequence[OwnNumber], printed: Published, why: str) -> _Beside:

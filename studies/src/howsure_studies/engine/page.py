@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from howsure._version import __version__
 from howsure.core import formats
 from howsure.core.arrays import check_fraction
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Table
 from howsure.figures import Figure
 from howsure.report.document import (
@@ -29,8 +30,15 @@ from howsure.report.document import (
 )
 from howsure.report.grids import number_cell
 from howsure_studies.engine.comparison import Comparison, side_by_side
-from howsure_studies.engine.grids import MISSING, beside_section, estimate_cell, number_grid
+from howsure_studies.engine.grids import (
+    BESIDE,
+    MISSING,
+    beside_section,
+    estimate_cell,
+    number_grid,
+)
 from howsure_studies.engine.papers import OwnNumber, published
+from howsure_studies.engine.standings import Scale, Standings
 from howsure_studies.engine.tables import records_of
 
 if TYPE_CHECKING:
@@ -47,6 +55,13 @@ _SIDE_BY_SIDE: Final = 5
 """The most methods that stand side by side."""
 MOST_TASKS: Final = 3
 """The most tasks that the first screen shows one by one."""
+_TELLING: Final = 6
+"""The fewest worlds of which all signs alike are rarer than 5 %."""
+_SCORED: Final[Mapping[Scale, str]] = {
+    "ratio": "Score: the logarithm of the value, less its mean over methods.",
+    "share": "Score: how far the share is from its target.",
+    "rank": "Score: the rank on a world.",
+}
 
 
 def study_document(
@@ -214,6 +229,88 @@ def side_by_side_grids(table: pa.Table, metrics: Sequence[str]) -> list[Grid]:
         made = _below(rows, methods) if len(methods) > _SIDE_BY_SIDE else _beside(rows, methods)
         grids.append(replace(made, title=world))
     return grids
+
+
+def over_worlds(table: pa.Table, metrics: Iterable[str]) -> list[Standings]:
+    """Methods over the worlds of a study's table, by each of these measures that permits it.
+
+    A measure of several nominal coverages is taken at that of `coverage_of`.
+    """
+    levels: dict[str, set[float]] = {}
+    for row in table.select(["metric", "coverage"]).to_pylist() if table.num_rows else ():
+        levels.setdefault(row["metric"], set()).add(row["coverage"])
+    found = []
+    for metric in (name for name in metrics if name in levels):
+        known = [level for level in levels[metric] if not math.isnan(level)]
+        with suppress(UnanswerableError):
+            at = coverage_of(known, None) if known else math.nan
+            found.append(Standings.of(table, metric, at))
+    return found
+
+
+def standings_grid(found: Standings) -> Grid:
+    """A row a method: its mean rank, the interval of its rank, and how far it is from the first."""
+    title = f"Methods over {len(found.worlds)} worlds, by {found.metric.replace('_', ' ')}"
+    if not math.isnan(found.coverage):
+        title += f" at {formats.level(found.coverage)}"
+    gap = {"ratio": "Above the first, %", "share": "Above the first, points"}.get(found.scale)
+    rows = []
+    for i, name in enumerate(found.methods):
+        low, high = int(found.lower[i]), int(found.upper[i])
+        cells = [
+            Cell(text=name),
+            number_cell(float(found.mean_rank[i])),
+            Cell(text=f"{low}–{high}" if low < high else f"{low}", key=str(low)),
+            Cell(text="yes" if found.best[i] else "no"),
+        ]
+        if gap is not None:
+            ends = (found.gap[i], found.gap_lower[i], found.gap_upper[i])
+            cells.append(_gap_cell(*(100.0 * _grown(found.scale, float(end)) for end in ends)))
+        rows.append(tuple(cells))
+    return number_grid(
+        title,
+        ("Mean rank", "Rank, 95 %", "May be best", *filter(None, (gap,))),
+        rows,
+        (
+            f"{_SCORED[found.scale]} Rows are ordered by its mean. Ranks are by the true mean; "
+            "their intervals hold together with 95 % confidence.",
+            "yes: not shown to be worse than the best (a 95 % confidence set). Methods with yes "
+            "cannot be put in an order.",
+            "Each interval in the last column holds alone." if gap else "",
+            "Worlds count as independent; where they share data, intervals are too narrow.",
+            f"A world's score is the mean over its parts, {found.parts} in all."
+            if found.parts > len(found.worlds)
+            else "",
+            f"Without a number on some of these worlds: {formats.listed(found.left_out, 5)}."
+            if found.left_out
+            else "",
+            "So few worlds can tell no ranks apart." if len(found.worlds) < _TELLING else "",
+        ),
+    )
+
+
+def _grown(scale: Scale, difference: float) -> float:
+    """A difference of scores as a share: of logarithms, by how much more."""
+    return math.expm1(difference) if scale == "ratio" else difference
+
+
+def _gap_cell(value: float, lower: float, upper: float) -> Cell:
+    """A gap with its interval; the first has none to itself."""
+    return number_cell(value, f"({formats.interval(lower, upper)})" if lower < upper else "")
+
+
+def with_standings(page: Document, study: Study, table: pa.Table) -> Document:
+    """A study's page with methods over all worlds by its leading measure, where it permits."""
+    found = over_worlds(table, study.headline[:1])
+    if not found:
+        return page
+    section = Section(title="Methods over all worlds", grids=tuple(map(standings_grid, found)))
+    last = len(page.sections) - any(table.name == BESIDE for table in page.tables)
+    return replace(
+        page,
+        sections=(*page.sections[:last], section, *page.sections[last:]),
+        tables=(*page.tables, *(each.table() for each in found)),
+    )
 
 
 def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:

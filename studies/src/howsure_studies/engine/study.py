@@ -215,6 +215,8 @@ class Study(ABC):
     ) -> Document:
         """The page of what `combine` gave: of `report`, else methods side by side on every world.
 
+        Where worlds are 5 or more, it ends with methods over all of them by the leading measure.
+
         Parameters
         ----------
         combined : Combined
@@ -224,15 +226,16 @@ class Study(ABC):
         command : str
             What makes the page again.
         """
+        from howsure_studies.engine.page import side_by_side_page, with_standings
+
         if self.report:
             module, _, name = self.report.partition(":")
             made: Document = getattr(import_module(module), name)(
                 combined.results, facts=facts, command=command
             )
-            return made
-        from howsure_studies.engine.page import side_by_side_page
-
-        return side_by_side_page(self, combined.table, facts=facts or {}, command=command)
+        else:
+            made = side_by_side_page(self, combined.table, facts=facts or {}, command=command)
+        return with_standings(made, self, combined.table)
 
     def trial(
         self,

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from howsure_studies.methods.recalibrated import RecalibratedMethod as RecalibratedMethod
     from howsure_studies.methods.regressors import GaussianProcess as GaussianProcess
     from howsure_studies.methods.regressors import as_method as as_method
+    from howsure_studies.methods.searched import Searched as Searched
     from howsure_studies.methods.selective import Selective as Selective
+    from howsure_studies.methods.trees import BART as BART
+    from howsure_studies.methods.trees import CatBoostNormal as CatBoostNormal
+    from howsure_studies.methods.trees import CatBoostQuantiles as CatBoostQuantiles
+    from howsure_studies.methods.trees import NGBoostNormal as NGBoostNormal
 
 _HOMES = {
     "bootstrap": "NaiveBootstrap",
@@ -38,6 +43,8 @@ _HOMES = {
     "linear": "BayesianRidge LinearT",
     "quantile_forest": "QuantileForest",
     "recalibrated": "RecalibratedMethod",
+    "searched": "Searched",
+    "trees": "BART CatBoostNormal CatBoostQuantiles NGBoostNormal",
     "regressors": "GaussianProcess as_method",
     "selective": "Selective",
 }

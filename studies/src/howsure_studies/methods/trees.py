@@ -71,12 +71,12 @@ class CatBoostQuantiles(Method, Checked):
         loss = f"MultiQuantile:alpha={alphas}"
         own = {"depth": self.depth, "learning_rate": self.learning_rate}
         model = _catboost(loss, rng, iterations=self.iterations, **own)
-        return _Columns(model.fit(inputs, targets), levels)
+        return _CatBoostLevels(model.fit(inputs, targets), levels)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Columns(Fitted):
+class _CatBoostLevels(Fitted):
     model: Any
     levels: FloatArray
 

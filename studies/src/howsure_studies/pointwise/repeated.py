@@ -24,6 +24,7 @@ from howsure.core.convert import (
 from howsure.core.errors import InputError, UnanswerableError, within
 from howsure.core.records import Record
 from howsure.core.registry import check_known
+from howsure.metrics.catalogue import metric_named
 from howsure_studies.engine import (
     Combined,
     Group,
@@ -101,6 +102,17 @@ class _SplitsOptions(Checked):
     splits: Count = 20
     share: Fraction = _PUBLISHED_SHARE
     simulations: Natural = 20
+    metrics: tuple[str, ...] = ()
+    levels: Coverages | None = None
+
+    def further(self) -> dict[str, Any]:
+        """What is measured beyond `METRICS`, as a trial's identity has it: where there is any."""
+        names = dict.fromkeys(metric_named(name, "metrics").name for name in self.metrics)
+        given = {
+            "metrics": [n for n in names if n not in METRICS],
+            "levels": list(self.levels or ()),
+        }
+        return {key: value for key, value in given.items() if value}
 
     def simulation(self, plan: Plan, world: str, entry: Mapping[str, Any], split: Split) -> Plan:
         """The plan of simulations in a table's world, with as many rows as a split has."""
@@ -129,6 +141,8 @@ class SplitsStudy(Study):
     (``unit`` or ``time``) and ``split_by``, a column of its file, is divided by `unit_splits` or
     `time_splits`, which does without ``share``; simulations have the rows of the last split. The
     column is left out of x unless it is among ``features``.
+    ``metrics`` names measures to add, such as ``crps``; ``levels``, those of quantiles over which
+    ``pinball`` is averaged.
     """
 
     __slots__ = ()
@@ -169,6 +183,7 @@ class SplitsStudy(Study):
                 "splits": len(cuts),
                 "share": share,
                 **told,
+                **options.further(),
             }
             common = {
                 "world": data,
@@ -201,7 +216,8 @@ class SplitsStudy(Study):
             splits=cuts,
             way=options.get("split", "random"),
             coverages=coverages,
-            metrics=METRICS,
+            metrics=(*METRICS, *options.get("metrics", ())),
+            levels=options.get("levels", ()),
             table=trial.labels["world"],
             seed=trial.identity["seed"],
         )

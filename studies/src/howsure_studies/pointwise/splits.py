@@ -25,17 +25,24 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
+from howsure.core.arrays import (
+    FloatArray,
+    IntArray,
+    as_matrix,
+    as_vector,
+    check_fraction,
+    check_levels,
+)
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError, cut_text, kept_error
+from howsure.core.errors import InputError, UnanswerableError, cut_text, kept_error
 from howsure.core.labels import Categories
 from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Direction, Record, Table
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.measure import evaluate
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, Quantiles
 from howsure_studies.engine import columns_of
 from howsure_studies.methods.interface import Fitted, Method
 from howsure_studies.methods.regressors import as_method
@@ -48,6 +55,8 @@ SplitWay = Literal["random", "unit", "time"]
 PUBLISHED: Final[Mapping[str, str]] = {"rmse": "test_MC_rmse", "log_score": "test_ll"}
 """Columns of published MC dropout by our metric; the log score is the negative of the second."""
 _CONFIDENCE: Final = 0.95
+_NEAR: Final = 0.05
+"""How far from a predicted level a quantile is still interpolated."""
 
 
 def published_splits(rows: int, count: int = 20, *, share: float = 0.1) -> tuple[Split, ...]:
@@ -348,6 +357,7 @@ def over_splits(
     way: SplitWay = "random",
     coverages: Sequence[float] = (0.9,),
     metrics: Iterable[str] | None = None,
+    levels: Sequence[float] = (),
     table: str = "table",
     seed: int = 0,
 ) -> SplitsResult:
@@ -369,6 +379,9 @@ def over_splits(
         Nominal coverages to assess.
     metrics : iterable of str, optional
         Names from the catalogue; all that the predictions permit if omitted.
+    levels : sequence of float
+        Levels of quantiles over which the pinball loss is averaged, for all methods alike;
+        without any it is that of the quantiles that a method predicts.
     table : str
         The table's name.
     seed : int
@@ -399,8 +412,9 @@ def over_splits(
     inputs = as_matrix(x, "x")
     target = as_vector(y, "y", length=len(inputs))
     check_known(way, get_args(SplitWay), "way")
-    levels = tuple(check_fraction(c, "coverages") for c in coverages)
-    tested = as_method(method, levels or None)
+    nominal = tuple(check_fraction(c, "coverages") for c in coverages)
+    at = check_levels(levels) if len(levels) else np.zeros(0)
+    tested = as_method(method, nominal or None)
     given = published_splits(len(target)) if splits is None else _checked(splits, len(target))
     names = None if metrics is None else list(metrics)
     run = _SplitsRun(tested, inputs, target, given, seed)
@@ -411,9 +425,12 @@ def over_splits(
             if isinstance(judged, SplitFailure):
                 failures.append(judged)
                 continue
-            measured = evaluate(judged, coverages=levels, metrics=names, seed=seed)
+            measured = evaluate(judged, coverages=nominal, metrics=names, seed=seed).records
+            if len(at):
+                others = (record for record in measured if record.metric != "pinball")
+                measured = (*others, _pinball(judged, at, seed))
         seconds.append(took)
-        by_split.append(measured.records)
+        by_split.append(measured)
         done.append(number)
     report_progress("splits", len(given), len(given))
     return SplitsResult(
@@ -428,6 +445,25 @@ def over_splits(
         warnings=dict(run.warned),
         way=way,
     )
+
+
+def _pinball(judged: EvalSet, levels: FloatArray, seed: int) -> Record:
+    """The mean pinball loss at these levels, where quantiles are predicted at or near all of them.
+
+    A median between levels 0.45 and 0.55 is interpolated; one between 0.05 and 0.95 says nothing.
+    """
+    (belief,) = judged.beliefs
+    own = np.array(belief.own_levels or levels)
+    far = levels[np.abs(levels[:, None] - own).min(axis=1) > _NEAR + 1e-9]
+    reason = f"no quantile is predicted within {_NEAR:g} of level {far[0]:g}" if len(far) else ""
+    if not reason:
+        try:
+            table = Quantiles(levels, belief.quantile(levels))
+            judged = EvalSet.checked(judged.y, table, model=judged.model)
+        except UnanswerableError as error:
+            reason = str(error)
+    (record,) = evaluate(judged, coverages=(), metrics=["pinball"], seed=seed).records
+    return replace(record, value=math.nan, reason=reason) if reason else record
 
 
 def against_published(

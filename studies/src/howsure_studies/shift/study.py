@@ -778,6 +778,9 @@ def _tables(result: ShiftResult, keys: Mapping[str, str | int], world: str) -> l
     for record in result.records():
         by_test[str(record.options["test"]) or main].append(record)
     return [
-        records_table(own, {"world": world if test == main else f"{world}: {test}", **keys})
+        records_table(
+            own,
+            {"world": world if test == main else f"{world}: {test}", "part_of": world, **keys},
+        )
         for test, own in by_test.items()
     ]

@@ -16,7 +16,7 @@ from howsure_studies.which.standing import (
     CLIMATOLOGY,
     Crossed,
     MeanOf,
-    Standing,
+    MethodScores,
     Which,
     coverage,
     log_ratio,
@@ -61,7 +61,10 @@ def _coverage_line(which: Which, leaders: Sequence[str]) -> list[VerdictLine]:
         near = [m for m, mean in known.items() if abs(mean.value - _NOMINAL) <= _NEAR]
         if len(near) < len(known):
             return []
-        text = "As they come, their 90 % intervals cover 88 to 92 % on average."
+        span = _span(*(100 * f(m.value for m in known.values()) for f in (min, max)))
+        text = f"As they come, their 90 % intervals cover {span} on average."
+        if len(known) == 1:
+            text = f"As it comes, its 90 % intervals cover {span} on average."
         return [VerdictLine(text=text, tone="good", question="Coverage")]
     worst = min(short, key=lambda method: short[method].value)
     count = f"{len(short)} of these {len(known)}" if len(known) > 1 else "it"
@@ -100,7 +103,7 @@ def correction_lines(which: Which) -> tuple[VerdictLine, ...]:
         else:
             text = (
                 f"Corrected by rows kept from training, {len(near)} of {len(corrected)} methods "
-                f"cover 88 to 92 % on average; all cover {span}."
+                f"cover 88 to 92 % on average; all together {span}."
             )
             lines.append(VerdictLine(text=text, tone="caution", question="Correction"))
     lines += _price(which)
@@ -207,20 +210,21 @@ def shift_lines(which: Which) -> tuple[VerdictLine, ...]:
     return tuple(lines)
 
 
-def power_line(which: Which) -> VerdictLine | None:
+def power_lines(which: Which) -> tuple[VerdictLine, ...]:
     """Which gap these tables show, and how many would tell the first two apart."""
     standing = which.standing("home", ALL)
     if standing is None:
-        return None
+        return ()
     tables = len(standing.scores.tables)
     gap = fixed(100 * standing.separable(tables), 0)
     first = f"{counted(tables, 'table').capitalize()} show a gap of {gap} % in four of five cases"
     needed = standing.tables_needed()
     pair = listed(standing.scores.methods[:2])
     if needed is None or needed <= tables:
-        return VerdictLine(text=f"{first}.", question="Power")
+        return (VerdictLine(text=f"{first}.", question="Power"),)
     about = f"{needed:,}" if needed < 10_000 else "over 10,000"
-    return VerdictLine(text=f"{first}; to tell {pair} apart takes {about}.", question="Power")
+    text = f"{first}; to tell {pair} apart takes {about}."
+    return (VerdictLine(text=text, question="Power"),)
 
 
 def rank_lines(which: Which) -> tuple[VerdictLine, ...]:
@@ -237,7 +241,7 @@ def rank_lines(which: Which) -> tuple[VerdictLine, ...]:
     return tuple(lines)
 
 
-def _more_rows(home: Standing, large: Standing) -> VerdictLine:
+def _more_rows(home: MethodScores, large: MethodScores) -> VerdictLine:
     """Who leads with more rows."""
     stay = [m for m in large.leaders if m in home.leaders]
     left = [m for m in home.leaders if m in large.scores.methods and m not in large.leaders]

@@ -10,7 +10,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
-from howsure_studies.which.standing import CLIMATOLOGY, MeanOf, Standing
+from howsure_studies.which.standing import CLIMATOLOGY, MeanOf, MethodScores
 
 NOMINAL = 0.9
 
@@ -48,7 +48,7 @@ def score_figure(
         question="Does a low score go with coverage?",
         title="Score against coverage",
         reading=(
-            "A point a method, averaged over tables. The best stand at the bottom, on the line. "
+            "A point a method, averaged over tables; the best stand at the bottom, on the line. "
             "A correction needs rows, which then do not train."
         ),
         x=Axis(title="Coverage of 90 % intervals", kind="percent"),
@@ -58,7 +58,7 @@ def score_figure(
     )
 
 
-def rank_intervals_figure(standings: Mapping[str, Standing]) -> Figure:
+def rank_intervals_figure(standings: Mapping[str, MethodScores]) -> Figure:
     """Which ranks a method may have, a row a method, a colour for each number of rows."""
     first = next(iter(standings.values()))
     methods = first.scores.methods

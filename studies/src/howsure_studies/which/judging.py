@@ -65,7 +65,7 @@ def quantile_table(prediction: Prediction) -> FloatArray:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Judged:
+class FitVerdict:
     """The numbers of `WhichResult`, of all arms."""
 
     score: FloatArray
@@ -85,7 +85,7 @@ def judged_fit(
     test: FloatArray,
     whole: FloatArray,
     seed: int = 0,
-) -> Judged:
+) -> FitVerdict:
     """Judge a fit by quantiles alone: no method is fitted.
 
     Parameters
@@ -101,7 +101,7 @@ def judged_fit(
 
     Returns
     -------
-    Judged
+    FitVerdict
     """
     group = _group(table)
     held = _rows(table, cut.calibration, calibration, group)
@@ -121,7 +121,7 @@ def judged_fit(
         for arm in ARMS
     ]
     unit = _width(climatology)
-    return Judged(
+    return FitVerdict(
         score=np.array([arm.score for arm in arms]),
         climatology=_score(y[cut.test], climatology),
         coverage=np.array([arm.coverage for arm in arms]),

@@ -23,7 +23,7 @@ from howsure_studies.which.answers import (
     correction_lines,
     cost_lines,
     finding_lines,
-    power_line,
+    power_lines,
     rank_lines,
     shift_lines,
 )
@@ -34,7 +34,7 @@ from howsure_studies.which.standing import (
     CLIMATOLOGY,
     Kind,
     MeanOf,
-    Standing,
+    MethodScores,
     Which,
     coverage,
     log_ratio,
@@ -85,9 +85,8 @@ def which_report(
         "Methods": counted(len(which.methods), "method"),
         "Cuts": counted(len({(r.table, r.shift, r.seed, r.rows) for r in which.results}), "cut"),
     }
-    lines = (*best_lines(which), *correction_lines(which)[:1], *shift_lines(which)[:1])
-    lines = (*lines, *filter(None, [power_line(which)]))
-    headline = lines[0] if lines else _too_few(which)
+    headline, *best = best_lines(which) or (_too_few(which),)
+    lines = [*best, *correction_lines(which)[:1], *shift_lines(which)[:1], *power_lines(which)]
     sections = [
         section
         for section in (
@@ -103,7 +102,7 @@ def which_report(
     return study_document(
         title=title or "Which method shall I use?",
         headline=headline,
-        opening=_opening(which, lines[1:]),
+        opening=_opening(which, lines),
         sections=sections,
         records=tuple(_records(results)),
         tables=(_table(which),),
@@ -252,7 +251,7 @@ def _seconds_cell(which: Which, kind: Kind, method: str) -> Cell:
 
 def _ranks(which: Which) -> Section | None:
     """Which ranks methods may have, and how far they are from the lowest score."""
-    known: dict[Kind, Standing] = {
+    known: dict[Kind, MethodScores] = {
         kind: standing
         for kind in _KINDS
         if kind != "shift" and (standing := which.standing(kind, ALL)) is not None

@@ -77,7 +77,9 @@ class Crossed:
         return Crossed(methods=tuple(methods), tables=self.tables, values=self.values[:, at])
 
     def means(self) -> dict[str, MeanOf]:
-        """Each method's mean over tables, with its interval."""
+        """Each method's mean over tables, with its interval; none without a table."""
+        if not self.tables:
+            return {}
         found = mean_intervals(self.values)
         return {
             method: MeanOf(
@@ -103,7 +105,7 @@ class MeanOf:
     @classmethod
     def over(cls, values: Iterable[float]) -> MeanOf:
         """The mean of one number a table."""
-        found = mean_intervals(np.array([[each, each] for each in values]))
+        found = mean_intervals(np.array(list(values))[:, None])
         return cls(
             value=float(found.mean[0]),
             lower=float(found.lower[0]),
@@ -131,7 +133,7 @@ def coverage(arm: str) -> Callable[[WhichResult], float]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Standing:
+class MethodScores:
     """How methods stand by their scores on common tables; lower is better."""
 
     scores: Crossed  # logarithms of ratios to climatology
@@ -140,7 +142,7 @@ class Standing:
     differences: MeanIntervals
 
     @classmethod
-    def of(cls, scores: Crossed) -> Standing | None:
+    def of(cls, scores: Crossed) -> MethodScores | None:
         """The standing, from the lowest mean on; None of fewer than five tables or two methods."""
         known = [
             method
@@ -227,13 +229,13 @@ class Which:
         return Crossed.of(self.of(kind), value)
 
     @cached_property
-    def _standings(self) -> dict[tuple[Kind, str], Standing | None]:
+    def _standings(self) -> dict[tuple[Kind, str], MethodScores | None]:
         return {}
 
-    def standing(self, kind: Kind, arm: str) -> Standing | None:
+    def standing(self, kind: Kind, arm: str) -> MethodScores | None:
         """How methods stand by an arm's score; None where there is too little."""
         key = (kind, arm)
         if key not in self._standings:
             crossed = self.crossed(kind, log_ratio(arm))
-            self._standings[key] = Standing.of(crossed)
+            self._standings[key] = MethodScores.of(crossed)
         return self._standings[key]

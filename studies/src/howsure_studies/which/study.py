@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from howsure_studies.tasks import SplitTable, split_names, split_table
 from howsure_studies.which.cuts import Cut, cut_rows
 from howsure_studies.which.judging import INTERVALS, judged_fit, quantile_table
 from howsure_studies.which.results import WhichResult
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
 
 _WORLD: Final = {"world": str, "shifted": bool, "rows": Count, "cuts": Count}
 _JUDGE: Final = 1
@@ -85,7 +88,6 @@ class WhichStudy(Study):
         *("worst_region", "cpu_seconds"),
     )
     kinds: ClassVar[tuple[type, ...]] = (WhichResult,)
-    report: ClassVar[str] = "howsure_studies.which.page:which_report"
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Fits of every method to each cut, then verdicts on them; the first cut of all first."""
@@ -149,6 +151,14 @@ class WhichStudy(Study):
                 keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
                 tables.append(records_table(named.records(), keys))
         return Combined(table=stacked(tables), results=by_world)
+
+    def page(
+        self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
+    ) -> Document:
+        """The page of `which_report`, which has the standings of methods that others end with."""
+        from howsure_studies.which.page import which_report
+
+        return which_report(combined.results, facts=facts, command=command)
 
 
 def _world(label: str, entry: Mapping[str, Any], options: WhichOptions) -> dict[str, Any]:
