@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -14,20 +15,25 @@ from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from howsure.report.document import Document
-    from howsure_studies.engine import Plan, Store
+    from howsure_studies.engine import Combined, Plan, Store
 
 _TAKEN: Final = ("method", "name")
 
 
 def submit(
     method: Annotated[
-        str, typer.Argument(metavar="METHOD", help="Method by name, or package:attribute.")
+        str,
+        typer.Argument(
+            metavar="METHOD", help="Method or regressor as package:Class, or a method by name."
+        ),
     ],
     plan: Annotated[
         str,
-        typer.Option(metavar="PLAN", help="Plan by name, or a TOML file."),
-    ] = ("shift_small"),
+        typer.Option(metavar="PLAN", help="Plan to be ranked in, by name, or a TOML file."),
+    ] = "shift_small",
     store: Annotated[
         str,
         typer.Option(
@@ -35,14 +41,14 @@ def submit(
         ),
     ] = "howsure-results",
     label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name on the leaderboard.")
+        str | None, typer.Option(metavar="NAME", help="What the page calls it.")
     ] = None,
     option: Annotated[
         list[str], typer.Option(metavar="KEY=VALUE", help="Option of the method. Repeatable.")
     ] = [],  # noqa: B006
     world: Annotated[
         list[str],
-        typer.Option(metavar="NAME", help="Run only this dataset of the plan. Repeatable."),
+        typer.Option(metavar="NAME", help="Run only this world of the plan. Repeatable."),
     ] = [],  # noqa: B006
     set_: Annotated[
         list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change the plan. Repeatable.")
@@ -63,11 +69,11 @@ def submit(
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
 ) -> None:
-    """Rank a method of your own in the shift benchmark; exit 1 if a trial failed."""
+    """Rank a method of your own beside those of a plan; exit 1 if it failed on a world."""
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of
     from howsure_studies.cli.display import run_shown
-    from howsure_studies.engine import Store, load_plan, trials_of
+    from howsure_studies.engine import Store, load_plan, study_of, trials_of
 
     if output is not None:
         form_of(output)
@@ -76,22 +82,31 @@ def submit(
     name = label or method.rpartition(":")[2]
     alone, whole = _entered(chosen, name, {"method": method, **_options(option)})
     kept = Store(store)
-    trials_of(whole)  # what is named is loaded, and wrong names are told, before any work
+    # what is named is loaded, and wrong names are told, before any work
+    trials = trials_of(whole)
+    here = [each for each in chosen.worlds if any(t.labels.get("world") == each for t in trials)]
+    alone, whole = (_on_worlds(each, here) for each in (alone, whole))
     summary = run_shown(whole if with_plan else alone, kept, jobs=jobs, retry_failed=retry_failed)
     failed = summary.failed + summary.failed_before
+    reasons: dict[str, str] = {}
     if summary.done or summary.skipped > summary.failed_before:
-        page = _page(whole, kept, name)
+        results = _results(whole, kept)
+        reasons = _reasons(results.table, name)
+        facts = {"Plan": whole.name, "Submitted": name, **_taken(name, alone), **results.facts}
+        page = study_of(whole.study).page(results, facts=facts)
         _print(Console(), page, whole.worlds, name)
         if output is not None:
             page.save(output)
             say(f"written: {output}")
-    if failed:
-        say(f"{failed} trials failed; --retry-failed runs them again", error=True)
+    for where, reason in reasons.items():
+        say(f"failed: {name} on {where}: {reason}", error=True)
+    if failed or reasons:
+        say(f"{failed or len(reasons)} trials failed; --retry-failed runs them again", error=True)
         raise typer.Exit(1)
 
 
 def _on_worlds(plan: Plan, wanted: list[str]) -> Plan:
-    """The plan on some of its datasets."""
+    """The plan on some of its worlds; on all where none is named."""
     for name in wanted:
         if name not in plan.worlds:
             raise InputError(unknown(name, plan.worlds, "--world"))
@@ -125,9 +140,9 @@ def _entered(plan: Plan, label: str, entry: dict[str, Any]) -> tuple[Plan, Plan]
     return alone, replace(plan, methods={**plan.methods, label: entry})
 
 
-def _page(plan: Plan, store: Store, label: str) -> Document:
-    """The leaderboard of what is done; a word on stderr where methods of the plan are missing."""
-    from howsure_studies.engine import combined, study_of, survey
+def _results(plan: Plan, store: Store) -> Combined:
+    """What is done, and what ships; a word on stderr where methods of the plan are missing."""
+    from howsure_studies.engine import combined, survey
 
     results = combined(plan, survey(plan, store), store)
     there = set(results.table["method"].to_pylist())
@@ -137,8 +152,25 @@ def _page(plan: Plan, store: Store, label: str) -> Document:
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
             error=True,
         )
-    facts = {"Plan": plan.name, "Submitted": label, **results.facts}
-    return study_of(plan.study).page(results, facts=facts)
+    return results
+
+
+def _reasons(table: pa.Table, label: str) -> dict[str, str]:
+    """Why a method has no number at all, by the worlds where it has none."""
+    rows = [row for row in table.to_pylist() if row["method"] == label]
+    known = {row["world"] for row in rows if math.isfinite(row["value"])}
+    return {row["world"]: row["reason"] for row in rows if row["world"] not in known}
+
+
+def _taken(label: str, alone: Plan) -> dict[str, str]:
+    """How a regressor is made a method, where its label does not say so."""
+    from howsure_studies.engine import make_method
+
+    name = make_method(label, alone.methods[label], None).name
+    if name == label:
+        return {}
+    say(f"note: {label} is run as {name}", error=True)
+    return {"Run as": name}
 
 
 def _print(console: Console, page: Document, worlds: Collection[str], label: str) -> None:

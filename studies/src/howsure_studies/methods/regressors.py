@@ -274,9 +274,11 @@ class FittedOwn(Fitted):
         try:
             prediction = value if isinstance(value, Prediction) else _only(value, n, coverage)
         except InputError as error:
-            hint = (
-                "; the class may state its coverage, by coverage = 0.9" if coverage is None else ""
-            )
+            hint = ""
+            if coverage is None:
+                hint = "; the class may state its coverage, by coverage = 0.9"
+            elif np.size(coverage) > 1:
+                hint = "; quantiles, samples or a law serve at any coverage"
             raise InputError(f"{self.name}.predict(x): {error}{hint}") from error
         if prediction is None:
             raise InputError(

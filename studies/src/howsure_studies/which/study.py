@@ -263,7 +263,7 @@ def _judged(trial: Trial, store: Store) -> TrialOutput:
         "failure": facts["failure"],
     }
     if facts["failure"]:
-        return _output(WhichResult.failed(**common))
+        return replace(_output(WhichResult.failed(**common)), failed_parts=1)
     quantiles = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
     judged = judged_fit(
         table,
