@@ -150,7 +150,7 @@ def test_a_method_that_fails_says_why_and_runs_again_when_asked(place: Path) -> 
     assert told.exit_code == 1
     reason = "coverage must be one number for one pair of ends in prediction"
     assert f"failed: Near on line: InputError: Near.predict(x): {reason}" in told.stderr
-    assert "quantiles, samples or a law serve at any coverage" in told.stderr
+    assert "quantiles, samples or a distribution serve at any coverage" in told.stderr
     assert "--retry-failed runs them again" in told.stderr
     assert submit(*one).exit_code == 1
     (place / "near_methods.py").write_text(OWN.replace("if self.ends", "if 0"), encoding="utf-8")

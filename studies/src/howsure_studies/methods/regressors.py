@@ -278,7 +278,7 @@ class FittedOwn(Fitted):
             if coverage is None:
                 hint = "; the class may state its coverage, by coverage = 0.9"
             elif np.size(coverage) > 1:
-                hint = "; quantiles, samples or a law serve at any coverage"
+                hint = "; quantiles, samples or a distribution serve at any coverage"
             raise InputError(f"{self.name}.predict(x): {error}{hint}") from error
         if prediction is None:
             raise InputError(
