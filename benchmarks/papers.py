@@ -10,7 +10,7 @@ For each plan whose results ship: those are run that neither ship nor are in the
 world; after each the file beside the plan is written, with all that is there by then. At the end
 the case studies in docs/ are brought up to date. A run that is cut off goes on where it was, or
 after its last world where the store is gone. A plan ships from the day on which it is named here
-once. A study whose results need each other is run anew, and written whole.
+once. A study whose results need each other is run, and written, whole.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def made(
     there = {} if anew else carried(plan, groups)
     left = [group for group in groups if group not in there]
     parts = [[world] for world in worlds or plan.worlds]
-    if not in_parts(study_of(plan.study)):
+    apart = in_parts(study_of(plan.study))
+    if not apart:
         if worlds:
             raise InputError(f"--worlds must be left out: study {plan.study!r} ships whole")
         parts = [list(plan.worlds)]
@@ -83,7 +84,7 @@ def made(
             failed += summary.failed + summary.failed_before
             done += summary.done
             atomic_write(_beside(name), shipped_bytes(plan, store, trials))
-    if not left:
+    if apart and not left:  # what ships of it may stand in another plan's file
         atomic_write(_beside(name), shipped_bytes(plan, store, trials))
     print(
         f"{name}: {len(there)} of {len(groups)} results shipped before, {done} trials run, "

@@ -87,7 +87,8 @@ def shipped_bytes(plan: Plan, store: Store, trials: Sequence[Trial] | None = Non
         if not any(trial.address in undone for trial in own)
     }
     rows = carried(plan, {group: own for group, own in groups.items() if group not in done})
-    if (undone and not in_parts(study)) or not (done or rows):
+    whole = len(groups) in (len(done), len(rows))
+    if not (whole or ((done or rows) and in_parts(study))):
         raise UnanswerableError(f"{len(undone)} trials of plan {plan.name!r} are not done")
     if done:
         every = {trial.address: trial for trial in trials}
@@ -123,10 +124,15 @@ def in_parts(study: Study) -> bool:
 def carried(
     plan: Plan, wanted: Mapping[Group, Sequence[Trial]]
 ) -> dict[Group, list[tuple[Mapping[str, Any], dict[str, Any]]]]:
-    """Rows of those of these results that ship already, each with the part it was made in."""
-    if not in_parts(study_of(plan.study)):
-        return {}
+    """Rows of those of these results that ship already, each with the part it was made in.
+
+    Of a study whose results need each other these are all of one plan as it stands, or none.
+    """
     held = _held(plan.study, wanted)
+    if not in_parts(study_of(plan.study)):
+        same = plan_hash(plan)
+        if len(held) < len(wanted) or any(f.made["hash"] != same for f, _ in held.values()):
+            return {}
     return {
         group: [(file.parts[row["part"]], row) for row in rows]
         for group, (file, rows) in held.items()
@@ -256,15 +262,18 @@ def _held(
     """By the names of those who ask: the first file that holds a result, and its rows there."""
     addresses = {group: _address(trials) for group, trials in wanted.items()}
     left = set(addresses.values())
-    found: dict[str, tuple[_File, list[dict[str, Any]]]] = {}
+    found: dict[str, tuple[_File, dict[Group, list[dict[str, Any]]]]] = {}
     for file in _files(study):
-        here: dict[str, dict[Group, list[dict[str, Any]]]] = {}
         for row in file.rows(left):
-            here.setdefault(row["address"], {}).setdefault(_group(row), []).append(row)
-        # two labels of one thing hold the same
-        found |= {address: (file, next(iter(own.values()))) for address, own in here.items()}
-        left -= here.keys()
-    return {group: found[own] for group, own in addresses.items() if own in found}
+            _, own = found.setdefault(row["address"], (file, {}))
+            own.setdefault(_group(row), []).append(row)
+        left -= found.keys()
+    held = {}
+    for group, address in addresses.items():
+        if address in found:
+            file, own = found[address]
+            held[group] = file, own.get(group) or next(iter(own.values()))  # labels of one thing
+    return held
 
 
 def _group(row: Mapping[str, Any]) -> Group:
