@@ -258,11 +258,11 @@ def shipped(plan: Plan, wanted: Mapping[Group, Sequence[Trial]]) -> Shipped | No
 
 def _held(
     study: str, wanted: Mapping[Group, Sequence[Trial]]
-) -> dict[Group, tuple[_File, list[dict[str, Any]]]]:
+) -> dict[Group, tuple[_ShippedFile, list[dict[str, Any]]]]:
     """By the names of those who ask: the first file that holds a result, and its rows there."""
     addresses = {group: _address(trials) for group, trials in wanted.items()}
     left = set(addresses.values())
-    found: dict[str, tuple[_File, dict[Group, list[dict[str, Any]]]]] = {}
+    found: dict[str, tuple[_ShippedFile, dict[Group, list[dict[str, Any]]]]] = {}
     for file in _files(study):
         for row in file.rows(left):
             _, own = found.setdefault(row["address"], (file, {}))
@@ -306,9 +306,9 @@ def plan_shipped(plan: Plan) -> Combined | None:
     return _together(study_of(plan.study), own) if own else None
 
 
-def _together(study: Study, files: Sequence[_File]) -> Combined:
+def _together(study: Study, files: Sequence[_ShippedFile]) -> Combined:
     """Results of several files as one."""
-    worlds: dict[str, list[_World]] = {}
+    worlds: dict[str, list[_SharedWorld]] = {}
     shown = []
     for file in files:
         own: dict[str, _Rows] = {}
@@ -338,7 +338,7 @@ _Rows = dict[tuple[str, int], list[dict[str, Any]]]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _World:
+class _SharedWorld:
     """A world of one label, in all plans that share results on it."""
 
     plan: str
@@ -353,14 +353,14 @@ class _World:
 
 
 def _placed(
-    worlds: dict[str, list[_World]], label: str, plan: Plan, rows: _Rows
-) -> tuple[str, _World, _Rows]:
+    worlds: dict[str, list[_SharedWorld]], label: str, plan: Plan, rows: _Rows
+) -> tuple[str, _SharedWorld, _Rows]:
     """Which of the worlds of a label a plan's is, and the rows that it adds to it."""
     addresses = {key: own[0]["address"] for key, own in rows.items()}
     known = worlds.setdefault(label, [])
     world = next((each for each in known if each.has(addresses)), None)
     if world is None:
-        world = _World(plan=plan.name, addresses={})
+        world = _SharedWorld(plan=plan.name, addresses={})
         known.append(world)
     there = set(world.addresses.values())
     new = {key: own for key, own in rows.items() if addresses[key] not in there}
@@ -384,7 +384,7 @@ def _made() -> Iterator[tuple[Path, dict[str, Any]]]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class _ShippedFile:
     """What ships with one plan."""
 
     made: Mapping[str, Any]
@@ -425,18 +425,18 @@ class _File:
         return told
 
 
-def _files(study: str) -> Iterator[_File]:
+def _files(study: str) -> Iterator[_ShippedFile]:
     """Each file of a study's results."""
     for file, made in _made():
         if made["plan"]["study"] == study:
             table = parquet_table(file.read_bytes(), str(file))
             if "parts" in made:
-                yield _File(made=made, parts=made["parts"], table=table)
+                yield _ShippedFile(made=made, parts=made["parts"], table=table)
                 continue
             # a file of before was made in one
             table = table.append_column("part", pa.repeat(pa.scalar(0, pa.int32()), len(table)))
             whole = {"results": len(_results_of(table)), **{name: made[name] for name in _MADE}}
-            yield _File(made=made, parts=[whole], table=table)
+            yield _ShippedFile(made=made, parts=[whole], table=table)
 
 
 def _results_of(table: pa.Table) -> set[tuple[Group, int]]:
