@@ -147,7 +147,7 @@ def test_every_form_of_the_page_can_be_made(tmp_path: pytest.TempPathFactory) ->
     page = which_report(made, command="howsure bench report which -o page.html")
     assert page.to_html().count("<h2") >= 5
     assert "| good |" in page.to_markdown()
-    assert len({record.metric for record in page.records}) == 8
+    assert len({record.metric for record in page.records}) == 10
 
 
 def test_the_page_keeps_the_rules_of_words() -> None:

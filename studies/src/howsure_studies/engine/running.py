@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from graphlib import CycleError, TopologicalSorter
@@ -28,6 +28,7 @@ from howsure_studies.engine.study import (
     Combined,
     Group,
     Trial,
+    asked,
     grouped,
     sources_of,
     study_of,
@@ -44,7 +45,7 @@ class RunSummary:
     Attributes
     ----------
     trials : int
-        Trials of the plan.
+        Trials of the plan, or those that the results asked for need.
     skipped : int
         Those that needed no work, or that another run did meanwhile.
     done, failed : int
@@ -74,6 +75,7 @@ def run(
     trial_timeout: float | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
+    results: Collection[Group] | None = None,
     monitor: RunListener | None = None,
 ) -> RunSummary:
     """Run the trials of a plan that are not in the store; what is done is left alone.
@@ -96,6 +98,9 @@ def run(
         of processes of this machine. They must see the store at the same location.
     retry_failed : bool
         Whether trials that failed, or in which a part failed, are run again.
+    results : collection of (str, str, int), optional
+        World, method and seed of the results that are asked for, as the plan calls them. Trials
+        that none of them needs are left out.
     monitor : Monitor, optional
         Hears how it goes.
 
@@ -109,9 +114,9 @@ def run(
     Raises
     ------
     InputError
-        If the plan names what is not known, trials need what the plan does not have or each
-        other, the store cannot be written, the scheduler does not answer, or its workers cannot
-        work for this run.
+        If the plan names what is not known, results are asked for that it does not have, trials
+        need what the plan does not have or each other, the store cannot be written, the scheduler
+        does not answer, or its workers cannot work for this run.
     HowsureError
         If the scheduler goes away.
     MissingDependencyError
@@ -143,6 +148,13 @@ def run(
     trials = trials_of(plan)
     every = {trial.address: trial for trial in trials}
     _check_needs(every)
+    if results is not None:
+        groups = grouped(trials)
+        for key in results:
+            if key not in groups:
+                raise InputError(f"results must be of plan {plan.name!r}, got {key!r}")
+        wanted = set(asked((trial for key in results for trial in groups[key]), every))
+        every = {address: trial for address, trial in every.items() if address in wanted}
     sources = sources_of(every.values())
     listener, monitor = (None, RunListener()) if monitor is None else (monitor.within, monitor)
     if sources:
@@ -388,19 +400,10 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
     sources = sources_of(trial for trial, _ in survey.entries)
     facts = {"Data": sources} if sources else {}
     # trials that others only need are not missed where all results ship
-    short = {a for key, own in left.items() if key not in lent for a in _asked(own, survey)}
+    every = {trial.address: trial for trial, _ in survey.entries}
+    short = {a for key, own in left.items() if key not in lent for a in asked(own, every)}
     return replace(
         study.combine(plan, results),
         facts={**facts, **({} if there is None else there.facts)},
         missing=len(short & undone),
     )
-
-
-def _asked(trials: Iterable[Trial], survey: Survey) -> Iterator[str]:
-    """Addresses of trials, and of all that they need."""
-    every = {trial.address: trial for trial, _ in survey.entries}
-    waiting = [trial.address for trial in trials]
-    while waiting:
-        address = waiting.pop()
-        yield address
-        waiting += every[address].needs

@@ -8,7 +8,8 @@ addresses follow, a file serves by the plan that made it, whose hash it has.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
@@ -17,13 +18,22 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, parquet
 
-from howsure.core import formats
 from howsure.core.convert import Arrays, packed, plain, unpacked
 from howsure.core.errors import UnanswerableError
+from howsure.core.formats import listed, number
 from howsure.core.registry import check_known
 from howsure_studies.engine.plan import Plan, plan_folders, studies
 from howsure_studies.engine.store import Store, address_of
-from howsure_studies.engine.study import Combined, Group, Study, Trial, grouped, study_of, trials_of
+from howsure_studies.engine.study import (
+    Combined,
+    Group,
+    Study,
+    Trial,
+    asked,
+    grouped,
+    study_of,
+    trials_of,
+)
 from howsure_studies.engine.tables import parquet_bytes, parquet_table
 
 T = TypeVar("T")
@@ -31,6 +41,10 @@ _KEY: Final = b"howsure"
 """Where a file's metadata says what made it."""
 _PLAN: Final = ("name", "study", "worlds", "methods", "seeds", "options")
 """What a file keeps of its plan."""
+_MADE: Final = (
+    *("trials", "cpu_seconds", "finished", "howsure", "python", "platform", "libraries"),
+)
+"""What a file keeps of what made it, beside the number of results."""
 
 
 def plan_hash(plan: Plan) -> str:
@@ -38,41 +52,124 @@ def plan_hash(plan: Plan) -> str:
     return address_of({name: plain(getattr(plan, name)) for name in _PLAN})
 
 
-def shipped_bytes(plan: Plan, store: Store) -> bytes:
-    """The file of a plan's results, all of which the store must hold."""
-    trials, study = trials_of(plan), study_of(plan.study)
+def shipped_bytes(plan: Plan, store: Store, trials: Sequence[Trial] | None = None) -> bytes:
+    """The file of a plan's results: the store's, and of the others those that ship already.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose results they are.
+    store : Store
+        Where trials are that are done.
+    trials : sequence of Trial, optional
+        All of the plan, where they are known.
+
+    Returns
+    -------
+    bytes
+        Each result has the part of the file that it was made in: when, by what, in what time. How
+        many results of the plan are in neither place, the file tells.
+
+    Raises
+    ------
+    UnanswerableError
+        If there is no result, or one is missing of a study whose results need each other
+        (`Study.shipping`), or a world ships whose data are not here.
+    """
+    trials = trials_of(plan) if trials is None else trials
+    study, groups = study_of(plan.study), grouped(trials)
+    _check_data(plan, groups)
     entries = store.entries([trial.address for trial in trials])
-    undone = sum(entry.status != "done" for entry in entries.values())
-    if undone:
-        raise UnanswerableError(f"{undone} trials of plan {plan.name!r} are not done")
-    groups = grouped(trials)
-    results = {group: study.read(plan, own, store) for group, own in groups.items()}
-    rows = [
-        {
-            **dict(zip(("world", "method", "seed"), group, strict=True)),
-            "address": _address(groups[group]),
-            **_row(study, result),
-        }
-        for group, own in study.shipping(results).items()
-        for result in own
-    ]
-    made = [entry.provenance for entry in entries.values()]
+    undone = {address for address, entry in entries.items() if entry.status != "done"}
+    done = {
+        group: own
+        for group, own in groups.items()
+        if not any(trial.address in undone for trial in own)
+    }
+    rows = carried(plan, {group: own for group, own in groups.items() if group not in done})
+    whole = len(groups) in (len(done), len(rows))
+    if not (whole or ((done or rows) and in_parts(study))):
+        raise UnanswerableError(f"{len(undone)} trials of plan {plan.name!r} are not done")
+    if done:
+        every = {trial.address: trial for trial in trials}
+        used = set(asked((trial for own in done.values() for trial in own), every)) - undone
+        made = _part([entries[address].provenance for address in entries if address in used], done)
+        read = {group: study.read(plan, own, store) for group, own in done.items()}
+        for group, results in study.shipping(read).items():
+            rows[group] = [(made, _row(study, result)) for result in results]
+    parts: list[Mapping[str, Any]] = []
+    table = []
+    for group, own in groups.items():
+        for part, row in rows.get(group, ()):
+            if part not in parts:
+                parts.append(part)
+            names = dict(zip(("world", "method", "seed"), group, strict=True))
+            place = {"address": _address(own), "part": parts.index(part)}
+            table.append({**row, **names, **place})
     facts = {
         "plan": {name: plain(getattr(plan, name)) for name in _PLAN},
         "hash": plan_hash(plan),
+        "missing": len(groups) - len(rows),
+        "parts": parts,
+    }
+    columns = pa.Table.from_pylist(table, schema=_SCHEMA)
+    return parquet_bytes(columns.replace_schema_metadata({_KEY: json.dumps(facts).encode()}))
+
+
+def in_parts(study: Study) -> bool:
+    """Whether no result that ships needs the others, so that a file may be made in parts."""
+    return type(study).shipping is Study.shipping
+
+
+def carried(
+    plan: Plan, wanted: Mapping[Group, Sequence[Trial]]
+) -> dict[Group, list[tuple[Mapping[str, Any], dict[str, Any]]]]:
+    """Rows of those of these results that ship already, each with the part it was made in.
+
+    Of a study whose results need each other these are all of one plan as it stands, or none.
+    """
+    held = _held(plan.study, wanted)
+    if not in_parts(study_of(plan.study)):
+        same = plan_hash(plan)
+        if len(held) < len(wanted) or any(f.made["hash"] != same for f, _ in held.values()):
+            return {}
+    return {
+        group: [(file.parts[row["part"]], row) for row in rows]
+        for group, (file, rows) in held.items()
+    }
+
+
+def _check_data(plan: Plan, groups: Iterable[Group]) -> None:
+    """No world of the plan ships whose trials are not known, as its data are not here."""
+    known = {world for world, _, _ in groups}
+    for file in _files(plan.study):
+        if file.made["plan"]["name"] == plan.name:
+            for world in dict.fromkeys(file.table["world"].to_pylist()):
+                if world in plan.worlds and world not in known:
+                    raise UnanswerableError(
+                        f"results of world {world!r} ship with plan {plan.name!r}, and its data "
+                        f"are not here"
+                    )
+
+
+def _part(provenances: Iterable[Mapping[str, Any]], results: Collection[Group]) -> dict[str, Any]:
+    """What made results in one go."""
+    made = sorted(provenances, key=lambda provenance: provenance["started"])
+    return {
+        "results": len(results),
         "trials": len(made),
         "cpu_seconds": round(sum(provenance["cpu_seconds"] for provenance in made)),
-        "finished": max(provenance["started"] for provenance in made)[:10],
-        **{name: made[-1][name] for name in ("howsure", "python", "libraries", "platform")},
+        "finished": made[-1]["started"][:10],
+        **{name: made[-1][name] for name in ("howsure", "python", "platform")},
+        "libraries": {name: v for each in made for name, v in each["libraries"].items()},
     }
-    table = pa.Table.from_pylist(rows, schema=_SCHEMA)
-    return parquet_bytes(table.replace_schema_metadata({_KEY: json.dumps(facts).encode()}))
 
 
 _SCHEMA: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("world", "method")),
         ("seed", pa.int64()),
+        ("part", pa.int32()),
         *((name, pa.string()) for name in ("address", "kind", "facts")),
         (
             "arrays",
@@ -149,19 +246,38 @@ class Shipped:
 
 def shipped(plan: Plan, wanted: Mapping[Group, Sequence[Trial]]) -> Shipped | None:
     """What ships of these results of a plan; None where nothing does."""
-    groups = {_address(trials): key for key, trials in wanted.items()}
-    study = study_of(plan.study)
-    results: dict[Group, Sequence[Any]] = {}
-    facts = []
-    for made, table in _files(plan.study):
-        here = table.filter(compute.is_in(table["address"], pa.array(list(groups))))
-        if here.num_rows:
-            facts.append(_origin(made))
-        found: dict[Group, list[Any]] = {}
-        for row in here.to_pylist():
-            found.setdefault(groups[row["address"]], []).append(_result(study, row))
-        results |= found
-    return Shipped(results=results, facts=_told(facts)) if results else None
+    study, held = study_of(plan.study), _held(plan.study, wanted)
+    if not held:
+        return None
+    files = {id(file): file for file, _ in held.values()}
+    return Shipped(
+        results={group: [_result(study, row) for row in rows] for group, (_, rows) in held.items()},
+        facts=_told(file.origin() for file in files.values()),
+    )
+
+
+def _held(
+    study: str, wanted: Mapping[Group, Sequence[Trial]]
+) -> dict[Group, tuple[_ShippedFile, list[dict[str, Any]]]]:
+    """By the names of those who ask: the first file that holds a result, and its rows there."""
+    addresses = {group: _address(trials) for group, trials in wanted.items()}
+    left = set(addresses.values())
+    found: dict[str, tuple[_ShippedFile, dict[Group, list[dict[str, Any]]]]] = {}
+    for file in _files(study):
+        for row in file.rows(left):
+            _, own = found.setdefault(row["address"], (file, {}))
+            own.setdefault(_group(row), []).append(row)
+        left -= found.keys()
+    held = {}
+    for group, address in addresses.items():
+        if address in found:
+            file, own = found[address]
+            held[group] = file, own.get(group) or next(iter(own.values()))  # labels of one thing
+    return held
+
+
+def _group(row: Mapping[str, Any]) -> Group:
+    return row["world"], row["method"], row["seed"]
 
 
 def study_shipped(name: str) -> Combined:
@@ -170,7 +286,8 @@ def study_shipped(name: str) -> Combined:
     Parameters
     ----------
     name : str
-        Of the study. A world that two of its plans call alike has the plan's name beside it.
+        Of the study. What two of its plans share is shown once. A world that they call alike and
+        share nothing of has the plan's name beside it.
 
     Raises
     ------
@@ -185,26 +302,70 @@ def study_shipped(name: str) -> Combined:
 
 def plan_shipped(plan: Plan) -> Combined | None:
     """The results that ship with just this plan, whose data need not be there; None without any."""
-    own = [(made, table) for made, table in _files(plan.study) if made["hash"] == plan_hash(plan)]
+    own = [file for file in _files(plan.study) if file.made["hash"] == plan_hash(plan)]
     return _together(study_of(plan.study), own) if own else None
 
 
-def _together(study: Study, files: Sequence[tuple[dict[str, Any], pa.Table]]) -> Combined:
+def _together(study: Study, files: Sequence[_ShippedFile]) -> Combined:
     """Results of several files as one."""
-    every = [(Plan(**made["plan"]), made, table) for made, table in files]
-    count: dict[str, int] = {}
-    for plan, _, _ in every:
-        for world in plan.worlds:
-            count[world] = count.get(world, 0) + 1
-    parts = []
-    for plan, _, table in every:
-        results: dict[Group, list[Any]] = {}
-        for row in table.to_pylist():
-            world = f"{row['world']} ({plan.name})" if count[row["world"]] > 1 else row["world"]
-            group = (world, row["method"], row["seed"])
-            results.setdefault(group, []).append(_result(study, row))
-        parts.append(study.combine(plan, results))
-    return Combined.of(parts, _told(_origin(made) for _, made, _ in every))
+    worlds: dict[str, list[_SharedWorld]] = {}
+    shown = []
+    for file in files:
+        own: dict[str, _Rows] = {}
+        for row in file.rows():
+            key = (row["method"], row["seed"])
+            own.setdefault(row["world"], {}).setdefault(key, []).append(row)
+        plan = Plan(**file.made["plan"])
+        shown.append((file, plan, [_placed(worlds, label, plan, own[label]) for label in own]))
+    parts, origins = [], []
+    for file, plan, placed in shown:
+        results = {
+            (f"{label} ({world.plan})" if len(worlds[label]) > 1 else label, *key): [
+                _result(study, row) for row in rows
+            ]
+            for label, world, new in placed
+            for key, rows in new.items()
+        }
+        if results:
+            parts.append(study.combine(plan, results))
+            origins.append(file.origin())
+    return Combined.of(parts, _told(origins), sum(file.missing for file in files))
+
+
+_Rows = dict[tuple[str, int], list[dict[str, Any]]]
+"""Rows of a world, by method and seed."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SharedWorld:
+    """A world of one label, in all plans that share results on it."""
+
+    plan: str
+    """The first of them."""
+    addresses: dict[tuple[str, int], str]
+    """By method and seed."""
+
+    def has(self, given: Mapping[tuple[str, int], str]) -> bool:
+        """Whether a plan's world is this one: a result is shared, and none is called as another."""
+        shared = not set(given.values()).isdisjoint(self.addresses.values())
+        return shared and all(self.addresses.get(key, own) == own for key, own in given.items())
+
+
+def _placed(
+    worlds: dict[str, list[_SharedWorld]], label: str, plan: Plan, rows: _Rows
+) -> tuple[str, _SharedWorld, _Rows]:
+    """Which of the worlds of a label a plan's is, and the rows that it adds to it."""
+    addresses = {key: own[0]["address"] for key, own in rows.items()}
+    known = worlds.setdefault(label, [])
+    world = next((each for each in known if each.has(addresses)), None)
+    if world is None:
+        world = _SharedWorld(plan=plan.name, addresses={})
+        known.append(world)
+    there = set(world.addresses.values())
+    new = {key: own for key, own in rows.items() if addresses[key] not in there}
+    world.addresses.update((key, addresses[key]) for key in new)
+    return label, world, new
 
 
 def shipped_studies() -> tuple[str, ...]:
@@ -221,23 +382,71 @@ def _made() -> Iterator[tuple[Path, dict[str, Any]]]:
             yield file, made
 
 
-def _files(study: str) -> Iterator[tuple[dict[str, Any], pa.Table]]:
-    """What made each file of a study's results, and its rows."""
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ShippedFile:
+    """What ships with one plan."""
+
+    made: Mapping[str, Any]
+    parts: Sequence[Mapping[str, Any]]  # what made results in one go
+    table: pa.Table
+
+    @property
+    def missing(self) -> int:
+        """Results of the plan that it lacks."""
+        return int(self.made.get("missing", 0))
+
+    def rows(self, addresses: Iterable[str] | None = None) -> list[dict[str, Any]]:
+        """All rows, or those of some addresses."""
+        if addresses is None:
+            chosen = self.table
+        else:
+            wanted = pa.array(list(addresses), pa.string())
+            chosen = self.table.filter(compute.is_in(self.table["address"], wanted))
+        rows: list[dict[str, Any]] = chosen.to_pylist()
+        return rows
+
+    def origin(self) -> str:
+        """What made it, for people: of a part that is here in part, its share of the time."""
+        here = Counter(part for _, part in _results_of(self.table))
+        seconds = sum(
+            part["cpu_seconds"] * here[place] / part["results"]
+            for place, part in enumerate(self.parts)
+        )
+        versions = listed(dict.fromkeys(part["howsure"] for part in self.parts))
+        days = sorted({part["finished"] for part in self.parts})
+        told = (
+            f"plan {self.made['plan']['name']}, howsure {versions}, "
+            f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, "
+            f"{number(seconds / 3600.0, 2)} hours of processor time"
+        )
+        if self.missing:
+            told += f", {self.missing} of {here.total() + self.missing} results not done"
+        return told
+
+
+def _files(study: str) -> Iterator[_ShippedFile]:
+    """Each file of a study's results."""
     for file, made in _made():
         if made["plan"]["study"] == study:
-            yield made, parquet_table(file.read_bytes(), str(file))
+            table = parquet_table(file.read_bytes(), str(file))
+            if "parts" in made:
+                yield _ShippedFile(made=made, parts=made["parts"], table=table)
+                continue
+            # a file of before was made in one
+            table = table.append_column("part", pa.repeat(pa.scalar(0, pa.int32()), len(table)))
+            whole = {"results": len(_results_of(table)), **{name: made[name] for name in _MADE}}
+            yield _ShippedFile(made=made, parts=[whole], table=table)
+
+
+def _results_of(table: pa.Table) -> set[tuple[Group, int]]:
+    """Results of a table, each with the number of its part."""
+    keys = table.select(["world", "method", "seed", "part"]).to_pylist()
+    return {(_group(row), row["part"]) for row in keys}
 
 
 def _told(origins: Iterable[str]) -> dict[str, str]:
     return {"Results that ship with howsure": "; ".join(origins)}
-
-
-def _origin(made: Mapping[str, Any]) -> str:
-    hours = formats.number(made["cpu_seconds"] / 3600.0, 2)
-    return (
-        f"plan {made['plan']['name']}, howsure {made['howsure']}, {made['finished']}, "
-        f"{hours} hours of processor time"
-    )
 
 
 def _address(trials: Iterable[Trial]) -> str:

@@ -7,7 +7,7 @@ package by an entry point in the group ``howsure.studies``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -87,7 +87,7 @@ class Combined:
         Which worlds were drawn and which were read from originals, where trials tell; and where
         results come from that were not run here.
     missing : int
-        Trials that are not done and whose results do not ship.
+        Trials that are not done and whose results do not ship; of what ships alone, results.
     """
 
     table: pa.Table
@@ -96,7 +96,7 @@ class Combined:
     missing: int = 0
 
     @classmethod
-    def of(cls, parts: Sequence[Combined], facts: Mapping[str, str]) -> Combined:
+    def of(cls, parts: Sequence[Combined], facts: Mapping[str, str], missing: int = 0) -> Combined:
         """Several as one, whose worlds may be the same."""
         worlds = dict.fromkeys(world for part in parts for world in part.results)
         return cls(
@@ -106,6 +106,7 @@ class Combined:
                 for world in worlds
             },
             facts=facts,
+            missing=missing,
         )
 
 
@@ -121,6 +122,17 @@ def grouped(trials: Iterable[Trial]) -> dict[Group, list[Trial]]:
             key = (trial.labels["world"], trial.labels["method"], trial.identity.get("seed", 0))
             groups.setdefault(key, []).append(trial)
     return groups
+
+
+def asked(trials: Iterable[Trial], every: Mapping[str, Trial]) -> Iterator[str]:
+    """Addresses of trials, and of all that they need, of every trial of a plan by address."""
+    waiting, seen = [trial.address for trial in trials], set[str]()
+    while waiting:
+        address = waiting.pop()
+        if address not in seen:
+            seen.add(address)
+            yield address
+            waiting += every[address].needs
 
 
 class Study(ABC):
@@ -207,7 +219,10 @@ class Study(ABC):
         return result
 
     def shipping(self, results: Mapping[Group, Sequence[Any]]) -> Mapping[Group, Sequence[Any]]:
-        """What ships of all results of a plan: each `shortened`, where none needs the others."""
+        """What ships of all results of a plan: each `shortened`, as none needs the others.
+
+        Where one does, a study says here what ships, and its files are not made in parts.
+        """
         return {group: [self.shortened(result) for result in own] for group, own in results.items()}
 
     def page(

@@ -34,8 +34,8 @@ class WhichResult:
     failure : str
         Why there are no numbers.
     score : ndarray of float, shape (arms,)
-        Twice the mean pinball loss at the 19 levels, in the units of y; NaN where an arm is not
-        there.
+        The weighted interval score: twice the mean pinball loss at the 19 levels, in the units
+        of y; NaN where an arm is not there.
     climatology : float
         The same of the quantiles of y in training and calibration.
     coverage : ndarray of float, shape (arms, coverages)
@@ -112,6 +112,8 @@ class WhichResult:
                 self._coverage(name, self.covered(arm))
                 for name, arm in (("empirical_coverage", ALL), ("corrected_coverage", BEST))
             ),
+            record("weighted_interval_score", float(self.score[whole]), **lower),
+            record("pinball", float(self.score[whole]) / 2.0, **lower),
             record("width_ratio", float(self.width[whole])),
             record("corrected_width_ratio", float(self.width[inner])),
             record(

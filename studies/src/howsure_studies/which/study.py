@@ -148,7 +148,10 @@ class WhichStudy(Study):
             for result in own:
                 named = replace(result, method=method)
                 by_world.setdefault(world, []).append(named)
-                keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
+                keys: dict[str, str | int] = {
+                    **{"world": world, "part_of": result.table},
+                    **{"method": method, "seed": seed},
+                }
                 tables.append(records_table(named.records(), keys))
         return Combined(table=stacked(tables), results=by_world)
 
