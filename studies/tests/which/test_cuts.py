@@ -9,7 +9,7 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure_studies.tasks import SplitTable
-from howsure_studies.which import Cut, cut_rows
+from howsure_studies.which.cuts import Cut, cut_rows
 from which.tables import reordered, split_of
 
 ASKED: dict[str, Any] = {"seed": 0, "rows": 200, "calibration": 0.3, "test": 100, "shifted": False}

@@ -16,16 +16,19 @@ from howsure.core.errors import UnanswerableError
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.recalibration import recalibrate
 from howsure_studies.tasks import SplitTable
-from howsure_studies.which import ARMS, FINDINGS, Cut, cut_rows, judged_fit
+from howsure_studies.which.cuts import Cut, cut_rows
 from howsure_studies.which.judging import (
     ALL,
+    ARMS,
     BEST,
     COVERAGES,
+    FINDINGS,
     INTERVALS,
     LEVELS,
     RAW,
     WAYS,
-    Judged,
+    FitVerdict,
+    judged_fit,
     quantile_table,
 )
 from which.tables import split_of
@@ -83,7 +86,7 @@ def stated(table: SplitTable, rows: Array, scale: float = 1.0, shift: float = 0.
 
 
 @cache
-def judged(shape: str = "plain", scale: float = 1.0, n: int = 900) -> Judged:
+def judged(shape: str = "plain", scale: float = 1.0, n: int = 900) -> FitVerdict:
     table, cut = made(shape, n)
     return judged_fit(
         table,

@@ -18,8 +18,9 @@ from howsure_studies.engine import Combined, Plan, Store, combined, run, survey,
 from howsure_studies.methods import method_named
 from howsure_studies.tasks import SplitTable
 from howsure_studies.tasks.files import DataNotFoundError
-from howsure_studies.which import ARMS, WhichResult, WhichStudy, cut_rows, judged_fit, study
-from howsure_studies.which.judging import quantile_table
+from howsure_studies.which import WhichResult, WhichStudy, study
+from howsure_studies.which.cuts import cut_rows
+from howsure_studies.which.judging import ARMS, judged_fit, quantile_table
 from which.tables import reordered, split_of
 
 TABLES: dict[str, SplitTable] = {
