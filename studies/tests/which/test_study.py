@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +24,10 @@ from howsure_studies.which.cuts import cut_rows
 from howsure_studies.which.judging import ARMS, judged_fit, quantile_table
 from which.tables import reordered, split_of
 
+FLAT = split_of(300)
+TENTHS = replace(FLAT, part=replace(FLAT.part, y=np.round(FLAT.part.y, 0) / 10.0 + 3.0))
 TABLES: dict[str, SplitTable] = {
+    "tenths": TENTHS,  # few values, none of which single precision holds but 3 and 3.5
     "line": split_of(300),
     "later": split_of(300, units=60, late=20),
 }
@@ -93,8 +97,9 @@ def test_a_result_is_the_method_fitted_and_judged_by_hand(made: Combined) -> Non
         fitted = method_named("linear_t").fit(x[rows], y[rows], child(0, "which", name))
         return quantile_table(fitted.predict(x[at]).outcome).astype(np.float32).astype(float)
 
+    single = replace(table.part, y=y.astype(np.float32).astype(float))  # as quantiles are kept
     wanted = judged_fit(
-        table,
+        replace(table, part=single),
         cut,
         calibration=stated(cut.train, "train", cut.calibration),
         test=stated(cut.train, "train", cut.test),
@@ -107,6 +112,21 @@ def test_a_result_is_the_method_fitted_and_judged_by_hand(made: Combined) -> Non
     assert given.rows == (len(cut.train), len(cut.calibration), len(cut.test))
     assert (given.table, given.shift, given.by) == ("later", "late", "the last rows")
     assert (given.seconds >= 0).all()
+
+
+@pytest.mark.slow
+def test_ends_that_equal_y_cover_it(tmp_path: Path) -> None:
+    """Quantiles of y are values of y; kept with seven digits, they must still be."""
+    told = plan(worlds={"tenths": "tenths"}, methods={"climatology": "constant"}, seeds=(0,))
+    store = Store(tmp_path)
+    run(told, store)
+    given = own(found(told, store), "tenths", "climatology")
+    cut = cut_rows(TENTHS, seed=0, rows=200, calibration=0.3, test=80, shifted=False)
+    y = TENTHS.part.y
+    low, high = np.quantile(y[cut.known], [0.05, 0.95])
+    assert (y[cut.test] == low).any() or (y[cut.test] == high).any()
+    share = np.mean((low <= y[cut.test]) & (y[cut.test] <= high))
+    assert given.covered("all") == share
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from howsure.report.document import Document
 
 _WORLD: Final = {"world": str, "shifted": bool, "rows": Count, "cuts": Count}
-_JUDGE: Final = 1
+_JUDGE: Final = 2
 """Raised when the verdict on a stored fit would be another; no method is fitted anew for it."""
 
 
@@ -268,8 +268,10 @@ def _judged(trial: Trial, store: Store) -> TrialOutput:
     if facts["failure"]:
         return replace(_output(WhichResult.failed(**common)), failed_parts=1)
     quantiles = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+    # quantiles are kept in single precision: y beside them too, so that what was equal stays so
+    y = table.part.y.astype(np.float32).astype(np.float64)
     judged = judged_fit(
-        table,
+        replace(table, part=replace(table.part, y=y)),
         cut,
         calibration=quantiles["train calibration"],
         test=quantiles["train test"],
