@@ -185,6 +185,12 @@ def _main_grid(which: Which) -> Grid:
     late = which.crossed("shift", coverage(ALL)).means()
     standing = which.standing("home", ALL)
     leaders = () if standing is None else standing.leaders
+    tables = max((mean.tables for mean in scores.values()), default=0)
+    fewer = [
+        f"{method} has numbers on {mean.tables} of {tables} tables."
+        for method, mean in scores.items()
+        if mean.tables < tables
+    ]
     rows = [
         (
             Cell(text=method),
@@ -210,6 +216,7 @@ def _main_grid(which: Which) -> Grid:
             if leaders
             else "",
             "Corrected: by conformal offsets of each quantile, learnt from 30 % of the rows.",
+            *fewer,
         ),
     )
 
