@@ -60,16 +60,16 @@ def test_pairs_are_those_of_all_signs(n: int) -> None:
 
 
 def set_by_all_signs(scores: np.ndarray) -> list[float]:
-    """Hansen, Lunde and Nason's elimination by T_max, with the law of all signs."""
+    """Hansen, Lunde and Nason's elimination by T_R, with the law of all signs."""
     n, k = scores.shape
     signs = [np.array(s) for s in itertools.product([1.0, -1.0], repeat=n)]
     left, p_values, running = list(range(k)), [0.0] * k, 0.0
     while len(left) > 1:
-        off = {i: scores[:, i] - scores[:, left].mean(axis=1) for i in left}
-        seen = {i: t_of(off[i]) for i in left}
-        worst = max(left, key=lambda i: seen[i])
-        largest = np.array([max(t_of(s * off[i]) for i in left) for s in signs])
-        running = max(running, float(np.mean(largest >= seen[worst] - 1e-9)))
+        off = {(i, j): scores[:, i] - scores[:, j] for i in left for j in left if i != j}
+        seen = {pair: t_of(each) for pair, each in off.items()}
+        worst, over = max(seen, key=lambda pair: seen[pair])
+        largest = np.array([max(t_of(s * each) for each in off.values()) for s in signs])
+        running = max(running, float(np.mean(largest >= seen[worst, over] - 1e-9)))
         p_values[worst] = running
         left.remove(worst)
     p_values[left[0]] = 1.0

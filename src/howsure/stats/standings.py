@@ -174,7 +174,7 @@ def confidence_set(
     scores : array-like of float, shape (n, k)
         Problems by methods; lower is better. A method with a missing score (NaN) is left out.
     rng : numpy.random.Generator
-        Draws the signs; up to 10 problems all signs are tried, and it draws none.
+        Draws the signs; up to 11 problems all signs are tried, and it draws none.
     confidence : float
         Probability that the set holds every method whose true mean is lowest.
     draws : int
@@ -191,10 +191,11 @@ def confidence_set(
 
     Notes
     -----
-    Of those left, each method's score minus the mean of all has a t; the largest, T_max, tests
-    whether all are alike, and the method that has it leaves. A method's p-value is the largest up
-    to its leaving. Source: P. R. Hansen, A. Lunde and J. M. Nason, Econometrica 79 (2011), with
-    their T_max, whose law is found by signs here, for independent problems.
+    Of those left, each pair has a t; the largest |t|, T_R, tests whether all are alike, and the
+    method that loses by it leaves. A method's p-value is the largest up to its leaving. Source:
+    P. R. Hansen, A. Lunde and J. M. Nason, Econometrica 79 (2011), with their T_R, whose law is
+    found by signs here, for independent problems. Their T_max, of each method against the mean of
+    all, shows little where some are far worse than others.
 
     Examples
     --------
@@ -205,17 +206,20 @@ def confidence_set(
     """
     table = _table(scores)
     level = 1.0 - check_fraction(confidence, "confidence")
-    signs = _signs(len(table), rng, draws, sided=1)
     p_values = np.full(table.shape[1], np.nan)
-    left = np.flatnonzero(~np.isnan(table).any(axis=0))
-    p = 0.0
-    while len(left) > 0:
-        own = table[:, left]
-        drawn = signs @ _unit(own - own.mean(axis=1, keepdims=True))
-        worst = drawn[0] >= drawn[0].max() - _ROUNDING
-        p = max(p, float(_p_values(drawn.max(axis=1, keepdims=True), drawn[0].max())[0]))
-        p_values[left[worst]] = p
-        left = left[~worst]
+    compared = np.flatnonzero(~np.isnan(table).any(axis=0))
+    p_values[compared] = 1.0
+    first, second = (compared[each] for each in np.triu_indices(len(compared), 1))
+    differences = table[:, first] - table[:, second]
+    drawn = np.abs(_signs(len(table), rng, draws) @ _unit(differences))
+    loser = np.where(differences.sum(axis=0) > 0.0, first, second)
+    left, p = np.ones(len(first), dtype=np.bool_), 0.0
+    while left.any() and drawn[0, left].max() > 0.0:
+        largest = drawn[:, left].max(axis=1, keepdims=True)
+        p = max(p, float(_p_values(largest, largest[0, 0])[0]))
+        gone = loser[left & (drawn[0] >= largest[0, 0] - _ROUNDING)]
+        p_values[gone] = p
+        left &= ~(np.isin(first, gone) | np.isin(second, gone))
     return ConfidenceSet(member=p_values > level, p_values=p_values, confidence=confidence)
 
 
@@ -303,16 +307,15 @@ def _means(values: FloatArray, confidence: float) -> MeanIntervals:
     )
 
 
-def _signs(n: int, rng: np.random.Generator, draws: int, *, sided: int = 2) -> FloatArray:
+def _signs(n: int, rng: np.random.Generator, draws: int) -> FloatArray:
     """Vectors of n signs, the first all +1: every one where they are few, else drawn.
 
-    Of a two-sided statistic the last sign is +1 throughout, as −s gives what s gives.
+    The last sign is +1 throughout, as −s gives what s gives.
     """
     if draws < 100:
         raise InputError(f"draws must be at least 100, got {draws}")
-    free = n - 1 if sided == 2 else n
-    if 2**free <= draws:
-        codes = np.arange(2**free)[:, None] >> np.arange(n)
+    if 2 ** (n - 1) <= draws:
+        codes = np.arange(2 ** (n - 1))[:, None] >> np.arange(n)
         return np.asarray(np.where(codes & 1, -1.0, 1.0))
     signs = np.asarray(2.0 * rng.integers(0, 2, size=(draws, n)) - 1.0, dtype=np.float64)
     signs[0] = 1.0
