@@ -7,7 +7,7 @@ import re
 from importlib.resources import files
 from typing import Any, Final, Literal, get_args
 
-from howsure.core.convert import checked
+from howsure.core.registry import check_known
 
 SchemaName = Literal["report", "findings", "check", "state", "recalibration"]
 """The forms that have a schema."""
@@ -41,7 +41,7 @@ def schema(name: SchemaName) -> dict[str, Any]:
     >>> schema("check")["$id"]
     'urn:howsure:schema:check:1'
     """
-    checked(name, SchemaName, "name")
+    check_known(name, get_args(SchemaName), "name")
     text = files(__name__).joinpath(f"{name}.json").read_text("utf-8")
     made: dict[str, Any] = json.loads(text)
     others = set(_OTHER.findall(text)) & set(get_args(SchemaName)) - {name}
