@@ -258,9 +258,9 @@ def test_states_of_every_kind_of_table(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_state_of_two_models_with_groups_and_gaps(tmp_path: Path) -> None:
-    lines = ["y,a_mean,a_sd,b_lower_90,b_upper_90,site,hour"]
-    lines += [f"{k % 7}.5,{k % 5},2,{k % 3},{k % 3 + 5},{'pq'[k % 2]},{k % 4}" for k in range(60)]
-    lines += [",1,2,0,5,p,1"]
+    lines = ["y,a_lower_90,a_upper_90,b_lower_90,b_upper_90,site,hour"]
+    lines += [f"{k % 7}.5,{k % 5},8,{k % 3},{k % 3 + 5},{'pq'[k % 2]},{k % 4}" for k in range(60)]
+    lines += [",1,8,0,5,p,1"]
     table, place = tmp_path / "day.csv", tmp_path / "day.arrow"
     table.write_text("\n".join(lines), "utf-8")
     given = ["assess", str(table), "--groups", "site,hour", "--missing", "drop", "--quiet"]
