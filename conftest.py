@@ -14,7 +14,7 @@ import pytest
 from extras import absent, check_bare
 from howsure.core.faults import strict
 
-pytest_plugins = ["pace"]
+pytest_plugins = ["pace", "forms"]
 collect_ignore = ["src/howsure/methods.py", "src/howsure/studies.py"]  # old paths: they raise
 
 

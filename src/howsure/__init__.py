@@ -14,6 +14,7 @@ from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
     from howsure.core.errors import HowsureError as HowsureError
+    from howsure.core.schemas import schema as schema
     from howsure.inputs import load as load
     from howsure.predictions import Distribution as Distribution
     from howsure.predictions import EvalSet as EvalSet
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "core.errors": "HowsureError",
+    "core.schemas": "schema",
     "inputs": "load",
     "predictions": "Distribution EvalSet Intervals LabelSets Quantiles Samples",
     "report.assess": "assess",

@@ -25,6 +25,7 @@ OTHERS = [
     "recalibrate t.csv --calibration t.parquet -o mended.csv",
     "characteristic t.csv --bootstrap 20",
     "metrics",
+    "schema report",
     "data list",
     "--help",
 ]

@@ -42,7 +42,7 @@ BLOCK = re.compile(
 FILE = re.compile(r"# ([\w.-]+\.(?:toml|py|csv|yml))\n")
 OPTIONAL = (
     *("mapie", "uncertainty_toolbox", "crepes", "scoringrules", "pandas", "polars", "torch"),
-    *("arviz", "statsmodels", "prophet", "python_calamine", "openpyxl"),
+    *("arviz", "statsmodels", "prophet", "python_calamine", "openpyxl", "jsonschema"),
 )
 COMMAND: Any = typer.main.get_command(app)
 

@@ -127,9 +127,7 @@ def run(
     if told.junit is not None:
         atomic_write(told.junit, junit(found))
     if told.json:
-        beside = {"files": files_told} if files_told else {}
-        text = json.dumps({**found.as_dict(), "source": source or None, **beside}, indent=2)
-        for line in text.split("\n"):
+        for line in outcome(found, source, files_told).split("\n"):
             say(line.replace("\x7f", "\\u007f"))
     else:
         _print(found, source, files_told)
@@ -138,6 +136,12 @@ def run(
         for line in annotated(found):
             say(line, error=told.json)
     return found.status == 1
+
+
+def outcome(found: CheckResult, source: str, files_told: str) -> str:
+    """The outcome as JSON."""
+    beside = {"files": files_told} if files_told else {}
+    return json.dumps({**found.as_dict(), "source": source or None, **beside}, indent=2)
 
 
 def _of_new(

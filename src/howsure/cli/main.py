@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import typer
 from typer.core import TyperGroup
@@ -50,6 +50,7 @@ from howsure.cli.watch import watch_app
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
 from howsure.core.optional import installs
 from howsure.core.registry import PluginError, Registry
+from howsure.core.schemas import SchemaName
 
 
 class _Commands(TyperGroup):
@@ -813,6 +814,32 @@ def metrics(
     from howsure.cli.metrics import run
 
     run(name)
+
+
+@app.command(name="schema", epilog="Example: howsure schema report -o report.schema.json")
+def schema_(
+    name: Annotated[
+        SchemaName,
+        typer.Argument(
+            metavar="NAME",
+            help=f"The form that is described: {', '.join(get_args(SchemaName))}.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write it to a .json file instead.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+) -> None:
+    """Print the JSON Schema of what howsure writes for programs to read."""
+    from howsure.cli.schema import run
+
+    run(name, output)
 
 
 def main() -> int:

@@ -395,7 +395,7 @@ def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
     """What facts say of a value, `_NO` of an array, which is put in its place."""
     kind = _given(hint)
     origin, args = get_origin(kind), get_args(kind)
-    if value is None:
+    if value is None or (hint is float and value != value):  # JSON knows no NaN
         return _NO if _is_array(kind) else None
     if _is_array(kind) and isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         _put(value, place, arrays)
@@ -441,7 +441,7 @@ def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, npt.NDArray[A
     if _is_array(kind):
         return arrays[place] if len(_alternatives(hint)) == 1 else arrays.get(place)
     if told is None:
-        return None
+        return math.nan if hint is float else None
     if is_dataclass(kind):
         values = {
             name: _unpack(told.get(name), hint, _under(place, name), arrays)

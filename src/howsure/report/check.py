@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from howsure.inputs import Unlabelled
     from howsure.report.monitor import Monitor
 
+FORMAT: Final = "howsure-check/1"
+"""The name and version of the outcome's JSON form."""
 State = Literal["holds", "fails", "undecided"]
 _ORDER = ("holds", "fails", "undecided")
 _NOTHING_SEEN = {"support": "every y is possible under its prediction"}
@@ -178,6 +180,7 @@ class CheckResult:
     def as_dict(self) -> dict[str, Any]:
         """As values that JSON knows; ``docs/check.md`` describes them."""
         return {
+            "format": FORMAT,
             "howsure": __version__,
             "exit": self.status,
             "summary": self.summary,

@@ -99,7 +99,7 @@ GLOSSARY: Final = (
         title="Empirical coverage",
         meaning="Share of accepted test rows whose calibrated interval contains y.",
         source=_SOURCE,
-        direction="closer to the nominal coverage is better",
+        direction="closer to the target is better",
         notion="marginal",
     ),
     GlossaryEntry(
