@@ -97,8 +97,8 @@ def test_what_advice_bought_is_told_of_rows_that_it_never_saw() -> None:
             each.coverage[ARMS.index(RAW), 2] = 0.8
     (line,) = (x for x in correction_lines(Which(advised)) if x.question == "Advice")
     assert line.text == (
-        "Advised in 100 % of fits, a correction lowered the score on new rows by 3.9 % (3.9 to "
-        "3.9), and brought coverage 10.0 points nearer to 90 %."
+        "Advised in 100 % of fits, corrections lowered the score on new rows by 3.9 % (3.9 to "
+        "3.9) and brought coverage 10.0 points nearer."
     )
     assert line.tone == "good"
 
@@ -137,7 +137,8 @@ def test_a_fit_without_numbers_is_told_and_leaves_the_others() -> None:
     made["table 0"] = [*made["table 0"][:2], failed]
     page = which_report(made)
     (tables,) = (part for part in page.sections if part.label == "Tables")
-    assert tables.lines[0].text == "1 fit gave no numbers: b on table 0: ValueError: no column."
+    assert tables.lines[0].text == "b has no numbers on table 0."
+    assert "b on table 0: ValueError: no column." in tables.grids[0].notes
     assert page.headline is not None
     assert page.headline.text.startswith("Use a")
 

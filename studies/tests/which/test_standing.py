@@ -83,7 +83,7 @@ def test_power_is_that_of_the_paired_t_test() -> None:
     draws = rng.normal(gap, sd, size=(20_000, 30))
     t = draws.mean(axis=1) / (draws.std(axis=1, ddof=1) / math.sqrt(30))
     assert float(np.mean(np.abs(t) > 2.04523)) == pytest.approx(0.8, abs=0.02)
-    needed = standing.tables_needed()
+    needed = standing.tables_needed("b")
     first, second = standing.scores.values[:, 0], standing.scores.values[:, 1]
     gap = float(np.mean(second - first))
     z = (1.959964 + 0.841621) * float(np.std(second - first, ddof=1)) / gap

@@ -134,7 +134,7 @@ def _price(which: Which) -> list[VerdictLine]:
         return []
     values = sorted(mean.value for mean in shown.values())
     text = (
-        f"Rows kept for it cost {_of(len(shown), len(price))} methods "
+        f"Rows kept for a correction cost {_of(len(shown), len(price))} methods "
         f"{_span(values[0], values[-1])} of score against training on all of them."
     )
     return [VerdictLine(text=text, tone="caution", question="Price")]
@@ -157,13 +157,13 @@ def _advised(which: Which) -> list[VerdictLine]:
     share = fixed(100 * len(chosen) / len(home), 0)
     change = f"{fixed(abs(gain.value), 1)} % ({fixed(-gain.upper, 1)} to {fixed(-gain.lower, 1)})"
     if gain.upper < 0.0:
-        bought = f"a correction lowered the score on new rows by {change}"
+        bought = f"lowered the score on new rows by {change}"
     elif gain.lower > 0.0:
-        bought = f"a correction raised the score on new rows by {fixed(gain.value, 1)} %"
+        bought = f"raised the score on new rows by {fixed(gain.value, 1)} %"
     else:
-        bought = "a correction did not provably change the score on new rows"
-    nearer = f"{fixed(100 * (before.value - after.value), 1)} points nearer to 90 %"
-    text = f"Advised in {share} % of fits, {bought}, and brought coverage {nearer}."
+        bought = "did not provably change the score on new rows"
+    nearer = f"{fixed(100 * (before.value - after.value), 1)} points nearer"
+    text = f"Advised in {share} % of fits, corrections {bought} and brought coverage {nearer}."
     better = gain.upper < 0.0 and after.value < before.value
     return [VerdictLine(text=text, tone="good" if better else "caution", question="Advice")]
 
@@ -218,8 +218,9 @@ def power_lines(which: Which) -> tuple[VerdictLine, ...]:
     tables = len(standing.scores.tables)
     gap = fixed(100 * standing.separable(tables), 0)
     first = f"{counted(tables, 'table').capitalize()} show a gap of {gap} % in four of five cases"
-    needed = standing.tables_needed()
-    pair = listed(standing.scores.methods[:2])
+    first_two = standing.leaders[:2]
+    needed = standing.tables_needed(first_two[-1])
+    pair = listed(first_two)
     if needed is None or needed <= tables:
         return (VerdictLine(text=f"{first}.", question="Power"),)
     about = f"{needed:,}" if needed < 10_000 else "over 10,000"

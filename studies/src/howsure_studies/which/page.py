@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed
 from howsure.core.records import Record, Table
@@ -500,15 +499,18 @@ def _tables(which: Which) -> Section:
                 *(Cell(text=f"{count:,}", key=str(count)) for count in home.rows),
             )
         )
-    failures = dict.fromkeys(
-        f"{result.method} on {result.table}: {result.failure}"
-        for result in which.results
-        if result.failure
-    )
-    lines = []
-    if failures:
-        text = f"{formats.counted(len(failures), 'fit')} gave no numbers: {listed(failures, 2)}."
-        lines.append(VerdictLine(text=text, tone="caution"))
+    failed: dict[str, dict[str, str]] = {}
+    for result in which.results:
+        if result.failure:
+            failed.setdefault(result.method, {})[result.table] = result.failure
+    lines = [
+        VerdictLine(
+            text=f"{method} has no numbers on {listed(where, 3)}.",
+            tone="caution",
+            question="Lacking",
+        )
+        for method, where in failed.items()
+    ]
     return Section(
         title="On which tables?",
         label="Tables",
@@ -521,6 +523,7 @@ def _tables(which: Which) -> Section:
                 (
                     "Rows of one unit, such as a person or a day, stand in one part alone. The "
                     "licence is that of the data or of the package that has them, as stated there.",
+                    *(f"{m} on {t}: {why}." for m, own in failed.items() for t, why in own.items()),
                 ),
                 words=("Table", "What is predicted", "Late or foreign rows", "Licence"),
             ),

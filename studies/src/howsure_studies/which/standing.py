@@ -197,9 +197,10 @@ class MethodScores:
                 low = middle
         return math.expm1(high)
 
-    def tables_needed(self) -> int | None:
-        """How many tables would show the gap between the two lowest means; None without a gap."""
-        gap, sd = float(self.differences.mean[1, 0]), float(self.differences.sd[1, 0])
+    def tables_needed(self, method: str) -> int | None:
+        """How many tables would show a method's gap to the lowest mean; None without a gap."""
+        k = self.scores.methods.index(method)
+        gap, sd = float(self.differences.mean[k, 0]), float(self.differences.sd[k, 0])
         if not gap > 0.0 or not math.isfinite(sd):
             return None
         # Past some thousands the normal limit serves, and the noncentral t is slow.
