@@ -131,8 +131,14 @@ def _prepared(item: pytest.Item) -> bool:
         return False  # the marker of a whole module, or somebody else's
     if inspect.iscoroutinefunction(getattr(item, "obj", None)):
         raise pytest.UsageError(f"{item.nodeid}: a test marked coverage must not be async")
-    item.stash[_RULE] = (_rule(item, mark), item.nodeid)
+    item.stash[_RULE] = (_rule(item, mark), _name(item))
     return True
+
+
+def _name(item: pytest.Item) -> str:
+    """The node id, without its folder where no file of settings fixes what that is relative to."""
+    file, *parts = item.nodeid.split("::", 1)
+    return item.nodeid if item.config.inipath else "::".join([file.rpartition("/")[2], *parts])
 
 
 def _rule(item: pytest.Item, mark: pytest.Mark) -> CoverageRule:
