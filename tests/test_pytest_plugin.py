@@ -121,6 +121,17 @@ def test_draws_depend_on_test_and_replicate_alone(session: Any, pytester: pytest
     assert not {*" ".join(other).split()} & set(numbers)
 
 
+def test_tests_of_one_name_in_two_folders_are_both_reported(
+    session: Any, pytester: pytest.Pytester, tmp_path: Path
+) -> None:
+    for folder in ("one", "two"):
+        package = pytester.mkpydir(folder)
+        (package / "test_inner.py").write_text(NEEDED + EDGE, encoding="utf-8")
+    session("", "--coverage-report", str(tmp_path / "r.json")).assert_outcomes(passed=2)
+    held = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert [each["test"] for each in held["tests"]] == ["test_inner.py::test_edge"] * 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("settled", [False, True])
 def test_names_do_not_hang_on_what_pytest_is_called_with(

@@ -111,9 +111,9 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, None, None]:
     """Count tests of coverage before some are deselected: `-k` and `-m` then change no outcome."""
-    before = sum([_prepared(item) for item in items])
+    before = sum(map(_prepared, items))
     yield
-    config.stash[_TESTS] = max(before, sum([_prepared(item) for item in items]))
+    config.stash[_TESTS] = max(before, sum(map(_prepared, items)))
 
 
 def _prepared(item: pytest.Item) -> bool:
@@ -235,7 +235,7 @@ class Replicated:
                     f"call in replicate {self.replicate}",
                     pytrace=False,
                 )
-            trial.add([hit for hits in self._hits for hit in hits.tolist()])
+            trial.add(*self._hits)
         return result
 
     def outcome(self) -> CoverageOutcome:
@@ -309,19 +309,19 @@ class CoverageReporter:
 
     def __init__(self, error_rate: float, files: Sequence[Path]) -> None:
         self.error_rate, self.files = error_rate, files
-        self.found: dict[str, dict[str, Any]] = {}
+        self.found: dict[tuple[str, str], dict[str, Any]] = {}
 
     def _session(self) -> CoverageSession:
         from howsure.report.replicates import CoverageOutcome, CoverageSession
 
-        outcomes = tuple(CoverageOutcome(**self.found[test]) for test in sorted(self.found))
+        outcomes = tuple(CoverageOutcome(**self.found[key]) for key in sorted(self.found))
         return CoverageSession(outcomes=outcomes, error_rate=self.error_rate)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One test; of one that runs again, the last."""
         for name, value in report.user_properties if report.when == "call" else ():
             if name == _PROPERTY and isinstance(value, dict):
-                self.found[value["test"]] = value
+                self.found[value["test"], report.nodeid] = value
 
     def pytest_sessionfinish(self) -> None:
         """Write the reports."""

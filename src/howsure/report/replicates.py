@@ -245,11 +245,12 @@ class CoverageTrial:
         self._breaks = {each: np.zeros(len(BETS)) for each in breaks}
         self._keeps = {each: np.zeros(len(BETS)) for each in keeps}
 
-    def add(self, hits: npt.ArrayLike) -> None:
-        """One replicate: whether each of its rows is covered."""
-        value = float(np.mean(np.asarray(hits, dtype=np.bool_)))
+    def add(self, *hits: npt.ArrayLike) -> None:
+        """One replicate: whether each of its rows is covered, in one array or several."""
+        rows = np.concatenate([np.asarray(each, dtype=np.bool_) for each in hits])
+        value = float(rows.mean())
         self.values.append(value)
-        self.rows += int(np.size(hits))
+        self.rows += len(rows)
         for sums in (self._breaks, self._keeps):
             for (side, limit), logs in sums.items():
                 logs += mean_bets(value, limit, side)
