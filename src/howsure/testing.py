@@ -22,9 +22,10 @@ from howsure.metrics.view import choose_coverages
 from howsure.report.check import CheckResult, check
 from howsure.report.coercion import ROWS, columns_of, is_table, named_labels, opened
 from howsure.report.limits import Rules, limit_of, limits_of, read_rules, rules_from, with_more
+from howsure.report.replicates import replicate_rng
 from howsure.verdict import TOLERANCE
 
-__all__ = ["assert_covers", "assert_holds"]
+__all__ = ["assert_covers", "assert_holds", "replicate_rng"]
 
 
 def assert_covers(

@@ -135,6 +135,15 @@ def test_optional_libraries_are_not_imported_at_the_top(path: Path) -> None:
     assert not heads & OPTIONAL
 
 
+def test_pytest_is_known_to_its_plugin_alone() -> None:
+    """Which every session of pytest loads, so nothing that weighs anything is at its top."""
+    heads = {p: {name.partition(".")[0] for name in imports(p, top_only=False)} for p in BOTH}
+    plugin = SOURCE / "pytest_plugin.py"
+    assert [path for path, names in heads.items() if "pytest" in names] == [plugin]
+    light = {"pytest", *sys.stdlib_module_names}
+    assert {name.partition(".")[0] for name in imports(plugin, top_only=True)} <= light
+
+
 def test_formulas_are_usable_alone() -> None:
     """Formulas know arrays; a topic's own account of itself, and what is beside it, containers."""
     for path in FILES:

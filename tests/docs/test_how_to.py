@@ -2,8 +2,9 @@
 
 A page is run from top to bottom in a folder of its own. Python blocks share one namespace, and the
 ``text`` block after one is what it prints. In a ``console`` block, lines after a command are what
-it prints; a line ``…`` stands for any lines. A command that ends otherwise than with 0 shows so in
-the next line: ``$ echo $?``. A block whose first line is a comment with a file's name is that file.
+it prints; a line ``…`` stands for any lines. Commands are ``howsure`` and ``pytest``; one that ends
+otherwise than with 0 shows so in the next line: ``$ echo $?``. A block whose first line is a
+comment with a file's name is that file.
 Before a block that would take long or need what is not here, a comment says so, and its commands
 are only parsed: ``<!-- not run: why -->``.
 """
@@ -90,9 +91,23 @@ def parsed(command: str) -> None:
 def finished(command: str) -> tuple[int, str]:
     """A command that was run: its exit status and what it printed."""
     words = shlex.split(command, comments=True)
+    if words[0] == "pytest":
+        return tested(words[1:])
     assert words[0] == "howsure", command
     result = CliRunner().invoke(app, words[1:], catch_exceptions=False, env={"COLUMNS": "80"})
     return result.exit_code, result.output
+
+
+def tested(words: list[str]) -> tuple[int, str]:
+    """A session of pytest with the plug-in of howsure, and no other that is installed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "howsure.pytest_plugin", *words],
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
 
 
 def executed(code: str, held: dict[str, Any], name: str) -> str:

@@ -15,14 +15,21 @@ from howsure.core.rng import child
 from howsure.metrics.calibration.components import legendre
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.evidence import (
+    BETS,
     FIRST,
     RATE,
     SIZES,
     Bounds,
+    Side,
     bennett,
     by_closed_testing,
     change_point,
     evidence,
+    mean_bets,
+    mean_bound,
+    mixed_bets,
+    mixed_capital,
+    values_needed,
     worth_of,
 )
 
@@ -186,3 +193,87 @@ def test_faults_are_found_soon(change: str, most: int) -> None:
     sums = legendre(special.ndtr(z.ravel()))[order].reshape(200, 50).sum(axis=1)
     made = evidence(sums, np.full(200, 50.0), bounds)
     assert int(np.argmax(made >= math.log(20.0))) <= most
+
+
+def test_mixed_bets_are_the_mean_of_capitals() -> None:
+    logs, shares = child(6, "mixed").normal(size=(3, 4)), np.array([0.5, 0.2, 0.3])
+    np.testing.assert_allclose(mixed_bets(logs, shares), np.log(shares @ np.exp(logs)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("side", ["below", "above"])
+def test_bets_on_a_mean_at_the_limit_neither_gain_nor_lose(side: Side) -> None:
+    """The mean of the capital over all sequences of a three-point distribution, one by one."""
+    points, p = np.array([0.0, 0.7, 1.0]), np.array([0.05, 0.3, 0.65])
+    limit, total = float(points @ p), 0.0
+    for places in itertools.product(range(3), repeat=5):
+        logs = mean_bets(points[list(places)], limit, side).sum(axis=1)
+        total += math.prod(p[list(places)]) * math.exp(float(mixed_capital(logs)))
+    assert total == pytest.approx(1.0, rel=1e-12)
+
+
+def ever_reached(p: float, limit: float, side: Side, level: float, most: int) -> float:
+    """Exact chance that shares of one row each, looked at one by one, ever prove so much."""
+    one, none = (mean_bets(x, limit, side) for x in (1.0, 0.0))
+    alive, reached = np.ones(1), 0.0  # chances of 0, 1, … ones, where nothing was proven yet
+    for count in range(1, most + 1):
+        alive = np.append(alive * (1.0 - p), 0.0) + np.append(0.0, alive * p)
+        ones = np.arange(count + 1)
+        logs = mixed_capital(np.outer(one, ones) + np.outer(none, count - ones))
+        proven = logs >= -math.log(level)
+        reached += float(alive[proven].sum())
+        alive = np.where(proven, 0.0, alive)
+    return reached
+
+
+@pytest.mark.parametrize("side", ["below", "above"])
+@pytest.mark.parametrize("level", [0.2, 0.01])
+def test_false_proofs_of_a_mean_whenever_one_looks_are_as_rare_as_stated(
+    side: Side, level: float
+) -> None:
+    at_limit = ever_reached(0.88, 0.88, side, level, 400)
+    assert 0.2 * level < at_limit <= level
+    inside = 0.9 if side == "below" else 0.86
+    assert ever_reached(inside, 0.88, side, level, 400) < at_limit
+
+
+def test_means_beyond_the_limit_are_proven() -> None:
+    assert ever_reached(0.7, 0.88, "below", 0.01, 200) > 0.99
+    assert ever_reached(0.99, 0.88, "above", 0.01, 400) > 0.95
+
+
+@pytest.mark.parametrize("side", ["below", "above"])
+def test_a_bound_is_where_the_bets_just_prove(side: Side) -> None:
+    values = child(7, "bound").beta(8.0, 2.0, size=30)
+    bound = mean_bound(values, side, 0.05)
+    outward = 1e-4 if side == "below" else -1e-4
+    assert (bound - values.mean()) * outward > 0.0
+    for limit, proven in ((bound + outward, True), (bound - outward, False)):
+        capital = float(mixed_capital(mean_bets(values, limit, side).sum(axis=1)))
+        assert (capital >= math.log(20.0)) == proven
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_bounds_of_values_at_an_end(value: float) -> None:
+    """(1 + 0.99 (1 − u) / u)⁶⁰ / 2 = 20 by the boldest bet alone; the others add a little."""
+    lower, upper = (mean_bound(np.full(60, value), side, 0.05) for side in ("above", "below"))  # type: ignore[arg-type]
+    boldest = 1.0 / (1.0 + (40.0 ** (1.0 / 60.0) - 1.0) / BETS[0])
+    near, end = (lower, upper) if value else (1.0 - upper, 1.0 - lower)
+    assert end == 1.0
+    assert near == pytest.approx(boldest, abs=0.004)
+    assert near >= boldest - 1e-6
+
+
+def test_one_value_bounds_little() -> None:
+    assert mean_bound(np.array([0.5]), "above", 0.05) < 0.02
+    assert mean_bound(np.array([0.5]), "below", 0.05) > 0.98
+
+
+def test_values_needed_are_those_after_which_one_bet_suffices() -> None:
+    logs = mean_bets(np.full(10, 0.85), 0.88, "below").sum(axis=1)
+    shares = np.append(0.5, np.full(7, 0.5 / 7))
+    needed = values_needed(logs, 10, 0.01)
+    alone = next(
+        count for count in range(1, 10_000) if (shares * np.exp(logs / 10 * count)).max() >= 100.0
+    )
+    assert math.ceil(needed) == alone
+    assert values_needed(mean_bets(np.full(5, 0.9), 0.88, "below").sum(axis=1), 5, 0.01) == math.inf

@@ -5,18 +5,22 @@ at most 1 while the promise holds (ψ by Bennett's bound: d has at most the vari
 [lo, hi]). By Ville's inequality a capital that starts with 1 ever reaches 1/α with probability α at
 most, however often it is looked at. Capital is spread over sizes of the fault, both of its
 directions, and the days on which it may begin.
+
+Of a mean of numbers in [0, 1] nothing else need be known: bets are shares of what can be lost.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.stats.memory import memory_of
+from howsure.stats.roots import root
 
 SIZES = np.array([0.04, 0.08, 0.16, 0.32, 0.64])
 """Sizes of fault that are bet on, in standard deviations of a row."""
@@ -120,6 +124,95 @@ def worth_of(sums: FloatArray, counts: FloatArray, variance: float) -> float:
 
 _WIDE, _USUAL = 0.9, 0.6
 """Confidence of the days that count as one: where dependence is proven, and elsewhere."""
+
+
+Side = Literal["below", "above"]
+BETS = 0.99 * 0.5 ** np.arange(8)
+"""Shares of the capital that bets on the mean of numbers in [0, 1] may lose at most."""
+_PUT = np.append(0.5, np.full(len(BETS) - 1, 0.5 / (len(BETS) - 1)))
+"""How the capital is spread over them: means of many rows vary little, so the boldest is best."""
+_FINEST = 1e-6
+
+
+def mixed_bets(logs: FloatArray, shares: FloatArray) -> FloatArray:
+    """Log of a capital that is spread over bets by shares, from the log growth of each bet."""
+    spread = np.log(shares).reshape(-1, *(1,) * (logs.ndim - 1))
+    return np.asarray(np.logaddexp.reduce(logs + spread, axis=0))
+
+
+def mean_bets(values: FloatArray | float, limit: float, side: Side) -> FloatArray:
+    """Log growth of each bet that the mean of numbers in [0, 1] lies beyond a limit.
+
+    Parameters
+    ----------
+    values : float, or ndarray of float, shape (k,)
+        In [0, 1], each with the same mean whatever came before; rows that each is a mean of may
+        depend in any way.
+    limit : float
+        Strictly between 0 and 1.
+    side : {"below", "above"}
+        Where the mean is bet to lie.
+
+    Returns
+    -------
+    ndarray of float, shape (8,) or (8, k)
+        log(1 + λ g) with g = (limit − x) / (1 − limit) below and (x − limit) / limit above, which
+        is at least −1, and λ of `BETS`.
+
+    Notes
+    -----
+    If the mean is not beyond the limit, the mean of λ g is at most 0, and `mixed_capital` of sums
+    over values ever reaches 1/α with probability α at most. Source: Waudby-Smith and Ramdas 2024,
+    "Estimating means of bounded random variables by betting".
+
+    Examples
+    --------
+    >>> seen = mean_bets(np.full(12, 0.8), 0.88, "below").sum(axis=1)
+    >>> float(np.exp(mixed_capital(seen))) > 100.0
+    True
+    """
+    seen = np.asarray(values, dtype=np.float64)
+    gains = (limit - seen) / (1.0 - limit) if side == "below" else (seen - limit) / limit
+    return np.asarray(np.log1p(BETS.reshape(-1, *(1,) * seen.ndim) * gains))
+
+
+def mixed_capital(logs: FloatArray) -> FloatArray:
+    """Log capital of the bets of `mean_bets`, from the log growth of each."""
+    return mixed_bets(logs, _PUT)
+
+
+def values_needed(logs: FloatArray, count: int, level: float) -> float:
+    """How many values would bring the capital to 1/level, if it grew on as it did with so many.
+
+    Infinite where no bet of `mean_bets` has grown.
+    """
+    rates = np.where(logs > 0.0, logs, 1.0) / count
+    needed = (-math.log(level) - np.log(_PUT)) / rates
+    return float(np.where(logs > 0.0, needed, math.inf).min())
+
+
+def mean_bound(values: FloatArray, side: Side, level: float) -> float:
+    """A bound of the mean of numbers in [0, 1], upper for ``below`` and lower for ``above``.
+
+    The nearest limit beyond which `mean_bets` prove it to lie: bounds after each value all hold
+    with probability 1 − level at least.
+
+    Examples
+    --------
+    >>> values = np.full(100, 0.8)
+    >>> lower, upper = (mean_bound(values, side, 0.05) for side in ("above", "below"))
+    >>> round(lower, 3), round(upper, 3)
+    (0.771, 0.807)
+    """
+
+    def short(limit: float) -> float:
+        return float(mixed_capital(mean_bets(values, limit, side).sum(axis=1))) + math.log(level)
+
+    end, farthest = (1.0, 1.0 - _FINEST) if side == "below" else (0.0, _FINEST)
+    mean = min(max(float(np.mean(values)), _FINEST), 1.0 - _FINEST)
+    if mean == farthest or not short(farthest) > 0.0:
+        return end
+    return root(short, mean, farthest, _FINEST / 10.0)
 
 
 def by_closed_testing(logs: FloatArray, shares: FloatArray) -> FloatArray:

@@ -34,6 +34,7 @@ from howsure.metrics.scores import pinball
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.estimate import skewed_ends, spread_of
+from howsure.stats.evidence import mixed_bets
 
 ROWS = np.array([50.0, 150.0, 500.0, 2_000.0])
 DAYS = np.array([1.0, 4.0, 15.0, 60.0])
@@ -216,7 +217,7 @@ class Shadow:
         worst = np.where(moves, self.risks[first:] / width, 1.0)
         gains = np.where(moves, (none - corrected) / width, 0.0)
         logs = np.cumsum(np.log1p(np.minimum(STAKES[:, None], _RISK / worst) * gains), axis=1)
-        return np.asarray(special.logsumexp(logs, axis=0) - math.log(len(STAKES)))
+        return mixed_bets(logs, np.full(len(STAKES), 1.0 / len(STAKES)))
 
     def gain(self, since: int | None = None, confidence: float = 0.95) -> ShadowGain:
         """What the correction gained, over all days or those from one on.
