@@ -199,13 +199,18 @@ def shift_lines(which: Which) -> tuple[VerdictLine, ...]:
         for method, mean in by_method.items()
         if mean.upper >= _NOMINAL
     ]
-    span = f"{_span(100 * low, 100 * high)} as they come"
-    corrected = f"{_span(100 * min(ends), 100 * max(ends))} corrected"
+    span, corrected = _span(100 * low, 100 * high), _span(100 * min(ends), 100 * max(ends))
     if not kept:
-        text = f"On late or foreign rows no method keeps 90 %: {span}, {corrected}."
+        text = (
+            f"On late or foreign rows no method keeps 90 %: {span} as they come, {corrected} "
+            "corrected."
+        )
         lines.append(VerdictLine(text=text, tone="bad", question="Shift"))
     else:
-        text = f"On late or foreign rows methods cover {span}, {corrected}, on average."
+        text = (
+            f"On late or foreign rows methods cover {span} on average at a nominal 90 %; "
+            f"corrected, {corrected}."
+        )
         lines.append(VerdictLine(text=text, tone="caution", question="Shift"))
     return tuple(lines)
 

@@ -225,9 +225,9 @@ def _percent_cell(mean: MeanOf | None, mark: str = "") -> Cell:
     if mean is None or not math.isfinite(mean.value):
         return MISSING
     shown = mean.percent
-    small = f"({fixed(shown.lower, 1)} to {fixed(shown.upper, 1)})"
-    known = math.isfinite(shown.lower)
-    return Cell(text=fixed(shown.value, 1), small=small if known else "", key=sort_key(shown.value))
+    ends = f"({fixed(shown.lower, 1)} to {fixed(shown.upper, 1)})"
+    small = f"{ends if math.isfinite(shown.lower) else ''} {mark}".strip()
+    return Cell(text=fixed(shown.value, 1), small=small, key=sort_key(shown.value))
 
 
 def _share_cell(mean: MeanOf | None) -> Cell:
@@ -249,7 +249,9 @@ def _seconds(which: Which, kind: Kind, method: str) -> float:
 
 def _seconds_cell(which: Which, kind: Kind, method: str) -> Cell:
     spent = _seconds(which, kind, method)
-    return MISSING if math.isnan(spent) else number_cell(spent, digits=2)
+    if math.isnan(spent):
+        return MISSING
+    return number_cell(spent, digits=2) if spent >= 0.01 else Cell(text="< 0.01", key="0")
 
 
 # Sections
