@@ -115,6 +115,11 @@ TOPICS = {
         "Methods",
         "Models that predict with uncertainty, and the interface that yours may have.",
     ),
+    "sklearn": Topic(
+        "howsure.sklearn",
+        "For scikit-learn",
+        "Scorers, displays, and a regressor that recalibrates another.",
+    ),
     "conformal": Topic(
         "howsure.conformal",
         "Conformal prediction",
@@ -189,7 +194,7 @@ TOPICS = {
 }
 
 GROUPS = {
-    "Judge a table or a model": ("howsure", "verdict", "watch", "testing", "errors"),
+    "Judge a table or a model": (*("howsure", "verdict", "watch", "testing", "sklearn", "errors"),),
     "Bring predictions in": ("predictions", "counts", "inputs", "encoders", "streaming"),
     "Measure": (*(name for name in TOPICS if name.startswith("metrics-")), "topics"),
     "Correct": ("recalibration", "conformal"),

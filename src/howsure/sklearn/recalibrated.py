@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import (
     _check_y,
     _num_samples,
@@ -19,14 +19,14 @@ from sklearn.utils.validation import (
 )
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
 from howsure.core.registry import check_known
 from howsure.inputs.given import PredictionInput
 from howsure.predictions import EvalSet, Intervals, Prediction, Quantiles
 from howsure.predictions.base import wanted_levels
 from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, methods_of
-from howsure.recalibration.base import Pieces, kinds_of
+from howsure.recalibration.base import POINT, Pieces, kinds_of
 from howsure.recalibration.dispatch import applied
 from howsure.recalibration.info import MethodInfo
 from howsure.recalibration.levels import levels_with
@@ -71,7 +71,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
     ----------
     estimator_ : the fitted estimator, or list of these
     calibration_ : EvalSet
-        The out-of-fold predictions beside y: `howsure.assess` takes it.
+        The out-of-fold predictions beside y.
     method_ : str
         The way that is used; empty where nothing helps, and predictions stay as they are.
     guarantee_ : str
@@ -144,10 +144,12 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             check_known(self.method, (BEST, *known), "method")
         if isinstance(self.cv, str) and self.cv != PREFIT:
             raise InputError(f"cv must be folds or {PREFIT!r}, got {self.cv!r}")
-        if y is None:  # in the words that scikit-learn's own checks look for
+        if y is None:
             raise InputError(
-                "y must hold what happened: RecalibratedRegressor requires y, got None"
+                "y must hold what happened (RecalibratedRegressor requires y to be passed, but the "
+                "target y is None)"
             )
+        (X,) = indexable(X)
         validate_data(self, X, skip_check_array=True)
         truth = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
         check_consistent_length(X, truth)
@@ -164,7 +166,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The point forecast: the mean, median or midpoint of what is predicted.
+        """The point forecast: mean, median or midpoint of what is predicted, or its one quantile.
 
         Parameters
         ----------
@@ -183,13 +185,12 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             If a standard deviation is asked for, and intervals or quantiles tell none.
         """
         made = self._recalibrated(X)
-        belief = made.beliefs[0] if made.beliefs else None
         if made.point is not None:
             point = made.point
-        elif isinstance(belief, Quantiles) and len(belief.levels) == 1:
-            point = belief.quantile(belief.levels)[:, 0]
         else:
-            point = cast("Prediction", belief).point()
+            (belief,) = made.beliefs
+            one = isinstance(belief, Quantiles) and len(belief.levels) == 1
+            point = belief.quantile(belief.own_levels)[:, 0] if one else belief.point()
         return (point, self.predict_uncertainty(X).sd()) if return_std else point
 
     def predict_interval(self, X: Any, coverage: float | None = None) -> FloatArray:
@@ -236,11 +237,6 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         Returns
         -------
         Prediction
-
-        Raises
-        ------
-        UnanswerableError
-            If the method leaves a point forecast what it is.
         """
         made = self._recalibrated(X)
         if self._makes_intervals():
@@ -248,15 +244,16 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             ends = [cast("Intervals", one.transform(made)[0]).interval(at) for at, one in fits]
             lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
             return Intervals(lower, upper, [at for at, _ in fits])
-        if not made.beliefs:
-            raise UnanswerableError(
-                f"method {self.method_!r} leaves a point forecast, which has no spread: use 'split'"
-            )
         return made.beliefs[0]
 
     def _recalibrated(self, X: Any) -> EvalSet:
         """What is predicted at X, recalibrated where that makes no intervals of it."""
         check_is_fitted(self)
+        (X,) = indexable(X)
+        if np.ndim(X) == 1:
+            raise InputError(
+                "X must have two dimensions, got one. Reshape your data: X.reshape(1, -1) is a row"
+            )
         validate_data(self, X, reset=False, skip_check_array=True)
         rows = self._rows(X, None)
         if self._recalibrator is None or self._makes_intervals():
@@ -271,7 +268,16 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         return EvalSet.checked(unread if y is None else y, said.predictions[:1], point=said.point)
 
     def _asked(self, fitted: Any, X: Any, n: int) -> PredictionInput:
-        return asked(fitted, X, n, coverages=(self.coverage,), called="estimator")
+        """What one says; an error of its own comes as it is, as scikit-learn's users expect."""
+        try:
+            return asked(fitted, X, n, coverages=(self.coverage,), called="estimator")
+        except InputError as error:
+            cause: BaseException | None = error
+            while isinstance(cause, InputError):
+                cause = cause.__cause__
+            if cause is None:
+                raise
+            raise cause from None
 
     def _out_of_fold(
         self, X: Any, y: FloatArray, folds: list[tuple[IntArray, IntArray]]
@@ -312,8 +318,13 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
     def _info(self) -> MethodInfo:
         (kind,) = kinds_of(self.calibration_)
         info = method_of(kind, self.method_)
-        if info is None:
-            suiting = (name for name, each in methods_of(kind).items() if not each.needs)
+        bare = kind == POINT
+        if info is None or (bare and info.gives != "intervals"):
+            suiting = (
+                name
+                for name, each in methods_of(kind).items()
+                if not each.needs and (each.gives == "intervals" or not bare)
+            )
             raise InputError(
                 f"method must suit what the estimator predicts, {kind} ({', '.join(suiting)}), "
                 f"got {self.method!r}"

@@ -101,12 +101,14 @@ class MetricScorer:
             weights_kind="importance",
         )
         found = evaluate(
-            rows, coverages=(self.coverage,), metrics=[self.metric], slow=[self.metric]
+            rows, coverages=(self.coverage,), metrics=[metric.name], slow=[metric.name]
         )
         record = next(each for each in found.records if not each.group)
         if math.isnan(record.value):
             title = type(estimator).__name__
-            raise InputError(f"estimator must say what {name} needs, got {title}: {record.reason}")
+            raise InputError(
+                f"estimator must say what {self.metric} needs, got {title}: {record.reason}"
+            )
         if metric.direction is Direction.HIGHER:
             return record.value
         if metric.direction is Direction.LOWER:
