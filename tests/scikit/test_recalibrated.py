@@ -152,6 +152,26 @@ def test_quantile_regressors_are_one_estimator() -> None:
     assert (one.predict(FAR) >= TRUTH).mean() == about(0.95)
 
 
+class Ends(LinearRegression):  # type: ignore[misc]
+    """A line with intervals that are too narrow by a constant."""
+
+    def predict_interval(self, X: Any) -> Any:
+        point = self.predict(X)
+        return np.column_stack([point - 1.0, point + 1.0])
+
+
+def test_intervals_keep_their_coverage_and_move_by_their_order_statistic() -> None:
+    model = RecalibratedRegressor(Ends(), method="cqr", cv=3).fit(X, Y)
+    scores = np.sort(np.abs(Y - cross_val_predict(LinearRegression(), X, Y, cv=3)) - 1.0)
+    offset = scores[int(np.ceil(601 * 0.9)) - 1]
+    point = LinearRegression().fit(X, Y).predict(FAR)
+    ends = np.column_stack([point - 1.0 - offset, point + 1.0 + offset])
+    np.testing.assert_allclose(model.predict_interval(FAR), ends)
+    np.testing.assert_allclose(model.predict(FAR), point)
+    with pytest.raises(UnanswerableError, match=r"0\.8"):
+        model.predict_interval(FAR, 0.8)
+
+
 def test_rows_that_no_fold_tests_teach_nothing() -> None:
     model = RecalibratedRegressor(BayesianRidge(), method="scale", cv=TimeSeriesSplit(3)).fit(X, Y)
     np.testing.assert_array_equal(model.calibration_.y, Y[150:])

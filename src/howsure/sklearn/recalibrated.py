@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, get_tags, indexable
-from sklearn.utils.validation import (
-    _check_y,
-    _num_samples,
+from sklearn.utils import (
+    _safe_indexing,
+    check_array,
     check_consistent_length,
-    check_is_fitted,
-    validate_data,
+    column_or_1d,
+    get_tags,
+    indexable,
 )
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.errors import InputError
@@ -151,7 +152,8 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             )
         (X,) = indexable(X)
         validate_data(self, X, skip_check_array=True)
-        truth = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        held = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        truth = column_or_1d(held, warn=True)
         check_consistent_length(X, truth)
         if self.cv == PREFIT:
             self.estimator_ = self.estimator
@@ -191,7 +193,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             (belief,) = made.beliefs
             one = isinstance(belief, Quantiles) and len(belief.levels) == 1
             point = belief.quantile(belief.own_levels)[:, 0] if one else belief.point()
-        return (point, self.predict_uncertainty(X).sd()) if return_std else point
+        return (point, self._uncertain(made, ()).sd()) if return_std else point
 
     def predict_interval(self, X: Any, coverage: float | None = None) -> FloatArray:
         """Central intervals at a nominal coverage; `coverage` of the regressor if omitted.
@@ -238,9 +240,12 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         -------
         Prediction
         """
-        made = self._recalibrated(X)
+        return self._uncertain(self._recalibrated(X), tuple(coverages))
+
+    def _uncertain(self, made: EvalSet, coverages: tuple[float, ...]) -> Prediction:
+        """The prediction of rows that are recalibrated; intervals are made here."""
         if self._makes_intervals():
-            fits = [(at, self._taught(at)) for at in tuple(coverages) or (self.coverage,)]
+            fits = [(at, self._taught(at)) for at in coverages or (self.coverage,)]
             ends = [cast("Intervals", one.transform(made)[0]).interval(at) for at, one in fits]
             lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
             return Intervals(lower, upper, [at for at, _ in fits])
@@ -262,7 +267,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def _rows(self, X: Any, y: FloatArray | None) -> EvalSet:
         """What the fitted estimator predicts at X, beside y where it is known."""
-        n = _num_samples(X)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
         said = self._asked(self.estimator_, X, n)
         unread = np.zeros(n)
         return EvalSet.checked(unread if y is None else y, said.predictions[:1], point=said.point)
