@@ -255,7 +255,9 @@ def page(topic: Topic) -> str:
         if inspect.ismodule(value):
             rows += [f".. autofunction:: {_place(topic, name)}", ""]
         elif inspect.isclass(value):
-            rows += [f".. autoclass:: {name}", "   :members:", ""]
+            hidden = any(base.__name__.startswith("_") for base in value.__bases__)
+            inherited = ["   :inherited-members:"] if hidden else []  # of a base with no page
+            rows += [f".. autoclass:: {name}", "   :members:", *inherited, ""]
         elif inspect.isroutine(value):
             rows += [f".. autofunction:: {name}", ""]
         else:
