@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -257,7 +258,9 @@ def page(topic: Topic) -> str:
         elif inspect.isclass(value):
             hidden = any(base.__name__.startswith("_") for base in value.__bases__)
             inherited = ["   :inherited-members:"] if hidden else []  # of a base with no page
-            rows += [f".. autoclass:: {name}", "   :members:", *inherited, ""]
+            theirs = [n for n in vars(value) if re.fullmatch(r"set_\w+_request", n)]
+            left_out = [f"   :exclude-members: {', '.join(theirs)}"] if theirs else []
+            rows += [f".. autoclass:: {name}", "   :members:", *inherited, *left_out, ""]
         elif inspect.isroutine(value):
             rows += [f".. autofunction:: {name}", ""]
         else:
