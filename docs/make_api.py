@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -115,6 +116,11 @@ TOPICS = {
         "Methods",
         "Models that predict with uncertainty, and the interface that yours may have.",
     ),
+    "sklearn": Topic(
+        "howsure.sklearn",
+        "For scikit-learn",
+        "Scorers, displays, and a regressor that recalibrates another.",
+    ),
     "conformal": Topic(
         "howsure.conformal",
         "Conformal prediction",
@@ -189,7 +195,7 @@ TOPICS = {
 }
 
 GROUPS = {
-    "Judge a table or a model": ("howsure", "verdict", "watch", "testing", "errors"),
+    "Judge a table or a model": (*("howsure", "verdict", "watch", "testing", "sklearn", "errors"),),
     "Bring predictions in": ("predictions", "counts", "inputs", "encoders", "streaming"),
     "Measure": (*(name for name in TOPICS if name.startswith("metrics-")), "topics"),
     "Correct": ("recalibration", "conformal"),
@@ -250,7 +256,11 @@ def page(topic: Topic) -> str:
         if inspect.ismodule(value):
             rows += [f".. autofunction:: {_place(topic, name)}", ""]
         elif inspect.isclass(value):
-            rows += [f".. autoclass:: {name}", "   :members:", ""]
+            hidden = any(base.__name__.startswith("_") for base in value.__bases__)
+            inherited = ["   :inherited-members:"] if hidden else []  # of a base with no page
+            theirs = [n for n in vars(value) if re.fullmatch(r"set_\w+_request", n)]
+            left_out = [f"   :exclude-members: {', '.join(theirs)}"] if theirs else []
+            rows += [f".. autoclass:: {name}", "   :members:", *inherited, *left_out, ""]
         elif inspect.isroutine(value):
             rows += [f".. autofunction:: {name}", ""]
         else:

@@ -27,6 +27,7 @@ FLOORS = {
     "streaming": 6,
     "report": 7,
     "watch": 8,
+    "sklearn": 8,
     "cli": 9,
 }
 WING = {"methods": 0, "tasks": 1, "engine": 2, "cli": 3}

@@ -10,7 +10,10 @@ import pytest
 
 import howsure
 
-ROOMS = ("metrics", "recalibration", "figures", "verdict", "report", "streaming", "watch", "cli")
+ROOMS = (
+    *("metrics", "recalibration", "figures", "verdict", "report", "streaming", "watch", "cli"),
+    "sklearn",
+)
 LOOKS = {"startswith", "endswith", "removeprefix", "removesuffix", "find", "index", "count"}
 
 

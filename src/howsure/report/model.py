@@ -91,17 +91,21 @@ def assess_model(
     _check_rows(X, len(truth))
     wanted = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
     at = None if levels is None else wanted_levels(levels)
-    asked = _Asked(X, truth, tuple(wanted.tolist()), at)
     named = isinstance(model, Mapping)
     models = model if named else {_title(model): model}
     if not models:
         raise InputError("model must hold at least one model, got none")
     given: dict[str, PredictionInput] = {}
     for name, one in models.items():
-        try:
-            given[str(name)] = asked.of(one)
-        except InputError as error:
-            raise InputError(f"{f'model {str(name)!r}' if named else 'model'} {error}") from error
+        given[str(name)] = asked(
+            one,
+            X,
+            len(truth),
+            y=truth,
+            coverages=tuple(wanted.tolist()),
+            levels=at,
+            called=f"model {str(name)!r}" if named else "model",
+        )
     if isinstance(x, str) and x == "X":
         x, left_out = _inputs(X)
         if left_out:
@@ -109,6 +113,23 @@ def assess_model(
             notes = (*given[first].notes, left_out)
             given[first] = replace(given[first], notes=notes)
     return assess(y, given, x=x, coverage=coverage, **options)
+
+
+def asked(
+    model: Any,
+    X: Any,
+    n: int,
+    *,
+    y: FloatArray | None = None,
+    coverages: tuple[float, ...] = (),
+    levels: FloatArray | None = None,
+    called: str = "model",
+) -> PredictionInput:
+    """What a fitted model says of the n rows of X; errors begin with what it is called."""
+    try:
+        return _Asked(X, n, y, coverages, levels).of(model)
+    except InputError as error:
+        raise InputError(f"{called} {error}") from error
 
 
 def _title(model: Any) -> str:
@@ -147,17 +168,13 @@ def _inputs(X: Any) -> tuple[dict[str, npt.ArrayLike] | None, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """What is asked of each model: at which inputs of y, and for which coverages or levels."""
+    """What is asked of each model: at which inputs, and for which coverages or levels."""
 
     X: Any
-    y: FloatArray
+    n: int
+    y: FloatArray | None  # tells swapped ends from means and sds, where it is known
     coverages: tuple[float, ...]
     levels: FloatArray | None
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.y)
 
     def of(self, model: Any) -> PredictionInput:
         """What one model says; an error's message goes on after "model"."""
@@ -170,6 +187,11 @@ class _Asked:
         if inner is not model:
             return replace(self, X=X).of(inner)
         options = predict_options(model)
+        if hasattr(model, "predict_uncertainty"):  # howsure's own, whose point may stand apart
+            made = self._call(model, "predict_uncertainty", coverages=self.coverages)
+            apart = isinstance(made, Intervals)
+            point = self._call(model, "predict") if apart else None
+            return PredictionInput(predictions=(made,), point=point)
         if hasattr(model, "pred_dist"):
             return self._read(self._call(model, "pred_dist"))
         if hasattr(model, "predict_interval"):
