@@ -75,7 +75,7 @@ COMMANDS = {
     "two models": f"assess persons.csv known.csv {READ} -o two.html -o two.json",
     "merge": "merge kept.arrow --no-trials -o m.html -o m.json -o m.md",
     "monitor": f"assess {REFERENCE} -o n.html -o n.json -o n.md",
-    "check": f"{CHECK} --fail-on caution --github --junit c.xml",
+    "check": f"{CHECK} --fail-on caution --github --junit c.xml --sarif c.sarif",
     "check, JSON": f"{CHECK} --json",
 }
 """Every command that writes something of single rows."""
@@ -108,7 +108,7 @@ def _run(folder: Path, line: str) -> str:
 def _written(folder: Path, line: str) -> dict[str, str]:
     """Everything that a command writes: what it prints, and each file."""
     made = {"terminal": _run(folder, line)}
-    for name in re.findall(r"(?:-o|--junit) (\S+)", line):
+    for name in re.findall(r"(?:-o|--junit|--sarif) (\S+)", line):
         made[name] = (folder / name).read_text(encoding="utf-8")
         (folder / name).unlink()
     return made
