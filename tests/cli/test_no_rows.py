@@ -69,7 +69,7 @@ ASSESS = f"assess persons.csv {READ} --no-trials"
 REFERENCE = "persons.csv --reference known.csv --row-id person --features age,income,job"
 CHECK = f"check persons.csv {READ} --by region,site --min-coverage 0.8"
 COMMANDS = {
-    "assess": f"{ASSESS} -o a.html -o a.json -o a.md -o a.csv",
+    "assess": f"{ASSESS} -o a.html -o a.json -o a.md -o a.csv -o a.card.md",
     "assess, all printed": f"{ASSESS} --all",
     "assess, JSON printed": f"{ASSESS} --json",
     "two models": f"assess persons.csv known.csv {READ} -o two.html -o two.json",
