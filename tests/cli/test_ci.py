@@ -79,6 +79,28 @@ def test_no_input_is_written_into_a_script() -> None:
             assert re.fullmatch(r"\$\{\{ inputs\.[\w-]+ \}\}", value)
 
 
+def shown(name: str) -> Any:
+    """The block of YAML under a heading of the page."""
+    page = (ROOT / "docs" / "check.md").read_text("utf-8")
+    block = page.split(f"## {name}\n")[1].split("```yaml\n")[1].split("```")[0]
+    return needs("yaml").safe_load(block)
+
+
+def test_the_page_shows_inputs_that_there_are() -> None:
+    (step,) = shown("In GitHub Actions")
+    held = action()["inputs"]
+    assert set(step["with"]) <= set(held)
+    page = (ROOT / "docs" / "check.md").read_text("utf-8")
+    rows = page.split("| input | meaning | default |\n|---|---|---|\n")[1].split("\n\n")[0]
+    told = {row.split("`")[1]: row.split("|")[3].strip(" `") for row in rows.splitlines()}
+    assert set(told) == set(held)
+    for name in ("python-version", "summary"):
+        assert told[name] == held[name]["default"]
+    (entry,) = shown("In pre-commit")[0]["hooks"]
+    (hook,) = needs("yaml").safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    assert entry["id"] == hook["id"]
+
+
 def environment(step: dict[str, Any], folder: Path, given: dict[str, str]) -> dict[str, str]:
     """What GitHub would set for a step."""
     inputs = {name: each.get("default", "") for name, each in action()["inputs"].items()}
