@@ -41,6 +41,7 @@ def metrics(card: str, place: int = 0) -> dict[tuple[str, float | None], Any]:
     return {(m["type"], m.get("args", {}).get("coverage")): m for m in result["metrics"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e22])
 def test_every_number_is_the_records_own(scale: float) -> None:
     """To the last digit, whatever its exponent; with its error, where that is known."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from howsure.core.records import Record
@@ -56,20 +56,27 @@ def _metadata(document: Document) -> Iterator[str]:
     finite = [record for record in document.records if math.isfinite(record.value)]
     models, rows = key_records(finite)
     source = _text(document.facts.get("Source", _UNNAMED))
-    for place, model in enumerate(models if rows else ()):
-        own = list(filter(None, (row[place] for row in rows)))
-        sets = any(record.source == LabelSets.kind for record in own)
-        yield from (() if place else ("model-index:",))
-        yield f"- name: {_text(model)}"
-        yield "  results:"
-        yield "  - task:"
-        yield f"      type: tabular-{'classification' if sets else 'regression'}"
-        yield "    dataset:"
-        yield "      type: table"
-        yield f"      name: {source}"
-        yield "    metrics:"
-        for record in own:
-            yield from _metric(record)
+    own = [list(filter(None, (row[place] for row in rows))) for place in range(len(models))]
+    if any(own):
+        yield "model-index:"
+    for model, told in zip(models, own, strict=True):
+        if told:
+            yield from _entry(model, source, told)
+
+
+def _entry(model: str, source: str, told: Sequence[Record]) -> Iterator[str]:
+    """What the front matter says of a model."""
+    sets = any(record.source == LabelSets.kind for record in told)
+    yield f"- name: {_text(model)}"
+    yield "  results:"
+    yield "  - task:"
+    yield f"      type: tabular-{'classification' if sets else 'regression'}"
+    yield "    dataset:"
+    yield "      type: table"
+    yield f"      name: {source}"
+    yield "    metrics:"
+    for record in told:
+        yield from _metric(record)
 
 
 def _metric(record: Record) -> Iterator[str]:
