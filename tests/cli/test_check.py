@@ -445,7 +445,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert kept in str(case[0].text)
     *_, command = shown.splitlines()
     assert shown.count("\n") == 3
-    title, _, message = command.removeprefix("::error title=").partition("::")
+    title, _, message = command.removeprefix("::error file=t.parquet,title=").partition("::")
     assert "%2C%3A]]>" in title
     assert ":" not in title
     assert "," not in title
@@ -465,9 +465,9 @@ def test_github_is_told_inside_of_its_runs_alone_unless_asked(tmp_path: Path) ->
 
     warning, error = lines("--github")
     assert warning.startswith(
-        "::warning title=howsure%3A region=north%3A empirical_coverage ≥ 0.93 at 0.9::t: region"
+        "::warning file=t.csv,title=howsure%3A region=north%3A empirical_coverage ≥ 0.93 at 0.9::"
     )
-    assert error.startswith("::error title=howsure%3A region=south%3A empirical_coverage")
+    assert error.startswith("::error file=t.csv,title=howsure%3A region=south%3A")
     assert lines() == lines("--no-github", GITHUB_ACTIONS="true") == []
     assert lines(GITHUB_ACTIONS="true") == [warning, error]
     assert told(path, "--min-coverage", "0.5", "--github")[1].count("::") == 0
@@ -491,7 +491,9 @@ def test_findings_are_named_and_doubts_fail_as_asked(tmp_path: Path) -> None:
     code, shown = told(balanced, "--fail-on", "bad", *pair, "--github")
     assert (code, shown[0]) == (0, "○")
     (line,) = [line for line in shown.splitlines() if line.startswith("::")]
-    assert line.startswith("::warning title=howsure%3A finding coverage::balanced: ")
+    assert line.startswith(
+        "::warning file=balanced.csv,title=howsure%3A finding coverage::balanced: "
+    )
 
 
 def watched(folder: Path, far: int, *, n: int = 100, laws: bool = True) -> list[str]:

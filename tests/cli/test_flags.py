@@ -110,6 +110,7 @@ CASES: dict[str, str] = {
     "--row-id": "c_row",
     "--sample-id": "c_level",
     "--samples": "c_s_*",
+    "--sarif": "{out}/check.sarif",
     "--scheduler": "tcp://127.0.0.1:1",
     "--sd": "c_sd",
     "--seed": "3",

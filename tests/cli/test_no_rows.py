@@ -69,13 +69,13 @@ ASSESS = f"assess persons.csv {READ} --no-trials"
 REFERENCE = "persons.csv --reference known.csv --row-id person --features age,income,job"
 CHECK = f"check persons.csv {READ} --by region,site --min-coverage 0.8"
 COMMANDS = {
-    "assess": f"{ASSESS} -o a.html -o a.json -o a.md -o a.csv",
+    "assess": f"{ASSESS} -o a.html -o a.json -o a.md -o a.csv -o a.card.md",
     "assess, all printed": f"{ASSESS} --all",
     "assess, JSON printed": f"{ASSESS} --json",
     "two models": f"assess persons.csv known.csv {READ} -o two.html -o two.json",
     "merge": "merge kept.arrow --no-trials -o m.html -o m.json -o m.md",
     "monitor": f"assess {REFERENCE} -o n.html -o n.json -o n.md",
-    "check": f"{CHECK} --fail-on caution --github --junit c.xml",
+    "check": f"{CHECK} --fail-on caution --github --junit c.xml --sarif c.sarif",
     "check, JSON": f"{CHECK} --json",
 }
 """Every command that writes something of single rows."""
@@ -108,7 +108,7 @@ def _run(folder: Path, line: str) -> str:
 def _written(folder: Path, line: str) -> dict[str, str]:
     """Everything that a command writes: what it prints, and each file."""
     made = {"terminal": _run(folder, line)}
-    for name in re.findall(r"(?:-o|--junit) (\S+)", line):
+    for name in re.findall(r"(?:-o|--junit|--sarif) (\S+)", line):
         made[name] = (folder / name).read_text(encoding="utf-8")
         (folder / name).unlink()
     return made

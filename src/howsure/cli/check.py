@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
+from howsure.cli.check_forms import annotated, junit, places_of, sarif, summary, tone_of
 from howsure.cli.options import PartFlags, ReadOptions, address
 from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
-from howsure.core.text import legible
 from howsure.inputs import Loaded
 from howsure.inputs.tables import FILES
-from howsure.report.check import Answer, CheckResult, LimitOutcome, check, check_new
+from howsure.report.check import CheckResult, check, check_new
 from howsure.report.coercion import columns_of
 from howsure.report.limits import (
     PYPROJECT,
@@ -33,17 +31,20 @@ from howsure.report.limits import (
 )
 from howsure.report.no_rows import check_no_state, new_without_rows, without_rows
 
-_STATES = {"holds": "good", "fails": "bad", "undecided": "undecided"}
-_NO_XML = re.compile("[\ufffe\uffff]")
-
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How the outcome is told besides; if None, GitHub's own variable decides on annotations."""
+    """How the outcome is told besides; if None, GitHub's own variable decides whether it hears."""
 
     json: bool = False
     junit: Path | None = None
+    sarif: Path | None = None
     github: bool | None = None
+
+    @property
+    def outputs(self) -> list[Path]:
+        """The files that are written."""
+        return [path for path in (self.junit, self.sarif) if path is not None]
 
 
 def parse_limits(
@@ -109,9 +110,8 @@ def run(
     no_rows: bool = False,
 ) -> bool:
     """Judge every finding and every limit, and tell of them; true if one fails."""
-    if told.junit is not None:
-        read_files = [*files, *([] if reference is None else [reference])]
-        check_outputs([told.junit], [*read_files, *([Path(source)] if source else [])])
+    read_files = [*files, *([] if reference is None else [reference])]
+    check_outputs(told.outputs, [*read_files, *([Path(source)] if source else [])])
     if no_rows:
         check_no_state(None if parts is None else parts.state)
     if reference is None:
@@ -121,11 +121,16 @@ def run(
             loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals
         )
         files_told = loaded.facts.get(FILES, "")
+        models = [held.model for held in loaded.evalsets]
     else:
         found = _of_new(files, reference, rules, read, parts or PartFlags(), seed, no_rows)
         files_told = f"{files[0]}, watched by {reference}"
+        models = [files[0].stem]
+    places = places_of(files, models)
     if told.junit is not None:
         atomic_write(told.junit, junit(found))
+    if told.sarif is not None:
+        atomic_write(told.sarif, sarif(found, places))
     if told.json:
         for line in outcome(found, source, files_told).split("\n"):
             say(line.replace("\x7f", "\\u007f"))
@@ -133,9 +138,18 @@ def run(
         _print(found, source, files_told)
     github = os.environ.get("GITHUB_ACTIONS") == "true" if told.github is None else told.github
     if github:
-        for line in annotated(found):
+        for line in annotated(found, places):
             say(line, error=told.json)
+        _summarise(summary(found, source, files_told))
     return found.status == 1
+
+
+def _summarise(text: str) -> None:
+    """Add to the summary of GitHub's job, where it has named a file for it."""
+    name = os.environ.get("GITHUB_STEP_SUMMARY")
+    if name:
+        with Path(name).open("a", encoding="utf-8") as file:
+            file.write(text)
 
 
 def outcome(found: CheckResult, source: str, files_told: str) -> str:
@@ -207,62 +221,5 @@ def _print(found: CheckResult, source: str, files: str) -> None:
         if said:
             console.print(f"{name}: {escape(said)}", highlight=False, soft_wrap=True)
     for each in found.told:
-        line(SIGNS["bad" if each.failed else _STATES.get(each.state, each.state)], each.sentence)
+        line(SIGNS[tone_of(each)], each.sentence)
     line(SIGNS["bad" if found.status else "good"], found.summary)
-
-
-def annotated(found: CheckResult) -> list[str]:
-    """Workflow commands of GitHub: an error for what fails, a warning for what is in doubt.
-
-    Source: docs.github.com, "Workflow commands for GitHub Actions"; what it escapes follows
-    actions/toolkit, packages/core/src/command.ts.
-    """
-    told = []
-    for each in found.told:
-        doubtful = each.state == ("undecided" if isinstance(each, LimitOutcome) else "caution")
-        if each.failed or doubtful:
-            kind = "error" if each.failed else "warning"
-            title = _escaped(f"howsure: {each.name}").replace(":", "%3A").replace(",", "%2C")
-            told.append(f"::{kind} title={title}::{_escaped(each.sentence)}")
-    return told
-
-
-def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def junit(found: CheckResult) -> str:
-    """The outcome as JUnit's XML: a case for each finding and each limit."""
-    cases = found.told
-    counts = {
-        "name": "howsure check",
-        "tests": str(len(cases)),
-        "failures": str(len(found.failed)),
-        "errors": "0",
-        "skipped": str(sum(_skipped(each) for each in cases)),
-    }
-    suites = ElementTree.Element("testsuites", {k: v for k, v in counts.items() if k != "skipped"})
-    suite = ElementTree.SubElement(suites, "testsuite", counts)
-    for each in cases:
-        named = {"classname": _xml(each.model), "name": _xml(each.name), "time": "0"}
-        case = ElementTree.SubElement(suite, "testcase", named)
-        said = _xml(each.sentence)
-        if each.failed:
-            failure = {"message": said, "type": each.state}
-            ElementTree.SubElement(case, "failure", failure).text = said
-        elif _skipped(each):
-            ElementTree.SubElement(case, "skipped", {"message": said})
-        else:
-            ElementTree.SubElement(case, "system-out").text = said
-    ElementTree.indent(suites)
-    text = ElementTree.tostring(suites, encoding="unicode")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
-
-
-def _skipped(each: Answer | LimitOutcome) -> bool:
-    return each.state == "undecided" and not each.failed
-
-
-def _xml(text: str) -> str:
-    """Text that XML 1.0 can hold; `legible` sees to all but two characters."""
-    return _NO_XML.sub("\ufffd", legible(text))

@@ -454,11 +454,17 @@ def check(
             metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=OUTPUT
         ),
     ] = None,
+    sarif: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write failures and doubts as SARIF.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
     github: Annotated[
         bool | None,
         typer.Option(
             "--github/--no-github",
-            help="Annotate the GitHub run. By default, only inside one.",
+            help="Annotate the GitHub run, add to its summary. By default, only inside one.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -499,7 +505,7 @@ def check(
         "season": season,
     }
     rules, source = rules_for(limits, parse_limits(named, min_, max_), changes)
-    told = Told(json, junit, github)
+    told = Told(json, junit, sarif, github)
     failed = run(files, rules, source, told, seed, read, parts, reference, no_rows)
     if repeated:
         say(_REPEATED, error=json)

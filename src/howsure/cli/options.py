@@ -81,7 +81,7 @@ Outputs = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="File to write: .html, .json, .md or .csv. Repeatable.",
+        help="File to write: .html, .json, .md, .csv or .card.md. Repeatable.",
         rich_help_panel=OUTPUT,
     ),
 ]

@@ -204,12 +204,15 @@ class Section:
         return slug("section", self.label or self.title)
 
 
-_ENDINGS: Final = (".html", ".md", ".json", ".csv")
+CARD: Final = ".card.md"
+_ENDINGS: Final = (".html", ".md", ".json", ".csv", CARD)
 
 
 def form_of(path: str | os.PathLike[str]) -> str:
-    """The ending of a file that a report may be written to."""
+    """The ending of a file that a report may be written to; a card may be named by it alone."""
     ending = Path(path).suffix.lower()
+    if f".{Path(path).name.lower()}".endswith(CARD):
+        return CARD
     if ending not in _ENDINGS:
         raise InputError(f"path must end in {', '.join(_ENDINGS)}, got {os.fspath(path)!r}")
     return ending
@@ -248,9 +251,18 @@ class Formed(ABC):
 
         return to_csv(self.document())
 
+    def to_card(self) -> str:
+        """A model card: Markdown with the key numbers as metadata that Hugging Face reads."""
+        from howsure.report.card import to_card
+
+        return to_card(self.document())
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all."""
-        makers = (self.to_html, self.to_markdown, self.to_json, self.to_csv)
+        """Write the form that the ending names, whole or not at all.
+
+        Endings are .html, .md, .json, .csv, and .card.md of a model card.
+        """
+        makers = (self.to_html, self.to_markdown, self.to_json, self.to_csv, self.to_card)
         atomic_write(path, dict(zip(_ENDINGS, makers, strict=True))[form_of(path)]())
 
 

@@ -128,19 +128,13 @@ def key_numbers(records: Sequence[Record], first: Sequence[str] = ()) -> Grid:
     Of one model, its value stands beside the interval and what a perfect model shows. Of many,
     the `first` are shown, if they are said.
     """
-    whole = [r for r in records if not r.group and not math.isnan(r.value)]
-    models = list(dict.fromkeys(record.model for record in whole))
-    models = [name for name in first if name in models] or models
-    known = {(r.metric, _at(r.coverage), r.model): r for r in reversed(whole)}
+    whole = _whole(records)
+    models, rows_of = key_records(records, first)
     several = len(models) != 1
-    chosen = _rows([r for r in whole if not (several and r.metric in grids.OF_KINDS)])
     rows = []
-    for name, at in chosen:
-        entry = catalogue()[name]
-        title = entry.title + (f" at {formats.level(at)}" if at >= 0 else "")
-        found = [known.get((name, at, model)) for model in models]
+    for found in rows_of:
         cells = map(_estimate, found) if several else _in_full(found[0])
-        rows.append((Cell(text=title), *cells))
+        rows.append((Cell(text=measured(next(filter(None, found)))), *cells))
     titles = models if several else ["Value", "Interval", "Perfect"]
     notes = ["Value ± standard error."] if several and rows else []
     judged = {model: _coverages(whole, model) for model in models}
@@ -153,6 +147,31 @@ def key_numbers(records: Sequence[Record], first: Sequence[str] = ()) -> Grid:
         parts=(GridRows(rows=tuple(rows)),),
         notes=tuple(notes),
     )
+
+
+def key_records(
+    records: Sequence[Record], first: Sequence[str] = ()
+) -> tuple[list[str], list[tuple[Record | None, ...]]]:
+    """The models, and the key numbers: for each measure and coverage, a record of each model."""
+    whole = _whole(records)
+    models = list(dict.fromkeys(record.model for record in whole))
+    models = [name for name in first if name in models] or models
+    known = {(r.metric, _at(r.coverage), r.model): r for r in reversed(whole)}
+    several = len(models) != 1
+    chosen = _rows([r for r in whole if not (several and r.metric in grids.OF_KINDS)])
+    rows = [tuple(known.get((name, at, model)) for model in models) for name, at in chosen]
+    return models, [row for row in rows if any(row)]
+
+
+def _whole(records: Sequence[Record]) -> list[Record]:
+    """Answered, and of all rows."""
+    return [r for r in records if not r.group and not math.isnan(r.value)]
+
+
+def measured(record: Record) -> str:
+    """A measure in words, with its coverage."""
+    at = "" if math.isnan(record.coverage) else f" at {formats.level(record.coverage)}"
+    return catalogue()[record.metric].title + at
 
 
 def _coverages(whole: Sequence[Record], model: str) -> str:
