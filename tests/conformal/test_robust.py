@@ -49,7 +49,10 @@ def test_no_population_of_many_cells_covers_less(
         )
         least = float(found.fun)
     else:
-        rule = {"type": "ineq", "fun": lambda q: radius - size(np.maximum(q, 0.0) * rows).mean()}
+        rule: dict[str, Any] = {
+            "type": "ineq",
+            "fun": lambda q: radius - size(np.maximum(q, 0.0) * rows).mean(),
+        }
         found = optimize.minimize(
             lambda q: q[covered].sum(),
             np.full(rows, 1 / rows) + 1e-3 * child(rows, "start").normal(size=rows),
@@ -59,7 +62,9 @@ def test_no_population_of_many_cells_covers_less(
             options={"maxiter": 500, "ftol": 1e-12},
         )
         least = float(found.fun)
-        assert found.success
+        # Where it stops is a population within the radius, whatever it says of its last step.
+        assert rule["fun"](found.x) > -1e-8
+        assert found.x.sum() == pytest.approx(1.0)
     assert worst_coverage(inside / rows, radius, divergence) == pytest.approx(least, abs=1e-5)
     rng = child(rows, "any")
     for _ in range(2000):  # and none that is drawn covers less
