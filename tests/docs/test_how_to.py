@@ -93,13 +93,13 @@ def finished(command: str) -> tuple[int, str]:
     """A command that was run: its exit status and what it printed."""
     words = shlex.split(command, comments=True)
     if words[0] == "pytest":
-        return tested(words[1:])
+        return session_of_pytest(words[1:])
     assert words[0] == "howsure", command
     result = CliRunner().invoke(app, words[1:], catch_exceptions=False, env={"COLUMNS": "80"})
     return result.exit_code, result.output
 
 
-def tested(words: list[str]) -> tuple[int, str]:
+def session_of_pytest(words: list[str]) -> tuple[int, str]:
     """A session of pytest with the plug-in of howsure, and no other that is installed."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "howsure.pytest_plugin", *words],

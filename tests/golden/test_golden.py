@@ -30,12 +30,15 @@ class Promise(NamedTuple):
 
 SUMMED = Promise(1e-12, 1e-13)  # sums over rows, and what is drawn through nothing else
 ITERATED = Promise(1e-8, 1e-10)  # what a solver leaves where it stops, and what is drawn through it
+SINGLE = Promise(1e-6, 1e-9)  # sums in single precision, as of the draws behind the null of skce
 
 
 def promise(content: dict[str, Any], around: Promise) -> Promise:
     """What the making of the numbers in a part of a document can promise, by what it is named."""
     names = [str(content.get(key, "")) for key in ("name", "metric", "id")]
     solved = any(name.startswith(("cce", "mean_cce", "congruence")) for name in names)
+    if "skce" in names:
+        return SINGLE
     return ITERATED if solved or "cce" in content else around
 
 
@@ -77,6 +80,8 @@ def differ(factor: float, **others: Any) -> tuple[Any, Any]:
         (*differ(1 + 1e-9, cce=[0.1]), []),
         (*differ(1 + 1e-7, name="cce_map"), ["y: "]),
         (*differ(1 + 1e-7, cce=[0.1]), ["y: "]),
+        (*differ(1 + 1e-7, metric="skce"), []),
+        (*differ(1 + 1e-5, metric="skce"), ["y: "]),
         ({"cce": 0.1, "p": [0.02]}, {"cce": 0.1, "p": [0.01]}, ["p.0: "]),  # one draw of a hundred
         ({"cce": 0.1, "n": 10**9 + 1}, {"cce": 0.1, "n": 10**9}, ["n: "]),  # a count
         ([{"cce": 0.1}, {"y": 1.0}], [{"cce": 0.1}, {"y": 1 + 1e-9}], ["1.y: "]),

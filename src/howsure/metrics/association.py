@@ -320,6 +320,8 @@ def binned_r2(
     u, u_own = _deviations(width, table.mean_width, table.codes, share)
     v, v_own = _deviations(error, table.mean_error, table.codes, share)
     uu, uv, vv = float(share @ (u * u)), float(share @ (u * v)), float(share @ (v * v))
+    if abs(uv) <= _ROUNDING * math.sqrt(uu * vv):  # no slope but what rounding leaves
+        uv = 0.0
     value = uv * uv / (uu * vv)
     u_row, v_row = u[table.codes], v[table.codes]
     influence = (

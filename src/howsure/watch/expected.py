@@ -448,7 +448,7 @@ class Background:
         from scipy.stats import betabinom
 
         mean = self._known.mean(balanced, fitted, worth=worth)
-        value = float(np.clip(mean.value, 0.0, 1.0))
+        value = float(np.clip(round(mean.value, 12), 0.0, 1.0))  # weights sum to 1 but for rounding
         like = _like(value, mean)
         low, high = _ends_of_share(value, like)
         rows, hits = max(round(balanced.rows / worth), 1), value * like
