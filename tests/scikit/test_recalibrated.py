@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+from extras import needs
 from howsure import Distribution, Quantiles, assess_model
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.sklearn import RecalibratedRegressor
@@ -178,7 +179,7 @@ def test_rows_that_no_fold_tests_teach_nothing() -> None:
 
 
 def test_frames_and_pipelines_keep_their_columns() -> None:
-    pandas = pytest.importorskip("pandas")
+    pandas = needs("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b"])
     inner = make_pipeline(StandardScaler(), BayesianRidge())
     model = RecalibratedRegressor(inner, method="scale").fit(frame, Y)
