@@ -41,8 +41,42 @@ def _covering(results: Results, method: str, arm: str, share: float) -> Results:
 def test_one_method_that_is_better_than_all_is_named_alone() -> None:
     said = _said(many({"good": 0.0, "fair": 0.2, "poor": 0.4}))
     assert said["Score"] == (
-        "Use good: over 12 tables every other method's score is shown to be worse."
+        "Use good: over 12 tables every other method is shown to have a worse score."
     )
+
+
+def test_a_method_that_was_not_compared_is_not_said_to_be_worse() -> None:
+    made = many({"good": 0.0, "fair": 0.2, "poor": 0.4})
+    made["table 0"] = [each for each in made["table 0"] if each.method != "poor"]
+    assert _said(made)["Score"] == (
+        "Use good: over 12 tables every other method with numbers on all is shown to have a worse "
+        "score."
+    )
+
+
+@pytest.mark.parametrize(
+    ("gaps", "said"),
+    [
+        (
+            {"one": 0.0, "two": 0.3, "far": 0.6},
+            "With up to 10,000 rows one leads, as with 1,000 on the same tables.",
+        ),
+        ({"one": 0.0, "two": 0.0, "far": 0.6}, "With up to 10,000 rows one and two lead."),
+    ],
+)
+def test_more_rows_are_said_to_change_nothing_only_where_the_same_methods_lead(
+    gaps: dict[str, float], said: str
+) -> None:
+    made = many({"one": 0.0, "two": 0.3, "far": 0.6})
+    noise = 0.02 if gaps["two"] else 0.1
+    large = {
+        f"{world}, up to 10000": [replace(each, rows=(7000, 2000, 2000)) for each in own]
+        for world, own in many(gaps, noise=noise).items()
+    }
+    page = which_report({**made, **large})
+    (part,) = (each for each in page.sections if each.label == "Ranks")
+    (line,) = (each for each in part.lines if each.question == "More rows")
+    assert line.text in (said, said.replace("one and two", "two and one"))
 
 
 def test_methods_that_cannot_be_told_apart_are_named_together() -> None:

@@ -37,7 +37,10 @@ def best_lines(which: Which) -> tuple[VerdictLine, ...]:
     leaders, tables = standing.leaders, len(standing.scores.tables)
     of = f"{counted(tables, 'table')}"
     if len(leaders) == 1:
-        text = f"Use {leaders[0]}: over {of} every other method's score is shown to be worse."
+        others = "every other method"
+        if not standing.best.compared.all():
+            others += " with numbers on all"
+        text = f"Use {leaders[0]}: over {of} {others} is shown to have a worse score."
     elif len(leaders) <= _NAMED:
         text = f"Use {listed(leaders, last='or')}: over {of} none is shown to be worse by score."
     else:
@@ -228,7 +231,7 @@ def power_lines(which: Which) -> tuple[VerdictLine, ...]:
     pair = listed(first_two)
     if needed is None or needed <= tables:
         return (VerdictLine(text=f"{first}.", question="Power"),)
-    about = f"{needed:,}" if needed < 10_000 else "over 10,000"
+    about = f"about {needed:,}" if needed < 10_000 else "over 10,000"
     text = f"{first}; to tell {pair} apart takes {about}."
     return (VerdictLine(text=text, question="Power"),)
 
@@ -242,22 +245,24 @@ def rank_lines(which: Which) -> tuple[VerdictLine, ...]:
         pairs = len(home.scores.methods) * (len(home.scores.methods) - 1) // 2
         text = f"Of {pairs} pairs of methods {better} are told apart, all together at 95 %."
         lines.append(VerdictLine(text=text, question="Pairs"))
-    if home is not None and large is not None:
-        lines.append(_more_rows(home, large))
+    if large is not None:
+        same = [result for result in which.of("home") if result.table in large.scores.tables]
+        before = MethodScores.of(Crossed.of(same, log_ratio(ALL)))
+        lines += [] if before is None else [_more_rows(before, large)]
     return tuple(lines)
 
 
 def _more_rows(home: MethodScores, large: MethodScores) -> VerdictLine:
-    """Who leads with more rows."""
-    stay = [m for m in large.leaders if m in home.leaders]
+    """Who leads with more rows, beside who does with fewer on the same tables."""
     left = [m for m in home.leaders if m in large.scores.methods and m not in large.leaders]
     count = len(large.leaders)
     who = listed(large.leaders) if count <= _NAMED else f"{count} methods"
-    text = f"With up to 10,000 rows {who} lead"
-    if stay and not left:
-        return VerdictLine(text=f"{text}, as with 1,000.", question="More rows")
+    text = f"With up to 10,000 rows {who} {'lead' if count > 1 else 'leads'}"
+    if set(large.leaders) == set(home.leaders):
+        return VerdictLine(text=f"{text}, as with 1,000 on the same tables.", question="More rows")
     if left:
-        text += f"; {listed(left, _NAMED)} {'do' if len(left) > 1 else 'does'} so with 1,000 alone"
+        does = "do" if len(left) > 1 else "does"
+        text += f"; {listed(left, _NAMED)} {does} so with 1,000 on the same tables alone"
     return VerdictLine(text=f"{text}.", question="More rows")
 
 
