@@ -213,8 +213,15 @@ def main() -> None:
     if given.all:
         print(table(seen, by_change, of_change, whole=True), end="\n\n")
         print(table(seen, by_inputs, of_reference, whole=True), end="\n\n")
-        both = lambda each: (*by_inputs(each), *by_change(each))  # noqa: E731
-        print(table(every, both, (*of_reference, *of_change), whole=True), end="\n\n")
+        print(
+            table(
+                every,
+                lambda each: (*by_inputs(each), *by_change(each)),
+                (*of_reference, *of_change),
+                whole=True,
+            ),
+            end="\n\n",
+        )
     few = [each for each in seen if each.new != NEW[1]]
     some = [each for each in seen if each.inputs != INPUTS[1]]
     far = [each for each in every if each.change == FAR.name]

@@ -58,7 +58,10 @@ class Model:
 
     def end(self, coverage: float) -> float:
         """Half the width of an interval."""
-        over = lambda z: self.shares @ special.ndtr(z / self.nodes) - 0.5 - coverage / 2.0  # noqa: E731
+
+        def over(z: float) -> float:
+            return float(self.shares @ special.ndtr(z / self.nodes)) - 0.5 - coverage / 2.0
+
         return float(optimize.brentq(over, 0.0, 20.0))
 
     def values(self, x: np.ndarray, errors: np.ndarray) -> np.ndarray:

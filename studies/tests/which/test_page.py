@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure_studies.which.answers import CONFORMAL, correction_lines, shift_lines
-from howsure_studies.which.judging import ALL, ARMS, BEST, RAW
+from howsure_studies.which.answers import correction_lines, shift_lines
+from howsure_studies.which.judging import ALL, ARMS, BEST, CONFORMAL, RAW
 from howsure_studies.which.page import which_report
 from howsure_studies.which.results import WhichResult
 from howsure_studies.which.standing import Which

@@ -10,7 +10,7 @@ import numpy as np
 
 from howsure.core.formats import counted, fixed, listed
 from howsure.report.document import VerdictLine
-from howsure_studies.which.judging import ALL, ARMS, BEST, RAW
+from howsure_studies.which.judging import ALL, ARMS, BEST, CONFORMAL, RAW
 from howsure_studies.which.results import WhichResult
 from howsure_studies.which.standing import (
     CLIMATOLOGY,
@@ -26,7 +26,6 @@ _NOMINAL: Final = 0.9
 _NEAR: Final = 0.02
 """By how much a mean coverage may be off the nominal and be called near it."""
 _NAMED: Final = 4
-CONFORMAL: Final = "conformal"
 
 
 def best_lines(which: Which) -> tuple[VerdictLine, ...]:

@@ -29,7 +29,8 @@ INTERVALS: Final = tuple(round(0.1 * step, 1) for step in range(1, 10))
 """Nominal coverages of the intervals that make these quantiles."""
 
 RAW, ALL, BEST = "raw", "all", "best"
-WAYS: Final = ("scale", "conformal", "shape", "group", "inputs")
+CONFORMAL = "conformal"
+WAYS: Final = ("scale", CONFORMAL, "shape", "group", "inputs")
 ARMS: Final = (RAW, *WAYS, BEST, ALL)
 """Fitted to training rows; that corrected in each way by the calibration rows, and as advised;
 fitted to both."""
@@ -192,7 +193,7 @@ def _width(quantiles: FloatArray) -> float:
 
 
 def _ends(quantiles: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
-    """The ends of a central interval; the quartiles are between levels of none."""
+    """The ends of a central interval."""
     at = np.array([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
     low, high = np.asarray(Quantiles(LEVELS, quantiles).quantile(at)).T
     return low, high

@@ -17,7 +17,6 @@ from howsure.report.grids import number_cell, sort_key
 from howsure_studies.engine import MISSING, choice_of, columns_of, number_grid, study_document
 from howsure_studies.tasks import entries
 from howsure_studies.which.answers import (
-    CONFORMAL,
     best_lines,
     correction_lines,
     cost_lines,
@@ -27,7 +26,7 @@ from howsure_studies.which.answers import (
     shift_lines,
 )
 from howsure_studies.which.figures import rank_intervals_figure, score_figure, shift_figure
-from howsure_studies.which.judging import ALL, ARMS, BEST, FINDINGS, RAW, WAYS
+from howsure_studies.which.judging import ALL, ARMS, BEST, CONFORMAL, FINDINGS, RAW, WAYS
 from howsure_studies.which.results import WhichResult
 from howsure_studies.which.standing import (
     CLIMATOLOGY,
