@@ -66,6 +66,7 @@ def forms_are_kept() -> Iterator[None]:
     from howsure.cli import check
     from howsure.recalibration import FittedRecalibration
     from howsure.report import plain
+    from howsure.report.improve import Improvement
     from howsure.streaming import State
 
     save = State.save
@@ -79,6 +80,7 @@ def forms_are_kept() -> Iterator[None]:
         mock.patch.object(plain, "to_json", _held("report", plain.to_json)),
         mock.patch.object(check, "outcome", _held("check", check.outcome)),
         mock.patch.object(FittedRecalibration, "to_json", kept),
+        mock.patch.object(Improvement, "to_json", _held("improvement", Improvement.to_json)),
         mock.patch.object(State, "save", saved),
     ):
         yield

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from howsure.report.assess import assess as assess
     from howsure.report.assessment import Assessment as Assessment
     from howsure.report.conformal import conformal as conformal
+    from howsure.report.improve import improve as improve
     from howsure.report.model import assess_model as assess_model
     from howsure.report.recalibrate import recalibrate as recalibrate
 
@@ -35,6 +36,7 @@ _HOMES = {
     "predictions": "Distribution EvalSet Intervals LabelSets Quantiles Samples",
     "report.assess": "assess",
     "report.assessment": "Assessment",
+    "report.improve": "improve",
     "report.model": "assess_model",
     "report.recalibrate": "recalibrate",
 }

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from howsure.cli.main import app
 
-ROWS = 30
+ROWS = 60
 SOURCES = ("one file", "several files", "long table", "folder")
 ELSEWHERE = ("metrics", "schema", "watch", "simulate", "bench", "data")
 """Commands that read no table of predictions, or no table at all: their tests are their own."""
@@ -53,6 +53,7 @@ CASES: dict[str, str] = {
     "--gamma": "0.3",
     "--github": "",
     "--groups": "c_group",
+    "--hold-back": "0.4",
     "--horizon": "c_weight",
     "--ignore": "coverage",
     "--image": "c_text",
@@ -98,6 +99,7 @@ CASES: dict[str, str] = {
     "--point": "c_mean",
     "--points": "c_mean,c_lower",
     "--progress": "",
+    "--proof": "{out}/other.json",
     "--quantile": "0.1=c_lower --quantile 0.9=c_upper",
     "--quantile-level": "c_level",
     "--quiet": "-o {out}/quiet.json",
@@ -124,6 +126,7 @@ CASES: dict[str, str] = {
     "--tolerance": "0.2",
     "--too-few": "error",
     "--trials": "",
+    "--until-right": "",
     "--upper": "c_upper --lower c_lower",
     "--want": "miss_rate=0.3",
     "--variance": "c_sd",
@@ -161,6 +164,7 @@ BASE = {
     "merge": "merge {states} --no-trials",
     "check": "check {files} --max mae=5 --max mean_width=1 --min empirical_coverage=0.1",
     "recalibrate": "recalibrate {file} --calibration {held_out} -o {out}/base{ending}",
+    "improve": "improve {held_out} {file} -o {out}/base{ending} --proof {out}/proof.json",
     "conformal": "conformal {file} --calibration {held_out} -o {out}/base.csv --method {method}",
     "characteristic": "characteristic {files} --bootstrap 0",
 }
@@ -173,10 +177,11 @@ UNSEEN = {
     "--memory": "numbers are the same, however much is read at once",
     "--resume": "nothing was interrupted",
     "--baseline": "the distribution of y is it in any case",
-    **dict.fromkeys(("--lead", "--season"), "30 rows have no past of 30 changes"),
+    **dict.fromkeys(("--lead", "--season"), "60 rows have no past of 30 changes"),
     "--miss-range": "no gain is shown that hangs on it",
     "--trials": "the base says the opposite",
     "--no-trials": "the base says so, too",
+    "--until-right": "one step, or none, is all there is",
     "--no-rows": "what is printed shows no single row",
     "--no-github": "it is so outside of GitHub",
     "--scheduler": "small tables are read here",

@@ -29,6 +29,7 @@ from howsure.recalibration import FittedRecalibration, recalibrate
 from howsure.recalibration.serialization import FORMAT as RECALIBRATION
 from howsure.recalibration.serialization import VERSION, TaughtScale
 from howsure.report import check as checking
+from howsure.report import improve as improving
 from howsure.report import plain
 from howsure.report.assess import assess_loaded
 from howsure.report.check import check
@@ -36,6 +37,7 @@ from howsure.report.document import Document, GlossaryEntry, Section, Tone
 from howsure.report.limits import Rules, limit_of
 from howsure.streaming import State
 from howsure.streaming import state as states
+from howsure.verdict import improvement
 from howsure.verdict.answer import Reply
 
 NAMES: tuple[SchemaName, ...] = get_args(SchemaName)
@@ -45,6 +47,7 @@ FORMS = {
     "urn:howsure:schema:check:1": "3d6a83d2ecc377603a93a20803e06c63",
     "urn:howsure:schema:state:1": "936e3b3f77c8c59e16adee9e67f26f8c",
     "urn:howsure:schema:recalibration:1": "8449e54deb8b2f6ff73067a70bd2f019",
+    "urn:howsure:schema:improvement:1": "9addde0e4027e217dfcacf0586c31afa",
 }
 """Every version of every form, and what it was when it was made: none is changed later."""
 TEXT_KEYS = ("description", "title")
@@ -57,6 +60,7 @@ FREE = {
         "shapes",
     },
     "recalibration": {"recalibrators"},
+    "improvement": set(),
 }
 """Where names are those of columns, measures or classes, which no schema can list."""
 
@@ -139,6 +143,7 @@ def test_what_is_written_names_the_version_of_its_schema() -> None:
         ("check", "format", checking.FORMAT, "howsure-check/{}"),
         ("state", "form", states._FORM, "howsure state {}"),
         ("recalibration", "version", VERSION, "{}"),
+        ("improvement", "format", improving.FORMAT, "howsure-improvement/{}"),
     ):
         const, version = says(name, key)  # type: ignore[arg-type]
         assert (const, str(const)) == (written, words.format(version))
@@ -155,6 +160,9 @@ def test_choices_are_those_of_the_code() -> None:
         held = report[part]["properties"]
         assert held["direction"]["enum"] == [*Direction, *beside]
         assert held["notion"]["enum"] == [*Notion, *beside]
+    proof = howsure.schema("improvement")["properties"]
+    assert proof["split"]["enum"] == list(get_args(improvement.Split))
+    assert proof["ended"]["enum"] == list(get_args(improvement.Ended))
     found = howsure.schema("check")
     assert found["$defs"]["limit"]["properties"]["state"]["enum"] == list(get_args(checking.State))
 
@@ -281,6 +289,8 @@ def samples() -> dict[SchemaName, Any]:
     held = rows("laws", 60)
     report = json.loads(assess_loaded(Loaded(evalsets=(held,))).to_json())
     found = check([held], Rules(limits=(limit_of("coverage", "min", 0.5),), fail_on="bad"))
+    improved = improving.improve(rows("intervals", 400))
+    assert improved.rows.steps
     learnt = recalibrate(held, held, method="shift").recalibrators
     fitted = FittedRecalibration(
         recalibrators=learnt,
@@ -294,6 +304,7 @@ def samples() -> dict[SchemaName, Any]:
         "findings": report["findings"][:1],
         "check": _short(json.loads(telling.outcome(found, "limits.toml", "2 files"))),
         "recalibration": json.loads(fitted.to_json()),
+        "improvement": _short(json.loads(improved.to_json())),
     }
 
 
@@ -393,6 +404,9 @@ def test_a_key_that_is_gone_or_has_another_name_or_is_new_is_refused(
         ("state", ("hash",), "0"),
         ("state", ("facts", "rows"), -1),
         ("state", ("facts", "units"), {}),
+        ("improvement", ("ended",), "tired"),
+        ("improvement", ("steps", 0, "proof", "p"), "small"),
+        ("improvement", ("error_rate",), 2.0),
         ("recalibration", ("version",), 2),
         ("recalibration", ("mend", "kept.Mend", "scales", 0, "kept.TaughtScale", "reach"), None),
         ("recalibration", ("mend", "kept.Mend", "recalibrators", 0), {"a": 1, "b": 2}),

@@ -639,6 +639,88 @@ def recalibrate(
     )
 
 
+@app.command(epilog="Example: howsure improve held_out.csv new.csv --until-right -o improved.csv")
+@reads_tables
+@uses_resources
+def improve(
+    calibration: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Held-out table with y and predictions.")
+    ],
+    new: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NEW]",
+            help="Table of new predictions, to which what is proven is applied. Or a folder, or a "
+            "quoted pattern such as 'preds/*.parquet'.",
+        ),
+    ] = None,
+    until_right: Annotated[
+        bool,
+        typer.Option(
+            "--until-right",
+            help="Go on until nothing is proven wrong, nothing helps or a step is not confirmed.",
+        ),
+    ] = False,
+    hold_back: Annotated[
+        float,
+        typer.Option(callback=share, help="Share of the held-out rows that only prove."),
+    ] = 0.5,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File for the new table. A folder gets a file for each of several, of the same "
+            "name.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    proof: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="File for the proof on the rows held back, as .json.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = Path("improvement.json"),
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Save what was learnt as .json, for use as --calibration of recalibrate.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    csv_safe: CsvSafe = False,
+    seed: Seed = 0,
+    *,
+    parts: PartFlags,
+    read: ReadOptions,
+) -> None:
+    """Recalibrate as advised, and prove the effect on held-out rows that had no part in it.
+
+    Exits with 1 where something is still proven wrong on the rows held back.
+    """
+    from howsure.cli.improve import run
+
+    read.refuse_common_rows()
+    wrong = run(
+        calibration,
+        new,
+        output,
+        proof,
+        keep,
+        seed,
+        read,
+        parts,
+        until_right=until_right,
+        hold_back=hold_back,
+        csv_safe=csv_safe,
+    )
+    raise typer.Exit(1 if wrong else 0)
+
+
 @app.command(
     epilog="Example: howsure conformal new.csv --calibration held_out.csv --method lac -o sets.csv"
 )

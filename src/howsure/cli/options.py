@@ -57,7 +57,7 @@ def share(param: typer.CallbackParam, value: Any) -> Any:
 
     for one in value if isinstance(value, list | tuple) else [value]:
         if one is not None:
-            check_fraction(one, f"--{param.name}")
+            check_fraction(one, f"--{param.name}".replace("_", "-"))
     return value
 
 

@@ -257,6 +257,11 @@ class PointShift(RecalibrationMethod):
 class PointLocation(Recalibrator):
     """A point forecast that is shifted or multiplied: that of the rows themselves."""
 
+    @property
+    def moves_point(self) -> bool:
+        """It leaves a point forecast."""
+        return True
+
     def transform(self, evalset: EvalSet) -> NoReturn:
         """A point forecast is no predictive distribution: use `apply`."""
         raise UnanswerableError(

@@ -95,6 +95,11 @@ class Recalibrator(ABC):
         """Whether a row's prediction is the same whatever rows stand beside it."""
         return True
 
+    @property
+    def moves_point(self) -> bool:
+        """Whether it leaves a bare point forecast, which is no prediction with a spread."""
+        return False
+
     @abstractmethod
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """The recalibrated prediction of these rows, and notes on them. Reads no y."""

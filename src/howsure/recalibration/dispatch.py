@@ -21,7 +21,6 @@ from howsure.predictions import (
     NormalLaw,
     Prediction,
 )
-from howsure.recalibration.affine import PointLocation
 from howsure.recalibration.base import POINT, Recalibrator, belief_of, kinds_of
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import DEFAULT_LEVELS
@@ -246,7 +245,7 @@ def applied(
     told = list(notes)
     made: list[tuple[str, Prediction]] = []
     for one in fitted:
-        if isinstance(one, PointLocation):  # what it serves is no prediction with a spread
+        if one.moves_point:
             rows = one.apply(rows)
             told.extend(one.notes)
             continue

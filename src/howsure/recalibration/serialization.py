@@ -22,6 +22,7 @@ from howsure.core.files import atomic_write, check_outputs
 from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import POINT, Recalibrator, kinds_of
 from howsure.recalibration.dispatch import FittedMethods, Recalibrated, applied
+from howsure.recalibration.in_turn import InTurn
 from howsure.recalibration.registry import METHODS
 
 FORMAT: Final = "howsure recalibration"
@@ -391,6 +392,7 @@ def _known() -> dict[str, type[Any]]:
     found: dict[str, type[Any]] = {}
     waiting: list[Any] = [
         FittedRecalibration,
+        InTurn,
         *(kind for info in METHODS.values() for kind in info.saves),
     ]
     while waiting:

@@ -440,7 +440,7 @@ def recalibrate_tables(
         )
     method = method or ("group" if asked else None)
     check_method(method, asked)
-    teaching = _held_out(calibration, asked, columns, reading, resources)
+    teaching = held_out(calibration, asked, columns, reading, resources)
     held, vectors = teaching.rows, teaching.vectors
     sentence = ""
     if method == BEST:
@@ -450,15 +450,13 @@ def recalibrate_tables(
     if alone and method is not None:
         held = suited(held, method)
     needs = METHODS[method].needs if method and method in METHODS else ""
-    needed = (asked or tuple(held.groups)) if needs == "groups" else ()
-    fitted = FittedRecalibration(
-        by=needed, scales=TaughtScale.of(held), sentence=sentence, facts=teaching.facts
+    fitted = replace(
+        unfitted(held, method or "", asked),
+        scales=TaughtScale.of(held),
+        sentence=sentence,
+        facts=teaching.facts,
     )
-    if needs == "ease":
-        fitted = replace(fitted, features={ease_column(held): "number"})
-    elif needs == "inputs" and held.features:
-        fitted = replace(fitted, features=_kinds(held))
-    elif needs == "inputs" and not isinstance(new, EvalSet | Loaded):
+    if needs == "inputs" and not held.features and not isinstance(new, EvalSet | Loaded):
         if held.embedding is not None and not vectors:
             raise InputError("method 'inputs' needs features, or columns of the embedding")
         fitted = replace(fitted, embedding=vectors)
@@ -488,6 +486,18 @@ def recalibrate_tables(
     )
 
 
+def unfitted(held: EvalSet, method: str, by: tuple[str, ...]) -> FittedRecalibration:
+    """What new rows must hold beside their predictions for a method that these rows teach."""
+    needs = METHODS[method].needs if method in METHODS else ""
+    if needs == "groups":
+        return FittedRecalibration(by=by or tuple(held.groups))
+    if needs == "ease":
+        return FittedRecalibration(features={ease_column(held): "number"})
+    if needs == "inputs":
+        return FittedRecalibration(features=_kinds(held))
+    return FittedRecalibration()
+
+
 def rows_to_compare(
     new: Any,
     calibration: Any,
@@ -498,7 +508,7 @@ def rows_to_compare(
     resources: Resources | None = None,
 ) -> tuple[EvalSet, EvalSet]:
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
-    held = _held_out(calibration, by, columns, reading, resources).rows
+    held = held_out(calibration, by, columns, reading, resources).rows
     held = held if since is None else since_rows(held, since)
     rows = _rows(new, FittedRecalibration(by=tuple(by)), columns, reading)
     if not rows.labelled:
@@ -544,7 +554,7 @@ def given_fit(calibration: Any) -> FittedRecalibration | None:
     return None
 
 
-def _held_out(
+def held_out(
     source: Any,
     by: Sequence[str],
     columns: Columns,

@@ -236,31 +236,84 @@ def tried(
 ) -> Trials:
     """The same of a view of rows in the order of their content, whose findings are known."""
     bad = [each for each in findings if each.state == "bad"]
-    red = tuple(each for each in bad if questions()[each.id].healed != "none")
-    kinds = kinds_of(view.evalset)
-    kind = next((each for each in _KINDS if each in kinds), "")
+    red = _mendable(findings)
+    kind = lead_kind(view.evalset)
     other = any(each.id == "rows" for each in bad)
-    if not kind or LabelSets.kind in kinds or other:  # rows are put right before predictions
-        return Trials(advice=None)
+    if not kind or LabelSets.kind in kinds_of(view.evalset) or other:
+        return Trials(advice=None)  # rows are put right before predictions
     part = view.part(MOST_ROWS).evalset
-    ids, clear = tuple(each.id for each in red), _clear(red)
-    worst = next((each.where for each in red if each.id == "groups"), "")
-    bench = _Bench(
-        part,
+    bench = _bench(part, dependence, red, coverages, seed, ignore, miss_range)
+    if bench.too_few:
+        return _concluded(Trials(advice=None), red, bench, prefix, bench.too_few)
+    found = _lately(bench, red) if "drift" in bench.red else None
+    return _concluded(found or bench.run(), red, bench, prefix)
+
+
+def confirmed(
+    evalset: EvalSet,
+    dependence: Known,
+    findings: Sequence[Finding],
+    advice: Advice,
+    fitted: tuple[Recalibrator, ...],
+    *,
+    coverages: Sequence[float] = (),
+    seed: int = 0,
+    miss_range: Sequence[float] = MISS_RANGE,
+) -> RecalibrationTrial:
+    """What other rows advise and taught, judged on rows that had no part in it.
+
+    `findings` are those of these rows before it. The bar is that of advice: of a recalibration
+    that helps nothing, `PROVEN` of all sets of rows prove a gain, `HEALED` a fault that it heals.
+    """
+    bench = _bench(evalset, dependence, _mendable(findings), coverages, seed, (), miss_range)
+    if bench.too_few:
+        return RecalibrationTrial(method=advice.method, by=advice.by, reason=bench.too_few)
+    few = applied(fitted, evalset.take(np.arange(1))).evalset
+    fit = _Fit(METHODS[advice.method], advice.by, (fitted,), few)
+    return bench.compared([fit], np.zeros(evalset.n, dtype=np.int64)).trials[0]
+
+
+def cross_fitted(evalset: EvalSet, advice: Advice, seed: int) -> EvalSet:
+    """Rows as a recalibration leaves them that was fitted on the other folds, as new rows are."""
+    folds = _folds(evalset, seed)
+    fit = _fitted(evalset, METHODS[advice.method], advice.by, folds)
+    return _mended(evalset, fit.fitted, folds)
+
+
+def lead_kind(evalset: EvalSet) -> str:
+    """The kind of prediction that says most, by which recalibrations are tried; empty if none."""
+    kinds = kinds_of(evalset)
+    return next((each for each in _KINDS if each in kinds), "")
+
+
+def _mendable(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The bad findings that a recalibration may heal."""
+    bad = (each for each in findings if each.state == "bad")
+    return tuple(each for each in bad if questions()[each.id].healed != "none")
+
+
+def _bench(
+    evalset: EvalSet,
+    dependence: Known,
+    red: Sequence[Finding],
+    coverages: Sequence[float],
+    seed: int,
+    ignore: Collection[str],
+    miss_range: Sequence[float],
+) -> _Bench:
+    """The rows on which recalibrations are tried, with what is bad of them."""
+    return _Bench(
+        evalset,
         dependence,
-        ids,
-        clear,
-        kind,
+        tuple(each.id for each in red),
+        _clear(red),
+        lead_kind(evalset),
         coverages,
         seed,
         {*ignore, "rows"},
-        worst,
+        next((each.where for each in red if each.id == "groups"), ""),
         miss_range=miss_range,
     )
-    if bench.too_few:
-        return _concluded(Trials(advice=None), red, bench, prefix, bench.too_few)
-    found = _lately(bench, red) if "drift" in ids else None
-    return _concluded(found or bench.run(), red, bench, prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +367,7 @@ class _Bench:
                 yield each, ()
 
     def run(self) -> Trials:
-        """Fit, apply, score, judge; then choose. The rows of one way are held at a time."""
+        """Fit every way that suits on all folds but one, and judge it on that one."""
         folds = _folds(self.evalset, self.seed)
         listed = list(self.candidates())
         fits: list[_Fit] = []
@@ -325,6 +378,13 @@ class _Bench:
                 fits.append(_fitted(self.evalset, candidate, by, folds))
             except HowsureError as error:
                 refused.append(RecalibrationTrial(method=candidate.name, by=by, reason=str(error)))
+        return self.compared(fits, folds, refused)
+
+    def compared(
+        self, fits: Sequence[_Fit], folds: IntArray, refused: Sequence[RecalibrationTrial] = ()
+    ) -> Trials:
+        """Apply, score, judge; then choose. The rows of one way are held at a time."""
+        without = list(refused)
         score, rows = self._score(folds, [each.few for each in fits])
         made: list[_Made] = []
         for place, fit in enumerate(fits):
@@ -333,14 +393,14 @@ class _Bench:
                 made.append(self._made(fit, folds, score, rows))
             except HowsureError as error:
                 method = fit.candidate.name
-                refused.append(RecalibrationTrial(method=method, by=fit.by, reason=str(error)))
+                without.append(RecalibrationTrial(method=method, by=fit.by, reason=str(error)))
         if score is None or not made:
-            return Trials(advice=None, trials=tuple(refused))
+            return Trials(advice=None, trials=tuple(without))
         tried = self._tried(made, rows)
         chosen = self._chosen(made, tried)
         return Trials(
             advice=None if chosen is None else self._advice(tried[chosen], score.title),
-            trials=(*tried, *refused),
+            trials=(*tried, *without),
             score=score.title,
             costs=self._costs(made, tried),
             lifted=None if chosen is None else self._lifted(made[chosen].covered),

@@ -15,7 +15,7 @@ from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:
     from howsure.recalibration import FittedParameter
-    from howsure.verdict.advice import Advice
+    from howsure.verdict.advice import Advice, RecalibrationTrial
 
 
 def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
@@ -104,25 +104,51 @@ def step(
     lifted: tuple[str, float, float] | None,
 ) -> str:
     """A recalibration in words: the way, its gain on held-out rows, and what it heals."""
-    what = _mended(advice.method, learnt).format(by=" and ".join(advice.by))
-    since = f", from rows since {advice.since} alone" if advice.since else ""
-    places = 2 if abs(advice.upper) < 0.01 else 1
-    ends = f"{fixed(100 * advice.lower, places)} to {fixed(100 * advice.upper, places)}"
-    share = f"{fixed(100 * advice.gain, places)} %"
-    if math.isnan(advice.lower):
-        gain = f"this cuts the {advice.score} by {share}; too few independent times tell its error"
-    elif advice.lower > 0:
-        gain = f"this cuts the {advice.score} by {share} ({ends})"
-    else:
-        gain = f"the {advice.score} does not change beyond its error (gain {share}, {ends})"
-    told = f"{what}{since}. In five-fold cross-validation {gain}."
+    told = f"{_done(advice, learnt)}. In five-fold cross-validation {_gain(advice, advice.score)}."
     if lifted is not None:
         name, before, after = lifted
         told += f" Coverage of {name} goes from {percent(before)} to {percent(after)}."
-    if advice.heals:
-        told += f" After it, no fault of {_named(advice.heals)} remains."
-    if advice.leaves:
-        told += f" It does not correct {_named(advice.leaves)}."
+    return " ".join([told, *_effect(advice)])
+
+
+def proof(advice: Advice, learnt: Sequence[FittedParameter], trial: RecalibrationTrial) -> str:
+    """What rows that had no part in it say of a recalibration that others advise."""
+    done = _done(advice, learnt)
+    told = f"{done[0].upper()}{done[1:]}."
+    if trial.reason:
+        return f"{told} It could not be tested on the held-back rows: {trial.reason}."
+    told += f" On the held-back rows {_gain(trial, advice.score)}."
+    if trial.accepted:
+        return " ".join([told, *_effect(trial)])
+    why = f": it worsens {trial.harms}" if trial.harms else ""
+    return f"{told} They do not confirm it{why}, so it was not applied."
+
+
+def _done(advice: Advice, learnt: Sequence[FittedParameter]) -> str:
+    """What a recalibration does, and from which rows."""
+    what = _mended(advice.method, learnt).format(by=" and ".join(advice.by))
+    return what + (f", from rows since {advice.since} alone" if advice.since else "")
+
+
+def _gain(found: Advice | RecalibrationTrial, score: str) -> str:
+    """By how much a score falls, with its error."""
+    places = 2 if abs(found.upper) < 0.01 else 1
+    ends = f"{fixed(100 * found.lower, places)} to {fixed(100 * found.upper, places)}"
+    share = f"{fixed(100 * found.gain, places)} %"
+    if math.isnan(found.lower):
+        return f"this cuts the {score} by {share}; too few independent times tell its error"
+    if found.lower > 0:
+        return f"this cuts the {score} by {share} ({ends})"
+    return f"the {score} does not change beyond its error (gain {share}, {ends})"
+
+
+def _effect(found: Advice | RecalibrationTrial) -> list[str]:
+    """Which faults it heals, and which it leaves."""
+    told = []
+    if found.heals:
+        told.append(f"After it, no fault of {_named(found.heals)} remains.")
+    if found.leaves:
+        told.append(f"It does not correct {_named(found.leaves)}.")
     return told
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from howsure.core.registry import check_known
 
-SchemaName = Literal["report", "findings", "check", "state", "recalibration"]
+SchemaName = Literal["report", "findings", "check", "state", "recalibration", "improvement"]
 """The forms that have a schema."""
 _OTHER: Final = re.compile(r'"urn:howsure:schema:(\w+):\d+#?[^"]*"')
 
@@ -22,9 +22,10 @@ def schema(name: SchemaName) -> dict[str, Any]:
 
     Parameters
     ----------
-    name : {"report", "findings", "check", "state", "recalibration"}
+    name : {"report", "findings", "check", "state", "recalibration", "improvement"}
         A report (``assess --json``), its findings alone, ``check --json``, the metadata of a state
-        (``assess --state``), or a kept recalibration (``recalibrate --keep``).
+        (``assess --state``), a kept recalibration (``recalibrate --keep``), or the proof that
+        ``improve`` writes.
 
     Returns
     -------

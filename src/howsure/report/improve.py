@@ -1,0 +1,311 @@
+"""A held-out table that improves a model's predictions, and proves it on rows kept apart."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Final, final
+
+from howsure._version import __version__
+from howsure.core.brief import brief_repr
+from howsure.core.convert import json_number, plain
+from howsure.core.errors import InputError
+from howsure.core.files import atomic_write, check_outputs
+from howsure.core.formats import listed, percent
+from howsure.inputs.building import Crossing
+from howsure.inputs.matching import Missing
+from howsure.inputs.roles import Columns
+from howsure.metrics.finding import Finding
+from howsure.recalibration import FittedRecalibration
+from howsure.recalibration.serialization import TaughtScale
+from howsure.report.recalibrate import held_out, unfitted
+from howsure.streaming.load import Resources
+from howsure.verdict import words
+from howsure.verdict.findings import questions
+from howsure.verdict.improvement import ERROR_RATE, ImprovedRows, ImprovementStep, improved
+
+FORMAT: Final = "howsure-improvement/1"
+"""The name and version of the JSON form."""
+_SPLITS: Final = {
+    "random": "at random",
+    "units": "by unit",
+    "time": "by time, the last rows held back",
+}
+_ENDS: Final = {
+    "right": "No further recalibration is advised.",
+    "one_step": "One step was asked for; --until-right takes more.",
+    "most_steps": "No more than five steps are taken.",
+    "nothing_helps": "Nothing more that was tried helps.",
+    "unconfirmed": "The last step was not confirmed, which ends the search.",
+    "rows": "The rows themselves are wrong: put them right first.",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Improvement:
+    """Recalibrations that rows held back confirm, one after the other, with the proof.
+
+    Attributes
+    ----------
+    rows : ImprovedRows
+        How rows were split, each step with its proof, and the findings before and after.
+    fitted : FittedRecalibration
+        All confirmed steps as one: it can be saved, and applied to other rows. It leaves
+        predictions as they are where no step was confirmed.
+    notes : tuple of str
+        What the reader must know.
+    seed : int
+        Of the split and all draws.
+    """
+
+    rows: ImprovedRows
+    fitted: FittedRecalibration
+    notes: tuple[str, ...] = ()
+    seed: int = 0
+
+    __repr__ = brief_repr
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing is proven wrong on the rows held back, after all steps."""
+        return self.rows.right
+
+    @property
+    def summary(self) -> str:
+        """What became of it, in words."""
+        done = len(self.rows.confirmed)
+        steps = {0: "No step was confirmed", 1: "One step was confirmed"}.get(
+            done, f"{done} steps were confirmed"
+        )
+        bad = [questions()[each.id].name or each.id for each in self.rows.after if _bad(each)]
+        if not bad:
+            return f"{steps}. Nothing is proven wrong on the held-back rows."
+        return f"{steps}. On the held-back rows this is still proven wrong: {listed(bad)}."
+
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """What was done, in words, each line with its tone: good, bad or none."""
+        rows = self.rows
+        opened = (
+            f"{rows.teaching:,} rows teach, {rows.held_back:,} are held back to prove: split "
+            f"{_SPLITS[rows.split]}."
+        )
+        steps = [("good" if each.proof.accepted else "caution", _told(each)) for each in rows.steps]
+        chance = (
+            f"The chance that a step is confirmed though none helps is at most "
+            f"{percent(ERROR_RATE)}, however many are tried."
+        )
+        ended = f"{_ENDS[rows.ended]} {rows.reason if rows.ended == 'nothing_helps' else ''}"
+        after = [
+            (each.state, each.sentence)
+            for each in rows.after
+            if _bad(each) or (each.id == "rows" and each.state == "caution")
+        ]
+        return (
+            ("", opened),
+            *steps,
+            ("", ended.strip()),
+            *after,
+            ("good" if self.right else "bad", self.summary),
+            *((("", chance),) if rows.steps else ()),
+            *(("", f"note: {note}") for note in self.notes),
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(text for _, text in self.lines())
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
+
+    def to_json(self) -> str:
+        """The proof as JSON: see ``howsure schema improvement``."""
+        rows = self.rows
+        held = {
+            "format": FORMAT,
+            "howsure": __version__,
+            "right": self.right,
+            "ended": rows.ended,
+            "summary": self.summary,
+            "error_rate": ERROR_RATE,
+            "seed": self.seed,
+            "split": rows.split,
+            "teaching": rows.teaching,
+            "held_back": rows.held_back,
+            "steps": [_step(each) for each in rows.steps],
+            "before": rows.before,
+            "after": rows.after,
+        }
+        text = json.dumps(plain(held, json_number), ensure_ascii=False, allow_nan=False, indent=1)
+        return f"{text}\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the proof as JSON, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If another file than one of these is there, or the system refuses.
+        """
+        check_proof(path)
+        atomic_write(path, self.to_json())
+
+
+def improve(
+    calibration: Any,
+    *,
+    until_right: bool = False,
+    hold_back: float = 0.5,
+    coverages: Sequence[float] = (),
+    seed: int = 0,
+    missing: Missing = "error",
+    crossing: Crossing = "error",
+    encoding: str | None = None,
+    decimal: str = ".",
+    memory: str | int | None = None,
+    jobs: int | None = None,
+    scheduler: Any = None,
+    resume: bool = False,
+    **columns: Any,
+) -> Improvement:
+    """Recalibrate predictions by a held-out table, and prove it on rows that had no part in it.
+
+    The rows are split: by units where there are at least 20, else by time, else at random. Some
+    teach: they advise a recalibration, as `howsure.assess` does, and fit it. The others only prove:
+    the step counts if it passes the bar of advice on them too. With `until_right` the next step is
+    asked for, until nothing more is advised or one is not confirmed. As what is tried hangs on the
+    teaching rows alone, and the first failure ends it, the chance that any step is confirmed though
+    none helps is that of one test, 3.5 % (a fixed sequence: Maurer, Hothorn and Lehmacher 1995).
+
+    Parameters
+    ----------
+    calibration : path, data frame, mapping of arrays, or EvalSet
+        Rows held out from training, at least 60, with y and predictions of one model. Of several
+        kinds of prediction the one that says most is improved.
+    until_right : bool
+        Go on after the first step.
+    hold_back : float
+        Share of the rows that only prove.
+    coverages : sequence of float
+        Nominal coverages to judge by; the verdict speaks of the one nearest to 0.9.
+    seed : int
+        Fixes the split and all draws.
+    missing, crossing, encoding, decimal
+        As in `howsure.load`.
+    memory, jobs, scheduler, resume
+        As in `howsure.assess`.
+    **columns
+        Columns by role, as in `howsure.load`.
+
+    Returns
+    -------
+    Improvement
+        ``print`` tells what was done; ``.fitted`` goes to `howsure.recalibrate` in place of
+        calibration rows; ``.save`` writes the proof.
+
+    Raises
+    ------
+    InputError
+        If an argument or the table breaks its rule, and the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import howsure
+    >>> rng = np.random.default_rng(0)
+    >>> held_out = {"y": rng.normal(size=2000), "mean": np.zeros(2000), "sd": np.full(2000, 0.5)}
+    >>> found = howsure.improve(held_out, until_right=True)
+    >>> found.fitted.methods, found.right
+    ({'distributions': 'scale'}, True)
+    >>> new = howsure.recalibrate({"mean": [0.0], "sd": [0.5]}, found.fitted)
+    >>> bool(0.9 < new.predictions["recalibrated_sd"][0] < 1.1)
+    True
+    """
+    given: Any = columns
+    reading = {"missing": missing, "crossing": crossing, "encoding": encoding, "decimal": decimal}
+    return improve_table(
+        calibration,
+        given,
+        until_right=until_right,
+        hold_back=hold_back,
+        coverages=coverages,
+        seed=seed,
+        reading=reading,
+        resources=Resources.of(memory, jobs, scheduler, resume),
+    )
+
+
+def improve_table(
+    calibration: Any,
+    columns: Columns,
+    *,
+    until_right: bool,
+    hold_back: float,
+    coverages: Sequence[float],
+    seed: int,
+    reading: dict[str, Any],
+    resources: Resources,
+) -> Improvement:
+    """Do the work of `improve`, whose arguments these are."""
+    teaching = held_out(calibration, (), columns, reading, resources)
+    rows = improved(
+        teaching.rows, until_right=until_right, hold_back=hold_back, coverages=coverages, seed=seed
+    )
+    needs = [unfitted(rows.held, step.advice.method, step.advice.by) for step in rows.confirmed]
+    by_inputs = any(step.advice.method == "inputs" for step in rows.confirmed)
+    fitted = FittedRecalibration(
+        recalibrators=rows.recalibrators,
+        by=tuple(dict.fromkeys(name for each in needs for name in each.by)),
+        features={name: kind for each in needs for name, kind in each.features.items()},
+        embedding=teaching.vectors if by_inputs and not rows.held.features else (),
+        scales=TaughtScale.of(rows.held),
+        facts=teaching.facts,
+    )
+    return Improvement(rows=rows, fitted=fitted, notes=teaching.notes, seed=seed)
+
+
+def check_proof(path: str | os.PathLike[str]) -> None:
+    """Refuse a place for the proof where another file is."""
+    place = Path(path)
+    if place.suffix.lower() != ".json":
+        raise InputError(f"a proof is written to a .json file, got {str(path)!r}")
+    check_outputs([place])
+    if not place.exists():
+        return
+    try:
+        held = json.loads(place.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        held = None
+    if not isinstance(held, dict) or held.get("format") != FORMAT:
+        raise InputError(f"{str(path)!r} is there and is no proof: choose another name")
+
+
+def _bad(finding: Finding) -> bool:
+    return finding.state == "bad"
+
+
+def _told(step: ImprovementStep) -> str:
+    """A step in words."""
+    learnt = tuple(each for one in step.fitted for each in one.parameters)
+    return words.proof(step.advice, learnt, step.proof)
+
+
+def _step(step: ImprovementStep) -> dict[str, Any]:
+    """A step as values that JSON knows."""
+    advice, proof = step.advice, step.proof
+    return {
+        "method": advice.method,
+        "by": advice.by,
+        "since": advice.since,
+        "confirmed": proof.accepted,
+        "score": advice.score,
+        "advised": {name: getattr(advice, name) for name in ("gain", "lower", "upper")},
+        "proof": {
+            name: getattr(proof, name)
+            for name in ("gain", "lower", "upper", "p", "heals", "leaves", "harms", "reason")
+        },
+        "sentence": _told(step),
+    }

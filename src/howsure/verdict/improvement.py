@@ -1,0 +1,268 @@
+"""Recalibrate until nothing is proven wrong: some rows teach, those held back only prove.
+
+The rows are split once. Those that teach advise a recalibration, by cross-fitting; it is fitted on
+all of them, and counts only where the rows held back confirm it. Then the teaching rows, as a
+recalibration leaves them that was fitted on other folds, are asked again. What is tried, and in
+which order, thus hangs on the teaching rows alone, and the first step that is not confirmed ends
+it. So it is a fixed sequence of tests (Maurer, Hothorn and Lehmacher 1995): the chance that any
+step is confirmed that helps nothing is that of one test, whatever the number of looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from howsure.core.arrays import BoolArray, IntArray, check_fraction
+from howsure.core.errors import InputError
+from howsure.core.progress import report_progress
+from howsure.core.rng import row_hashes, row_uniforms
+from howsure.core.threads import one_thread
+from howsure.metrics.finding import Finding
+from howsure.metrics.miss_range import MISS_RANGE
+from howsure.metrics.view import View
+from howsure.predictions import EvalSet, LabelSets, content_order
+from howsure.recalibration import Recalibrator, recalibrate
+from howsure.recalibration.base import POINT
+from howsure.recalibration.dispatch import applied
+from howsure.recalibration.in_turn import InTurn
+from howsure.recalibration.recent import since_rows
+from howsure.verdict.advice import (
+    FEWEST_ROWS,
+    FEWEST_UNITS,
+    HEALED,
+    PROVEN,
+    Advice,
+    RecalibrationTrial,
+    confirmed,
+    cross_fitted,
+    lead_kind,
+    tried,
+)
+from howsure.verdict.copies import copies
+from howsure.verdict.dependence import Known, follow
+from howsure.verdict.examine import judged
+
+ERROR_RATE: Final = PROVEN + HEALED
+"""The chance that any step is confirmed where none helps."""
+MOST_STEPS: Final = 5
+
+Split = Literal["random", "units", "time"]
+"""How rows are split: by what they hold, by whole units, or by time, the last ones held back."""
+Ended = Literal["right", "one_step", "most_steps", "nothing_helps", "unconfirmed", "rows"]
+"""Why no further step was taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImprovementStep:
+    """A recalibration that the teaching rows advise, and what the rows held back say of it.
+
+    Attributes
+    ----------
+    advice : Advice
+        By the teaching rows; its gain is that on their held-out folds.
+    proof : RecalibrationTrial
+        The same on the rows held back: gain, interval, p-value, what it heals, leaves and harms.
+    fitted : tuple of Recalibrator
+        What all teaching rows taught.
+    """
+
+    advice: Advice
+    proof: RecalibrationTrial
+    fitted: tuple[Recalibrator, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImprovedRows:
+    """What came of it; all findings are those of the rows held back.
+
+    Attributes
+    ----------
+    split : {"random", "units", "time"}
+        How rows were split.
+    teaching, held_back : int
+        Rows of either part.
+    steps : tuple of ImprovementStep
+        In order; the last may be one that is not confirmed.
+    ended : str
+        Why no further step was taken.
+    before, after : tuple of Finding
+        Of these rows as they were given, and as the confirmed steps leave them.
+    reason : str
+        Where no step was found, why.
+    held : EvalSet
+        The teaching rows as they were given.
+    """
+
+    split: Split
+    teaching: int
+    held_back: int
+    steps: tuple[ImprovementStep, ...]
+    ended: Ended
+    before: tuple[Finding, ...]
+    after: tuple[Finding, ...]
+    reason: str
+    held: EvalSet
+
+    @property
+    def confirmed(self) -> tuple[ImprovementStep, ...]:
+        """The steps that the rows held back confirm."""
+        return tuple(step for step in self.steps if step.proof.accepted)
+
+    @property
+    def right(self) -> bool:
+        """Whether no finding of the rows held back is bad."""
+        return not any(each.state == "bad" for each in self.after)
+
+    @property
+    def recalibrators(self) -> tuple[Recalibrator, ...]:
+        """All confirmed steps as one recalibration; empty where there is none."""
+        steps = [one for step in self.confirmed for one in step.fitted]
+        return () if not steps else (steps[0],) if len(steps) == 1 else (InTurn.of(steps),)
+
+
+@one_thread()
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def improved(
+    evalset: EvalSet,
+    *,
+    until_right: bool = False,
+    hold_back: float = 0.5,
+    coverages: Sequence[float] = (),
+    seed: int = 0,
+    miss_range: Sequence[float] = MISS_RANGE,
+) -> ImprovedRows:
+    """Recalibrate once, or until nothing is proven wrong or nothing helps.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        Rows held out from training. Of several kinds of prediction the one that says most counts.
+    until_right : bool
+        Go on after the first step.
+    hold_back : float
+        Share of the rows that only prove.
+    coverages, seed, miss_range
+        As in `howsure.verdict.examine`.
+
+    Returns
+    -------
+    ImprovedRows
+
+    Raises
+    ------
+    InputError
+        If `hold_back` is no share, or the rows hold no prediction that can be recalibrated or are
+        too few to be split.
+    """
+    evalset = _leading(evalset)
+    how, proves = split(evalset, hold_back, seed)
+    rows, dependence = _followed(evalset.take(~proves))
+    proof, known = _followed(evalset.take(proves))
+    asked: Any = {"coverages": coverages, "seed": seed, "miss_range": miss_range}
+    before = after = judged(proof, known, **asked)[0]
+    steps: list[ImprovementStep] = []
+    ended: Ended = "most_steps"
+    reason = ""
+    for number in range(MOST_STEPS):
+        report_progress("steps", number, MOST_STEPS)
+        found, _ = judged(rows, dependence, **asked)
+        bad = [each.id for each in (*found, *after) if each.state == "bad"]
+        advice = tried(View(rows, seed=seed), dependence, found, prefix=None, **asked).advice
+        if advice is None or not advice.method:
+            ended = "rows" if "rows" in bad else "nothing_helps" if bad else "right"
+            reason = "" if advice is None else advice.sentence
+            break
+        if advice.since:
+            rows = since_rows(rows, advice.since)
+        fitted = recalibrate(
+            rows.take(np.arange(1)), rows, method=advice.method, by=advice.by
+        ).recalibrators
+        trial = confirmed(proof, known, after, advice, fitted, **asked)
+        steps.append(ImprovementStep(advice=advice, proof=trial, fitted=fitted))
+        if not trial.accepted:
+            ended = "unconfirmed"
+            break
+        proof = applied(fitted, proof).evalset
+        after = judged(proof, known, **asked)[0]
+        if not until_right:
+            ended = "one_step"
+            break
+        rows = cross_fitted(rows, advice, seed)
+    return ImprovedRows(
+        split=how,
+        teaching=int((~proves).sum()),
+        held_back=int(proves.sum()),
+        steps=tuple(steps),
+        ended=ended,
+        before=before,
+        after=after,
+        reason=reason,
+        held=evalset.take(~proves),
+    )
+
+
+def split(evalset: EvalSet, hold_back: float, seed: int) -> tuple[Split, BoolArray]:
+    """Which rows are held back: those of some units, else the last in time, else some at random.
+
+    Copies of a row stand on one side, and who stands where does not depend on the order of rows.
+    """
+    check_fraction(hold_back, "hold_back")
+    if evalset.n < 2 * FEWEST_ROWS:
+        raise InputError(
+            f"calibration must hold at least {2 * FEWEST_ROWS} rows, some to teach and some to "
+            f"prove, got {evalset.n}"
+        )
+    cluster, times = evalset.cluster, evalset.time
+    many = cluster is not None and len(cluster.labels) >= 2 * FEWEST_UNITS
+    moments = np.unique(times) if times is not None and not many else np.zeros(0)
+    how: Split = "random"
+    if times is not None and len(moments) > 1:
+        how, place = "time", np.searchsorted(moments, times)
+    elif cluster is not None:
+        how, place = "units", _drawn(cluster.codes, evalset, seed)
+    else:
+        order = content_order([evalset])
+        found = copies([evalset.take(order)])
+        codes = np.arange(evalset.n)
+        if found is not None:
+            codes[order] = found.clusters.codes
+        place = _drawn(codes, evalset, seed)
+    upto = np.cumsum(np.bincount(place)) / evalset.n
+    first = int(np.argmin(np.abs(upto[:-1] - (1.0 - hold_back)))) if len(upto) > 1 else 0
+    return how, place > first
+
+
+def _drawn(codes: IntArray, evalset: EvalSet, seed: int) -> IntArray:
+    """The rank of each row's unit in an order that is drawn by what the units hold."""
+    numbers = [values for each in evalset.beliefs for values in each.numbers().values()]
+    points = () if evalset.point is None else (evalset.point,)
+    held = np.zeros(int(codes.max()) + 1, dtype=np.uint64)
+    np.add.at(held, codes, row_hashes(evalset.y, *points, *numbers))
+    drawn = row_uniforms(seed, "held-back rows", held)
+    ranks = np.empty(len(drawn), dtype=np.int64)
+    ranks[np.argsort(drawn, kind="stable")] = np.arange(len(drawn))
+    return np.asarray(ranks[codes])
+
+
+def _leading(evalset: EvalSet) -> EvalSet:
+    """The rows with the one kind of prediction by which they are judged."""
+    kind = lead_kind(evalset)
+    if not kind or any(isinstance(each, LabelSets) for each in evalset.beliefs):
+        told = ", ".join(each.kind for each in evalset.beliefs) or "none"
+        raise InputError(
+            "calibration must hold a distribution, samples, quantiles, intervals or a point "
+            f"forecast to be improved, got {told}"
+        )
+    if kind == POINT:
+        return evalset
+    return replace(evalset, beliefs=tuple(b for b in evalset.beliefs if b.kind == kind))
+
+
+def _followed(evalset: EvalSet) -> tuple[EvalSet, Known]:
+    """Rows in the order of their content, and how they go together."""
+    (rows,), (known,) = follow([evalset], content_order([evalset]))
+    return rows, known
