@@ -64,7 +64,7 @@ def run(
     console = Console()
     for tone, line in found.lines():
         sign = f"{SIGNS[tone]}  " if tone else ""
-        console.print(f"{sign}{escape(line)}", highlight=False, soft_wrap=True)
+        console.print(f"{sign}{escape(line)}", highlight=False)
     found.save(proof)
     console.print(f"written: {escape(str(proof))}", highlight=False, soft_wrap=True)
     if new is not None and output is not None:

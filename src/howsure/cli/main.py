@@ -698,10 +698,7 @@ def improve(
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Recalibrate as advised, and prove the effect on held-out rows that had no part in it.
-
-    Exits with 1 where something is still proven wrong on the rows held back.
-    """
+    """Recalibrate as advised, with proof on rows held back; exits with 1 if they still show a fault."""
     from howsure.cli.improve import run
 
     read.refuse_common_rows()

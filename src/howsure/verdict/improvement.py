@@ -182,12 +182,15 @@ def improved(
             rows.take(np.arange(1)), rows, method=advice.method, by=advice.by
         ).recalibrators
         trial = confirmed(proof, known, after, advice, fitted, **asked)
+        if trial.accepted:
+            proof = applied(fitted, proof).evalset
+            after = judged(proof, known, **asked)[0]
+            left = {each.id for each in after if each.state == "bad"}
+            trial = replace(trial, leaves=tuple(each for each in trial.leaves if each in left))
         steps.append(ImprovementStep(advice=advice, proof=trial, fitted=fitted))
         if not trial.accepted:
             ended = "unconfirmed"
             break
-        proof = applied(fitted, proof).evalset
-        after = judged(proof, known, **asked)[0]
         if not until_right:
             ended = "one_step"
             break
