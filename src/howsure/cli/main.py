@@ -698,7 +698,7 @@ def improve(
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Recalibrate as advised, with proof on rows held back; exits with 1 if they still show a fault."""
+    """Recalibrate as advised, with proof on rows held back. Exits with 1 if a fault remains."""
     from howsure.cli.improve import run
 
     read.refuse_common_rows()
