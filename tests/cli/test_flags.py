@@ -18,7 +18,7 @@ from howsure.cli.main import app
 
 ROWS = 60
 SOURCES = ("one file", "several files", "long table", "folder")
-ELSEWHERE = ("metrics", "schema", "watch", "simulate", "bench", "data")
+ELSEWHERE = ("metrics", "schema", "mcp", "watch", "simulate", "bench", "data")
 """Commands that read no table of predictions, or no table at all: their tests are their own."""
 
 CASES: dict[str, str] = {

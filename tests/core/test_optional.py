@@ -98,6 +98,7 @@ def names_the_extra(command: str, extra: str) -> bool:
     [
         ("characteristic t.csv --bootstrap 0 --plot c.png", "plots"),
         ("assess t.csv --encode text=transformers:folder", "text"),
+        ("mcp", "mcp"),
     ],
 )
 def test_a_command_without_its_library_says_which_extra_to_install(

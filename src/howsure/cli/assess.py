@@ -74,26 +74,22 @@ def run(
     tolerance, ignore, miss_range, cells = judging
     check_judging(tolerance, ignore)
     slow = asked_for(slow, "--with")
-    source = list(files) if len(files) > 1 else files[0]
     if explain:
-        print_explanation(console, read.explain(source))
+        print_explanation(console, read.explain(list(files) if len(files) > 1 else files[0]))
         return
     choices = tuned.options()
     with Stages(progress) as stages, subscribe(stages):
-        report_progress("reading")
-        loaded = read.load(source, parts, seed)
-        result = assess_loaded(
-            loaded,
-            facts=source_fact(files),
-            coverages=read.assessed,
+        result = judged(
+            files,
+            read,
+            parts,
+            command=shlex.join(["howsure", *sys.argv[1:]]),
             confidence=confidence,
             seed=seed,
             slow=slow,
             tolerance=tolerance,
             ignore=ignore,
-            command=shlex.join(["howsure", *sys.argv[1:]]),
             trials=trials,
-            recalibration=_recalibration(files, read, [held.model for held in loaded.evalsets]),
             congruence=choices,
             miss_range=miss_range or MISS_RANGE,
             cells=cells,
@@ -102,6 +98,29 @@ def run(
         )
         write(result, shown, outputs)
     show(console, result, shown, [*outputs, *kept])
+
+
+def judged(
+    files: Sequence[Path],
+    read: ReadOptions,
+    parts: PartFlags | None = None,
+    *,
+    command: str,
+    seed: int = 0,
+    **options: Any,
+) -> Assessment:
+    """Read tables and assess them; options are those of `assess_loaded`."""
+    report_progress("reading")
+    loaded = read.load(list(files) if len(files) > 1 else files[0], parts, seed)
+    return assess_loaded(
+        loaded,
+        facts=source_fact(files),
+        coverages=read.assessed,
+        seed=seed,
+        command=command,
+        recalibration=_recalibration(files, read, [held.model for held in loaded.evalsets]),
+        **options,
+    )
 
 
 def write(result: Assessment, shown: str, outputs: Sequence[Path]) -> None:

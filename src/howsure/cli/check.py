@@ -114,18 +114,9 @@ def run(
     check_outputs(told.outputs, [*read_files, *([Path(source)] if source else [])])
     if no_rows:
         check_no_state(None if parts is None else parts.state)
-    if reference is None:
-        loaded = _load(files, rules, source, read, parts, seed)
-        loaded = without_rows(loaded) if no_rows else loaded
-        found = check(
-            loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals
-        )
-        files_told = loaded.facts.get(FILES, "")
-        models = [held.model for held in loaded.evalsets]
-    else:
-        found = _of_new(files, reference, rules, read, parts or PartFlags(), seed, no_rows)
-        files_told = f"{files[0]}, watched by {reference}"
-        models = [files[0].stem]
+    found, files_told, models = judged(
+        files, rules, source, seed, read, parts, reference, no_rows=no_rows
+    )
     places = places_of(files, models)
     if told.junit is not None:
         atomic_write(told.junit, junit(found))
@@ -142,6 +133,29 @@ def run(
             say(line, error=told.json)
         _summarise(summary(found, source, files_told))
     return found.status == 1
+
+
+def judged(
+    files: Sequence[Path],
+    rules: Rules,
+    source: str,
+    seed: int,
+    read: ReadOptions,
+    parts: PartFlags | None = None,
+    reference: Path | None = None,
+    *,
+    no_rows: bool = False,
+) -> tuple[CheckResult, str, list[str]]:
+    """What became of all rules, what is told of the files, and the models."""
+    if reference is None:
+        loaded = _load(files, rules, source, read, parts, seed)
+        loaded = without_rows(loaded) if no_rows else loaded
+        found = check(
+            loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals
+        )
+        return found, loaded.facts.get(FILES, ""), [held.model for held in loaded.evalsets]
+    found = _of_new(files, reference, rules, read, parts or PartFlags(), seed, no_rows)
+    return found, f"{files[0]}, watched by {reference}", [files[0].stem]
 
 
 def _summarise(text: str) -> None:

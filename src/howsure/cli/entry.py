@@ -51,7 +51,7 @@ def main() -> None:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
     except BaseException as error:  # noqa: BLE001 (an interrupted import fails in its own words)
-        status, told = _ended(error)
+        status, told = ended(error)
         words = getattr(error, "words", words)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left to do takes no time
@@ -125,7 +125,7 @@ def _poorer(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_POORER, _poorer)
 
 
-def _ended(error: BaseException) -> tuple[int, str]:
+def ended(error: BaseException) -> tuple[int, str]:
     """Status and words for what no command foresaw; status 1 is for commands alone to give."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "interrupted"

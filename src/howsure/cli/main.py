@@ -47,7 +47,7 @@ from howsure.cli.options import (
 )
 from howsure.cli.terminal import say
 from howsure.cli.watch import watch_app
-from howsure.core.errors import HowsureError, HowsureWarning, InputError
+from howsure.core.errors import HowsureError, HowsureWarning, InputError, system_line
 from howsure.core.optional import installs
 from howsure.core.registry import PluginError, Registry
 from howsure.core.schemas import SchemaName
@@ -927,6 +927,19 @@ def schema_(
     run(name, output)
 
 
+@app.command(epilog="Example: howsure mcp --skill")
+def mcp(
+    skill: Annotated[
+        bool,
+        typer.Option("--skill", help="Print SKILL.md, the page for agents, and stop."),
+    ] = False,
+) -> None:
+    """Serve agents by the Model Context Protocol: assess, check, recalibrate, explain."""
+    from howsure.cli.mcp import run
+
+    run(skill=skill)
+
+
 def main() -> int:
     """Run the command line; its status, which for an error of input is 2, with one clear line."""
     columns = os.environ.get("COLUMNS", "")
@@ -941,8 +954,7 @@ def main() -> int:
             say(f"howsure: {error}", error=True)
             return 2
         except OSError as error:  # of the system, where nothing nearer says more of it
-            place = f"{str(error.filename)[:80]!r}: " if error.filename else ""
-            say(f"howsure: {place}{error.strerror or error}", error=True)
+            say(f"howsure: {system_line(error)}", error=True)
             return 2
         except Interrupted:
             raise

@@ -74,6 +74,16 @@ def error_line(error: BaseException) -> str:
     return name if said == name else f"{name}: {said}"
 
 
+def system_line(error: OSError) -> str:
+    """What the system says of a file, in one line.
+
+    >>> system_line(FileNotFoundError(2, "No such file or directory", "a.csv"))
+    "'a.csv': No such file or directory"
+    """
+    place = f"{str(error.filename)[:80]!r}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
+
+
 def kept_error(error: BaseException) -> dict[str, str]:
     """What is kept of an error of somebody else's: class, message and traceback, none endless."""
     most = 2_000 if isinstance(error, HowsureError) else 1_000  # ours may hold one of others

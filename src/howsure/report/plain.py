@@ -38,6 +38,18 @@ def to_json(document: Document) -> str:
     """Everything in a report as JSON: every record, curve and table."""
     whole = {
         "format": FORMAT,
+        **verdict_parts(document),
+        "records": [record.as_dict() for record in document.records],
+        "curves": [plain(curve, json_number) for curve in document.curves],
+        "tables": [_table(table) for table in document.tables],
+        "glossary": [plain(entry) for entry in document.glossary],
+    }
+    return clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
+
+
+def verdict_parts(document: Document) -> dict[str, Any]:
+    """What the JSON form of a report holds before its numbers."""
+    return {
         "title": document.title,
         "command": document.command,
         "facts": {str(name): str(fact) for name, fact in document.facts.items()},
@@ -45,12 +57,7 @@ def to_json(document: Document) -> str:
         "verdict": [plain(line) for line in document.lines],
         "findings": [plain(finding, json_number) for finding in document.findings],
         "advice": None if document.advice is None else plain(document.advice, json_number),
-        "records": [record.as_dict() for record in document.records],
-        "curves": [plain(curve, json_number) for curve in document.curves],
-        "tables": [_table(table) for table in document.tables],
-        "glossary": [plain(entry) for entry in document.glossary],
     }
-    return clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
 
 def to_csv(document: Document) -> str:

@@ -1,0 +1,335 @@
+"""`howsure mcp`: the commands as tools of a server that agents call, over stdin and stdout.
+
+Tools take the options that agents need, and return what programs read. Nothing is overwritten, no
+code that a caller names is loaded, and what goes wrong is told in the words of the command line.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from importlib.resources import files as resources_of
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from howsure._version import __version__
+from howsure.cli.assess import judged as assessed
+from howsure.cli.check import judged as checked
+from howsure.cli.check import outcome, rules_for
+from howsure.cli.entry import ended
+from howsure.cli.options import TOLERANCE, PartFlags, ReadOptions
+from howsure.cli.recalibrate import written
+from howsure.cli.terminal import say
+from howsure.core.errors import HowsureError, InputError, system_line
+from howsure.core.optional import require
+from howsure.core.registry import check_known
+from howsure.core.schemas import schema
+from howsure.core.text import clean
+from howsure.inputs.roles import ROLES
+from howsure.metrics.catalogue import catalogue
+from howsure.recalibration import METHODS
+from howsure.report.limits import rules_from
+from howsure.report.plain import verdict_parts
+from howsure.report.recalibrate import Recalibration, served
+from howsure.report.short_forms import key_records
+from howsure.streaming.load import Resources
+from howsure.verdict.findings import questions
+
+_ROLES: Final = {role.name: role for role in ROLES if role.name != "encode"}
+"""What columns may be named for; an encoder would be code of the caller's choice."""
+_VERDICT: Final = ("command", "facts", "answer", "verdict", "findings", "advice")
+"""What is returned of a report, beside its key numbers."""
+_MEASURE: Final = ("name", "title", "meaning", "formula", "source", "beware")
+"""What is told of a measure."""
+_INSTRUCTIONS: Final = (
+    "howsure judges predictions with uncertainty of a regression model, or sets of labels, against "
+    "what happened. Call assess first. Its answer says whether the uncertainty can be trusted; "
+    "explain tells more of a finding; recalibrate corrects new predictions; check gates them. "
+    "Program against id and state of findings. A state of undecided is no proof of a fault, nor of "
+    "its absence."
+)
+_ARGUMENTS: Final = {
+    "file": "Table of new predictions of one model; y is optional.",
+    "files": "Tables with y and predictions (.csv, .parquet, .xlsx, …). Each further one is "
+    "another model.",
+    "columns": "Columns by their role, where their names do not say it, such as "
+    '`{"y": "demand", "lower": "lo", "upper": "hi", "coverage": 0.9, "groups": ["region"], '
+    f'"time": "date"}}`. Roles: `{", ".join(_ROLES)}`.',
+    "at": "Coverages to assess, such as [0.5, 0.9], where predictions allow any.",
+    "missing": "Rows with missing values: stop with an error, or drop them.",
+    "tolerance": "Miscoverage, as a share, that is too small to count as a fault.",
+    "baseline": "What predictions must beat to have skill: climatology (the default), "
+    "persistence, seasonal, or a model.",
+    "no_rows": "For data on persons: return nothing of a single row or of fewer than 10 rows.",
+    "rules": "The keys of a TOML file of limits, such as "
+    '`{"limits": [{"measure": "coverage", "min": 0.85, "by": ["region"]}], "fail_on": "bad"}`; '
+    "or the path of such a file.",
+    "calibration": "Held-out table with y and predictions of the same model, from which to learn; "
+    "or a .json file of a kept recalibration.",
+    "output": "New table to write, such as recalibrated.csv; it must not exist yet.",
+    "method": "Way to recalibrate, such as one that advice of assess names; best tries all. If "
+    "omitted, one is chosen by the kind of prediction.",
+    "by": "Columns within whose groups to recalibrate.",
+    "since": "Learn only from calibration rows since this time.",
+    "finding": "id of a finding, such as coverage or groups.",
+}
+"""What an argument means, in every tool that has it."""
+_ONE: Final = threading.Lock()
+"""Calls wait for each other: threads of linear algebra are limited for the whole process."""
+
+
+def run(*, skill: bool = False) -> None:
+    """Serve until the client leaves; or print the page that teaches an agent the commands."""
+    if skill:
+        for line in resources_of("howsure").joinpath("SKILL.md").read_text("utf-8").splitlines():
+            say(line)
+        return
+    server().run("stdio")
+
+
+def server() -> Any:
+    """The server with its tools."""
+    made = require("mcp.server.mcpserver", extra="mcp")
+    return made.MCPServer(
+        "howsure",
+        instructions=_INSTRUCTIONS,
+        version=__version__,
+        tools=[
+            _tool(assess, _verdict_form()),
+            _tool(check, _published("check")),
+            _tool(recalibrate, reads=False),
+            _tool(explain),
+        ],
+        log_level="WARNING",
+    )
+
+
+def assess(
+    files: list[str],
+    columns: dict[str, Any] | None = None,
+    at: list[float] | None = None,
+    missing: Literal["error", "drop"] = "error",
+    tolerance: float = TOLERANCE,
+    baseline: str = "",
+    no_rows: bool = False,
+) -> dict[str, Any]:
+    """Judge predictions with uncertainty: coverage, calibration, groups, widths, skill.
+
+    Reads tables of y beside intervals, quantiles, distributions, samples or sets of labels.
+    Returns an answer (yes, partly, no or unknown) and the verdict in sentences. Returns each
+    finding with its id, state, effect, 95 % interval and p-value, and the key numbers with their
+    errors. Returns advice on how to recalibrate, and the command that shows the same on a terminal.
+    Writes nothing.
+    """
+    read = _reading(columns, at, missing)
+    words = ["howsure", "assess", *files, *read.flags(), *(f"--at={level}" for level in read.at)]
+    words += [f"--tolerance={tolerance}"] if tolerance != TOLERANCE else []
+    words += [f"--baseline={baseline}"] if baseline else []
+    words += ["--no-rows"] if no_rows else []
+    result = assessed(
+        _paths(files),
+        read,
+        PartFlags(),
+        command=shlex.join(words),
+        tolerance=tolerance,
+        baseline=baseline,
+        no_rows=no_rows,
+    )
+    document = result.brief_document()
+    parts = verdict_parts(document)
+    _, rows = key_records(document.records)
+    numbers = [record.as_dict() for row in rows for record in row if record is not None]
+    return {**{name: parts[name] for name in _VERDICT}, "records": numbers}
+
+
+def check(
+    files: list[str],
+    rules: dict[str, Any] | str,
+    columns: dict[str, Any] | None = None,
+    at: list[float] | None = None,
+    missing: Literal["error", "drop"] = "error",
+    no_rows: bool = False,
+) -> dict[str, Any]:
+    """Check predictions against limits on measures, judged with the data's own uncertainty.
+
+    Returns what `howsure check --json` prints: exit 0 if all limits hold or 1 if one fails, a
+    summary, and each limit and finding with its state, value and confidence bounds. A limit fails
+    only if the rows prove it; what they cannot decide is undecided. Writes nothing.
+    """
+    if isinstance(rules, str):
+        asked, source = rules_for(Path(rules), (), {})
+    else:
+        asked, source = rules_from(rules, "rules"), ""
+    read = _reading(columns, at, missing)
+    found, told, _ = checked(_paths(files), asked, source, 0, read, PartFlags(), no_rows=no_rows)
+    held: dict[str, Any] = json.loads(outcome(found, source, told))
+    return held
+
+
+def recalibrate(
+    file: str,
+    calibration: str,
+    output: str,
+    method: str | None = None,
+    by: list[str] | None = None,
+    since: str | None = None,
+    columns: dict[str, Any] | None = None,
+    missing: Literal["error", "drop"] = "error",
+) -> dict[str, Any]:
+    """Recalibrate new predictions by a held-out table, and write them to a new file.
+
+    Learns from the rows of one table, which have y, and applies that to another. The new table has
+    every column of the old one, and recalibrated ones after them. Returns what was learnt and what
+    it guarantees, in sentences, the methods, the number of rows and the files written. Refuses to
+    overwrite a file. Judge the effect by assess on rows that taught nothing.
+    """
+    given, target = Path(calibration), Path(output)
+    if target.exists():
+        raise InputError(f"output must be a file that does not exist yet, got {output!r}")
+    read = _reading(columns, None, missing)
+    resources = Resources()
+    serve = partial(
+        served,
+        new=file,
+        calibration=given,
+        columns=read.columns,
+        method=method,
+        by=by,
+        since=since,
+        seed=0,
+        reading={
+            "missing": read.missing,
+            "crossing": read.crossing,
+            "encoding": read.encoding,
+            "decimal": read.decimal,
+        },
+        coverage=read.assessed[0] if read.assessed else None,
+        resources=resources,
+    )
+    done = written(file, given, target, None, resources, serve, csv_safe=False)
+    return {
+        "sentences": list(done.lines()),
+        "methods": dict(done.fitted.methods),
+        "rows": done.served,
+        "written": [output] if isinstance(done, Recalibration) else list(map(str, done.files)),
+    }
+
+
+def explain(finding: str) -> dict[str, Any]:
+    """Explain a finding of assess or check by its id: what it asks, what is tested, what helps.
+
+    Returns the question, the unit of its effect, and the effect that does no harm. Returns the
+    measures that are tested, with their meaning, their formula and how they mislead. Returns the
+    ways to recalibrate that aim at it, what a model needs where none helps, and what each state
+    means.
+    """
+    check_known(finding, questions(), "finding")
+    asked, entries = questions()[finding], catalogue()
+    measures = [entries[name] for name in asked.measures if name in entries]
+    return {
+        "id": asked.id,
+        "question": asked.asked,
+        "unit": asked.unit,
+        "tolerance": asked.tolerance,
+        "measures": [
+            {name: getattr(each, name) for name in _MEASURE if getattr(each, name)}
+            for each in measures
+        ],
+        "methods": {
+            each.name: each.words.format(by="the columns of `by`")
+            for each in METHODS.values()
+            if finding in each.aims
+        },
+        "needs": asked.needs.format(where="this part"),
+        "states": schema("findings")["$defs"]["state"]["description"],
+    }
+
+
+def _reading(
+    columns: Mapping[str, Any] | None, at: list[float] | None, missing: Literal["error", "drop"]
+) -> ReadOptions:
+    """How tables are read; a role that may have several columns takes one, too."""
+    given: Any = {}
+    for name, value in (columns or {}).items():
+        check_known(name, _ROLES, "role in columns")
+        given[name] = [value] if _ROLES[name].repeats and not isinstance(value, list) else value
+    return ReadOptions(at=at or [], missing=missing, columns=given)
+
+
+def _paths(files: list[str]) -> list[Path]:
+    if not files:
+        raise InputError("files must name at least one table, got none")
+    return [Path(name) for name in files]
+
+
+# The protocol
+
+
+def _published(name: Literal["report", "check"]) -> dict[str, Any]:
+    """A form's schema without the name of its draft, which is the protocol's own."""
+    form = schema(name)
+    for each in (form, *form["$defs"].values()):
+        each.pop("$schema", None)
+    return form
+
+
+def _verdict_form() -> dict[str, Any]:
+    """The form of what is returned of a report."""
+    report = _published("report")
+    names = (*_VERDICT, "records")
+    return {
+        "type": "object",
+        "properties": {name: report["properties"][name] for name in names},
+        "required": list(names),
+        "additionalProperties": False,
+        "$defs": report["$defs"],
+    }
+
+
+def _tool(
+    work: Callable[..., dict[str, Any]], form: dict[str, Any] | None = None, *, reads: bool = True
+) -> Any:
+    """A function as a tool of the server: its docstring, its arguments, the form it returns."""
+    types = require("mcp.types", extra="mcp")
+    tools = require("mcp.server.mcpserver.tools", extra="mcp")
+    paragraphs = (" ".join(part.split()) for part in (work.__doc__ or "").split("\n\n"))
+    made = tools.Tool.from_function(
+        _tool_call(work),
+        description="\n\n".join(paragraphs),
+        annotations=types.ToolAnnotations(
+            read_only_hint=reads,
+            destructive_hint=False,
+            idempotent_hint=reads,
+            open_world_hint=False,
+        ),
+        structured_output=False,
+    )
+    made.fn_metadata.output_schema = form or {"type": "object"}
+    for name, said in made.parameters["properties"].items():
+        said["description"] = _ARGUMENTS[name]
+    return made
+
+
+def _tool_call(work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
+    """A function whose result is one of the protocol, and whose errors are those of a tool."""
+    types = require("mcp.types", extra="mcp")
+    failed = require("mcp.server.mcpserver.exceptions", extra="mcp").ToolError
+
+    @wraps(work)
+    def call(**given: Any) -> Any:
+        try:
+            with _ONE:
+                text = clean(json.dumps(work(**given), ensure_ascii=False, allow_nan=False))
+        except HowsureError as error:
+            raise failed(str(error)) from error
+        except OSError as error:
+            raise failed(system_line(error)) from error
+        except Exception as error:
+            raise failed(ended(error)[1]) from error
+        content = [types.TextContent(type="text", text=text)]
+        return types.CallToolResult(content=content, structured_content=json.loads(text))
+
+    return call

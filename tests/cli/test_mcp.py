@@ -1,0 +1,233 @@
+"""`howsure mcp`: a client's whole conversation, and what each tool takes, returns and refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import sys
+import warnings
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from docs.test_how_to import sentences_of
+from docs.test_words import LONGEST, prose, wrong
+from extras import needs
+from forms import faults
+from howsure.cli import mcp as served
+from howsure.cli.main import app
+from howsure.recalibration import METHODS
+from howsure.verdict import QUESTIONS
+
+RENTALS = Path(__file__).parents[2] / "examples" / "rentals.csv"
+TOOLS = {name: getattr(served, name) for name in ("assess", "check", "recalibrate", "explain")}
+BY_DAY = {"groups": ["day"]}
+
+
+@pytest.fixture
+def halves(tmp_path: Path) -> tuple[Path, Path]:
+    """Every other row of the hours of bicycle rentals, and the rest."""
+    head, *rows = RENTALS.read_text(encoding="utf-8").splitlines()
+    paths = (tmp_path / "held_out.csv", tmp_path / "new.csv")
+    for start, path in enumerate(paths):
+        path.write_text("\n".join([head, *rows[start::2], ""]), encoding="utf-8")
+    return paths
+
+
+def library() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it imports
+        return needs("mcp")
+
+
+async def conversation(held_out: Path, new: Path, errors: Path) -> dict[str, Any]:
+    """What comes of each call, and of what else the server wrote."""
+    mcp = library()
+    strange: list[Any] = []
+
+    async def heard(message: Any) -> None:
+        strange.extend([message] if isinstance(message, Exception) else [])
+
+    start = mcp.StdioServerParameters(
+        command=sys.executable, args=["-m", "howsure", "mcp"], env=dict(os.environ), cwd=new.parent
+    )
+    told: dict[str, Any] = {"strange": strange}
+    with errors.open("w", encoding="utf-8") as log:
+        async with (
+            mcp.stdio_client(start, errlog=log) as streams,
+            mcp.ClientSession(*streams, message_handler=heard) as client,
+        ):
+            told["started"] = await client.initialize()
+            told["tools"] = (await client.list_tools()).tools
+            told["before"] = await client.call_tool(
+                "assess", {"files": [new.name], "columns": BY_DAY}
+            )
+            worst = told["before"].structured_content["findings"][0]["id"]
+            told["explained"] = await client.call_tool("explain", {"finding": worst})
+            asked = {"file": new.name, "calibration": held_out.name, "output": "out.csv"}
+            asked["by"] = told["before"].structured_content["advice"]["by"]
+            told["learnt"] = await client.call_tool("recalibrate", asked)
+            told["after"] = await client.call_tool(
+                "assess", {"files": ["out.csv"], "columns": BY_DAY}
+            )
+            rules = {"limits": [{"measure": "coverage", "min": 0.85, "by": ["day"]}]}
+            for file in (new.name, "out.csv"):
+                told[file] = await client.call_tool("check", {"files": [file], "rules": rules})
+            told["refused"] = await client.call_tool("recalibrate", asked)
+    return told
+
+
+@pytest.mark.slow
+def test_a_client_assesses_explains_recalibrates_and_checks(
+    halves: tuple[Path, Path], tmp_path: Path
+) -> None:
+    told = asyncio.run(conversation(*halves, tmp_path / "errors"))
+    assert told["started"].server_info.name == "howsure"
+    assert "assess first" in told["started"].instructions
+    assert [tool.name for tool in told["tools"]] == list(TOOLS)
+    before, after = (told[name].structured_content for name in ("before", "after"))
+    for held in (before, after):
+        assert faults("findings", held["findings"]) == []
+    worst = before["findings"][0]
+    assert (before["answer"]["reply"], worst["id"], worst["state"]) == ("no", "groups", "bad")
+    assert worst["where"] == "day=off"
+    explained = told["explained"].structured_content
+    assert explained["question"] == worst["question"]
+    assert {each["name"] for each in explained["measures"]} >= {"groups_differ"}
+    assert "group" in explained["methods"]
+    learnt = told["learnt"].structured_content
+    assert learnt["methods"] == {"intervals": "group"}
+    assert (learnt["rows"], learnt["written"]) == (730, ["out.csv"])
+    assert after["answer"]["reply"] != "no"
+    bad = {each["id"] for each in after["findings"] if each["state"] == "bad"}
+    assert not bad & {"groups", "coverage"}
+    for name, exit_ in (("new.csv", 1), ("out.csv", 0)):
+        assert faults("check", told[name].structured_content) == []
+        assert told[name].structured_content["exit"] == exit_
+    for name in ("before", "explained", "learnt", "after", "new.csv", "out.csv"):
+        assert not told[name].is_error
+        (block,) = told[name].content
+        assert json.loads(block.text) == told[name].structured_content
+        assert len(block.text) < 20_000
+    assert told["refused"].is_error
+    assert (
+        told["refused"]
+        .content[0]
+        .text.endswith("output must be a file that does not exist yet, got 'out.csv'")
+    )
+    assert not told["strange"]  # nothing but the protocol came over stdout
+    assert (tmp_path / "errors").read_text(encoding="utf-8") == ""
+
+
+# Tools, in this process
+
+
+def called(name: str, **arguments: Any) -> str:
+    """What a tool's error says."""
+    library()
+    answer = asyncio.run(served.server()._handle_call_tool(None, _Call(name, arguments)))
+    assert answer.is_error
+    text: str = answer.content[0].text
+    assert "Traceback" not in text
+    return text.removeprefix(f"Error executing tool {name}: ")
+
+
+class _Call:
+    """The parameters of a call."""
+
+    def __init__(self, name: str, arguments: dict[str, Any]) -> None:
+        self.name, self.arguments = name, arguments
+
+
+@pytest.mark.slow
+def test_tools_say_what_they_take_and_whether_they_write() -> None:
+    library()
+    tools = asyncio.run(served.server().list_tools())
+    taken = {name for tool in TOOLS.values() for name in signature(tool).parameters}
+    assert set(served._ARGUMENTS) == taken
+    for tool in tools:
+        told = tool.input_schema["properties"]
+        assert list(told) == list(signature(TOOLS[tool.name]).parameters)
+        assert all(each["description"] for each in told.values())
+        assert tool.annotations.read_only_hint == (tool.name != "recalibrate")
+        assert not tool.annotations.destructive_hint
+        assert "Returns " in tool.description
+        needs("jsonschema").Draft202012Validator.check_schema(tool.output_schema)
+
+
+@pytest.mark.parametrize(
+    "text", [*(t.__doc__ for t in TOOLS.values()), *served._ARGUMENTS.values()]
+)
+def test_what_agents_read_is_short_and_in_the_fields_terms(text: str) -> None:
+    told = prose(text)
+    assert not wrong(told)
+    for sentence in sentences_of(told):
+        assert len(sentence.split()) <= LONGEST, sentence
+
+
+@pytest.mark.slow
+def test_assess_returns_what_the_command_writes(halves: tuple[Path, Path]) -> None:
+    """And its own command, run, writes the same."""
+    _, new = halves
+    asked = {"columns": BY_DAY, "tolerance": 0.02, "at": [0.9], "no_rows": True}
+    held = served.assess([str(new)], **asked)
+    words = [*shlex.split(held["command"])[1:], "--json"]
+    assert words[:2] == ["assess", str(new)]
+    report = json.loads(CliRunner().invoke(app, words, catch_exceptions=False).output)
+    for name in ("facts", "answer", "verdict", "findings", "advice"):
+        assert held[name] == report[name], name
+    numbers = [json.dumps(record) for record in report["records"]]
+    assert 5 < len(held["records"]) <= 10
+    assert {json.dumps(record) for record in held["records"]} <= {*numbers}
+    needs("jsonschema").Draft202012Validator(served._verdict_form()).validate(held)
+
+
+def test_check_takes_a_file_of_rules(halves: tuple[Path, Path], tmp_path: Path) -> None:
+    rules = tmp_path / "limits.toml"
+    rules.write_text('limits = [{measure = "coverage", min = 0.6}]\n', encoding="utf-8")
+    held = served.check([str(halves[1])], str(rules))
+    assert (held["exit"], held["source"]) == (0, str(rules))
+
+
+@pytest.mark.parametrize("finding", QUESTIONS)
+def test_every_finding_is_explained(finding: str) -> None:
+    told = served.explain(finding)
+    assert told["question"] == QUESTIONS[finding].asked
+    assert list(told["methods"]) == [m.name for m in METHODS.values() if finding in m.aims]
+    assert all(told["methods"].values())
+    assert [each["name"] for each in told["measures"]] == list(QUESTIONS[finding].measures)
+    assert "{" not in told["needs"] + "".join(told["methods"].values())
+    assert all(f"{state}:" in told["states"] for state in ("bad", "good", "undecided"))
+
+
+@pytest.mark.slow
+def test_errors_are_told_and_nothing_is_loaded_or_overwritten(
+    halves: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(halves[1])
+    assert called("assess", files=["none.csv"]) == "none.csv: there is no such file"
+    assert called("assess", files=[]) == "files must name at least one table, got none"
+    assert called("explain", finding="grups").endswith("got 'grups'; near: groups")
+    assert "role in columns must be one of y, " in called(
+        "assess", files=[file], columns={"encode": ["day=os:system"]}
+    )
+    assert called("check", files=[file], rules={"limit": []}).startswith("rules: key must be")
+    assert "got 90.0; did you mean 0.9?" in called("assess", files=[file], at=[90])
+    before = halves[0].read_bytes()
+    assert "does not exist yet" in called(
+        "recalibrate", file=file, calibration=file, output=str(halves[0])
+    )
+    assert halves[0].read_bytes() == before
+    gone = str(tmp_path / "no" / "such" / "out.csv")
+    assert gone in called("recalibrate", file=file, calibration=file, output=gone)
+
+    def broken(*given: Any, **options: Any) -> None:
+        raise KeyError("a fault")
+
+    monkeypatch.setattr(served, "assessed", broken)
+    assert called("assess", files=[file]).startswith("internal error: KeyError: 'a fault' (")
