@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import make_api  # noqa: E402
+import make_llms  # noqa: E402
 from docutils import nodes  # noqa: E402
 from sphinx.domains.python import PyXRefRole  # noqa: E402
 
@@ -168,6 +169,12 @@ def _speak(app: Any, error: Exception | None) -> None:
             path.write_text(told, encoding="utf-8")
 
 
+def _list(app: Any, error: Exception | None) -> None:
+    """Write llms.txt beside the start page."""
+    if error is None and app.builder.name == "html":
+        Path(app.outdir, "llms.txt").write_text(make_llms.text(app), encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     """Make the API's pages anew, and tend sources on their way."""
     make_api.write()
@@ -179,3 +186,4 @@ def setup(app: Any) -> None:
     app.connect("missing-reference", _errors)
     app.connect("autodoc-skip-member", _skipped)
     app.connect("build-finished", _speak)
+    app.connect("build-finished", _list)

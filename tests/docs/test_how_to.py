@@ -44,7 +44,7 @@ FILE = re.compile(r"# ([\w.-]+\.(?:toml|py|csv|yml))\n")
 OPTIONAL = (
     *("mapie", "uncertainty_toolbox", "crepes", "scoringrules", "pandas", "polars", "torch"),
     *("arviz", "statsmodels", "prophet", "python_calamine", "openpyxl", "jsonschema"),
-    *("huggingface_hub", "mlflow", "wandb"),
+    *("huggingface_hub", "mlflow", "wandb", "mcp"),
 )
 COMMAND: Any = typer.main.get_command(app)
 

@@ -178,6 +178,29 @@ def test_the_search_does_not_find_all() -> None:
     assert len(found("MAPIE")) < len(index()["docnames"]) / 4
 
 
+# What language models read
+
+
+def test_llms_txt_lists_every_page_with_a_line() -> None:
+    """In the form of llmstxt.org: a heading, a summary, lists of links with what they lead to."""
+    head, *lines = (SITE / "llms.txt").read_text(encoding="utf-8").splitlines()
+    assert head == "# howsure"
+    assert next(line for line in lines if line).startswith("> howsure compares predictions")
+    item = re.compile(r"- \[(?P<title>[^\]]+)\]\((?P<page>[\w/.-]+)\): (?P<told>\S.*)")
+    known = [line for line in lines if line and not line.startswith(("> ", "## "))]
+    found = [item.fullmatch(line) for line in known]
+    assert not [line for line, each in zip(known, found, strict=True) if each is None]
+    pages = [each["page"] for each in found if each is not None]
+    assert sorted(pages) == sorted(
+        f"{name}.html" for name in index()["docnames"] if name != "index"
+    )
+    assert all((SITE / page).is_file() for page in pages)
+    sections = [line for line in lines if line.startswith("## ")]
+    assert sections[0] == "## Start"
+    assert sections[-1] == "## Optional"
+    assert len(sections) == len({*sections})
+
+
 # Tables of contents
 
 
