@@ -1,7 +1,7 @@
 """Make llms.txt of the site's own pages: what language models read first (llmstxt.org).
 
 `conf.py` calls this at the end of every build. Titles, order and sections are those of the site;
-a page's description is its first sentence.
+a page's description is its first sentence, and what follows as far as there is room.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from sphinx import addnodes
 
 OPTIONAL = ("Gallery", "The papers done again")
 """Sections that may be left out where little fits; the form has a heading for them."""
+
+LONGEST = 160
+"""Characters of a description, if its first sentence has fewer."""
 
 
 def text(app: Any) -> str:
@@ -42,15 +45,19 @@ def _below(env: Any, page: str) -> Iterator[str]:
 
 def _line(app: Any, page: str) -> str:
     """A page as an item of a list."""
-    title, doctree = app.env.titles[page].astext(), app.env.get_doctree(page)
-    first = re.match(r".*?[.:?!](?=\s|$)", f"{_paragraph(doctree)}.")
-    told = first[0].removesuffix(".").rstrip(":.") if first else ""
-    return f"- [{title}]({app.builder.get_target_uri(page)})" + (f": {told}" if told else "")
+    told, *more = re.split(r"(?<=[.?!])\s", _paragraph(app.env.get_doctree(page)))
+    for sentence in more:
+        if len(told) + len(sentence) >= LONGEST:
+            break
+        told += f" {sentence}"
+    title, target = app.env.titles[page].astext(), app.builder.get_target_uri(page)
+    return f"- [{title}]({target})" + (f": {told}" if told else "")
 
 
 def _paragraph(doctree: Any) -> str:
-    """The first paragraph of a page that stands in no box."""
+    """The first paragraph of a page that stands in no box and introduces nothing else."""
     for each in doctree.findall(nodes.paragraph):
-        if isinstance(each.parent, nodes.section | nodes.document):
-            return " ".join(each.astext().split())
+        told = " ".join(each.astext().split())
+        if isinstance(each.parent, nodes.section | nodes.document) and not told.endswith(":"):
+            return told
     return ""
