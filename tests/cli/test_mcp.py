@@ -187,6 +187,20 @@ def test_assess_returns_what_the_command_writes(halves: tuple[Path, Path]) -> No
     needs("jsonschema").Draft202012Validator(served._verdict_form()).validate(held)
 
 
+def test_models_of_unlike_rows_are_compared_where_that_is_asked_for(tmp_path: Path) -> None:
+    head, *rows = RENTALS.read_text(encoding="utf-8").splitlines()
+    named = [f"{row},{number}" for number, row in enumerate(rows)]
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for file, kept in zip(files, (named[:400], named[100:500]), strict=True):
+        file.write_text("\n".join([f'{head},"id"', *kept, ""]), encoding="utf-8")
+    names = [str(file) for file in files]
+    assert "common_rows=True" in called("assess", files=names, columns={"rows": "id"})
+    held = served.assess(names, {"rows": "id"}, common_rows=True)
+    assert "--common-rows" in held["command"]
+    assert held["facts"]["Rows"] == "300"
+    assert "comparison" in {each["id"] for each in held["findings"]}
+
+
 def test_check_takes_a_file_of_rules(halves: tuple[Path, Path], tmp_path: Path) -> None:
     rules = tmp_path / "limits.toml"
     rules.write_text('limits = [{measure = "coverage", min = 0.6}]\n', encoding="utf-8")

@@ -10,6 +10,7 @@ import json
 import shlex
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial, wraps
 from importlib.resources import files as resources_of
 from pathlib import Path
@@ -60,6 +61,8 @@ _ARGUMENTS: Final = {
     f'"time": "date"}}`. Roles: `{", ".join(_ROLES)}`.',
     "at": "Coverages to assess, such as [0.5, 0.9], where predictions allow any.",
     "missing": "Rows with missing values: stop with an error, or drop them.",
+    "common_rows": "Compare models on the rows that all of them predict, matched by the role "
+    "`rows`.",
     "tolerance": "Miscoverage, as a share, that is too small to count as a fault.",
     "baseline": "What predictions must beat to have skill: climatology (the default), "
     "persistence, seasonal, or a model.",
@@ -112,6 +115,7 @@ def assess(
     columns: dict[str, Any] | None = None,
     at: list[float] | None = None,
     missing: Literal["error", "drop"] = "error",
+    common_rows: bool = False,
     tolerance: float = TOLERANCE,
     baseline: str = "",
     no_rows: bool = False,
@@ -124,8 +128,9 @@ def assess(
     errors. Returns advice on how to recalibrate, and the command that shows the same on a terminal.
     Writes nothing.
     """
-    read = _reading(columns, at, missing)
+    read = replace(_reading(columns, at, missing), common_rows=common_rows)
     words = ["howsure", "assess", *files, *read.flags(), *(f"--at={level}" for level in read.at)]
+    words += ["--common-rows"] if common_rows else []
     words += [f"--tolerance={tolerance}"] if tolerance != TOLERANCE else []
     words += [f"--baseline={baseline}"] if baseline else []
     words += ["--no-rows"] if no_rows else []
