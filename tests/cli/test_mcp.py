@@ -25,7 +25,9 @@ from howsure.recalibration import METHODS
 from howsure.verdict import QUESTIONS
 
 RENTALS = Path(__file__).parents[2] / "examples" / "rentals.csv"
-TOOLS = {name: getattr(served, name) for name in ("assess", "check", "recalibrate", "explain")}
+TOOLS = {
+    name: getattr(served, name) for name in ("assess", "check", "recalibrate", "improve", "explain")
+}
 BY_DAY = {"groups": ["day"]}
 
 
@@ -75,6 +77,10 @@ async def conversation(held_out: Path, new: Path, errors: Path) -> dict[str, Any
             told["after"] = await client.call_tool(
                 "assess", {"files": ["out.csv"], "columns": BY_DAY}
             )
+            told["proof"] = await client.call_tool(
+                "improve",
+                {"calibration": held_out.name, "file": new.name, "output": "improved.csv"},
+            )
             rules = {"limits": [{"measure": "coverage", "min": 0.85, "by": ["day"]}]}
             for file in (new.name, "out.csv"):
                 told[file] = await client.call_tool("check", {"files": [file], "rules": rules})
@@ -106,10 +112,14 @@ def test_a_client_assesses_explains_recalibrates_and_checks(
     assert after["answer"]["reply"] != "no"
     bad = {each["id"] for each in after["findings"] if each["state"] == "bad"}
     assert not bad & {"groups", "coverage"}
+    proof = told["proof"].structured_content
+    assert faults("improvement", proof) == []
+    assert [step["confirmed"] for step in proof["steps"]] == [True]
+    assert (tmp_path / "improved.csv").exists()
     for name, exit_ in (("new.csv", 1), ("out.csv", 0)):
         assert faults("check", told[name].structured_content) == []
         assert told[name].structured_content["exit"] == exit_
-    for name in ("before", "explained", "learnt", "after", "new.csv", "out.csv"):
+    for name in ("before", "explained", "learnt", "after", "proof", "new.csv", "out.csv"):
         assert not told[name].is_error
         (block,) = told[name].content
         assert json.loads(block.text) == told[name].structured_content
@@ -154,7 +164,7 @@ def test_tools_say_what_they_take_and_whether_they_write() -> None:
         told = tool.input_schema["properties"]
         assert list(told) == list(signature(TOOLS[tool.name]).parameters)
         assert all(each["description"] for each in told.values())
-        assert tool.annotations.read_only_hint == (tool.name != "recalibrate")
+        assert tool.annotations.read_only_hint == (tool.name not in ("recalibrate", "improve"))
         assert not tool.annotations.destructive_hint
         assert "Returns " in tool.description
         needs("jsonschema").Draft202012Validator.check_schema(tool.output_schema)
@@ -237,6 +247,9 @@ def test_errors_are_told_and_nothing_is_loaded_or_overwritten(
         "recalibrate", file=file, calibration=file, output=str(halves[0])
     )
     assert halves[0].read_bytes() == before
+    assert "file and output must be given together" in called(
+        "improve", calibration=file, file=file
+    )
     gone = str(tmp_path / "no" / "such" / "out.csv")
     assert gone in called("recalibrate", file=file, calibration=file, output=gone)
 

@@ -52,8 +52,8 @@ def test_every_command_of_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     write_table({**table("other"), "y": table("predictions")["y"]}, tmp_path / "other.csv")
     ran = [block.text for block, _, came in outputs(BODY, SKILL.name) if came.strip()]
     assert len(ran) == 5
-    assert (tmp_path / "recalibrated.csv").exists()
-    assert {text.split()[2] for text in ran} == {"assess", "recalibrate", "check"}
+    assert (tmp_path / "improved.csv").exists()
+    assert {text.split()[2] for text in ran} == {"assess", "improve", "check"}
 
 
 def test_commands_in_its_lines_are_known() -> None:

@@ -62,7 +62,7 @@ def test_units_copies_and_times_are_not_torn() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -1, float("nan"), "half"])
 def test_a_share_is_between_0_and_1(share: Any) -> None:
-    with pytest.raises(InputError, match="hold_back must (lie strictly between 0 and 1|be .*), got"):
+    with pytest.raises(InputError, match=r"hold_back must .*, got"):
         improved(normal(0), hold_back=share)
 
 

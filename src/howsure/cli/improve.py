@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from howsure.cli.options import PartFlags, ReadOptions
 from howsure.cli.progress import Stages
@@ -14,8 +13,10 @@ from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import subscribe
 from howsure.recalibration.serialization import check_place
-from howsure.report.improve import check_proof, improve_table
-from howsure.report.recalibrate import served
+from howsure.report.improve import Improvement, check_proof, improve_table
+from howsure.report.recalibrate import Recalibration, served
+from howsure.report.recalibrate_parts import RecalibratedFiles
+from howsure.streaming.load import Resources
 
 
 def run(
@@ -43,12 +44,6 @@ def run(
         check_place(keep)
     ends = [path for path in (output, proof, keep) if path is not None]
     check_outputs(ends, [calibration, *([] if new is None else [Path(new)])])
-    reading: dict[str, Any] = {
-        "missing": read.missing,
-        "crossing": read.crossing,
-        "encoding": read.encoding,
-        "decimal": read.decimal,
-    }
     resources = parts.resources()
     with Stages() as stages, subscribe(stages):
         found = improve_table(
@@ -58,7 +53,7 @@ def run(
             hold_back=hold_back,
             coverages=read.assessed,
             seed=seed,
-            reading=reading,
+            reading=read.reading,
             resources=resources,
         )
     console = Console()
@@ -68,20 +63,9 @@ def run(
     found.save(proof)
     console.print(f"written: {escape(str(proof))}", highlight=False, soft_wrap=True)
     if new is not None and output is not None:
-        serve = partial(
-            served,
-            new=new,
-            calibration=found.fitted,
-            columns=read.columns,
-            method=None,
-            by=None,
-            since=None,
-            seed=seed,
-            reading=reading,
-            resources=resources,
-            csv_safe=csv_safe,
+        done = serve_new(
+            found, new, calibration, output, keep, read, resources, seed=seed, csv_safe=csv_safe
         )
-        done = written(new, calibration, output, keep, resources, serve, csv_safe=csv_safe)
         console.print(f"{done.served:,} rows recalibrated", highlight=False)
         for note in done.notes:
             console.print(escape(f"note: {note}"), highlight=False)
@@ -90,3 +74,32 @@ def run(
         found.fitted.save(keep)
         console.print(f"written: {escape(str(keep))}", highlight=False, soft_wrap=True)
     return not found.right
+
+
+def serve_new(
+    found: Improvement,
+    new: str,
+    calibration: Path,
+    output: Path,
+    keep: Path | None,
+    read: ReadOptions,
+    resources: Resources,
+    *,
+    seed: int = 0,
+    csv_safe: bool = False,
+) -> Recalibration | RecalibratedFiles:
+    """Apply all confirmed steps to new rows, and write them."""
+    work = partial(
+        served,
+        new=new,
+        calibration=found.fitted,
+        columns=read.columns,
+        method=None,
+        by=None,
+        since=None,
+        seed=seed,
+        reading=read.reading,
+        resources=resources,
+        csv_safe=csv_safe,
+    )
+    return written(new, calibration, output, keep, resources, work, csv_safe=csv_safe)

@@ -21,6 +21,7 @@ from howsure.cli.assess import judged as assessed
 from howsure.cli.check import judged as checked
 from howsure.cli.check import outcome, rules_for
 from howsure.cli.entry import ended
+from howsure.cli.improve import serve_new
 from howsure.cli.options import TOLERANCE, PartFlags, ReadOptions
 from howsure.cli.recalibrate import written
 from howsure.cli.terminal import say
@@ -32,6 +33,7 @@ from howsure.core.text import clean
 from howsure.inputs.roles import ROLES
 from howsure.metrics.catalogue import catalogue
 from howsure.recalibration import METHODS
+from howsure.report.improve import improve_table
 from howsure.report.limits import rules_from
 from howsure.report.plain import verdict_parts
 from howsure.report.recalibrate import Recalibration, served
@@ -48,7 +50,8 @@ _MEASURE: Final = ("name", "title", "meaning", "formula", "source", "beware")
 _INSTRUCTIONS: Final = (
     "howsure judges predictions with uncertainty of a regression model, or sets of labels, against "
     "what happened. Call assess first. Its answer says whether the uncertainty can be trusted; "
-    "explain tells more of a finding; recalibrate corrects new predictions; check gates them. "
+    "explain tells more of a finding; improve corrects new predictions, with proof; recalibrate "
+    "does one step without; check gates them. "
     "Program against id and state of findings. A state of undecided is no proof of a fault, nor of "
     "its absence."
 )
@@ -77,6 +80,7 @@ _ARGUMENTS: Final = {
     "omitted, one is chosen by the kind of prediction.",
     "by": "Columns within whose groups to recalibrate.",
     "since": "Learn only from calibration rows since this time.",
+    "until_right": "Go on until nothing more helps or a step is not confirmed; else one step.",
     "finding": "id of a finding, such as coverage or groups.",
 }
 """What an argument means, in every tool that has it."""
@@ -104,6 +108,7 @@ def server() -> Any:
             _tool(assess, _verdict_form()),
             _tool(check, _published("check")),
             _tool(recalibrate, reads=False),
+            _tool(improve, _published("improvement"), reads=False),
             _tool(explain),
         ],
         log_level="WARNING",
@@ -191,9 +196,7 @@ def recalibrate(
     it guarantees, in sentences, the methods, the number of rows and the files written. Refuses to
     overwrite a file. Judge the effect by assess on rows that taught nothing.
     """
-    given, target = Path(calibration), Path(output)
-    if target.exists():
-        raise InputError(f"output must be a file that does not exist yet, got {output!r}")
+    given, target = Path(calibration), _fresh(output)
     read = _reading(columns, None, missing)
     resources = Resources()
     serve = partial(
@@ -205,12 +208,7 @@ def recalibrate(
         by=by,
         since=since,
         seed=0,
-        reading={
-            "missing": read.missing,
-            "crossing": read.crossing,
-            "encoding": read.encoding,
-            "decimal": read.decimal,
-        },
+        reading=read.reading,
         coverage=read.assessed[0] if read.assessed else None,
         resources=resources,
     )
@@ -221,6 +219,42 @@ def recalibrate(
         "rows": done.served,
         "written": [output] if isinstance(done, Recalibration) else list(map(str, done.files)),
     }
+
+
+def improve(
+    calibration: str,
+    file: str | None = None,
+    output: str | None = None,
+    until_right: bool = True,
+    columns: dict[str, Any] | None = None,
+    missing: Literal["error", "drop"] = "error",
+) -> dict[str, Any]:
+    """Recalibrate as advised, as often as that helps, with proof on rows that taught nothing.
+
+    Splits the held-out table: some rows teach and advise, the others only prove. Keeps a step only
+    if these confirm it, with one error rate for all looks. Returns what
+    `howsure schema improvement` describes: each step with its proof, and the findings of the
+    proving rows before and after. With file and output, writes the new table; refuses to overwrite
+    a file.
+    """
+    if (file is None) != (output is None):
+        raise InputError("file and output must be given together")
+    target = None if output is None else _fresh(output)
+    read = _reading(columns, None, missing)
+    found = improve_table(
+        calibration,
+        read.columns,
+        until_right=until_right,
+        hold_back=0.5,
+        coverages=read.assessed,
+        seed=0,
+        reading=read.reading,
+        resources=Resources(),
+    )
+    if file is not None and target is not None:
+        serve_new(found, file, Path(calibration), target, None, read, Resources())
+    held: dict[str, Any] = json.loads(found.to_json())
+    return held
 
 
 def explain(finding: str) -> dict[str, Any]:
@@ -264,6 +298,14 @@ def _reading(
     return ReadOptions(at=at or [], missing=missing, columns=given)
 
 
+def _fresh(output: str) -> Path:
+    """The place of a new file, where none is yet."""
+    target = Path(output)
+    if target.exists():
+        raise InputError(f"output must be a file that does not exist yet, got {output!r}")
+    return target
+
+
 def _paths(files: list[str]) -> list[Path]:
     if not files:
         raise InputError("files must name at least one table, got none")
@@ -273,7 +315,7 @@ def _paths(files: list[str]) -> list[Path]:
 # The protocol
 
 
-def _published(name: Literal["report", "check"]) -> dict[str, Any]:
+def _published(name: Literal["report", "check", "improvement"]) -> dict[str, Any]:
     """A form's schema without the name of its draft, which is the protocol's own."""
     form = schema(name)
     for each in (form, *form["$defs"].values()):

@@ -247,6 +247,12 @@ class ReadOptions:
         given: Any = self.columns.get("coverage")
         return self.at or given or []
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How cells are read, alike of calibration rows and new ones."""
+        names = ("missing", "crossing", "encoding", "decimal")
+        return {name: getattr(self, name) for name in names}
+
     def flags(self, without: Collection[str] = ()) -> list[str]:
         """The flags that read another table alike, but for some roles."""
         told: list[str] = []

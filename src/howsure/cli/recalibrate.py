@@ -106,12 +106,6 @@ def run(
         check_method(method or ("group" if asked else None), asked)
         if output is None:
             raise InputError("-o must name the file of the new table, got nothing")
-    reading: dict[str, Any] = {
-        "missing": read.missing,
-        "crossing": read.crossing,
-        "encoding": read.encoding,
-        "decimal": read.decimal,
-    }
     target = (
         None if calibration.suffix.lower() == ".json" or not read.assessed else read.assessed[0]
     )
@@ -122,7 +116,7 @@ def run(
             comparison_form(output)
             check_outputs([output], [Path(file), calibration])
         given, held_out = rows_to_compare(
-            file, calibration, asked, since, read.columns, reading, resources
+            file, calibration, asked, since, read.columns, read.reading, resources
         )
         compare(
             given,
@@ -141,7 +135,7 @@ def run(
         "by": asked,
         "since": since,
         "seed": seed,
-        "reading": reading,
+        "reading": read.reading,
         "coverage": target,
         "levels": wanted_levels,
         "resources": resources,
