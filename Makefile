@@ -1,6 +1,7 @@
 # Two commands serve a fresh machine that has Python and make: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+BARE := .venv-bare
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 THREADS = 1
@@ -19,8 +20,8 @@ PROCESSORS := $(addprefix OPENBLAS_CORETYPE=,Haswell SkylakeX Zen) \
 	$(addprefix NPY_DISABLE_CPU_FEATURES=,$(AVX512) X86_V3,$(AVX512))
 QUICK = -m "not slow and not rate"
 
-.PHONY: demo test test-judge test-studies test-quick test-fast test-bare rates processors lint docs \
-	benchmark papers mutate clean
+.PHONY: demo test test-judge test-studies test-quick test-fast test-bare test-python test-lowest \
+	rates processors lint docs benchmark papers mutate clean
 
 demo: .venv/.report
 	$(BIN)/python examples/demo.py
@@ -50,8 +51,16 @@ test-fast: .venv/.dev
 	HOWSURE_WITHOUT=torch $(call PYTEST,.venv) $(QUICK) $(TABLES) $(NUMBERS)
 
 # Where no optional library is installed, tables are served all the same.
-test-bare: .venv-bare/.made
-	HOWSURE_REQUIRE=bare $(call PYTEST,.venv-bare) $(QUICK) $(TABLES)
+test-bare: $(BARE)/.made
+	HOWSURE_REQUIRE=bare $(call PYTEST,$(BARE)) $(QUICK) $(TABLES)
+
+# Before a release: the same on another Python, by make test-python PYTHON=python3.13
+test-python:
+	$(MAKE) test-bare BARE=.venv-python-$(shell $(PYTHON) -c "import platform; print(platform.python_version())")
+
+# Before a release: with the oldest of each library that is declared.
+test-lowest: .venv-lowest/.made
+	$(call PYTEST,.venv-lowest) $(QUICK) $(TABLES) $(NUMBERS)
 
 # The site: docs/_build/html/index.html. Warnings, such as links that lead nowhere, are errors.
 docs: .venv/.dev
@@ -77,16 +86,23 @@ mutate: .venv/.dev
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutation --sample $(SAMPLE)
 
 clean:
-	rm -rf .venv .venv-bare demo mutants docs/_build docs/learn docs/figures docs/reference/api
+	rm -rf .venv .venv-* demo mutants docs/_build docs/learn docs/figures docs/reference/api
 
 .venv/.made:
 	$(PYTHON) -m venv .venv
 	touch $@
 
-.venv-bare/.made: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv-bare
-	.venv-bare/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt \
+$(BARE)/.made: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt \
 		-e . pytest pytest-xdist hypothesis
+	touch $@
+
+.venv-lowest/.made: pyproject.toml studies/pyproject.toml tests/lowest.py
+	$(PYTHON) -m venv $(@D)
+	$(PYTHON) tests/lowest.py > $(@D)/lowest.txt
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet -c $(@D)/lowest.txt \
+		-e ".[plots,report,cluster,netcdf,excel]" -e "./studies[vision]" pytest pytest-xdist hypothesis
 	touch $@
 
 .venv/.report: .venv/.made pyproject.toml studies/pyproject.toml constraints.txt

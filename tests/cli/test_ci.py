@@ -1,4 +1,4 @@
-"""What continuous integration runs and reads: the action, the hook, SARIF and the summary."""
+"""What continuous integration runs and reads: actions, the hook, SARIF, JUnit, the summary."""
 
 from __future__ import annotations
 
@@ -65,6 +65,35 @@ def test_the_action_is_of_githubs_form() -> None:
     assert faults("github-action.json", held) == []
     assert faults("github-action.json", {**held, "runs": {"using": "composite"}})
     assert faults("github-action.json", {**held, "icon": "x"})
+
+
+WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
+
+
+def test_the_workflow_of_releases_is_of_githubs_form() -> None:
+    """Without a secret: what publishes runs nothing else, and alone may ask for an identity."""
+    text = WORKFLOW.read_text("utf-8")
+    held = needs("yaml").load(text, needs("yaml").BaseLoader)  # or else "on" is true
+    assert faults("github-workflow.json", held) == []
+    assert faults("github-workflow.json", {**held, "permissions": "all"})
+    assert held["on"] == {"push": {"tags": ["v*"]}}
+    assert held["permissions"] == {}
+    build, publish = held["jobs"]["build"], held["jobs"]["publish"]
+    assert build["permissions"] == {"contents": "read"}
+    assert publish["permissions"] == {"id-token": "write"}
+    assert publish["needs"] == "build"
+    assert not any("run" in step for step in publish["steps"])
+    assert "secrets." not in text
+    assert not any("${{" in step.get("run", "") for step in build["steps"])
+
+
+@pytest.mark.parametrize("path", [WORKFLOW, ROOT / "action.yml"], ids=lambda path: path.name)
+def test_actions_of_others_are_named_by_their_commit(path: Path) -> None:
+    """A tag can be moved; the hash of a commit cannot."""
+    used = re.findall(r"uses: (.*)", path.read_text("utf-8"))
+    assert used
+    for each in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each), each
 
 
 def test_no_input_is_written_into_a_script() -> None:
@@ -306,3 +335,25 @@ def test_the_summary_is_added_and_begins_with_what_fails(tmp_path: Path) -> None
     assert (before, title) == ("# before", "# howsure check")
     assert [line[:4] for line in lines] == ["- ✗ ", "- ✗ ", "- ✓ "]
     assert "region=south" in lines[1]
+
+
+def test_junit_is_of_the_form_that_its_readers_share(tmp_path: Path) -> None:
+    """Cases that pass, that are in doubt, and that fail; and names of strangers."""
+    schema = needs("xmlschema").XMLSchema(SCHEMAS / "junit.xsd")
+    grouped(tmp_path / "t.parquet", ("north", "south", HOSTILE), (195, 186, 120))
+    words = ("t.parquet", "--min-coverage", "0.93", "--by", "region", "--junit", "o.xml")
+    assert checked(tmp_path, *words)[0] == 1
+    text = (tmp_path / "o.xml").read_text("utf-8")
+    assert [text.count(tag) for tag in ("<system-out", "<skipped ", "<failure ")] == [1, 1, 1]
+    assert schema.is_valid(text)
+    assert checked(tmp_path, "t.parquet", "--min-coverage", "0.5", "--junit", "o.xml")[0] == 0
+    assert schema.is_valid((tmp_path / "o.xml").read_text("utf-8"))
+    for right, wrong in (
+        (' time="0"', ""),
+        ('tests="3"', 'tests="x"'),
+        (' type="fails"', ""),
+        ("<skipped ", "<passed "),
+        (' classname="t"', ""),
+    ):
+        assert right in text
+        assert not schema.is_valid(text.replace(right, wrong)), right
