@@ -21,7 +21,7 @@ PROCESSORS := $(addprefix OPENBLAS_CORETYPE=,Haswell SkylakeX Zen) \
 QUICK = -m "not slow and not rate"
 
 .PHONY: demo test test-judge test-studies test-quick test-fast test-bare test-python test-lowest \
-	rates processors lint docs benchmark papers mutate clean
+	rates processors lint docs benchmark papers mutate dist clean
 
 demo: .venv/.report
 	$(BIN)/python examples/demo.py
@@ -79,6 +79,12 @@ benchmark: .venv/.dev
 papers: .venv/.dev
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.papers $(PAPERS)
 
+# What is published: an archive and a wheel of each distribution, each in a folder of its own.
+dist: .venv-dist/.made
+	rm -rf dist
+	.venv-dist/bin/python -m build --quiet -o dist/howsure .
+	.venv-dist/bin/python -m build --quiet -o dist/howsure-studies studies
+
 # How many of a sample of planted faults the tests catch: make mutate SAMPLE=300
 SAMPLE ?= 200
 mutate: .venv/.dev
@@ -103,6 +109,11 @@ $(BARE)/.made: pyproject.toml constraints.txt
 	$(PYTHON) tests/lowest.py > $(@D)/lowest.txt
 	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet -c $(@D)/lowest.txt \
 		-e ".[plots,report,cluster,netcdf,excel]" -e "./studies[vision]" pytest pytest-xdist hypothesis
+	touch $@
+
+.venv-dist/.made:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet build
 	touch $@
 
 .venv/.report: .venv/.made pyproject.toml studies/pyproject.toml constraints.txt

@@ -16,10 +16,10 @@ TOOLS: Final = ("dev", "docs")
 """Extras that serve development, and no user."""
 
 
-def declared() -> list[str]:
-    """What users of both distributions may install, but for the two themselves."""
+def declared(*folders: Path) -> list[str]:
+    """What users of distributions may install, but for our own: what all need, then extras."""
     found: list[str] = []
-    for folder in (ROOT, ROOT / "studies"):
+    for folder in folders:
         project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
         extras = project["optional-dependencies"].items()
         found += project["dependencies"]
@@ -30,7 +30,7 @@ def declared() -> list[str]:
 def lowest() -> dict[str, str]:
     """The bound of each library from below."""
     bounds: dict[str, str] = {}
-    for requirement in declared():
+    for requirement in declared(ROOT, ROOT / "studies"):
         parts = re.fullmatch(r"([\w-]+)(?:\[\w+\])?[>=]=([\d.]+)(?:,<\d+)?", requirement)
         if parts is None:
             raise ValueError(f"{requirement!r} states no lower bound alone")

@@ -89,7 +89,7 @@ def test_two_builds_of_a_wheel_are_equal(
 
 
 def test_one_version_and_one_licence() -> None:
-    """Both distributions, the citation, the recipe and the newest release told are of one version."""
+    """Both distributions, the citation, the recipe and the newest release that is told."""
     studies = (ROOT / "studies/src/howsure_studies/_version.py").read_text("utf-8")
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     recipe = (ROOT / "conda/recipe.yaml").read_text("utf-8")
@@ -110,7 +110,7 @@ def test_one_version_and_one_licence() -> None:
 def test_the_lowest_versions_are_those_declared() -> None:
     """As packaging reads them: each is allowed, and nothing below it."""
     bounds = lowest()
-    asked = [Requirement(each) for each in declared()]
+    asked = [Requirement(each) for each in declared(*FOLDERS.values())]
     assert {each.name for each in asked} == {*bounds}
     for each in asked:
         assert each.specifier.contains(bounds[each.name]), each
@@ -133,29 +133,46 @@ def of_conda(requirement: str) -> list[str]:
     return [f"{name} {bounds}" for name in CONDA.get(each.name, [each.name])]
 
 
-def test_the_recipe_asks_for_what_is_declared() -> None:
+def test_the_recipe_is_of_both_distributions() -> None:
+    """It asks for what they declare; what an extra brings is bounded, for conda has no extras."""
     recipe = needs("yaml").safe_load((ROOT / "conda/recipe.yaml").read_text("utf-8"))
-    both = {each["package"]["name"]: each for each in recipe["outputs"]}
-    assert list(both) == list(FOLDERS)
-    for name, output in both.items():
-        told = project(name)
-        first, *run = output["requirements"]["run"]
-        assert first == "python >=${{ python_min }}"
-        assert told["requires-python"] == f">={recipe['context']['python_min']}"
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    (backend,) = whole["build-system"]["requires"]
+    for (name, folder), output in zip(FOLDERS.items(), recipe["outputs"], strict=True):
+        told, held = project(name), output["requirements"]
+        assert output["package"]["name"] == name
         assert output["about"]["summary"] == told["description"]
         assert output["about"]["license"] == told["license"]
-        if name == "howsure":
-            assert run == [one for each in told["dependencies"] for one in of_conda(each)]
-            extras = told["optional-dependencies"]
-            users = [e for x, brought in extras.items() if x not in ("dev", "docs") for e in brought]
-            wanted = [
-                one for each in users if not each.startswith("howsure") for one in of_conda(each)
-            ]
-            assert output["requirements"]["run_constraints"] == wanted
-            (script,) = output["build"]["python"]["entry_points"]
-            assert dict([script.split(" = ")]) == told["scripts"]
-        else:
-            assert run == ['${{ pin_subpackage("howsure", exact=True) }}']
-    backend = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
-    for output in both.values():
-        assert output["requirements"]["host"][2:] == [one for e in backend for one in of_conda(e)]
+        assert (folder / output["about"]["license_file"]).is_file()
+        assert told["requires-python"] == f">={recipe['context']['python_min']}"
+        assert held["host"] == ["python ${{ python_min }}.*", "pip", *of_conda(backend)]
+        assert held["run"][0] == "python >=${{ python_min }}"
+    howsure_, studies = recipe["outputs"]
+    (script,) = howsure_["build"]["python"]["entry_points"]
+    assert dict([script.split(" = ")]) == project("howsure")["scripts"]
+    run, bounded = (howsure_["requirements"][each] for each in ("run", "run_constraints"))
+    assert [*run[1:], *bounded] == [one for each in declared(ROOT) for one in of_conda(each)]
+    assert len(run[1:]) == len(project("howsure")["dependencies"])
+    assert studies["requirements"]["run"][1:] == ['${{ pin_subpackage("howsure", exact=True) }}']
+
+
+def test_the_notes_are_the_section_of_a_release() -> None:
+    page = (ROOT / "RELEASING.md").read_text("utf-8")
+    (command,) = re.findall(r"^ *(awk .*)$", page, flags=re.MULTILINE)
+    assert f"version={howsure.__version__} " in command
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, check=True)
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    section = changes.split(f"\n## {howsure.__version__} ")[1].partition("\n## ")[0]
+    assert done.stdout.decode("utf-8").strip() == section.partition("\n")[2].strip()
+
+
+def test_the_page_names_what_publishes() -> None:
+    page = (ROOT / "RELEASING.md").read_text("utf-8")
+    workflow = needs("yaml").safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))
+    publish = workflow["jobs"]["publish"]
+    assert publish["strategy"]["matrix"]["distribution"] == list(FOLDERS)
+    for name in FOLDERS:
+        assert f"`{publish['environment'].replace('${{ matrix.distribution }}', name)}`" in page
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for target in re.findall(r"(?:^|`)make ([\w-]+)", page, flags=re.MULTILINE):
+        assert re.search(rf"^({target}|.* {target})( .*)?:", makefile, flags=re.MULTILINE), target
