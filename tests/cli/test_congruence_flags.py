@@ -127,12 +127,18 @@ def test_images_are_shown_and_named(tmp_path: Path) -> None:
     assert page.count('src="data:image/jpeg;base64,') >= 11
 
 
+def test_an_encoder_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    needs("torch")
+    words = ["assess", str(reviews(tmp_path / "r.csv", 30, 0)), "--encode"]
+    with pytest.raises(HowsureError, match="must be a folder that exists"):
+        CliRunner().invoke(app, [*words, "text=transformers:/no/such"], catch_exceptions=False)
+
+
 @pytest.mark.parametrize(
     ("flags", "match"),
     [
         (["--encode", "text"], "COLUMN=ENCODER"),
         (["--encode", "nope=transformers:/x"], "encode must name a column"),
-        (["--encode", "text=transformers:/no/such"], "must be a folder that exists"),
         (["--encode", "text=sentence:/x"], "encoder must be"),
         (["--encode", "text=transformers:/x", "--encode", "y=transformers:/x"], "one column"),
         (["--image", "nope"], "image must name a column"),

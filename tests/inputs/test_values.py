@@ -31,7 +31,7 @@ def column(values: list[Any], kind: pa.DataType | None = None) -> pa.ChunkedArra
         (column([1, None]), [1.0, math.nan]),
         (column([True, False, None]), [1.0, 0.0, math.nan]),
         (column([1.5, math.nan], pa.float32()), [1.5, math.nan]),
-        (column([1.5], pa.float16()), [1.5]),
+        (column(np.array([1.5], dtype=np.float16), pa.float16()), [1.5]),
         (column([None]), [math.nan]),
         (column([Decimal("1.25"), None]), [1.25, math.nan]),
         (column([2**63], pa.uint64()), [2.0**63]),

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scoringrules
 from scipy import stats
 
 import howsure
@@ -132,6 +131,7 @@ def test_an_estimate_is_a_number() -> None:
 
 
 def test_the_main_ones_agree_with_scoringrules() -> None:
+    scoringrules = needs("scoringrules")
     alpha = 0.1
     for got, want in (
         (metrics.crps_normal(Y, MEAN, SD), scoringrules.crps_normal(Y, MEAN, SD)),
