@@ -22,6 +22,7 @@ from howsure_studies.tasks.files import DataNotFoundError
 from howsure_studies.which import WhichResult, WhichStudy, study
 from howsure_studies.which.cuts import cut_rows
 from howsure_studies.which.judging import ARMS, judged_fit, quantile_table
+from which.results import result as one_result
 from which.tables import reordered, split_of
 
 FLAT = split_of(300)
@@ -340,3 +341,20 @@ def test_real_tables_run(
         assert rows is None or line.rows == rows
         assert line.ratio("all") < 0.6
         assert 0.75 < line.covered("all") <= 1.0
+
+
+def test_what_ships_is_as_near_as_it_says_and_climatology_stays_its_own_measure() -> None:
+    rng = child(0, "shortened")
+    whole = replace(
+        one_result("line", "climatology", {}, {}),
+        score=np.r_[0.1234567, np.nan, np.inf, 0.0, 1e30, -1e-30, rng.normal(size=2)],
+        climatology=0.1234567,
+        seconds=rng.exponential(size=3),
+    )
+    short = WhichStudy().shortened(whole)
+    for name in ("score", "seconds", "coverage", "width", "worst"):
+        held = getattr(short, name)
+        assert held.dtype == np.float32
+        np.testing.assert_allclose(held, getattr(whole, name), rtol=2.0**-13)
+    assert short.score[0] / short.climatology == 1.0
+    np.testing.assert_array_equal(short.states, whole.states)

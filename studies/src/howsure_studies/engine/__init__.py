@@ -8,7 +8,13 @@ from howsure_studies.engine.executor import RunListener
 from howsure_studies.engine.papers import OwnNumber, Published, published
 from howsure_studies.engine.plan import Plan, load_plan, plan_file, plan_names, studies, toml_value
 from howsure_studies.engine.running import RunSummary, Survey, combined, run, survey
-from howsure_studies.engine.shipped import plan_shipped, shipped_studies, singles, study_shipped
+from howsure_studies.engine.shipped import (
+    in_bits,
+    plan_shipped,
+    shipped_studies,
+    singles,
+    study_shipped,
+)
 from howsure_studies.engine.store import (
     FORMAT,
     DamagedError,
@@ -114,6 +120,7 @@ __all__ = [
     "estimate_cell",
     "gathered",
     "grouped",
+    "in_bits",
     "interval_cell",
     "load_plan",
     "make_method",

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute, parquet
 
+from howsure.core.arrays import FloatArray
 from howsure.core.convert import Arrays, packed, plain, unpacked
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import listed, number
@@ -113,7 +115,9 @@ def shipped_bytes(plan: Plan, store: Store, trials: Sequence[Trial] | None = Non
         "parts": parts,
     }
     columns = pa.Table.from_pylist(table, schema=_SCHEMA)
-    return parquet_bytes(columns.replace_schema_metadata({_KEY: json.dumps(facts).encode()}))
+    columns = columns.replace_schema_metadata({_KEY: json.dumps(facts).encode()})
+    split = [f"arrays.list.element.{each}.list.element" for each in _FLOATS]
+    return parquet_bytes(columns, split, level=22)
 
 
 def in_parts(study: Study) -> bool:
@@ -188,6 +192,7 @@ _SCHEMA: Final = pa.schema(
         ),
     ]
 )
+_FLOATS: Final = ("doubles", "singles")
 _STORED: Final = {"f8": "doubles", "f4": "singles", "i8": "integers"}
 """The column of an array's numbers, by its type; booleans and short integers are integers."""
 
@@ -225,14 +230,21 @@ def _result(study: Study, row: Mapping[str, Any]) -> Any:
     return unpacked(kinds[row["kind"]], arrays, json.loads(row["facts"]))
 
 
-def singles(value: T) -> T:
-    """A dataclass whose arrays of floats have seven digits, and half the size."""
+def singles(value: T, bits: int = 24) -> T:
+    """A dataclass whose arrays of floats have seven digits and half the size, or fewer bits."""
     arrays, facts = packed(value)
     short = {
-        name: array.astype(np.float32) if array.dtype == np.float64 else array
+        name: in_bits(array, bits) if array.dtype == np.float64 else array
         for name, array in arrays.items()
     }
     return unpacked(type(value), short, facts)
+
+
+def in_bits(values: FloatArray, bits: int) -> npt.NDArray[np.float32]:
+    """Numbers of single precision with so many bits at most, which pack well."""
+    share, power = np.frexp(values)
+    near = np.ldexp(np.round(np.ldexp(share, bits)), power - bits)
+    return np.asarray(near, dtype=np.float32)
 
 
 @final

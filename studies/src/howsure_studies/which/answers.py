@@ -252,9 +252,18 @@ def rank_lines(which: Which) -> tuple[VerdictLine, ...]:
 
 
 def _more_rows(home: MethodScores, large: MethodScores) -> VerdictLine:
-    """Who leads with more rows, beside who does with fewer on the same tables."""
+    """Who leads with more rows, or how many do not, beside fewer rows of the same tables."""
     left = [m for m in home.leaders if m in large.scores.methods and m not in large.leaders]
-    count = len(large.leaders)
+    count, methods = len(large.leaders), len(large.scores.methods)
+    if 2 * count > methods:
+        worse, before = (len(each.scores.methods) - len(each.leaders) for each in (large, home))
+        text = (
+            f"On {counted(len(large.scores.tables), 'table')} with up to 10,000 rows, "
+            f"{worse or 'none'} of {methods} methods {'are' if worse > 1 else 'is'} shown to be "
+            f"worse than the best; with 1,000 rows, {before or 'none'} of "
+            f"{len(home.scores.methods)}."
+        )
+        return VerdictLine(text=text, question="More rows")
     who = listed(large.leaders) if count <= _NAMED else f"{count} methods"
     text = f"With up to 10,000 rows {who} {'lead' if count > 1 else 'leads'}"
     if set(large.leaders) == set(home.leaders):

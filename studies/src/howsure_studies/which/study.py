@@ -24,11 +24,13 @@ from howsure_studies.engine import (
     Trial,
     TrialOutput,
     check_options,
+    in_bits,
     make_method,
     method_identity,
     numbers_hash,
     present,
     records_table,
+    singles,
     stacked,
 )
 from howsure_studies.tasks import SplitTable, split_names, split_table
@@ -154,6 +156,12 @@ class WhichStudy(Study):
                 }
                 tables.append(records_table(named.records(), keys))
         return Combined(table=stacked(tables), results=by_world)
+
+    def shortened(self, result: WhichResult) -> WhichResult:
+        """Its numbers to a ten-thousandth of their size, which no page tells from the whole."""
+        bits = 13
+        base = float(in_bits(np.asarray(result.climatology), bits))  # so that its own ratio is 1
+        return replace(singles(result, bits), climatology=base)
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
