@@ -105,7 +105,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes that run trials (2)")
     given = parser.parse_args()
     options = {"worlds": given.worlds, "anew": given.anew, "jobs": given.jobs}
-    names = dict.fromkeys(chosen(given.names))
+    names = list(dict.fromkeys(chosen(given.names)))
+    if given.worlds:  # of a study named, the plans that have them
+        having = [name for name in names if {*given.worlds} <= {*load_plan(name).worlds}]
+        names = having or names
     failed = sum(made(name, Store(given.store), **options) for name in names)
     if failed:
         sys.exit(f"{failed} trials failed: howsure bench status PLAN --store {given.store}")
