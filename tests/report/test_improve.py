@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,15 @@ def test_it_is_told_in_words(found: Improvement) -> None:
         "The chance that a step is confirmed though none helps is at most 3.5 %, however many are "
         "tried.",
     ]
+
+
+def test_a_fault_of_the_teaching_rows_alone_is_not_hidden(found: Improvement) -> None:
+    rows = replace(found.rows, ended="nothing_helps", reason="No way.", teaching_faults=("width",))
+    told = [text for _, text in replace(found, rows=rows).lines()]
+    assert told[2:4] == ["No way.", "The teaching rows still show a fault of widths."]
+    silent = replace(rows, reason="", teaching_faults=())
+    told = [text for _, text in replace(found, rows=silent).lines()]
+    assert told[2] == "The teaching rows advise nothing more."
 
 
 def run(*words: object) -> Any:

@@ -85,6 +85,7 @@ def test_too_narrow_predictions_are_scaled_and_right_ones_left() -> None:
     (fitted,) = found.recalibrators
     assert fitted.parameters[0].value == pytest.approx(1.0 / 0.6, rel=0.06)
     assert {each.id for each in found.before if each.state == "bad"} >= {"spread", "coverage"}
+    assert found.teaching_faults == ()
     none = improved(normal(4, sd=1.0), until_right=True)
     assert (none.steps, none.recalibrators, none.ended) == ((), (), "right")
 

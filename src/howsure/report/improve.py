@@ -26,7 +26,13 @@ from howsure.report.recalibrate import held_out, unfitted
 from howsure.streaming.load import Resources
 from howsure.verdict import words
 from howsure.verdict.findings import questions
-from howsure.verdict.improvement import ERROR_RATE, ImprovedRows, ImprovementStep, improved
+from howsure.verdict.improvement import (
+    ERROR_RATE,
+    MOST_STEPS,
+    ImprovedRows,
+    ImprovementStep,
+    improved,
+)
 
 FORMAT: Final = "howsure-improvement/1"
 """The name and version of the JSON form."""
@@ -37,9 +43,9 @@ _SPLITS: Final = {
 }
 _ENDS: Final = {
     "right": "No further recalibration is advised.",
-    "one_step": "One step was asked for; --until-right takes more.",
-    "most_steps": "No more than five steps are taken.",
-    "nothing_helps": "Nothing more that was tried helps.",
+    "one_step": "One step was asked for; --until-right (until_right=True) goes on.",
+    "most_steps": f"No more than {MOST_STEPS} steps are taken.",
+    "nothing_helps": "The teaching rows advise nothing more.",
     "unconfirmed": "The last step was not confirmed, which ends the search.",
     "rows": "The rows themselves are wrong: put them right first.",
 }
@@ -99,7 +105,9 @@ class Improvement:
             f"The chance that a step is confirmed though none helps is at most "
             f"{percent(ERROR_RATE)}, however many are tried."
         )
-        ended = f"{_ENDS[rows.ended]} {rows.reason if rows.ended == 'nothing_helps' else ''}"
+        ended = (rows.ended == "nothing_helps" and rows.reason) or _ENDS[rows.ended]
+        faults = [questions()[each].name or each for each in rows.teaching_faults]
+        taught = [f"The teaching rows still show a fault of {listed(faults)}."] if faults else []
         after = [
             (each.state, each.sentence)
             for each in rows.after
@@ -108,7 +116,8 @@ class Improvement:
         return (
             ("", opened),
             *steps,
-            ("", ended.strip()),
+            ("", ended),
+            *(("caution", text) for text in taught),
             *after,
             ("good" if self.right else "bad", self.summary),
             *((("", chance),) if rows.steps else ()),

@@ -93,6 +93,8 @@ class ImprovedRows:
         Of these rows as they were given, and as the confirmed steps leave them.
     reason : str
         Where no step was found, why.
+    teaching_faults : tuple of str
+        Where no step was found, ids of what is bad on the teaching rows as they are by then.
     held : EvalSet
         The teaching rows as they were given.
     """
@@ -105,6 +107,7 @@ class ImprovedRows:
     before: tuple[Finding, ...]
     after: tuple[Finding, ...]
     reason: str
+    teaching_faults: tuple[str, ...]
     held: EvalSet
 
     @property
@@ -167,12 +170,14 @@ def improved(
     steps: list[ImprovementStep] = []
     ended: Ended = "most_steps"
     reason = ""
+    faults: tuple[str, ...] = ()
     for number in range(MOST_STEPS):
         report_progress("steps", number, MOST_STEPS)
         found, _ = judged(rows, dependence, **asked)
-        bad = [each.id for each in (*found, *after) if each.state == "bad"]
         advice = tried(View(rows, seed=seed), dependence, found, prefix=None, **asked).advice
         if advice is None or not advice.method:
+            faults = tuple(each.id for each in found if each.state == "bad")
+            bad = {*faults, *(each.id for each in after if each.state == "bad")}
             ended = "rows" if "rows" in bad else "nothing_helps" if bad else "right"
             reason = "" if advice is None else advice.sentence
             break
@@ -204,6 +209,7 @@ def improved(
         before=before,
         after=after,
         reason=reason,
+        teaching_faults=faults,
         held=evalset.take(~proves),
     )
 
