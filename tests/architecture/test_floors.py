@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,10 +60,15 @@ FILES = sorted(SOURCE.rglob("*.py"))
 BOTH = [*FILES, *sorted(STUDIES.rglob("*.py"))]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path, *, top_only: bool) -> set[str]:
     """Dotted names that a file imports; at its top alone, or anywhere."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = _top(tree) if top_only else list(ast.walk(tree))
+    nodes = _top(parsed(path)) if top_only else list(ast.walk(parsed(path)))
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -97,13 +103,14 @@ def rooms_imported(path: Path) -> set[str]:
     return {name for name in names if name in FLOORS}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_a_room_imports_lower_floors_only(path: Path) -> None:
-    home = room(path)
-    if home == "face":
-        return
-    for other in rooms_imported(path) - {home}:
-        assert FLOORS[other] < FLOORS[home], f"{home} must not import {other}"
+def test_a_room_imports_lower_floors_only() -> None:
+    wrong = [
+        f"{path.relative_to(SOURCE)} must not import {other}"
+        for path in FILES
+        for other in rooms_imported(path) - {room(path)}
+        if room(path) != "face" and FLOORS[other] >= FLOORS[room(path)]
+    ]
+    assert not wrong, wrong
 
 
 def studies_imported(path: Path) -> set[str]:
@@ -111,18 +118,19 @@ def studies_imported(path: Path) -> set[str]:
     return {part[1] for part in parts if part[0] == "howsure_studies" and len(part) > 1}
 
 
-@pytest.mark.parametrize("path", BOTH[len(FILES) :], ids=lambda p: str(p.relative_to(STUDIES)))
-def test_a_study_stands_alone(path: Path) -> None:
+def test_a_study_stands_alone() -> None:
     """Methods know no task, tasks no engine, the engine no study, and no study another."""
-    home = path.relative_to(STUDIES).parts[0].removesuffix(".py")
-    allowed = {name for name, floor in WING.items() if floor <= WING.get(home, 2)}
-    rooms = {p.name for p in STUDIES.iterdir() if p.is_dir()}
-    assert studies_imported(path) & rooms <= {home, *allowed}
+    rooms, wrong = {p.name for p in STUDIES.iterdir() if p.is_dir()}, []
+    for path in BOTH[len(FILES) :]:
+        home = path.relative_to(STUDIES).parts[0].removesuffix(".py")
+        allowed = {home, *(name for name, floor in WING.items() if floor <= WING.get(home, 2))}
+        wrong += [f"{path}: {name}" for name in (studies_imported(path) & rooms) - allowed]
+    assert not wrong, wrong
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_the_judge_knows_no_study(path: Path) -> None:
-    assert not studies_imported(path)
+def test_the_judge_knows_no_study() -> None:
+    wrong = [str(path) for path in FILES if studies_imported(path)]
+    assert not wrong, wrong
 
 
 def test_every_room_has_a_floor() -> None:
@@ -130,10 +138,14 @@ def test_every_room_has_a_floor() -> None:
     assert rooms <= set(FLOORS)
 
 
-@pytest.mark.parametrize("path", BOTH, ids=lambda p: str(p.relative_to(ROOT)))
-def test_optional_libraries_are_not_imported_at_the_top(path: Path) -> None:
-    heads = {name.partition(".")[0] for name in imports(path, top_only=True)}
-    assert not heads & OPTIONAL
+def test_optional_libraries_are_not_imported_at_the_top() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in BOTH
+        for name in imports(path, top_only=True)
+        if name.partition(".")[0] in OPTIONAL
+    ]
+    assert not wrong, wrong
 
 
 def test_pytest_is_known_to_its_plugin_alone() -> None:
@@ -205,7 +217,7 @@ def test_no_class_name_stands_twice() -> None:
     """One name, one meaning, in both houses; nested classes and private ones too."""
     homes: dict[str, list[str]] = {}
     for path in BOTH:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}

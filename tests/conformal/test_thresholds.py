@@ -22,6 +22,7 @@ from howsure.conformal import (
     UpperEnd,
     calibrate,
     conformal_rank,
+    conformal_threshold,
     coverage_range,
     level_ranks,
     order_statistics,
@@ -70,6 +71,14 @@ def test_level_ranks_mirror_and_round_outward() -> None:
         exact = [Fraction(str(level)) * (n + 1) for level in levels]
         assert low[:5].tolist() == [math.floor(place) for place in exact[:5]]
         assert high[4:].tolist() == [math.ceil(place) for place in exact[4:]]
+
+
+def test_a_threshold_is_exact_unless_rows_weigh_by_importance() -> None:
+    scores = np.arange(1.0, 20.0)
+    for kind in ("frequency", "importance"):
+        threshold = conformal_threshold(scores, 0.9, weights=Weights(np.full(19, 2.0), kind))
+        assert threshold.exact == (kind == "frequency")
+    assert conformal_threshold(scores, 0.9).exact
 
 
 def test_coverage_range_is_that_of_the_beta_law() -> None:

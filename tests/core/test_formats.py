@@ -73,6 +73,16 @@ def test_a_column_shows_each_number_to_a_thousandth_of_the_largest(values: list[
         assert (read == 0) == (value == 0)
 
 
+def test_the_numbers_of_a_column_stand_under_each_other() -> None:
+    """What would be shown as 0 keeps digits of its own."""
+    for values, texts in (
+        ([0.5, 0.0756, 9.8726], ["0.500", "0.076", "9.873"]),
+        ([20.0, 1.5, 0.25], ["20.00", "1.50", "0.25"]),
+        ([9.8726, 0.0006, 0.0004], ["9.873", "0.001", "0.0004"]),
+    ):
+        assert formats.column(values) == texts
+
+
 def test_cells_of_every_kind() -> None:
     cells = [
         None,
@@ -116,3 +126,9 @@ def test_shares_that_are_not_known() -> None:
 def test_an_interval_below_zero_has_no_dash_beside_its_minus_signs() -> None:
     change = Record(metric="relative_mae_change", value=-0.1, lower=-0.2, upper=0.0499)
     assert formats.between(change) == " (−20.0 to 5.0)"
+
+
+def test_parts_are_listed_as_people_do() -> None:
+    for count, text in ((1, "a"), (2, "a and b"), (3, "a, b and c"), (4, "a, b, c and d")):
+        assert formats.listed("abcd"[:count]) == text
+    assert formats.listed("abcd", 2, last="or") == "a, b or 2 more"

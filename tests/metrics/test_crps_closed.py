@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.metrics.crps_closed import (
+    crps_between,
     crps_closed,
     crps_gamma,
     crps_laplace,
@@ -83,6 +85,19 @@ def test_laws_agree_with_quadrature(family: str, law: Any) -> None:
         with np.errstate(over="ignore"):  # of SciPy's own formulas far out
             got = crps_numeric(y, lambda values, rows: law.cdf(values), width)
         np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-1.0, 2.0), (-math.inf, 2.0), (-1.0, math.inf)])
+def test_between_thresholds_it_is_the_integral_between_them(lower: float, upper: float) -> None:
+    """∫ (F(z) − 1{y ≤ z})² dz, of y at each threshold and between."""
+    law, y = stats.norm(0.3, 1.5), np.array([-1.0, 0.5, 2.0])
+    want = [
+        integrate.quad(lambda z: law.cdf(z) ** 2, lower, each)[0]
+        + integrate.quad(lambda z: law.sf(z) ** 2, each, upper)[0]
+        for each in y
+    ]
+    got = crps_between("norm", y, by_name(law, 3), lower, upper)
+    np.testing.assert_allclose(got, want, rtol=1e-9)
 
 
 def test_closed_forms_agree_with_scoringrules() -> None:

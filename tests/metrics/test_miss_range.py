@@ -17,7 +17,7 @@ from howsure.core.rng import child
 from howsure.figures.figure import Mark
 from howsure.metrics.characteristic import AreaRequest, permutation_test
 from howsure.metrics.measure import evaluate
-from howsure.metrics.miss_range import MISS_RANGE
+from howsure.metrics.miss_range import MISS_RANGE, in_words
 from howsure.predictions import EvalSet
 from howsure.report.check import check
 from howsure.report.limits import Rules, limit_of, rules_from
@@ -109,6 +109,11 @@ def test_a_limit_on_a_partial_gain_is_judged_in_its_range() -> None:
 
 
 @pytest.mark.slow
+def test_a_range_that_starts_at_0_has_one_end_in_words() -> None:
+    assert in_words((0.0, 0.2)) == "up to 20 %"
+    assert in_words((0.01, 0.5)) == "from 1 % to 50 %"
+
+
 def test_a_report_tells_compares_and_shades_the_range() -> None:
     first, second = model(200, "follows"), model(200, "even", follow=0.2)
     beliefs = {"follows": first.beliefs[0], "even": second.beliefs[0]}

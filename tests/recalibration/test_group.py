@@ -189,6 +189,18 @@ def test_moments_equal_brute_force() -> None:
         assert found[f"factor, g={name}"] == pytest.approx(factor, rel=1e-10)
 
 
+@pytest.mark.parametrize(("sds", "alone"), [(4.9, False), (5.1, True)])
+def test_a_group_five_sds_from_the_middle_is_what_its_rows_say(sds: float, alone: bool) -> None:
+    """The sd between groups is that of a normal law whose median deviation is theirs."""
+    places = np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5])
+    far = sds * float(stats.median_abs_deviation([*places, 100.0], scale="normal"))
+    labels = np.repeat(np.arange(9), 100)
+    y = np.append(places, far)[labels] + np.tile([-0.01, 0.01], 450)
+    rows = EvalSet.checked(y, Distribution.normal(0 * y, 0 * y + 1), groups={"g": labels})
+    found = {each.name: each.value for each in ByGroup("distributions").fit(rows).parameters}
+    assert (abs(found["shift, g=8"] - far) < 1e-12) == alone
+
+
 @pytest.mark.parametrize("fault", ["divided", "noisy", "moved"])
 def test_a_broken_group_harms_no_other(fault: str) -> None:
     """What right groups learn is what they learn without it."""

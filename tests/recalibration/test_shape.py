@@ -115,6 +115,21 @@ def test_columns_move_by_quantiles_of_their_own_errors() -> None:
     )
 
 
+@pytest.mark.parametrize("near", [0.495, 0.505])
+def test_a_level_beside_the_median_is_none(near: float) -> None:
+    """By hand at 199 rows: its own quantile, and for two rows as far as the median moves."""
+    levels = np.array([0.25, near, 0.75])
+    errors = child(2, "beside the median").normal(size=199)
+    table = np.tile([-1.0, 0.0, 1.0], (199, 1))
+    rows = EvalSet.checked(errors, Quantiles(levels, table))
+    moves = Shape("quantiles").fit(rows).apply(rows).beliefs[0].values[0] - table[0]
+    own = np.sort(errors)[np.rint(200 * levels).astype(int) - 1] - table[0]
+    beyond = 200 * np.minimum(levels, 1 - levels)
+    weight = beyond / (beyond + 2.0)
+    median = np.interp(0.5, levels, weight * own)
+    assert moves[1] == pytest.approx(weight[1] * own[1] + (1 - weight[1]) * median, rel=1e-9)
+
+
 def test_members_beyond_all_rows_stretch_as_those_within() -> None:
     """Nine rows reach levels from 0.1 on; of 39 members the outer three go on."""
     table = np.tile(stats.norm.ppf(np.arange(1, 40) / 40.0), (9, 1))

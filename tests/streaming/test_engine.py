@@ -22,6 +22,7 @@ from howsure.core.errors import DegenerateError, HowsureError, InputError
 from howsure.core.progress import subscribe
 from howsure.streaming.engine import done_in_order
 from howsure.streaming.kept import Kept, keep, kept, packed, unpacked
+from pace import slowness
 from streaming import pieces
 
 TESTS = str(Path(__file__).parents[1])
@@ -116,7 +117,7 @@ class TestProcesses:
         wait(lambda: len(list(tmp_path.iterdir())) == 3)
         started = time.monotonic()
         some.close()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 20 * slowness()  # pieces that are out take 1,000 s
         assert not children()
 
     @pytest.mark.parametrize("times", [1, 2])
@@ -183,7 +184,7 @@ def test_an_interrupt_leaves_what_is_whole_and_no_child(
         wait(lambda: len(list(marks.iterdir())) >= 2 + jobs)
         time.sleep(0.2)
         run.send_signal(getattr(signal, f"SIG{how}"))
-        _, told = run.communicate(timeout=20)
+        _, told = run.communicate(timeout=20 * slowness())
     assert told.rstrip().endswith("KeyboardInterrupt" if how == "INT" else "")
     workers = {int(path.name.split("-")[1]) for path in marks.iterdir()}
     wait(lambda: not any(map(alive, workers)), 10)
