@@ -5,54 +5,64 @@ BARE := .venv-bare
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 THREADS = 1
-PYTEST = OPENBLAS_NUM_THREADS=$(THREADS) OMP_NUM_THREADS=$(THREADS) $(1)/bin/python -m pytest -n 2
+PYTEST = OPENBLAS_NUM_THREADS=$(THREADS) OMP_NUM_THREADS=$(THREADS) $(1)/bin/python -m pytest -n 2 --dist worksteal
+comma := ,
 LANES = +@MAKE="$(MAKE)" $(PYTHON) tests/lanes.py
 
-# The table wing of howsure lies in these folders.
+# Where tables are judged, which no optional library is needed for.
 TABLES := $(addprefix tests/,conformal core golden inputs predictions recalibration report)
 NUMBERS := $(addprefix tests/,figures laws metrics stats)
-JUDGE := src tests
-STUDIES := studies
+EVERY := src tests studies
+RATED = $(shell grep -rlE "mark\.rate" --include=*.py $(EVERY))
 
 # Kernels of linear algebra, and NumPy without AVX-512, then without AVX2.
 AVX512 := X86_V4,AVX512_ICL,AVX512_SPR
 PROCESSORS := $(addprefix OPENBLAS_CORETYPE=,Haswell SkylakeX Zen) \
 	$(addprefix NPY_DISABLE_CPU_FEATURES=,$(AVX512) X86_V3,$(AVX512))
-QUICK = -m "not slow and not rate"
+QUICK = -m "not (slow or rate or data or browser)"
+REST = -m "(slow or data or browser) and not rate"
+# Adds to what the environment requires: $(call REQUIRE,site)
+REQUIRE = HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}$(1)
 
-.PHONY: demo test test-judge test-studies test-quick test-fast test-bare test-python test-lowest \
-	rates processors lint docs benchmark papers mutate dist clean
+.PHONY: demo test test-quick test-bare test-rest test-changed test-python test-lowest fuzz \
+	rates processors lint docs docs-quick benchmark papers mutate dist clean
 
 demo: .venv/.report
 	$(BIN)/python examples/demo.py
 
-# All lanes, one after the other; a red one keeps no other from running.
-test:
-	$(LANES) lint docs test-bare test-judge test-studies
+# All lanes; a red one keeps no other from running. Those joined by & run at the same time.
+test: .venv/.dev
+	$(LANES) "lint & docs-quick & $(BARE)/.made" test-bare "test-quick NEEDS=site"
 
-# Each house has its lane. After `make docs`, for the site is read.
-test-judge test-studies: .venv/.dev
-	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}site $(call PYTEST,.venv) \
-		-m "not rate" --pace 12 $(if $(filter test-judge,$@),$(JUDGE),$(STUDIES))
+test-quick: .venv/.dev
+	$(call REQUIRE,$(NEEDS)) $(call PYTEST,.venv) $(QUICK) --pace test $(EVERY)
 
-# What is too dear for every day.
+# What `make test` leaves out: what is slow, or uses real data or a browser.
+test-rest: .venv/.dev
+	$(LANES) docs rest
+
+rest: .venv/.dev
+	$(call REQUIRE,site) $(call PYTEST,.venv) $(REST) --pace rest $(EVERY)
+
+# For the hand: tests of rooms at or above the lowest that differs from the last commit: SINCE=main
+test-changed: .venv/.dev
+	$(call PYTEST,.venv) $(QUICK) $$($(BIN)/python tests/changed.py $(SINCE))
+
+# What is too dear for every day: all, or one of four parts by QUARTER=2.
 rates: .venv/.rates
-	HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}numpyro,pymc $(call PYTEST,.venv) -m rate --pace 12
+	$(call REQUIRE,numpyro$(comma)pymc) $(call PYTEST,.venv) -m rate --pace rates$(if $(QUARTER),-quarter --quarter $(QUARTER)) $(RATED)
+
+# Ten times as many examples as tests name, from fresh seeds.
+fuzz: .venv/.dev
+	HOWSURE_FUZZ=10 $(call PYTEST,.venv) -m "hypothesis and not rate" $(EVERY)
 
 # Whether the tests hang on the processor: the quick ones on each, with one thread and with two.
 processors:
 	$(LANES) $(foreach one,$(PROCESSORS),"test-quick THREADS=1 $(one)" "test-quick THREADS=2 $(one)")
 
-test-quick: .venv/.dev
-	$(call PYTEST,.venv) $(QUICK)
-
-# For the hand: tables alone, without torch, a browser, studies or what is slow.
-test-fast: .venv/.dev
-	HOWSURE_WITHOUT=torch $(call PYTEST,.venv) $(QUICK) $(TABLES) $(NUMBERS)
-
 # Where no optional library is installed, tables are served all the same.
 test-bare: $(BARE)/.made
-	HOWSURE_REQUIRE=bare $(call PYTEST,$(BARE)) $(QUICK) $(TABLES)
+	HOWSURE_REQUIRE=bare $(call PYTEST,$(BARE)) $(QUICK) --one-variant --pace bare $(TABLES)
 
 # Before a release: the same on another Python, by make test-python PYTHON=python3.13
 test-python:
@@ -65,7 +75,9 @@ test-lowest: .venv-lowest/.made
 		$(addprefix tests/,cli verdict watch)
 
 # The site: docs/_build/html/index.html. Warnings, such as links that lead nowhere, are errors.
-docs: .venv/.dev
+# `docs-quick` leaves out what scripts draw.
+docs docs-quick: .venv/.dev
+	$(if $(filter docs-quick,$@),HOWSURE_DOCS=quick) \
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m sphinx -q -W --keep-going \
 		-b html -j 2 -d docs/_build/doctrees docs docs/_build/html
 

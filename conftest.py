@@ -1,25 +1,90 @@
-"""Real data and a browser, where the machine has them; `extras` says what else it may lack."""
+"""What tests share: real data, a browser, marks by what a test needs, few draws of perfect models.
+
+`extras` says what a machine may lack, `pace` how long tests may take.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from extras import absent, check_bare
 from howsure.core.faults import strict
+from howsure.verdict import nulls
 
 pytest_plugins = ["pace", "forms"]
 collect_ignore = ["src/howsure/methods.py", "src/howsure/studies.py"]  # old paths: they raise
 
 
+NEEDS = {"data_dir": "data", "chromium": "browser"}
+"""The mark of each test that uses a fixture, itself or by another."""
+FEW_DRAWS = 5
+"""Draws of a statistic of perfect models in tests that are not about their range."""
+USERS_DRAWS = {name: getattr(nulls, name) for name in ("_DRAWS", "_OF_PART", "_FEW", "_FEWEST")}
+
+
 def pytest_configure() -> None:
     check_bare()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quarter", type=int, metavar="Q", help="run one of four parts of the tests")
+    parser.addoption("--one-variant", action="store_true", help="run one case of each test")
+
+
+@pytest.hookimpl(tryfirst=True)  # before marks are selected
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture in set(NEEDS) & set(getattr(item, "fixturenames", ())):
+            item.add_marker(NEEDS[fixture])
+    quarter = config.getoption("--quarter")
+    if quarter is not None:
+        _select(items, lambda item: zlib.crc32(item.nodeid.encode()) % 4 == quarter % 4)
+    if config.getoption("--one-variant"):
+        first: dict[str, pytest.Item] = {}
+        for item in items:
+            first.setdefault(item.nodeid.partition("[")[0], item)
+        _select(items, lambda item: first[item.nodeid.partition("[")[0]] is item)
+
+
+def _select(items: list[pytest.Item], chosen: Callable[[pytest.Item], bool]) -> None:
+    dropped = [item for item in items if not chosen(item)]
+    if dropped:
+        dropped[0].config.hook.pytest_deselected(items=dropped)
+        items[:] = filter(chosen, items)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_draws_of_a_module(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Perfect models are drawn a few times; as often as for users where a file is marked."""
+    with _draws(of=request.node):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def few_draws(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The same for one test; examples in docstrings show what users see."""
+    with _draws(of=request.node):
+        yield
+
+
+@contextlib.contextmanager
+def _draws(of: pytest.Item | pytest.Collector) -> Iterator[None]:
+    if isinstance(of, pytest.DoctestItem) or of.get_closest_marker("draws"):
+        counts = USERS_DRAWS
+    else:
+        counts = {name: min(count, FEW_DRAWS) for name, count in USERS_DRAWS.items()}
+    with mock.patch.multiple(nulls, **counts):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

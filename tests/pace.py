@@ -1,25 +1,36 @@
-"""How long tests take: one of over four seconds of processor time fails unless it is marked.
+"""How long tests take: each by its mark, and all that a lane runs by the lane's budget.
 
-With `--pace N` times are taken, children's included, and the N dearest tests are listed.
+With ``--pace LANE`` processor times are taken, those of fixtures and children included. The dearest
+tests are listed, one that takes too long without a mark fails, and so does a lane that exceeds its
+budget in ``budgets.toml`` by a tenth. Budgets are in units: pieces of NumPy and SciPy work that is
+always the same and is timed again and again between the tests, so that a slow machine or a busy one
+changes both alike.
 """
 
 from __future__ import annotations
 
+import functools
 import resource
 import time
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import special
 
 LIMIT = 4.0
 """Seconds of processor time past which a test that is not marked slow, or rate, fails.
 
 It is due to be marked from half as many on; the same test takes twice as long beside others.
 """
-BUDGET = 120.0
-"""Seconds that all slow tests may take; dearer ones are marked rate, and run in `make rates`."""
-NOMINAL = 0.03
-"""Seconds that a million turns of a loop took where the limit was set."""
+NOMINAL = 0.1
+"""Seconds that a unit of work takes where the limit was set."""
+BUDGETS = Path(__file__).with_name("budgets.toml")
+ALLOWED_EXCESS = 1.1  # repeated runs of one lane differ by some hundredths
+SECONDS_BETWEEN_UNITS = 15.0  # of tests' processor time, so that units take under a hundredth of it
+SHOWN = 12  # dearest tests that are listed
 _MARKS = ("slow", "rate")
 
 
@@ -29,54 +40,112 @@ def spent() -> float:
     return sum(each.ru_utime + each.ru_stime for each in every)
 
 
+def time_unit() -> float:
+    """Processor seconds that one unit of work takes now."""
+    begun = time.process_time()
+    values = np.random.default_rng(0).normal(size=300_000)
+    for _ in range(3):
+        np.sort(special.ndtr(values))
+    for row in values.reshape(-1, 100):  # tests are mostly many calls on few numbers
+        special.ndtri(special.ndtr(row)).mean()
+        np.cumsum(np.argsort(row))
+    return time.process_time() - begun
+
+
 def slowness() -> float:
     """By what factor this machine, as busy as it is, is slower than where the limit was set."""
-    taken = []
-    for _ in range(3):
-        begun, total = time.process_time(), 0
-        for number in range(1_000_000):
-            total += number * number
-        taken.append(time.process_time() - begun)
-    return max(sum(taken) / len(taken) / NOMINAL, 1.0)
+    return max(float(np.mean([time_unit() for _ in range(3)])) / NOMINAL, 1.0)
+
+
+@functools.cache
+def budgets() -> dict[str, float]:
+    """Units that each lane may take: those it took when first measured, and what was added."""
+    content = tomllib.loads(BUDGETS.read_text(encoding="utf-8"))
+    units = {lane: float(value) for lane, value in content["units"].items()}
+    for entry in content.get("raised", ()):
+        if not (entry["for"].strip() and entry["faster"].strip()):
+            raise ValueError("an entry says what for, and what was made faster instead")
+        units[entry["lane"]] += entry["by"]
+    return units
 
 
 class Pace:
-    """Times every test; lists the dearest."""
+    """Times every test; lists the dearest; holds the lane to its budget."""
 
-    def __init__(self, shown: int) -> None:
-        self.shown = shown
-        self.taken: list[tuple[float, str, bool]] = []
+    def __init__(self, lane: str) -> None:
+        self.lane = lane
+        self.seconds: dict[str, float] = {}
+        self.units: list[float] = []
+        self._until_unit = 0.0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        if self._until_unit <= 0.0:
+            item.user_properties.append(("unit", time_unit()))
+            self._until_unit = SECONDS_BETWEEN_UNITS
+        begun = spent()
+        try:
+            return (yield)
+        finally:
+            self._add(item, spent() - begun)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         begun = spent()  # what several tests share is no one's
-        result = yield
-        took = spent() - begun
-        item.user_properties.append(("processor_time", took))
+        try:
+            result = yield
+        finally:
+            took = spent() - begun
+            self._add(item, took)
         marked = any(item.get_closest_marker(mark) for mark in _MARKS)
         if not marked and took > LIMIT and took > LIMIT * slowness():
             pytest.fail(f"{took:.1f} s of processor time: make it quicker, or mark it slow", False)
         return result
 
+    def _add(self, item: pytest.Item, took: float) -> None:
+        item.user_properties.append(("processor_time", took))
+        self._until_unit -= took
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        for name, took in report.user_properties if report.when == "call" else ():
+        if report.when != "teardown":  # whose report alone has what set-up and call have added
+            return
+        for name, value in report.user_properties:
             if name == "processor_time":
-                self.taken.append((float(took), report.nodeid, "slow" in report.keywords))
+                self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + float(value)
+            elif name == "unit":
+                self.units.append(float(value))
+
+    @functools.cached_property
+    def verdict(self) -> tuple[bool, str]:
+        """Whether the lane keeps its budget, and a line that says so."""
+        total, unit = sum(self.seconds.values()), float(np.mean(self.units or [NOMINAL]))
+        line = (
+            f"{total:.0f} s of processor time in units of {1000 * unit:.1f} ms: {total / unit:,.0f}"
+        )
+        budget = budgets().get(self.lane)
+        if budget is None:
+            return True, line
+        exceeded = total / unit > ALLOWED_EXCESS * budget
+        return not exceeded, f"{line}; {self.lane} may take {budget:,.0f}"
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if not hasattr(session.config, "workerinput") and not self.verdict[0]:
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        slow = sum(took for took, _, marked in self.taken if marked)
         terminalreporter.section("processor time")
-        for took, name, marked in sorted(self.taken, reverse=True)[: self.shown]:
-            terminalreporter.line(f"{took:7.2f} s  {'slow' if marked else '    '}  {name}")
-        total = sum(took for took, *_ in self.taken)
-        terminalreporter.line(f"{total:.0f} s in all, {slow:.0f} of slow tests (of {BUDGET:.0f})")
+        dearest = sorted(self.seconds.items(), key=lambda each: -each[1])
+        for name, took in dearest[:SHOWN]:
+            terminalreporter.line(f"{took:7.2f} s  {name}")
+        within, line = self.verdict
+        terminalreporter.line(line if within else f"ERROR budget exceeded: {line}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--pace", type=int, metavar="N", help="take times and list the N dearest")
+    parser.addoption("--pace", metavar="LANE", help="take times and hold them to a lane's budget")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    shown = config.getoption("--pace")
-    if shown is not None:
-        config.pluginmanager.register(Pace(shown))
+    lane = config.getoption("--pace")
+    if lane is not None:
+        config.pluginmanager.register(Pace(lane))

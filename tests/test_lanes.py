@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,12 +14,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MADE = (".venv/.made", ".venv/.dev", ".venv/.rates", ".venv-bare/.made")
 NUMPYS = "NPY_DISABLE_CPU_FEATURES"
-LANES = ["ruff check", "ruff format", "mypy", "sphinx", "bare", "judge", "studies"]
+BESIDE = ["ruff check", "ruff format", "mypy", "sphinx"]
+LANES = [*BESIDE, "bare", "quick"]
 TOOL = """#!/bin/sh
 case "$0 $*" in
     *bare*-m\\ pytest*) tool=bare;;
-    *-m\\ pytest*\\ studies) tool=studies;;
-    *-m\\ pytest*) tool=judge;;
+    *-m\\ pytest*pace\\ rest*) tool=rest;;
+    *-m\\ pytest*) tool=quick;;
     *-m\\ sphinx*) tool=sphinx;;
     *) tool=$(basename "$0")${1:+ $1};;
 esac
@@ -72,8 +75,9 @@ def make(folder: Path, *arguments: str, red: str = "") -> tuple[int, str]:
 
 
 def tools(folder: Path) -> list[str]:
-    """The tools that were run, in order."""
-    return (folder / "tools").read_text().splitlines()
+    """The tools that were run; those of lanes beside one another in the order of `BESIDE`."""
+    ran = (folder / "tools").read_text().splitlines()
+    return sorted(ran, key=lambda tool: BESIDE.index(tool) if tool in BESIDE else len(BESIDE))
 
 
 def test_all_lanes_are_run_and_green(folder: Path) -> None:
@@ -88,10 +92,10 @@ def test_a_red_lane_keeps_no_other_from_running(folder: Path, jobs: str) -> None
     status, shown = make(folder, jobs, "test", red="sphinx bare")
     assert (status, tools(folder)) == (2, LANES)
     assert shown.count("== 1 failed in 0.01s ==") == 2
-    assert shown.count("== 3 passed in 0.01s ==") == 5
+    assert shown.count("== 3 passed in 0.01s ==") == 4
     listed = shown[shown.index("\nRed: ") :]
     assert listed.startswith(
-        "\nRed: docs\n  FAILED tests/x.py::test_sphinx - assert 0\n"
+        "\nRed: docs-quick\n  FAILED tests/x.py::test_sphinx - assert 0\n"
         "\nRed: test-bare\n  FAILED tests/x.py::test_bare - assert 0\n"
     )
     assert "jobserver" not in shown
@@ -105,14 +109,17 @@ def test_a_lane_that_names_no_test_is_listed(folder: Path) -> None:
     assert tools(folder) == [tool for tool in LANES if tool != "mypy"]
 
 
-@pytest.mark.parametrize(("target", "ran"), [("lint", LANES[:3]), ("docs", ["sphinx"])])
+@pytest.mark.parametrize(
+    ("target", "ran"),
+    [("lint", BESIDE[:3]), ("docs", ["sphinx"]), ("test-rest", ["sphinx", "rest"])],
+)
 def test_a_lane_is_run_alone(folder: Path, target: str, ran: list[str]) -> None:
     assert make(folder, target)[0] == 0
     assert tools(folder) == ran
 
 
 def test_the_lane_of_processors_runs_what_is_not_slow_on_each(folder: Path) -> None:
-    status, shown = make(folder, "processors", red="judge")
+    status, shown = make(folder, "processors", red="quick")
     settings = [line.split("|") for line in (folder / "settings").read_text().splitlines()]
     without = "X86_V4,AVX512_ICL,AVX512_SPR"
     assert [each[:3] for each in settings] == [
@@ -126,12 +133,34 @@ def test_the_lane_of_processors_runs_what_is_not_slow_on_each(folder: Path) -> N
         ]
         for threads in ("1", "2")
     ]
-    assert all(each[3].endswith("-m not slow and not rate") for each in settings)
+    quick = "-m not (slow or rate or data or browser) --pace test src tests studies"
+    assert all(each[3].endswith(quick) for each in settings)
     assert status == 2
     assert shown.count("\nRed: test-quick THREADS=") == 10
 
 
 def test_the_lane_of_rates_runs_what_no_other_does(folder: Path) -> None:
+    (folder / "tests" / "test_dear.py").write_text("@pytest.mark.rate\ndef test_dear(): ...\n")
     assert make(folder, "rates")[0] == 0
-    (dear,) = [line.split("|") for line in (folder / "settings").read_text().splitlines()]
-    assert dear[2:] == ["1", "-m pytest -n 2 -m rate --pace 12"]
+    assert make(folder, "rates", "QUARTER=3")[0] == 0
+    lines = [line.split("|") for line in (folder / "settings").read_text().splitlines()]
+    command = "-m pytest -n 2 --dist worksteal -m rate --pace rates"
+    assert [each[2:] for each in lines] == [
+        ["1", f"{command} tests/test_dear.py"],
+        ["1", f"{command}-quarter --quarter 3 tests/test_dear.py"],
+    ]
+
+
+def test_no_test_is_left_out_or_run_twice(folder: Path) -> None:
+    """By marks: each mark, alone or with others, is in one of three lanes, but `rate` in none."""
+    for lane in ("test", "rest"):
+        assert make(folder, lane)[0] == 0
+    runs = [line.split("|")[3] for line in (folder / "settings").read_text().splitlines()]
+    quick, rest = (re.search(r"-m (not \(.*?\)|\(.*?\).*?) --", run) for run in runs[-2:])
+    assert quick is not None
+    assert rest is not None
+    names = ("slow", "rate", "data", "browser")
+    for marks in itertools.product([False, True], repeat=4):
+        held = dict(zip(names, marks, strict=True))
+        chosen = [eval(found[1], {}, held) for found in (quick, rest)]
+        assert sum(chosen) == (0 if held["rate"] else 1), held

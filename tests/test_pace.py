@@ -1,10 +1,15 @@
-"""The guard of the suite's length: a test that is dear must say so."""
+"""The guards of the suite's length: a dear test must say so, and a lane keeps its budget."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+import pace
 
 TESTS = Path(__file__).parent
 DEAR = """
@@ -19,7 +24,12 @@ def burn(seconds):
         pass
 
 
-def test_quick():
+@pytest.fixture
+def dear():
+    burn(0.2)
+
+
+def test_quick(dear):
     burn(0.01)
 
 
@@ -35,26 +45,55 @@ GUARD = """
 import pace
 
 pace.LIMIT, pace.slowness = 0.1, lambda: {slowness}
+pace.time_unit, pace.budgets = lambda: 0.01, lambda: {{"lane": {budget}}}
 pytest_plugins = ["pace"]
 """
 
 
-def run(folder: Path, slowness: float) -> str:
+def run(folder: Path, *options: str, slowness: float = 3.0, budget: float = 100.0) -> str:
     (folder / "test_dear.py").write_text(DEAR)
-    (folder / "conftest.py").write_text(GUARD.format(slowness=slowness))
+    (folder / "conftest.py").write_text(GUARD.format(slowness=slowness, budget=budget))
     (folder / "pytest.ini").write_text(f"[pytest]\nmarkers = slow\npythonpath = {TESTS}\n")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pace", "1"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pace", "lane", *options]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return ran.stdout
+    return f"{ran.stdout}\nexit status {ran.returncode}"
 
 
 def test_a_dear_test_fails_unless_it_is_marked(tmp_path: Path) -> None:
-    shown = run(tmp_path, 1.0)
+    shown = run(tmp_path, slowness=1.0)
     assert "FAILED test_dear.py::test_dear - Failed: 0.2 s of processor time" in shown
     assert "1 failed, 2 passed" in shown
 
 
 def test_a_machine_that_is_slow_just_then_is_allowed_for(tmp_path: Path) -> None:
-    shown = run(tmp_path, 3.0)
+    shown = run(tmp_path)
     assert "3 passed" in shown
     assert "test_dear.py::test_" in shown  # the dearest is listed
+    assert "exit status 0" in shown
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "1")])
+def test_a_lane_that_exceeds_its_budget_fails(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Three times .2 s, those of fixtures included, are 60 units or more."""
+    shown = run(tmp_path, *options, budget=50.0)
+    assert "3 passed" in shown
+    exceeded = re.search(r"^ERROR budget exceeded: .* are (\d+) units of 0.010 s", shown, re.M)
+    assert exceeded is not None
+    assert int(exceeded[1]) >= 60
+    assert "exit status 1" in shown
+    assert "exit status 0" in run(tmp_path, *options, budget=300.0)
+
+
+def test_what_raises_a_budget_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raised = '[[raised]]\nlane = "test"\nby = 20\nfor = "a topic"\nfaster = "its page"\n'
+    path = tmp_path / "budgets.toml"
+    monkeypatch.setattr(pace, "BUDGETS", path)
+    path.write_text(f"[units]\ntest = 100\nrest = 50\n{raised}{raised}")
+    assert pace.budgets.__wrapped__() == {"test": 140, "rest": 50}
+    path.write_text(f"[units]\ntest = 100\n{raised.replace('its page', ' ')}")
+    with pytest.raises(ValueError, match="says what for, and what was made faster instead"):
+        pace.budgets.__wrapped__()
+
+
+def test_every_lane_of_the_suite_has_a_budget() -> None:
+    assert set(pace.budgets()) == {"test", "bare", "rest", "rates", "rates-quarter"}

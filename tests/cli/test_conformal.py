@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -174,9 +174,10 @@ def test_infinite_answers_are_given_on_request(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("HOWSURE_DATA" not in os.environ, reason="needs the shared data")
-def test_a_real_classifier_gets_sets_that_cover(tmp_path: Path) -> None:
-    path = Path(os.environ["HOWSURE_DATA"]) / "preds_cifar_softmax" / "lenet-5-cifar-10.npz"
+def test_a_real_classifier_gets_sets_that_cover(
+    data_dir: Callable[[str], Path], tmp_path: Path
+) -> None:
+    path = data_dir("preds_cifar_softmax") / "lenet-5-cifar-10.npz"
     with np.load(path) as data:
         p, y = data["predictions"].astype(np.float64), data["ground_truth"].ravel()
     names = {f"p_{place}": p[:, place] for place in range(p.shape[1])}

@@ -5,10 +5,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.conformal import Mondrian
 from howsure.conformal.labels import (
     APS,
@@ -60,7 +61,7 @@ def tables(seed: int, n: int, classes: int, *, ties: bool = False) -> np.ndarray
 
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
-@settings(derandomize=True, deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(0, 9999), st.booleans(), st.booleans())
 def test_scores_and_sets_follow_the_definition(
     score: LabelScore, seed: int, ties: bool, single: bool

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.conformal import (
     Band,
     LowerEnd,
@@ -88,7 +89,7 @@ def test_coverage_range_is_that_of_the_beta_law() -> None:
     assert coverage_range(100, 99) == (1.0, 1.0)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(100)
 @given(
     st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1, max_size=12),
     st.data(),

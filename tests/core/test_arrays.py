@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from extras import needs
+from generated import examples
 from howsure.core.arrays import (
     as_matrix,
     as_vector,
@@ -25,7 +26,7 @@ from howsure.core.errors import HowsureError, InputError
 from howsure.core.labels import Categories, as_labels
 from howsure.core.weights import Weights
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
+SETTINGS = examples(100)
 
 RAGGED: Any = [[1.0], [1.0, 2.0]]
 

@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core import formats
 from howsure.core.records import Record
 
-QUIET = settings(derandomize=True, deadline=None, max_examples=200)
+QUIET = examples(200)
 
 
 def read(text: str) -> float:

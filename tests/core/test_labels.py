@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from extras import needs
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
+SETTINGS = examples(100)
 
 RAGGED: Any = [[1.0], [1.0, 2.0]]
 

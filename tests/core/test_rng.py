@@ -6,15 +6,16 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child, row_keys, row_uniforms
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
+SETTINGS = examples(100)
 part = st.one_of(st.text(), st.integers(), st.floats(allow_nan=False))
 
 

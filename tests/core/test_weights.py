@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights, check_multiplicities, merge_rows
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
+SETTINGS = examples(100)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from figures import samples
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.figures import Figure, Layer, Mark, figures_of, plot
@@ -134,7 +135,7 @@ def test_points_without_a_place_are_dropped() -> None:
     assert figures_of([Curve(name="other", x=np.zeros(0), y=np.zeros(0))]) == ()
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(100)
 @given(
     st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=300).map(sorted),
     st.integers(4, 50),

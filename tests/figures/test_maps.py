@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from figures import samples
+from generated import examples
 from howsure.core.records import Table
 from howsure.figures import Figure, Layer, figures_of
 from howsure.figures.maps import MAP_LIMIT, class_edges
@@ -85,7 +86,7 @@ def test_a_map_without_names_and_references_is_drawn_all_the_same() -> None:
 finite = st.floats(-1e6, 1e6).filter(lambda value: value == 0 or abs(value) > 1e-6)
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@examples(300)
 @given(finite, finite, st.integers(4, 12))
 def test_classes_hold_the_range_and_are_few_and_round(one: float, other: float, most: int) -> None:
     low, high = sorted((one, other))

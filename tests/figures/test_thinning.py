@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.records import Curve
 from howsure.figures.thinning import POINTS_LIMIT, placed, shape_points, thinned
 
@@ -82,7 +83,7 @@ def test_points_without_a_place_are_left_out() -> None:
     assert placed(Curve(name="other", x=np.arange(4.0), y=y)).x.tolist() == [0.0, 3.0]
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.floats(-1e9, 1e9), min_size=121, max_size=400).map(sorted), st.integers(0, 99))
 def test_chosen_points_rise_and_keep_the_ends(x: list[float], seed: int) -> None:
     y = np.random.default_rng(seed).normal(size=(2, len(x)))

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import HowsureError, InputError
 from howsure.inputs import load, open_table
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
+SETTINGS = examples(150)
 TABLE = pa.table(
     {
         "y": [1.0, 2.0],

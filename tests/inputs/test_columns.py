@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import howsure
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.inputs import ColumnUse, assign_roles, load, parse_law
 from howsure.inputs.roles import BY_NAME
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
+SETTINGS = examples(150)
 
 
 def roles_of(names: str, **said: Any) -> dict[str, Any]:

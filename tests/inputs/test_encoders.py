@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from encoders_tried import brightness
 from extras import needs
+from generated import examples
 from howsure.core.errors import HowsureWarning, InputError, MissingDependencyError
 from howsure.core.progress import subscribe
 from howsure.inputs.encoders import encode, tabular_encoder
@@ -618,7 +619,7 @@ class TestTabular:
         data=st.data(),
         scale=st.floats(0.01, 100.0),
     )
-    @settings(derandomize=True, deadline=None, max_examples=60)
+    @examples(60)
     def test_every_column_counts_alike_in_any_units(
         self, numbers: list[float], data: Any, scale: float
     ) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import importlib
 import io
-import os
 import signal
 import sys
 import warnings
@@ -24,9 +23,10 @@ import pyarrow.csv as pacsv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import TIMES, examples
 from howsure.cli.main import main
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.faults import strict
@@ -35,7 +35,7 @@ from howsure.inputs import load
 from howsure.report.assess import assess
 
 Numbers = npt.NDArray[np.float64]
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=250)
+SETTINGS = examples(250)
 PLAIN = b"""y,pred,sd,lower_90,upper_90,q0.1,q0.9,region,time,id,model
 1.5,1,0.5,0,3,1,2,north,2026-01-01,a,m
 2.5,2,0.5,1,4,2,3,"so,uth",2026-01-02,b,m
@@ -177,8 +177,6 @@ def test_any_flag(chosen: dict[str, Any]) -> None:
         load({"y": [1.0], "pred": [1.0], "a": [1.0]}, **chosen)
 
 
-TIMES = int(os.environ.get("HOWSURE_FUZZ", "1"))
-"""How many times as many cases as `make test` tries."""
 BOUND = 60
 """Seconds after which a case hangs."""
 
@@ -351,7 +349,7 @@ LATER = (pytest.param(block, marks=pytest.mark.rate) for block in range(1, 10))
 @pytest.mark.slow
 def test_any_table_is_assessed_or_refused(block: int) -> None:
     """Every kind of prediction, type of column, frame, and content."""
-    size = 50 * TIMES
+    size = 50 * max(TIMES, 1)
     outcomes = [tried(seed) for seed in range(block * size, (block + 1) * size)]
     assert size / 4 < outcomes.count("assessed") < size
     assert not [words for words in outcomes if "please report it" in words]
@@ -430,7 +428,7 @@ def damaged(content: bytes, rng: np.random.Generator) -> Iterator[tuple[str, byt
     yield "ragged", content[:half] + b"1,2\n,,,,,,,,,,,,,,,,,\n" + content[half:]
     yield "a quote", content[:half] + b'"' + content[half:]
     yield "of zeros", bytes(len(content))
-    for number in range(5 * TIMES):
+    for number in range(5 * max(TIMES, 1)):
         changed = bytearray(content)
         for place in rng.integers(0, len(content), 3):
             changed[place] = rng.integers(0, 256)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 import howsure
 from extras import needs
+from generated import examples
 from howsure import Distribution, Intervals, Quantiles, Samples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -344,7 +345,7 @@ def test_what_was_inferred_is_told_and_what_was_said_is_not(
     assert bool(notes) == bool(note)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.permutations(range(4)), st.booleans(), st.integers(5, 12))
 def test_neither_the_order_of_levels_nor_the_way_a_table_lies_matters(
     order: list[int], turned: bool, n: int
@@ -357,7 +358,7 @@ def test_neither_the_order_of_levels_nor_the_way_a_table_lies_matters(
     same(read({float(levels[k]): table[:, k] for k in order}, n), expected)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.integers(2, 9), st.integers(3, 9), st.booleans())
 def test_samples_lie_either_way_unless_that_cannot_be_told(n: int, m: int, turned: bool) -> None:
     draws = child(0, "draws", n, m).normal(size=(n, m))
@@ -370,7 +371,7 @@ def test_samples_lie_either_way_unless_that_cannot_be_told(n: int, m: int, turne
         same(read(value, n), Samples(draws))
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(
     st.lists(st.integers(0, 4), min_size=0, max_size=4),
     st.integers(0, 4),

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import howsure
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.inputs import explain, load, load_inputs, load_new, load_unlabelled, write_table
 from howsure.predictions import EvalSet, Quantiles, Samples
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
+SETTINGS = examples(60)
 LEVELS = (0.05, 0.5, 0.95)
 WIDE = {
     "place": ["DE", "DE", "FR", "FR"],

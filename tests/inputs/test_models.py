@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from extras import needs
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.inputs import load, write_table
 
 pd = needs("pandas")
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=50)
+SETTINGS = examples(50)
 Y = [1.0, 2.0, 3.0]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.inputs.columns import bound, normal_form, quantile_levels
 from howsure.inputs.roles import ROLES
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=200)
+SETTINGS = examples(200)
 
 
 def test_no_name_has_two_roles() -> None:

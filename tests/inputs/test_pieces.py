@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from extras import absent, needs
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.inputs import load, write_table
 from howsure.inputs.batches import with_numbers
@@ -102,7 +103,7 @@ def test_a_folder_is_one_table(ending: str, tmp_path: Path) -> None:
     same(cut(f"{folder}/*{ending}", groups="site,hour"), replace(whole.evalsets[0], model="preds"))
 
 
-@settings(derandomize=True, deadline=None, max_examples=25)
+@examples(25)
 @given(
     sizes=st.lists(st.integers(0, 60), min_size=1, max_size=5).filter(any),
     group=st.integers(1, 50),
@@ -411,7 +412,7 @@ def test_labels_of_text_keep_the_form_of_the_first_rows(tmp_path: Path) -> None:
         batches(cut(tmp_path / "t.csv", batch_rows=2))
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(
     rows=st.lists(st.sampled_from(["1,a", "2.5,b", " 7 ,a", '3,"c\nd"', "4,", "x,y"]), min_size=1),
     marks=st.lists(st.tuples(st.integers(0, 300), st.sampled_from(['"', ",", "\n", "\0"]))),

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.inputs import explain, load, open_table, write_table
 from howsure.inputs.roles import BY_NAME
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
+SETTINGS = examples(120)
 Table = dict[str, Any]
 RNG = np.random.default_rng(7)
 Y = RNG.normal(size=40)

@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.inputs import load, open_table
 from howsure.inputs.text import LAST_CELL, TextFile, _ArrowSource
 from howsure.predictions import EvalSet
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
+SETTINGS = examples(80)
 ROWS = "y,pred,region\n1,1.5,north\n2,2.5,south\n"
 
 

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs import open_table, write_table
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
+SETTINGS = examples(60)
 ENDINGS = [".csv", ".tsv", ".csv.gz", ".tsv.zst", ".parquet", ".pq", ".arrow", ".feather", ".ipc"]
 text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 

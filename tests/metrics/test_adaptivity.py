@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.adaptivity import (
     RAPS_STRATA,
@@ -45,7 +46,7 @@ def drawn(seed: int, n: int = 200) -> tuple[np.ndarray, ...]:
     return ease, size, rank, (size >= rank).astype(float)
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@examples(30)
 @given(SEEDS, st.integers(3, 40))
 def test_cells_of_ease_are_those_of_the_definition(seed: int, bins: int) -> None:
     ease, _, _, covered = drawn(seed)
@@ -59,7 +60,7 @@ def test_cells_of_ease_are_those_of_the_definition(seed: int, bins: int) -> None
     assert found.cells.n.sum() == len(ease)
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@examples(30)
 @given(SEEDS)
 def test_the_signed_r2_of_cells_is_that_of_a_fitted_line(seed: int) -> None:
     ease, size, rank, _ = drawn(seed)
@@ -72,7 +73,7 @@ def test_the_signed_r2_of_cells_is_that_of_a_fitted_line(seed: int) -> None:
     assert found.estimate.value == pytest.approx(math.copysign(1 - unexplained, slope), abs=1e-10)
 
 
-@settings(derandomize=True, deadline=None, max_examples=20)
+@examples(20)
 @given(SEEDS, st.booleans())
 def test_order_and_repetition_of_rows_change_nothing(seed: int, tied: bool) -> None:
     ease, size, rank, covered = drawn(seed, 60)
@@ -254,7 +255,7 @@ def test_widths_of_one_size_and_models_that_never_err_have_no_slope() -> None:
     assert math.isnan(signed_r2(np.array([1.0, 2.0]), np.array([1.0, 2.0])))
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@examples(30)
 @given(SEEDS)
 def test_deficit_less_excess_plus_size_is_rank(seed: int) -> None:
     _, size, rank, _ = drawn(seed)

@@ -6,10 +6,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
@@ -17,7 +18,7 @@ from howsure.metrics.association import binned_r2, kendall_tau, spearman, width_
 from howsure.stats.estimate import standard_error
 from oracles.association import kendall_tau_b, midranks, spearman_rho
 
-quick = settings(derandomize=True, deadline=None, max_examples=200)
+quick = examples(200)
 RANKED = pytest.mark.parametrize(
     ("function", "oracle"), [(kendall_tau, kendall_tau_b), (spearman, spearman_rho)]
 )

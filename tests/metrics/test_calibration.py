@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
@@ -264,7 +265,7 @@ def test_bands_hold_perfect_models() -> None:
     assert inside / 500 == pytest.approx(0.95, abs=4 * 0.01)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(rows=ROWS, plain_values=st.booleans(), version=st.sampled_from(["quantile", "interval"]))
 def test_weights_repeat_rows_for_the_pit(rows: Rows, plain_values: bool, version: Any) -> None:
     right = np.array([max(a, b) for a, b, _ in rows])
@@ -290,7 +291,7 @@ def test_weights_repeat_rows_for_the_pit(rows: Rows, plain_values: bool, version
     np.testing.assert_array_equal(one.simultaneous.lower, two.simultaneous.lower)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(rows=ROWS)
 def test_reflection_changes_nothing(rows: Rows) -> None:
     """Turning y and the law over turns the PIT u into 1 − u."""

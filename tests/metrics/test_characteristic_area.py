@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.characteristic import AreaRequest, bands_from_sd, characteristic_curve
 from howsure.metrics.characteristic.operating import measure
@@ -65,7 +66,7 @@ def test_every_area_names_its_convention():
     assert example().gain("paper").area.request.convention == "paper"
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@examples(150)
 @given(table)
 def test_area_is_the_mean_critical_bandwidth(rows):
     error, below, above = np.array(rows).T
@@ -176,7 +177,7 @@ def test_interval_score_is_a_cost_of_bandwidth_and_deficit(alpha):
     assert now.cost_now == pytest.approx(score.mean())
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@examples(120)
 @given(
     table,
     st.sampled_from(["bandwidth", "excess"]),

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.characteristic import (
     bands_from_quantiles,
@@ -60,7 +61,7 @@ def assert_agrees(curve, rows, move):
         assert error <= 1e-12 * max(found[name]), name
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@examples(200)
 @given(table, st.sampled_from(["scale", "bias"]))
 def test_agrees_with_the_definition(rows, move):
     y, point, lower, upper = arrays(rows)
@@ -68,7 +69,7 @@ def test_agrees_with_the_definition(rows, move):
     assert_agrees(curve, oracle.rows_of(y, point, lower, upper), move)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(100)
 @given(table, st.sampled_from(["scale", "bias"]), st.data())
 def test_agrees_with_the_definition_under_weights(rows, move, data):
     y, point, lower, upper = arrays(rows)
@@ -78,7 +79,7 @@ def test_agrees_with_the_definition_under_weights(rows, move, data):
     assert_agrees(curve, oracle.rows_of(y, point, lower, upper, weights), move)
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@examples(50)
 @given(table, st.sampled_from(["scale", "bias"]))
 def test_every_drop_and_bend_is_a_vertex(rows, move):
     y, point, lower, upper = arrays(rows)

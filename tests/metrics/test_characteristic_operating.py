@@ -5,11 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import beta
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.metrics.characteristic import characteristic_curve
 from oracles import characteristic as oracle
@@ -34,7 +35,7 @@ def curve_from(rows, **options):
     return curve, oracle.rows_of(error, zero, -below, above)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(100)
 @given(table, st.sampled_from(["scale", "bias"]), st.integers(0, 16))
 def test_measures_at_any_setting(rows, move, sixteenths):
     curve, exact = curve_from(rows, move=move)
@@ -52,7 +53,7 @@ def test_the_present_point_lies_on_the_curve():
     assert example(move="bias").at().bandwidth == 1.25
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(100)
 @given(table, st.sampled_from(["scale", "bias"]), st.integers(1, 40))
 def test_wishes_are_met_as_cheaply_as_possible(rows, move, size):
     curve, _ = curve_from(rows, move=move)
@@ -166,7 +167,7 @@ def test_promises_need_exchangeable_rows():
     assert pooled.outputs[0].at(miss_rate=0.5).conformal.rank == 3
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(100)
 @given(
     table,
     st.sampled_from(["bandwidth", "excess"]),

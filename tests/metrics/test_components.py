@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
+from generated import examples
 from howsure.core.errors import HowsureError
 from howsure.core.rng import child
 from howsure.metrics.calibration import shape
@@ -54,7 +55,7 @@ def test_legendre_polynomials_are_orthonormal() -> None:
 SHARES = st.lists(st.floats(0.02, 1.0), min_size=2, max_size=9).map(lambda s: np.array(s) / sum(s))
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@examples(80)
 @given(share=SHARES)
 def test_cell_polynomials_are_those_of_gram_and_schmidt(share: np.ndarray) -> None:
     phi = cell_polynomials(share)
@@ -80,7 +81,7 @@ def test_many_equal_cells_are_legendre() -> None:
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(a=st.floats(0.0, 1.0), b=st.floats(0.0, 1.0))
 def test_jumps_take_the_mean_of_polynomials(a: float, b: float) -> None:
     low, high = min(a, b), max(a, b)
@@ -88,7 +89,7 @@ def test_jumps_take_the_mean_of_polynomials(a: float, b: float) -> None:
     np.testing.assert_allclose(got, legendre(low + (high - low) * UNIT) @ HALF, atol=1e-6)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(share=SHARES, a=st.floats(0.0, 1.0), b=st.floats(0.0, 1.0))
 def test_jumps_over_cells_take_the_mean_of_cells(share: np.ndarray, a: float, b: float) -> None:
     low, high = min(a, b), max(a, b)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.conditional import (
     conditional_validity_index,
@@ -59,7 +60,7 @@ def leaf(depth: int = 2) -> Any:
 # Worst slab
 
 
-@settings(derandomize=True, deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(0, 10_000), st.integers(4, 18), st.sampled_from([0.1, 0.3, 0.6]), st.booleans())
 def test_the_search_finds_the_lowest_of_all_slabs(
     seed: int, n: int, share: float, tied: bool
@@ -174,7 +175,7 @@ def test_slabs_across_inputs_are_told_by_their_strongest() -> None:
 
 
 @given(st.integers(1, 60), st.floats(0.02, 0.98))
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 def test_the_null_of_the_gap_is_the_mean_deviation(n: int, share: float) -> None:
     found = coverage_gap(np.ones(2 * n), np.repeat([0, 1], n), coverage=share, replicates=1)
     assert found.raw.null == pytest.approx(mean_deviation(n, share), rel=1e-9)
@@ -236,7 +237,7 @@ def test_hsic_is_the_dense_one(law: str) -> None:
 
 
 @given(st.lists(st.floats(0.1, 10.0), min_size=2, max_size=40, unique=True))
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(100)
 def test_the_median_gap_is_the_median_of_all(values: list[float]) -> None:
     from scipy.spatial.distance import pdist
 
@@ -330,7 +331,7 @@ def test_known_chances_give_the_closed_forms() -> None:
 
 
 @given(st.integers(0, 1000))
-@settings(derandomize=True, deadline=None, max_examples=30)
+@examples(30)
 def test_the_excess_risk_by_hand(seed: int) -> None:
     rng = np.random.default_rng(seed)
     c, h = (rng.random(20) < 0.8) * 1.0, rng.uniform(0.05, 0.95, 20)
@@ -442,7 +443,7 @@ def test_a_learner_of_the_right_shape_finds_the_distance_and_its_two_parts() -> 
 
 
 @given(st.integers(0, 1000))
-@settings(derandomize=True, deadline=None, max_examples=20)
+@examples(20)
 def test_the_index_by_hand_with_a_tolerance(seed: int) -> None:
     """Row by row as insurance-conformal 1.3.2 has it; it gave the same on 1,000 such tables."""
     rng = np.random.default_rng(seed)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
@@ -25,7 +26,7 @@ from howsure.stats.kernels import RBF, Laplacian, Polynomial
 from howsure.stats.ridge import RidgeSystem
 from oracles.congruence import laplacian, polynomial, rbf, squared_cce, squared_mcmd
 
-quick = settings(derandomize=True, deadline=None, max_examples=40)
+quick = examples(40)
 
 
 @st.composite
@@ -77,7 +78,7 @@ def output_kernels(draw):
 
 @pytest.mark.parametrize("method", ["auto", "iterative", "dense"])
 def test_mcmd_agrees_with_the_dense_formula(method):
-    @settings(derandomize=True, deadline=None, max_examples=60)
+    @examples(60)
     @given(samples(), input_kernels(), output_kernels())
     def check(case, inputs, outputs):
         x, y, x2, y2, grid, (first, second) = case

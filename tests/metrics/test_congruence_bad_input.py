@@ -4,9 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
@@ -131,7 +132,7 @@ def test_constant_outputs_are_fine_with_a_bandwidth():
 @pytest.mark.parametrize("method", ["auto", "iterative", "dense", "nystrom"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_whatever_comes_is_refused_or_scored_with_finite_numbers(method, dtype):
-    @settings(derandomize=True, deadline=None, max_examples=120)
+    @examples(120)
     @given(
         st.integers(0, 10**6),
         st.tuples(st.integers(2, 25), st.sampled_from([1, 2, 7])),

@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.congruence import Draws, Empirical, Mixtures, Normals, Support, cce
@@ -17,7 +18,7 @@ from howsure.predictions.counts import ConwayMaxwellPoisson, NegativeBinomial, P
 from howsure.stats.kernels import RBF, Laplacian, Polynomial
 from oracles.congruence import rbf, squared_cce
 
-quick = settings(derandomize=True, deadline=None, max_examples=40)
+quick = examples(40)
 
 
 def integrated(function, variance, gap):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.metrics.congruence.lattice import PLACES, lattice_nodes, lattice_rule, lattice_runs
 
 
@@ -52,7 +53,7 @@ def test_a_bump_is_summed_as_well_as_promised(span: float, error: float) -> None
             assert abs(some - every) < error * sd * np.sqrt(2 * np.pi)
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@examples(80)
 @given(
     st.lists(
         st.tuples(

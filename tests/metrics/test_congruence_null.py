@@ -4,10 +4,11 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
@@ -23,7 +24,7 @@ from howsure.metrics.congruence import (
     rejection_curve,
 )
 
-quick = settings(derandomize=True, deadline=None, max_examples=60)
+quick = examples(60)
 
 
 def world(rows, seed, *, shift=0.0, spread=0.5, **options):

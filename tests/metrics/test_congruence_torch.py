@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from extras import needs
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
@@ -96,7 +97,7 @@ def test_errors_of_tensors_are_those_of_arrays(method, tiled, dtype, device):
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@examples(40)
 @given(
     st.integers(0, 10**6),
     st.integers(2, 60),

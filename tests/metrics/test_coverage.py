@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from generated import examples
 from howsure.metrics import coverage, point
 
 VALUES = st.floats(-1e6, 1e6, allow_nan=False)
@@ -18,7 +19,7 @@ TABLE = st.integers(1, 30).flatmap(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@examples(150)
 @given(TABLE)
 def test_rows_match_the_definitions(table: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     y, a, b = table

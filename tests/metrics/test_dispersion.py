@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.dispersion import ence, relative_calibration_error, sharpness, squared_z
 from howsure.stats.estimate import Estimate, mean_statistic
@@ -118,7 +119,7 @@ SDS = st.lists(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@examples(80)
 @given(rows=SDS, factor=st.floats(1e-3, 1e3), shift=st.floats(-100, 100))
 def test_weights_repeat_rows_and_units_vanish_for_errors(
     rows: list[tuple[float, float, int]], factor: float, shift: float

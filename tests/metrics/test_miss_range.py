@@ -108,12 +108,12 @@ def test_a_limit_on_a_partial_gain_is_judged_in_its_range() -> None:
     assert outcome.value != records(held)[PARTS[0]].value
 
 
-@pytest.mark.slow
 def test_a_range_that_starts_at_0_has_one_end_in_words() -> None:
     assert in_words((0.0, 0.2)) == "up to 20 %"
     assert in_words((0.01, 0.5)) == "from 1 % to 50 %"
 
 
+@pytest.mark.slow
 def test_a_report_tells_compares_and_shades_the_range() -> None:
     first, second = model(200, "follows"), model(200, "even", follow=0.2)
     beliefs = {"follows": first.beliefs[0], "even": second.beliefs[0]}

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.pit import pit_cells, pit_histogram, randomised_counts, randomised_pit
 from howsure.stats.ecdf_bands import uniformity_of_counts
@@ -67,7 +68,7 @@ def test_a_continuous_law_has_cells_without_width() -> None:
     assert pit_cells([0.2, 0.7], weights=[1.0, 2.5]).total == 3.5
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(rows=ROWS, plain_values=st.booleans())
 def test_weights_repeat_rows(rows: Rows, plain_values: bool) -> None:
     right = np.array([max(a, b) for a, b, _ in rows])

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.pointwise import (
     brier,
@@ -79,7 +80,7 @@ def test_shares_match_loops() -> None:
     assert picp(target, lower, upper).mean() == pytest.approx(cicf(target, lower, upper).mean())
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@examples(150)
 @given(SHARES, st.floats(0.05, 0.95))
 def test_brier_matches_its_definition(shares: np.ndarray, coverage: float) -> None:
     trials, points = shares.shape
@@ -113,7 +114,7 @@ def test_brier_matches_its_definition(shares: np.ndarray, coverage: float) -> No
     assert score.bias_squared + score.variance == pytest.approx(score.corrected, abs=1e-12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(SHARES.filter(lambda shares: len(shares) > 2), st.floats(0.05, 0.95))
 def test_errors_are_the_jackknife_or_that_of_a_degenerate_statistic(
     shares: np.ndarray, coverage: float

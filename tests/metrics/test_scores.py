@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from extras import needs
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.crps import crps_quantiles, crps_samples
 from howsure.metrics.crps_closed import crps_laplace, crps_logistic, crps_normal, crps_t
@@ -139,7 +140,7 @@ SHAPES: list[tuple[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarra
 
 
 @pytest.mark.parametrize(("name", "score"), SHAPES, ids=[name for name, _ in SHAPES])
-@settings(derandomize=True, deadline=None, max_examples=40)
+@examples(40)
 @given(
     rows=st.lists(st.tuples(FINITE, FINITE, st.floats(1e-2, 1e2)), min_size=1, max_size=6),
     shift=FINITE,

@@ -5,9 +5,10 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
@@ -22,7 +23,7 @@ from howsure.metrics.selective import (
 )
 from howsure.stats.estimate import standard_error
 
-quick = settings(derandomize=True, deadline=None, max_examples=150)
+quick = examples(150)
 RATES = (0.03, 0.1, 0.5, 0.77, 0.9, 1.0)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import UnanswerableError
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
+SETTINGS = examples(150)
 
 
 def place(m: int, coverage: float) -> int:

@@ -7,11 +7,12 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gammaln, xlogy
 
+from generated import examples
 from howsure.core.rng import child
 from howsure.predictions.counts import (
     ConwayMaxwellPoisson,
@@ -21,7 +22,7 @@ from howsure.predictions.counts import (
     Poisson,
 )
 
-quick = settings(derandomize=True, deadline=None, max_examples=80)
+quick = examples(80)
 COUNTS = np.arange(60_000.0)
 DISPERSED = (DoublePoisson, ConwayMaxwellPoisson)
 LEVELS = np.array([1e-9, 1e-4, 0.02, 0.3, 0.5, 0.8, 0.99, 1.0 - 1e-6])

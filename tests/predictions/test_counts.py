@@ -5,11 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gammaln, xlogy
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions.counts import (
@@ -20,7 +21,7 @@ from howsure.predictions.counts import (
     efron_constant,
 )
 
-quick = settings(derandomize=True, deadline=None, max_examples=60)
+quick = examples(60)
 COUNTS = np.arange(40_000.0)
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions import Distribution, NormalLaw, law_named
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
+SETTINGS = examples(60)
 N = 12
 GRID = np.linspace(0.5, 3.0, N)
 FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=50)
+SETTINGS = examples(50)
 
 
 def full(n: int = 8, weights: Any = None) -> EvalSet:

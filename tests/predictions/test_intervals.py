@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions import Intervals
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
+SETTINGS = examples(60)
 
 
 @SETTINGS

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.congruence.view import assess_congruence, congruence_mode
 from howsure.metrics.measure import evaluate
@@ -100,7 +101,7 @@ def test_quantiles_turn_the_cdf_round(belief: Distribution) -> None:
             np.testing.assert_allclose(belief.cdf(q), level, rtol=1e-9)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=4),
     st.lists(st.floats(1e-6, 1e6), min_size=4, max_size=4),

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions import Quantiles
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
+SETTINGS = examples(80)
 LEVELS = [0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975]
 
 

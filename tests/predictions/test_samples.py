@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions import Samples
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
+SETTINGS = examples(80)
 ensembles = st.lists(st.lists(st.integers(-9, 9), min_size=5, max_size=5), min_size=1, max_size=5)
 
 

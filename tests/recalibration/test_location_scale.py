@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.predictions import (
@@ -43,7 +44,7 @@ def table_rows(n: int, seed: int = 0) -> tuple[np.ndarray, Quantiles]:
     return center + 0.4 + 1.3 * wide * rng.standard_t(3, n), Quantiles(LEVELS, table)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(
     st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 4)), min_size=1, max_size=12),
     st.sampled_from([0.1, 0.25, 0.5, 0.8]),

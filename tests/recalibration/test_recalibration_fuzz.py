@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import HowsureError
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.recalibration import methods_of, recalibrate
@@ -50,7 +51,7 @@ def rows(data: st.DataObject, kind: str, n: int) -> EvalSet:
 
 
 @pytest.mark.rate
-@settings(derandomize=True, deadline=None, max_examples=400)
+@examples(400)
 @given(st.data())
 def test_only_errors_of_our_own_come_out(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted({*KINDS} - {"label sets"})))  # see test_sets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -123,9 +123,8 @@ def test_bad_sets_are_refused() -> None:
     assert made.members.all()  # five rows know no 90 %
 
 
-@pytest.mark.skipif("HOWSURE_DATA" not in os.environ, reason="needs the shared data")
-def test_a_real_classifier_is_cooled() -> None:
-    path = Path(os.environ["HOWSURE_DATA"]) / "preds_cifar_softmax" / "lenet-5-cifar-10.npz"
+def test_a_real_classifier_is_cooled(data_dir: Callable[[str], Path]) -> None:
+    path = data_dir("preds_cifar_softmax") / "lenet-5-cifar-10.npz"
     with np.load(path) as data:
         stated, y = data["predictions"].astype(np.float64), data["ground_truth"].ravel()
     stated = np.maximum(stated, 1e-12)

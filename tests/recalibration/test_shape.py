@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import HowsureError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
@@ -204,7 +205,7 @@ def test_counts_are_mended_too() -> None:
 # Laws.
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.sampled_from(KINDS),
     st.integers(0, 10_000),

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples, ScipyLaw
@@ -229,7 +230,7 @@ def test_an_overdispersed_count_model_is_mended() -> None:
     assert 0.89 < ((lower <= test.y) & (test.y <= upper)).mean() < 0.94
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@examples(150)
 @given(
     st.lists(
         st.tuples(st.integers(0, 10), st.integers(0, 6), st.integers(1, 3)), min_size=1, max_size=8

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 from sklearn.isotonic import IsotonicRegression
 
+from generated import examples
 from howsure.core.errors import HowsureError
 from howsure.core.rng import child
 from howsure.metrics.crps import crps_samples
@@ -69,7 +70,7 @@ def joined(blocks: list[list[float]], least: float) -> list[list[float]]:
     return means
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(
     st.lists(
         st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(1, 3)), min_size=2, max_size=80
@@ -222,7 +223,7 @@ def test_samples_score_nearly_as_those_stretched_by_the_truth() -> None:
     np.testing.assert_allclose(kinds[0].point(), fresh.beliefs[0].point(), atol=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.integers(0, 10_000), st.integers(2, 60))
 def test_a_greater_variance_stays_greater(seed: int, n: int) -> None:
     held, test = drawn(n, seed), drawn(50, seed + 1)

@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import howsure
 from extras import needs
+from generated import examples
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
@@ -182,7 +183,7 @@ TAME_TABLE = st.integers(1, 12).flatmap(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@examples(120)
 @given(TABLE | TAME_TABLE, st.sampled_from(["intervals", "normal", "quantiles", "samples", "all"]))
 @pytest.mark.rate
 def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) -> None:

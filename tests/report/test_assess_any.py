@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure import assess
 from howsure.core.errors import HowsureError
 from howsure.core.faults import strict
@@ -208,13 +209,7 @@ def small_searches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(
-    max_examples=250,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+@examples(250, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.rate
 def test_any_table_ends_with_a_report_or_one_line(kind: str, data: st.DataObject) -> None:

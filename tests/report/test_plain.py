@@ -13,18 +13,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from figures import samples
+from generated import examples
 from howsure.core.records import Curve, Record, Table
 from howsure.report.document import Document, VerdictLine
 from howsure.report.grids import ROWS_LIMIT
 from howsure.report.plain import FORMAT, escape, to_csv, to_json, to_markdown
 from howsure.report.questions import document_of
 
-QUIET = settings(derandomize=True, deadline=None, max_examples=300)
+QUIET = examples(300)
 READER = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 

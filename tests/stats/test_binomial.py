@@ -5,10 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.binomial import (
@@ -19,7 +20,7 @@ from howsure.stats.binomial import (
     wilson,
 )
 
-quick = settings(derandomize=True, deadline=None, max_examples=200)
+quick = examples(200)
 shares = st.floats(0.001, 0.999)
 
 

@@ -4,10 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child, row_keys
 from howsure.core.weights import Weights
@@ -21,7 +22,7 @@ from howsure.stats.bootstrap import (
 )
 from howsure.stats.estimate import standard_error
 
-quick = settings(derandomize=True, deadline=None, max_examples=100)
+quick = examples(100)
 
 
 @st.composite

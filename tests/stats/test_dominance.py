@@ -2,17 +2,18 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
 from howsure.stats.dominance import dominated_mass, lowest, merge_ties, pair_masses, rank_values
 from oracles.association import dominated, pair_signs
 
-quick = settings(derandomize=True, deadline=None, max_examples=300)
+quick = examples(300)
 tied = st.one_of(st.integers(-2, 2).map(float), st.floats(-1e3, 1e3), st.just(np.inf))
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.stats.ecdf import check_pit, ecdf_on_grid, grid_dot, grid_sums
 from oracles import scores as oracle
@@ -51,7 +52,7 @@ def test_plain_values_count_from_the_right() -> None:
     assert ecdf_on_grid(values, values, [0.2, 0.49, 0.5, 1.0]).tolist() == [0.25, 0.25, 0.75, 1.0]
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.lists(
         st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(1, 3)), min_size=1, max_size=12

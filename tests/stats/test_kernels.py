@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.kernels import (
@@ -20,7 +21,7 @@ from howsure.stats.kernels import (
 )
 from howsure.stats.namespace import as_rows
 
-quick = settings(derandomize=True, deadline=None, max_examples=30)
+quick = examples(30)
 
 PAIRWISE = {
     "rbf": (RBF(0.7), lambda u, v: np.exp(-0.7 * ((u - v) ** 2).sum())),

@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial
 from howsure.stats.low_rank import dense_factor, landmark_factor, pivoted_cholesky
 
-quick = settings(derandomize=True, deadline=None, max_examples=40)
+quick = examples(40)
 
 
 def factored(matrix, **options):

@@ -4,10 +4,11 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
@@ -20,7 +21,7 @@ from howsure.stats.permutation import (
     sign_flip_tests,
 )
 
-quick = settings(derandomize=True, deadline=None, max_examples=100)
+quick = examples(100)
 values = st.one_of(st.integers(-2, 2).map(float), st.floats(-3, 3).map(lambda v: round(v, 2)))
 
 

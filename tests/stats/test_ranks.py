@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.records import Direction
 from howsure.stats.ranks import (
@@ -87,7 +88,7 @@ def test_the_published_example() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(2, 12), st.integers(3, 6), st.booleans())
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 def test_friedman_by_hand_with_and_without_ties(seed: int, n: int, k: int, tied: bool) -> None:
     rng = np.random.default_rng(seed)
     table = rng.integers(0, 4, (n, k)) * 1.0 if tied else rng.normal(size=(n, k))
@@ -186,7 +187,7 @@ def test_nobody_is_told_apart_where_friedman_finds_nothing() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(2, 7))
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 def test_cliques_are_the_largest_sets_not_told_apart(seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     ranks = rng.normal(size=k)

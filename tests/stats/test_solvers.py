@@ -4,9 +4,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
@@ -18,7 +19,7 @@ from howsure.stats.nystrom import NystromSystem, kernel_system
 from howsure.stats.ridge import RidgeSystem
 from howsure.stats.solvers import NegativeCurvatureError, Preconditioner, SolverOptions, block_cg
 
-quick = settings(derandomize=True, deadline=None, max_examples=25)
+quick = examples(25)
 KERNELS = [RBF(0.3), RBF(30.0), Laplacian(1.0), Polynomial()]
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import DegenerateError, HowsureError, InputError
 from howsure.core.progress import subscribe
 from howsure.streaming.engine import done_in_order
@@ -301,7 +302,7 @@ class TestKept:
 
 
 @given(st.lists(st.lists(st.one_of(st.none(), st.text()), max_size=4), max_size=4))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_table_is_the_same_packed(chunks: list[list[str | None]]) -> None:
     words = pa.chunked_array([pa.array(chunk, pa.string()) for chunk in chunks], pa.string())
     table = pa.table({"word": words}, metadata={"version": "1"})

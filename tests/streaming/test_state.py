@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.streaming import State, merged_states
 from streaming.tables import by_parts, normal_table, state_of
@@ -39,13 +40,13 @@ def same(one: State, other: State, tolerance: float = 1e-12) -> None:
     assert first.table.equals(second.table)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(st.integers(1, 1_999), max_size=5, unique=True))
 def test_however_it_is_cut(cuts: list[int]) -> None:
     same(state_of(TABLE, cuts), WHOLE)
 
 
-@settings(max_examples=5, deadline=None)
+@examples(5)
 @given(st.integers(0, 2**32 - 1))
 def test_whatever_the_order_of_rows(seed: int) -> None:
     order = np.random.default_rng(seed).permutation(TABLE.num_rows)

@@ -8,9 +8,10 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.labels import Categories
 from howsure.core.weights import Weights
 from howsure.metrics.catalogue import from_sums
@@ -51,7 +52,7 @@ def compare(held: EvalSet, edges: list[int], tolerance: float) -> None:
             assert near or (math.isnan(one) and math.isnan(two)), (name, record, other)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     kind=st.sampled_from(KINDS),
     shift=st.sampled_from([0.0, 1e3, -1e6, 1e9]),

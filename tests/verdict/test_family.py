@@ -9,9 +9,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.finding import Draft, Finding
 from howsure.predictions import Distribution, EvalSet
@@ -231,7 +232,7 @@ SHOWN = st.fixed_dictionaries(
 NAMES = [name for name in QUESTIONS if name not in APART]
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@examples(150)
 @given(
     shown=st.dictionaries(st.sampled_from(NAMES), SHOWN, max_size=8),
     tolerance=st.sampled_from([0.002, TOLERANCE, 0.05]),

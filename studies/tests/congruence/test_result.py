@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.congruence import rejection_curve
 from howsure_studies.congruence import (
@@ -169,7 +170,7 @@ def test_studies_without_perturbations_are_kept_too() -> None:
 samples = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(samples, samples)
 def test_welch_is_that_of_scipy(first: list[float], second: list[float]) -> None:
     if len(set(first)) == 1 and len(set(second)) == 1:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate
 
 from extras import needs
+from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.congruence import Draws, Mixtures, Normals, Support
 from howsure.predictions import Distribution
@@ -59,7 +60,7 @@ def test_wave_is_as_published() -> None:
     assert law.discrete
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@examples(40)
 @given(st.floats(0.0, 6.28), st.floats(1e-6, 1.0 - 1e-6))
 def test_wave_quantiles_are_the_smallest_that_reach_their_level(x: float, level: float) -> None:
     law = wave_law(np.array([x]))

@@ -42,6 +42,7 @@ def test_shipped_plans_hold_what_exists(name: str, data_dir: Callable[[str], Pat
     made = load_plan(name)
     tables = {"shift_tables": "shift_bike_hour", "adaptivity_cells": "img_mnist_t10k"}
     tables |= dict.fromkeys(("characteristic_traffic", "characteristic_recurrent"), "metro_traffic")
+    tables |= dict.fromkeys(("which", "which_small"), "uci_energy")
     if name in tables:
         data_dir(tables[name])
     for world in made.worlds.values():

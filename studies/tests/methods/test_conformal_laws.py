@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 from sklearn.linear_model import BayesianRidge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
+from generated import examples
 from howsure.conformal import (
     CovariateShift,
     Localized,
@@ -205,7 +206,7 @@ def test_equal_weights_give_the_conformal_rank(coverage: float) -> None:
         assert found[0] == conformal_threshold(scores, coverage).value
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@examples(150)
 @given(
     st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 4)), min_size=1, max_size=12),
     st.lists(st.integers(0, 20), min_size=1, max_size=4),

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 
+from generated import examples
 from howsure.conformal import conformal_rank
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -100,7 +101,7 @@ class Told:
         return x[:, self.column]
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(100)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-3, 0.3, 5.0]), st.booleans(), st.booleans())
 def test_the_few_errors_that_can_decide_do_decide(
     seed: int, differ: float, ties: bool, shared: bool

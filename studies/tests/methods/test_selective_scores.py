@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.inputs.models import located
 from howsure_studies.methods.interface import Beliefs
@@ -102,7 +103,7 @@ def test_a_zero_feature_is_at_right_angles_to_all() -> None:
 
 
 @given(scale=st.floats(1e-3, 1e3), seed=st.integers(0, 99))
-@settings(derandomize=True, deadline=None, max_examples=20)
+@examples(20)
 def test_angles_do_not_depend_on_the_unit_of_features(scale: float, seed: int) -> None:
     train, test = rng(seed).normal(size=(30, 4)), rng(seed + 1).normal(size=(9, 4))
     plain = KNNScore(3).fit(train, rng())(test)
@@ -169,7 +170,7 @@ def test_equal_scores_are_all_accepted() -> None:
 
 
 @given(seed=st.integers(0, 999))
-@settings(derandomize=True, deadline=None, max_examples=30)
+@examples(30)
 def test_a_rising_change_of_the_score_leaves_acceptance(seed: int) -> None:
     val, test = rng(seed).normal(size=40), rng(seed + 1).normal(0.7, 1.0, size=60)
     val[:5] = val[5:10]

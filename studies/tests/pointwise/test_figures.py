@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from extras import needs
+from generated import examples
 from howsure.core.records import Curve
 from howsure.figures import plot, to_vega
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Figure, Mark
@@ -48,7 +49,7 @@ def marks(figure: Figure, series: str) -> Any:
     return next(layer for layer in figure.layers if layer.series == series)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(values=SHARES, coverage=st.floats(0.05, 0.95))
 def test_histograms_count_everything_once(values: np.ndarray, coverage: float) -> None:
     figure = share_histogram({"a": values}, coverage, WORDS, places={"a": 3}, of="trials")

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.inputs.models import located
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
@@ -141,7 +142,7 @@ def test_a_column_of_another_length_is_refused(corner: PointwiseResult) -> None:
         local_curve(corner, "picf", 0.9, corner.x[:, 0], bins=1)
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@examples(40)
 @given(
     rows=st.integers(3, 30),
     columns=st.integers(1, 5),

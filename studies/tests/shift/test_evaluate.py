@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure_studies.shift import Answers, ShiftRun, calibration_shift, evaluate_shift
 
@@ -126,7 +127,7 @@ def changed(part: Answers, a: float, b: float) -> Answers:
 
 
 @given(seed=st.integers(0, 500), a=st.sampled_from([0.5, 2.0, 1024.0]), b=st.integers(-8, 8))
-@settings(derandomize=True, deadline=None, max_examples=40)
+@examples(40)
 def test_units_and_origin_of_y_do_not_matter(seed: int, a: float, b: int) -> None:
     val, test = answers(seed, 80), answers(seed + 1, 60, far=0.5)
     plain = evaluate_shift(val, {"t": test})
@@ -138,7 +139,7 @@ def test_units_and_origin_of_y_do_not_matter(seed: int, a: float, b: int) -> Non
 
 
 @given(seed=st.integers(0, 500))
-@settings(derandomize=True, deadline=None, max_examples=30)
+@examples(30)
 def test_the_order_of_rows_does_not_matter(seed: int) -> None:
     val, test = answers(seed, 71), answers(seed + 1, 60, far=0.5)
     rng = np.random.default_rng(seed)
@@ -155,7 +156,7 @@ def test_the_order_of_rows_does_not_matter(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 500))
-@settings(derandomize=True, deadline=None, max_examples=30)
+@examples(30)
 def test_a_rising_change_of_the_score_changes_nothing(seed: int) -> None:
     val, test = answers(seed, 71), answers(seed + 1, 60, far=0.5)
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from generated import examples
 from howsure.core.errors import InputError
 from howsure_studies.tasks.worlds import (
     NOISES,
@@ -86,7 +87,7 @@ def test_laws_have_mean_zero_and_sd_one(name: str) -> None:
     assert power(2) == pytest.approx(1.0, abs=2e-2 if name == "student_t3" else 2e-3)
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@examples(40)
 @given(st.sampled_from(sorted(NOISES)), st.floats(1e-6, 1 - 1e-6))
 def test_quantiles_invert_the_cdf(name: str, level: float) -> None:
     law = NOISES[name]
