@@ -185,8 +185,9 @@ def satisfaction_rate(
     rng = child(resampling.seed, "adaptivity", "property")
 
     def rate(drawn: FloatArray) -> float:
-        means = drawn[rng.integers(0, n, size=(pairs, 2, subset))].mean(axis=2)
-        larger, harder = np.sign(means[:, 0] - means[:, 1]).T
+        chosen = rng.integers(0, n, size=(pairs, 2, subset))
+        means = (column[chosen].mean(axis=2) for column in drawn.T)
+        larger, harder = (np.sign(mean[:, 0] - mean[:, 1]) for mean in means)
         return float((larger * harder >= 0).mean())
 
     value = rate(rows)
