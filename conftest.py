@@ -29,6 +29,8 @@ NEEDS = {"data_dir": "data", "chromium": "browser"}
 """The mark of each test that uses a fixture, itself or by another."""
 FEW_DRAWS = 5
 """Draws of a statistic of perfect models in tests that are not about their range."""
+FULL_DRAWS = ("draws", "rate")
+"""Marks of tests that draw as often as for users."""
 USERS_DRAWS = {name: getattr(nulls, name) for name in ("_DRAWS", "_OF_PART", "_FEW", "_FEWEST")}
 
 
@@ -79,7 +81,8 @@ def few_draws(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _draws(of: pytest.Item | pytest.Collector) -> Iterator[None]:
-    if isinstance(of, pytest.DoctestItem) or of.get_closest_marker("draws"):
+    as_users = isinstance(of, pytest.DoctestItem) or any(map(of.get_closest_marker, FULL_DRAWS))
+    if as_users:
         counts = USERS_DRAWS
     else:
         counts = {name: min(count, FEW_DRAWS) for name, count in USERS_DRAWS.items()}
