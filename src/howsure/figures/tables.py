@@ -133,7 +133,7 @@ def _decisions(
 ) -> list[tuple[BoolArray, str, int]]:
     """Which model each row favours beyond chance, in the colour that the model has elsewhere."""
     beyond = apart[rows]
-    favoured = np.array([_favoured(table, row, float(value[row])) for row in rows], dtype=object)
+    favoured = np.array(_favoured(table, value), dtype=object)[rows]
     models = dict.fromkeys([*_raw(table, "model_a"), *_raw(table, "model_b")])
     beside = {one_line(model, 60): places.get(model, i) for i, model in enumerate(models)}
     return [
@@ -158,13 +158,15 @@ def _told_apart(words: str, names: list[str], chosen: BoolArray) -> list[str]:
     return [one_line(f"{words}: {told}.", 400)] if told else []
 
 
-def _favoured(table: Table, row: int, difference: float) -> str:
-    """The model that the difference of a row speaks for; empty where that is not known."""
-    direction = texts(table, "direction")[row]
-    if difference == 0 or direction not in {Direction.LOWER.value, Direction.HIGHER.value}:
-        return ""
-    first_wins = (difference < 0) == (direction == Direction.LOWER.value)
-    return texts(table, "model_a" if first_wins else "model_b")[row]
+def _favoured(table: Table, value: FloatArray) -> list[str]:
+    """The model that the difference of each row speaks for; empty where that is not known."""
+    columns = (texts(table, name) for name in ("direction", "model_a", "model_b"))
+    favoured = []
+    for difference, direction, *models in zip(value, *columns, strict=True):
+        known = direction in {Direction.LOWER.value, Direction.HIGHER.value} and difference != 0
+        first_wins = (difference < 0) == (direction == Direction.LOWER.value)
+        favoured.append(models[0 if first_wins else 1] if known else "")
+    return favoured
 
 
 def _leaves_figure(table: Table) -> Figure | None:

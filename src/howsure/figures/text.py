@@ -9,7 +9,8 @@ from collections.abc import Iterable
 def one_line(text: object, limit: int = 80) -> str:
     """Text on one line: control characters become spaces, long text ends in an ellipsis."""
     raw = str(text)[: 4 * limit]
-    plain = " ".join("".join(_shown(char) for char in raw).split())
+    simple = raw.isascii() and raw.isprintable()  # as most texts are
+    plain = " ".join((raw if simple else "".join(map(_shown, raw))).split())
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 
