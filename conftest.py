@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -65,29 +63,12 @@ def _select(items: list[pytest.Item], chosen: Callable[[pytest.Item], bool]) -> 
         items[:] = filter(chosen, items)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_draws_of_a_module(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Perfect models are drawn a few times; as often as for users where a file is marked."""
-    with _draws(of=request.node):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def few_draws(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The same for one test; examples in docstrings show what users see."""
-    with _draws(of=request.node):
-        yield
-
-
-@contextlib.contextmanager
-def _draws(of: pytest.Item | pytest.Collector) -> Iterator[None]:
-    as_users = isinstance(of, pytest.DoctestItem) or any(map(of.get_closest_marker, FULL_DRAWS))
-    if as_users:
-        counts = USERS_DRAWS
-    else:
-        counts = {name: min(count, FEW_DRAWS) for name, count in USERS_DRAWS.items()}
-    with mock.patch.multiple(nulls, **counts):
-        yield
+@pytest.hookimpl(tryfirst=True)  # before fixtures
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Perfect models are drawn a few times, or as for users in docstrings and marked tests."""
+    as_users = isinstance(item, pytest.DoctestItem) or any(map(item.get_closest_marker, FULL_DRAWS))
+    for name, count in USERS_DRAWS.items():
+        setattr(nulls, name, count if as_users else min(count, FEW_DRAWS))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -119,9 +119,7 @@ class Pace:
     def verdict(self) -> tuple[bool, str]:
         """Whether the lane keeps its budget, and a line that says so."""
         total, unit = sum(self.seconds.values()), float(np.mean(self.units or [NOMINAL]))
-        line = (
-            f"{total:.0f} s of processor time in units of {1000 * unit:.1f} ms: {total / unit:,.0f}"
-        )
+        line = f"{total:.0f} s of processor time are {total / unit:,.0f} units of {unit:.3f} s"
         budget = budgets().get(self.lane)
         if budget is None:
             return True, line

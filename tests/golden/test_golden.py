@@ -14,6 +14,8 @@ import pytest
 
 from golden.make import ANSWERS, CASES, EXPECTED, answers, made, read
 
+pytestmark = pytest.mark.draws
+
 REMAKE = (
     "If the change is meant: run `python tests/golden/make.py`, read the difference, and say in "
     "the commit why it is right."

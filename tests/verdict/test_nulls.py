@@ -21,6 +21,8 @@ from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Sam
 from howsure.verdict.nulls import BY, ROWS, WHY, with_nulls
 from verdict.worlds import WORLDS, ensembles, normal, spreads, student, with_y
 
+pytestmark = pytest.mark.draws
+
 OWN = {
     *("characteristic_gain", "characteristic_partial_gain", "characteristic_left_gain"),
     "sscv",
