@@ -37,6 +37,7 @@ READ = (
 )
 SECRET = re.compile(r"SECRET|[1-9.]\d*577215\d{4}")
 """What stands in names and labels, and the digits that only values of single rows have."""
+MOMENT = re.compile(r"(?=(\d{13}|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d))")
 
 
 def _times() -> list[np.datetime64]:
@@ -92,7 +93,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for a, b in zip(first, other, strict=True)
     ]
     (made / "known.csv").write_text("\n".join(other), encoding="utf-8")
-    _run(made, f"{ASSESS} --quiet -o k.json --state kept.arrow")
+    _run(made, f"{ASSESS} --quiet -o k.md --state kept.arrow")
     return made
 
 
@@ -116,10 +117,10 @@ def _written(folder: Path, line: str) -> dict[str, str]:
 
 def _secrets(text: str) -> list[str]:
     """The secrets of single rows in a text, times of rows among them."""
-    moments = [str(time) for time in _times()]
-    since = [str(time.astype("datetime64[ms]").astype(int)) for time in _times()]
-    spelt = [each for each in (*moments, *since) if each in text]
-    return [*SECRET.findall(text), *spelt, *(m for m in moments if m.replace("T", " ") in text)]
+    spelt = {match[1].replace(" ", "T") for match in MOMENT.finditer(text)}
+    moments = {str(time) for time in _times()}
+    moments |= {str(time.astype("datetime64[ms]").astype(int)) for time in _times()}
+    return [*SECRET.findall(text), *(spelt & moments)]
 
 
 @pytest.mark.slow

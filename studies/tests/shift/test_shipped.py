@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from howsure.core.errors import InputError, UnanswerableError
 from howsure_studies.engine import (
+    Combined,
     Plan,
     Store,
     combined,
@@ -129,10 +132,16 @@ SIMULATOR = ("simulator, four layers", "simulator, five layers")
 GMM, L2 = "Gaussian + Selective GMM", "Gaussian + Selective kNN, L2, k=10"
 
 
-def shipped_results(world: str, coverage: float = 0.9) -> dict[str, ShiftResult]:
+@cache
+def shipped_results(world: str, coverage: float = 0.9) -> Mapping[str, ShiftResult]:
     """What ships of a world, by method."""
-    results = files.study_shipped("shift").results[world]
+    results = shipped_study().results[world]
     return {one.method: one for one in results if one.coverage == coverage}
+
+
+@cache
+def shipped_study() -> Combined:
+    return files.study_shipped("shift")
 
 
 def ends(result: ShiftResult, measure: str) -> tuple[float, float]:
