@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from docs.test_how_to import parsed
 from extras import absent
 from howsure.cli.main import app
-from howsure_studies.engine import load_plan, plan_names
+from howsure_studies.engine import load_plan, plan_file, plan_names, shipped_studies
 from howsure_studies.tasks import DataNotFoundError
 from scripts import script
 
@@ -101,6 +101,9 @@ def test_a_command_of_the_table_runs(command: str, folder: Path) -> None:
         options = words[4:]
         profile = options[options.index("--profile") + 1] if "--profile" in options else None
         assert load_plan(words[3], [], profile=profile).worlds
+    elif words[:3] == ["howsure", "bench", "report"]:  # pages are made in `test_docs`
+        parsed(command)
+        assert words[3] in shipped_studies() or plan_file(words[3]).with_suffix(".parquet").exists()
     else:
         result = CliRunner().invoke(app, words[1:], catch_exceptions=False)
         if isinstance(result.exception, DataNotFoundError):

@@ -418,7 +418,7 @@ def test_a_store_of_ones_own_is_pointed_at(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plan", ["adaptivity_intervals", "characteristic_traffic", "shift"])
+@pytest.mark.parametrize("plan", ["adaptivity_intervals", "characteristic_traffic", "splits"])
 def test_results_that_ship_need_no_data_and_miss_nothing(
     plan: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
