@@ -157,21 +157,20 @@ def hostile() -> Any:
     )
 
 
-def many_groups() -> Any:
-    """Ten thousand groups, a hundred of them large."""
-    data = Power(20_000)
-    place = np.where(np.arange(20_000) % 2, np.arange(20_000) // 2 % 100, np.arange(20_000) // 2)
+def many_groups(n: int = 20_000) -> Any:
+    """Half as many groups as rows, a hundred of them larger than one row."""
+    data = Power(n)
+    place = np.where(np.arange(n) % 2, np.arange(n) // 2 % 100, np.arange(n) // 2)
     site = np.array([f"site {k:05d}" for k in place])
     return howsure.assess(data.y, data.models["boosted trees"], groups={"site": site}, trials=False)
 
 
-def many_models() -> Any:
-    """A hundred models."""
-    data = Power(300)
+def many_models(count: int = 100) -> Any:
+    data = Power(3 * count)
     mean, sd = data.models["gaussian process"]
     models = {
         f"model {k:03d}": howsure.Intervals(mean - (1 + k / 50) * sd, mean + 2 * sd, coverage=0.9)
-        for k in range(100)
+        for k in range(count)
     }
     return howsure.assess(data.y, models, groups={"region": data.region}, trials=False)
 

@@ -116,10 +116,10 @@ def test_names_that_begin_alike_are_told_apart(opened: Open) -> None:
 
 @pytest.mark.slow
 def test_what_is_not_shown_is_counted(opened: Open) -> None:
-    page, _ = opened(pages.html("many_models"))
-    assert "of 100 models" in page.locator(".states").inner_text()
-    page, _ = opened(pages.html("many_groups"))
-    assert "10,000 labels" in page.locator("#reproduce").text_content()
+    page, _ = opened(pages.many_models(24))
+    assert "of 24 models" in page.locator(".states").inner_text()
+    page, _ = opened(pages.many_groups(2_400))
+    assert "1,200 labels" in page.locator("#reproduce").text_content()
 
 
 @pytest.mark.rate
