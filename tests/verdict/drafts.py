@@ -157,7 +157,8 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             least = {**chosen, "claimed": True}
             chosen |= {"claimed": False, "overall": 0.88}
             apart = {**chosen, "overall": 0.9}
-            worst = record("worst_group_shortfall", 0.1, group="season=winter")
+            claim = {"claimed": 0.9}
+            worst = record("worst_group_shortfall", 0.1, group="season=winter", options=claim)
             return [
                 draft(effect, where="season=winter", worst=worst, **chosen),
                 draft(effect, where="region=north west", worst=worst, **chosen),
@@ -166,18 +167,20 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 draft(effect, where="season=winter", worst=worst, **least),
             ]
         case "region":
+            low = ("coverage", record("worst_region", 0.86, options={"where": "wind > 7.2"}))
             return [
                 draft(
                     effect,
-                    record(
-                        "worst_region",
-                        0.88 + effect,
-                        null=0.88,
-                        options={"signal": signal, "deviation": effect},
-                    ),
                     where=WHERE,
+                    told={
+                        "signal": signal,
+                        "deviation": effect,
+                        "value": 0.88 + effect,
+                        "expected": 0.88,
+                    },
+                    worst=worst,
                 )
-                for signal in ("coverage", "bias", "spread")
+                for signal, worst in (("coverage", None), ("bias", None), ("spread", None), low)
             ]
         case "ease":
             seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}

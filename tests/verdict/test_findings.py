@@ -206,10 +206,14 @@ def test_the_group_that_stands_out() -> None:
     assert from_records("groups", {"groups_differ": near}).good
 
 
+def regions(signal: str, value: float, deviation: float = -0.2) -> Record:
+    ends = {"value": value, "lower": value - 0.02, "upper": value + 0.02, "expected": 0.9}
+    told = {"where": "x > 1", "signal": signal, "deviation": deviation, "rows": 200.0, **ends}
+    return record("regions_differ", 0.001, p=0.001, options=told)
+
+
 def test_the_region_that_stands_out() -> None:
-    options = {"where": "x > 1", "signal": "coverage", "deviation": -0.2}
-    told = record("worst_region", 0.7, null=0.9, p=0.001, options=options)
-    draft = from_records("region", {"worst_region": told})
+    draft = from_records("region", {"regions_differ": regions("coverage", 0.7)})
     assert draft.effect == pytest.approx(-0.2)
     assert (draft.lower, draft.upper) == pytest.approx((-0.22, -0.18))
     assert draft.where == "x > 1"
@@ -221,9 +225,7 @@ def test_a_region_told_by_the_pit_is_in_points_of_probability(signal: str, order
     u = np.linspace(0.0, 1.0, 100_001)
     phi = math.sqrt(2 * order + 1) * special.eval_sh_legendre(order, u)
     largest = np.abs(np.cumsum(phi) / len(u)).max()
-    options = {"where": "x > 1", "signal": signal, "deviation": 0.5}
-    told = record("worst_region", 0.9, null=0.9, p=0.001, options=options)
-    draft = from_records("region", {"worst_region": told})
+    draft = from_records("region", {"regions_differ": regions(signal, 0.9, 0.5)})
     assert draft.effect == pytest.approx(0.5 * largest, abs=1e-4)
     assert draft.lower > 0  # as p < .05
 

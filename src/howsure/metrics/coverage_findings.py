@@ -36,7 +36,7 @@ def _coverage(case: Case) -> Draft:
     if math.isnan(case.coverage):
         case.get("empirical_coverage")
         raise UnanswerableError("the nominal coverage of the intervals is unknown")
-    return at_worst(case, _coverage_at)
+    return at_worst(case, _coverage_at, short_first=True)
 
 
 def _coverage_at(case: Case) -> Draft:
@@ -107,10 +107,15 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
     way = "under-cover" if draft.effect < 0 else "over-cover"
     well = "in line with the nominal coverage"
     clause = f"the {percent(facts['coverage'])} {what} cover {percent(facts['record'].value)}"
+    more = ""
+    if "above" in facts:
+        level, off = facts["above"]
+        more = f"Those at {percent(level)} over-cover by {points(off)}."
     return Words(
         seen,
         f"they {way} by {points(draft.effect)}",
         well + _as_others(draft, what),
+        more,
         clause=clause,
     )
 
@@ -212,9 +217,13 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
     else:
         seen += f"where {expected} is {FROM_ALL}"
     clause = f"coverage is {cover} in {where}"
+    worst, more = facts.get("worst"), ""
+    if draft.effect > 0 and isinstance(worst, Record) and worst.group not in ("", where):
+        least = percent(float(worst.options["claimed"]) - worst.value)
+        clause = f"coverage is {least} in {worst.group}"
+        more = f"Coverage is lowest in {worst.group}: {least}."
     if float(facts.get("p_here", 1.0)) < LEVEL <= finding.p:
         limit = f"{stretches} cannot show whether {where} is so in general."
-    worst, more = facts.get("worst"), ""
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
         who = "It" if worst.group == where else worst.group
         more = f"{who} is at least {points(worst.lower)} short of its claim."
