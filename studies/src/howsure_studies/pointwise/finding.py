@@ -66,7 +66,7 @@ class PointwiseFinding:
     verdict: IntArray  # −1 significantly below nominal, +1 above
     reach: float  # median over points of how far coverage may still lie from nominal
     score: Brier
-    regions: tuple[FailingRegion, ...] = ()  # those that add most to the score first
+    regions: tuple[FailingRegion, ...] = ()  # the lowest coverage first, then the highest
     note: str = ""  # how the regions were found
     spreads: FloatArray | None = None  # variance along each column of x, where there are several
     along: tuple[Curve, ...] = ()  # coverage along each column of x, and the first component
@@ -273,7 +273,7 @@ def _where(
         for where, n, covered, verdict in zip(words, *numbers, strict=True)
         if verdict
     ]
-    found.sort(key=lambda region: -region.points * (region.coverage - coverage) ** 2)
+    found.sort(key=lambda region: (region.verdict, -abs(region.coverage - coverage)))
     return tuple(found), regions.notes
 
 
