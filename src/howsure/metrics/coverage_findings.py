@@ -206,22 +206,22 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
     spells, limit = int(facts.get("spells", 0)), ""
     stretches = "1 spell" if spells == 1 else f"{spells:,} spells"
     cover, expected = percent(float(facts["value"])), percent(float(facts["expected"]))
+    what, clause = "Sets" if facts["sets"] else "Intervals", f"coverage is {cover} in {where}"
     seen = (
-        f"{'Sets' if facts['sets'] else 'Intervals'} cover {cover} of "
-        f"{float(facts['rows']):,.0f} rows{f' in {stretches}' if spells else ''} in {where}, "
+        f"{what} cover {cover} of {float(facts['rows']):,.0f} rows"
+        f"{f' in {stretches}' if spells else ''} in {where}, "
     )
+    worst, more = facts.get("worst"), ""
+    if draft.effect > 0 and isinstance(worst, Record) and worst.group not in ("", where):
+        least = percent(float(worst.options["claimed"]) - worst.value)
+        seen = f"{what} cover {least} in {worst.group}, but {cover} in {where}, "
+        clause = f"coverage is {least} in {worst.group}"
     if facts["claimed"]:
         seen += f"where at least {expected} is claimed"
     elif expected == percent(float(facts["overall"])):
         seen += f"{expected} overall"
     else:
         seen += f"where {expected} is {FROM_ALL}"
-    clause = f"coverage is {cover} in {where}"
-    worst, more = facts.get("worst"), ""
-    if draft.effect > 0 and isinstance(worst, Record) and worst.group not in ("", where):
-        least = percent(float(worst.options["claimed"]) - worst.value)
-        clause = f"coverage is {least} in {worst.group}"
-        more = f"Coverage is lowest in {worst.group}: {least}."
     if float(facts.get("p_here", 1.0)) < LEVEL <= finding.p:
         limit = f"{stretches} cannot show whether {where} is so in general."
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
