@@ -212,6 +212,49 @@ def regions(signal: str, value: float, deviation: float = -0.2) -> Record:
     return record("regions_differ", 0.001, p=0.001, options=told)
 
 
+SITES = np.array(["a", "b", "c"])[np.arange(N) % 3]
+SITE_SD = np.select([SITES == "a", SITES == "b"], [1.0, 2.6], 3.3)
+
+
+@pytest.mark.parametrize("road", ["groups", "x"])
+def test_the_part_that_is_named_is_covered_least(road: str) -> None:
+    """Site a, as it should be, differs most from all rows; c, at 38 %, is what a reader needs."""
+    bare = Intervals(ZERO - 1.645, ZERO + 1.645, coverage=0.9)
+    found = assess(SITE_SD * Z, bare, trials=False, **{road: {"site": SITES}})
+    (told,) = [each for each in found.findings if each.id in ("groups", "region")]
+    assert told.state == "bad"
+    assert told.where in ("site=c", "not site=a and site=c", "not site=a and not site=b")
+    assert told.effect < -0.15
+    share = (np.abs(SITE_SD * Z) < 1.645)[SITES == "c"].mean()
+    number = f"{100 * share:.1f}".removesuffix(".0") if road == "groups" else "%"
+    assert number in told.sentence
+    assert number in told.clause
+
+
+def test_a_region_that_over_covers_comes_after_the_lowest_coverage() -> None:
+    low = record("worst_region", 0.85, options={"where": "x ≤ 1"})
+    high = regions("coverage", 0.99, 0.09)
+    draft = from_records("region", {"regions_differ": high, "worst_region": low})
+    judged = finding(draft, "bad")
+    assert sentence(judged, draft).startswith("Coverage is 85 % where x ≤ 1, 99 % where x > 1; ")
+    assert words.clause(judged, draft) == "coverage is 85 % where x ≤ 1"
+
+
+def test_the_level_that_under_covers_is_told_before_one_that_over_covers() -> None:
+    """Light in the middle, with far outliers: 50 % intervals are farther off than the 99 %."""
+    y = np.where(np.arange(N) % 6 == 0, 4.0, 0.3) * Z
+    levels = (0.5, 0.9, 0.99)
+    reach = special.ndtri((1 + np.array(levels)) / 2)
+    ends = np.tile(reach, (N, 1))
+    drafts, _ = shown(y, Intervals(-ends, ends, coverage=levels), coverage=levels)
+    told = drafts["coverage"]
+    assert told.effect < -0.05
+    assert told.facts["coverage"] == 0.99
+    text = sentence(finding(told, "bad"), told)
+    assert "they under-cover by" in text
+    assert "Those at 50 % over-cover by" in text
+
+
 def test_the_region_that_stands_out() -> None:
     draft = from_records("region", {"regions_differ": regions("coverage", 0.7)})
     assert draft.effect == pytest.approx(-0.2)

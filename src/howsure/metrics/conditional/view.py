@@ -324,7 +324,7 @@ _ENTRIES = (
         bounds=SHARE,
         beware=(
             "A p-value is no size: with many rows a difference without consequence is "
-            f"significant. It sees parts that are covered too often as well. {_LOCAL}"
+            f"significant. It sees over-coverage as well. {_LOCAL}"
         ),
     ),
     _entry(

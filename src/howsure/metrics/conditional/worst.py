@@ -96,8 +96,8 @@ def worst_region(
     Returns
     -------
     WorstRegion
-        In [0, 1]; what is claimed is best. NaN with a reason where no input varies, every row is
-        covered, or no region would hold ten judged rows.
+        In [0, 1]; what is claimed is best. Where all rows of a half are covered alike, its region
+        is all rows. NaN with a reason where no input varies or none would hold ten judged rows.
 
     Raises
     ------
@@ -123,8 +123,7 @@ def worst_region(
     """
     level = check_fraction(confidence, "confidence")
     problem = as_problem(covered, x, coverage, names, seed)
-    reason = "" if not problem.covered.all() else "every row is covered: no region is the worst"
-    if reason := _unanswerable(problem) or reason:
+    if reason := _unanswerable(problem):
         return WorstRegion(estimate=Estimate(math.nan, reason=reason, n=problem.n))
     region = _lowest(problem, tree_inputs(problem.x), problem.coverage, level)
     if region is None:
@@ -309,7 +308,7 @@ def _lowest(
         rows = inside.sum(axis=0)
         _, upper = clopper_pearson(problem.covered[learn] @ inside, rows, _SEARCH)
         short = due[learn] @ inside / rows - upper
-        short[0] = -np.inf  # all rows
+        short[: len(words) > 1] = -np.inf  # all rows, unless no part differs
         short[nodes[~learn].sum(axis=0) < LEAST_JUDGED] = -np.inf
         place = int(short.argmax())
         if short[place] > -np.inf:
