@@ -42,7 +42,7 @@ class CoverageGap:
         Mean squared gap without the binomial noise, each group cut at 0; its null mean is
         simulated, and above 0 as groups are cut.
     region : Region or None
-        The group that is covered too seldom beyond its interval by most; where none is, that of
+        The group that under-covers beyond its interval by most; where none does, that of
         the smallest p-value. Its p-value is Holm-adjusted over the groups.
     labels : ndarray of shape (g,)
         The groups.

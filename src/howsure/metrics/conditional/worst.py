@@ -56,7 +56,7 @@ class RegionTest:
     ----------
     estimate : Estimate
         The p-value, adjusted for both halves and all signals. Details tell of the region that is
-        proven to be covered too seldom, else of the one that differs most: ``where``, ``signal``,
+        proven to under-cover, else of the one that differs most: ``where``, ``signal``,
         its mean inside (``deviation``), the ``share`` of the rows and how many (``rows``), their
         coverage (``value``, ``lower``, ``upper``) and the ``expected`` one.
     region : Region or None
