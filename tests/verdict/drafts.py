@@ -124,6 +124,14 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
     match name:
         case "rows":
             return [draft(each.share, found=(each,), bad=each.bad) for each in ROW_FAULTS]
+        case "ends":
+            some = {"no end": 0.3 + effect, "no lower end": 0.0, "no upper end": 0.02}
+            whole = {"no end": 1.0, "no lower end": 0.0, "no upper end": 0.0}
+            return [
+                draft(0.32 + effect, kinds=some, others=0.873, bad=False),
+                draft(1.0, kinds=whole, others=math.nan, bad=True),
+                draft(1.0, kinds={"no lower end": 1.0}, others=math.nan, bad=False),
+            ]
         case "coverage":
             seen = record("empirical_coverage", 0.9 + effect, null=0.9)
             other = record("empirical_coverage", 0.833 + effect, null=0.833)
@@ -326,7 +334,7 @@ def possible(name: str) -> tuple[State, ...]:
             return tuple(state for state in STATES if state != "good")
         case "dependence":
             return ("good", "caution", "undecided")
-        case "rows":
+        case "rows" | "ends":
             return ("bad", "caution")
         case "comparison":
             return ("good", "undecided")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import special, stats
 
@@ -210,6 +212,37 @@ def regions(signal: str, value: float, deviation: float = -0.2) -> Record:
     ends = {"value": value, "lower": value - 0.02, "upper": value + 0.02, "expected": 0.9}
     told = {"where": "x > 1", "signal": signal, "deviation": deviation, "rows": 200.0, **ends}
     return record("regions_differ", 0.001, p=0.001, options=told)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "reply", "told"),
+    [
+        (-np.inf, np.inf, "no", "Intervals have no end: they cover whatever happens, "),
+        (np.where(np.arange(N) % 10 < 3, -np.inf, -1.645), 0.0, "partly", "Intervals have no end "),
+        (-np.inf, 1.2816, "partly", "Intervals have no lower end."),
+    ],
+)
+def test_intervals_without_an_end_are_told_first_and_are_no_yes(
+    low: npt.ArrayLike, high: npt.ArrayLike, reply: str, told: str
+) -> None:
+    """Coverage is what they claim, and equal finite widths do not overreact; so says a check."""
+    lower = np.broadcast_to(np.asarray(low, dtype=float), N)
+    upper = -lower if np.ndim(low) else np.broadcast_to(np.asarray(high, dtype=float), N)
+    bare = Intervals(lower, upper, coverage=0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = assess(Z, bare, trials=False)
+        judged, _ = examine(EvalSet.checked(Z, bare))
+    assert found.answer is not None
+    assert found.answer.reply == reply
+    assert found.findings[0].id == "ends"
+    assert found.findings[0].sentence.startswith(told)
+    states = {each.id: each.state for each in found.findings}
+    assert states["coverage"] != "bad"
+    assert states.get("width") in (None, "good")
+    assert {each.id: (each.state, each.sentence) for each in judged} == {
+        each.id: (each.state, each.sentence) for each in found.findings
+    }
 
 
 SITES = np.array(["a", "b", "c"])[np.arange(N) % 3]

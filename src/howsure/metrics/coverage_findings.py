@@ -26,6 +26,7 @@ from howsure.metrics.finding import (
     student_p,
 )
 from howsure.metrics.wording import points, share_with_span
+from howsure.predictions import Intervals
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 
@@ -132,6 +133,51 @@ def _as_others(draft: Draft, what: str) -> str:
 
 _FEW_LEVELS = 3
 
+# ---- with two ends -------------------------------------------------------------------------------
+
+
+def _ends(case: Case) -> Draft:
+    held = next((each for each in case.evalset.beliefs if isinstance(each, Intervals)), None)
+    ends = (np.zeros(1),) * 2
+    if held is not None:
+        ends = (held.lower, held.upper) if math.isnan(case.coverage) else held.interval(case.coverage)
+    below, above = (np.isinf(end).ravel() for end in ends)
+    infinite = below | above
+    if not infinite.any():
+        raise UnanswerableError("")  # of intervals with two ends nothing is said
+    counts, others = case.evalset.multiplicities, math.nan
+    if not infinite.all():
+        rest = None if counts is None else counts[~infinite]
+        others = weighted_mean(case.array("covered")[~infinite], rest)
+    kinds = {"no end": below & above, "no lower end": below & ~above, "no upper end": above & ~below}
+    return Draft(
+        effect=weighted_mean(infinite, counts),
+        n=float(len(below)),
+        facts={
+            "kinds": {what: weighted_mean(rows, counts) for what, rows in kinds.items()},
+            "others": others,
+            "bad": bool(kinds["no end"].all()),
+        },
+    )
+
+
+def _ends_words(draft: Draft, _: Finding) -> Words:
+    others = float(draft.facts["others"])
+    told = listed(
+        [
+            what if share == 1.0 else f"{what} in {percent(share)} of rows"
+            for what, share in draft.facts["kinds"].items()
+            if share
+        ]
+    )
+    seen, clause = f"Intervals have {told}", f"intervals have {told}"
+    if not math.isnan(others):
+        return Words(f"{seen}; the others cover {percent(others)}", clause=clause)
+    if draft.facts["bad"]:
+        seen += ": they cover whatever happens, and say nothing of it"
+    return Words(seen, clause=clause)
+
+
 # ---- on both sides -------------------------------------------------------------------------------
 
 
@@ -235,6 +281,16 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
 
 
 FINDINGS = (
+    FindingQuestion(
+        id="ends",
+        asked="Do all intervals have two ends?",
+        label="Ends",
+        draft=_ends,
+        words=_ends_words,
+        tolerance=0.0,
+        margin=math.nan,
+        healed="none",
+    ),
     FindingQuestion(
         id="coverage",
         asked="Do the intervals cover as often as they claim?",
