@@ -43,6 +43,7 @@ _READ = {
     "quantile_decomposition": "y and quantiles, distributions or samples",
     "rank_cv": "whether y is covered, and the rank of the true label",
     "rank_ss": "set sizes, and the rank of the true label",
+    "regions_differ": "whether y is covered, the inputs, and the PIT if there is one",
     "relative_score": "y, predictions and series",
     "rmsse": "y, the point forecast, series and time",
     "satisfaction_rate": "sizes and difficulties",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
+from howsure.core.rng import child
 from howsure.inputs import load
 from howsure.inputs.new import load_new
 from howsure.inputs.pieces import cut
@@ -143,10 +145,66 @@ def test_an_index_of_times_is_the_time_with_a_note() -> None:
     (held,) = loaded.evalsets
     assert held.time is not None
     assert [str(each)[:13] for each in held.time] == [str(t)[:13].replace(" ", "T") for t in times]
-    assert "the index of times is read as the column 'time'" in loaded.facts["Reading"]
+    assert "column 'index' is read as time, as the index of a frame" in loaded.facts["Reading"]
     named = pd.DataFrame({**columns, "date": times[::-1]}, index=times)
     assert load(named).evalsets[0].time[0] > load(named).evalsets[0].time[1]
     assert load(pd.DataFrame(columns)).evalsets[0].time is None
+
+
+_HOURS_ON = pd.date_range("2026-01-01", periods=24, freq="h")
+
+
+@pytest.mark.parametrize(
+    ("index", "times"),
+    [
+        (_HOURS_ON, True),
+        (_HOURS_ON[::-1], True),
+        (_HOURS_ON.rename("timestamp"), True),
+        (_HOURS_ON.rename("when"), True),
+        (_HOURS_ON.astype(str), True),
+        (pd.RangeIndex(24), False),
+        (pd.RangeIndex(24)[::-1], False),
+        (pd.Index([f"row {k}" for k in range(24)]), False),
+        (pd.MultiIndex.from_arrays([np.arange(24) % 2, _HOURS_ON], names=["group", "date"]), True),
+    ],
+    ids=["times", "back", "named", "when", "text", "numbers", "shuffled", "words", "levels"],
+)
+@pytest.mark.parametrize("form", ["csv", "parquet", "xlsx"])
+def test_a_file_of_a_frame_is_read_as_the_frame(
+    tmp_path: Path, index: pd.Index, times: bool, form: str
+) -> None:
+    rng = child(0, "index of a frame")
+    columns = {name: rng.normal(size=24) for name in ("y", "pred")}
+    frame, path = pd.DataFrame(columns, index=index), tmp_path / f"t.{form}"
+    write = frame.to_excel if form == "xlsx" else getattr(frame, f"to_{form}")
+    write(path)
+    held, read = load(frame).evalsets[0], load(path).evalsets[0]
+    assert (held.time is not None) == times
+    assert (read.time is None) == (held.time is None)
+    if held.time is not None and read.time is not None:
+        assert (held.time == read.time).all()
+    assert list(held.groups) == list(read.groups)
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_a_column_without_a_name_can_be_named(tmp_path: Path, name: str) -> None:
+    """As pandas calls it; row numbers are no times unless that is said, and "" leaves times out."""
+    path = tmp_path / "t.csv"
+    rows = pd.DataFrame({"y": [1.0, 2.0, 3.0], "pred": [1.5, 1.0, 2.0]})
+    rows.to_csv(path)
+    held = load(path, time=name).evalsets[0]
+    assert (None if held.time is None else held.time.tolist()) == ([0, 1, 2] if name else None)
+    assert load(path).evalsets[0].time is None
+    rows.set_index(_HOURS_ON[:3]).to_csv(path)
+    assert (load(path, time=name).evalsets[0].time is None) == (not name)
+
+
+def test_a_first_column_of_dates_that_do_not_rise_is_no_time(tmp_path: Path) -> None:
+    """As of dates of birth, or of one day that many rows share."""
+    path = tmp_path / "t.csv"
+    for moments in (_HOURS_ON[::-1], _HOURS_ON.floor("D")):
+        pd.DataFrame({"born": moments, "y": 1.0, "pred": np.arange(24.0)}).to_csv(path, index=False)
+        assert load(path).evalsets[0].time is None
 
 
 def test_an_index_of_times_that_is_not_read_is_not_noted() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
+from sklearn.tree import DecisionTreeRegressor
 
 from generated import examples
 from howsure.core.errors import InputError
@@ -22,6 +23,7 @@ from howsure.metrics.conditional import (
     excess_risk,
     hsic,
     local_pit,
+    regions_differ,
     searched_slab,
     width_correlation,
     worst_region,
@@ -30,6 +32,7 @@ from howsure.metrics.conditional import (
 from howsure.metrics.conditional.dependence import median_gap
 from howsure.metrics.conditional.forests import Smoother
 from howsure.metrics.conditional.groups import _mean_deviation
+from howsure.metrics.conditional.rows import content_order
 from howsure.metrics.conditional.slab import _search
 from oracles.conditional import dense_hsic, lowest_slab, mean_deviation, permuted_mean
 
@@ -667,7 +670,7 @@ def test_claims_are_checked_and_follow_their_rows() -> None:
     order = np.random.default_rng(0).permutation(240)
     for measure in (
         lambda o: worst_slab(covered[o], x[o], coverage=claimed[o], directions=9).estimate,
-        lambda o: worst_region(covered[o], x[o], coverage=claimed[o], pit=pit[o]).estimate,
+        lambda o: regions_differ(covered[o], x[o], coverage=claimed[o], pit=pit[o]).estimate,
         lambda o: ert(covered[o], x[o], coverage=claimed[o]).log,
         lambda o: coverage_gap(covered[o], site[o], coverage=claimed[o], replicates=49).debiased,
         lambda o: hsic(covered[o], width[o], coverage=claimed[o], permutations=19).estimate,
@@ -729,7 +732,7 @@ def test_a_perfect_law_of_counts_passes_every_measure() -> None:
             hsic(covered, width, coverage=claimed, permutations=99).estimate,
             width_correlation(covered, width, coverage=claimed, permutations=99).estimate,
             worst_slab(covered, x, coverage=claimed, directions=5, replicates=1).estimate,
-            worst_region(covered, x, coverage=claimed, pit=pit).estimate,
+            regions_differ(covered, x, coverage=claimed, pit=pit).estimate,
         )
         p_values.append([estimate.p for estimate in found])
     rejected = dict(zip(names, np.mean(np.array(p_values) <= 0.05, axis=0), strict=True))
@@ -812,7 +815,7 @@ def test_what_is_the_same_everywhere_is_no_region(fault: str) -> None:
         else:
             x, covered, pit = table(seed, 300, factor=0.8 if fault == "everywhere" else 1.0)
             claimed = np.full(300, RIGHT)
-        p_values.append(worst_region(covered, x, coverage=claimed, pit=pit).estimate.p)
+        p_values.append(regions_differ(covered, x, coverage=claimed, pit=pit).estimate.p)
     assert np.mean(np.array(p_values) <= 0.05) <= allowed(300)
 
 
@@ -826,16 +829,16 @@ def test_a_fault_in_one_place_is_found_there(
     found = []
     for seed in range(40):
         x, covered, pit = table(seed, 1_000, **known)
-        found.append(worst_region(covered, x, coverage=RIGHT, pit=pit))
-    assert np.mean([each.estimate.p <= 0.05 for each in found]) >= power
-    assert np.mean([each.signal in signal for each in found]) >= power
-    assert np.mean(["x2" in str(each.estimate.details["where"]) for each in found]) >= power
-    assert all(str(each.estimate.details["where"]).count(",") <= 1 for each in found)
+        found.append(regions_differ(covered, x, coverage=RIGHT, pit=pit).estimate)
+    assert np.mean([each.p <= 0.05 for each in found]) >= power
+    assert np.mean([each.details["signal"] in signal for each in found]) >= power
+    assert np.mean(["x2" in str(each.details["where"]) for each in found]) >= power
+    assert all(str(each.details["where"]).count(",") <= 1 for each in found)
 
 
 def test_the_worst_region_is_judged_by_rows_that_did_not_choose_it() -> None:
     x, covered, pit = table(0, 1_000, wrong=2.5)
-    found = worst_region(covered, x, coverage=RIGHT, pit=pit)
+    found = worst_region(covered, x, coverage=RIGHT)
     assert found.region is not None
     edge = re.fullmatch(r"x2 > ([0-9.]+)", found.region.where)
     assert edge is not None
@@ -843,11 +846,11 @@ def test_the_worst_region_is_judged_by_rows_that_did_not_choose_it() -> None:
     assert found.estimate.n < 0.6 * inside.sum()
     interval = stats.binomtest(
         round(found.estimate.value * found.estimate.n), int(found.estimate.n)
-    ).proportion_ci(0.95, method="exact")
+    ).proportion_ci(0.975, method="exact")  # for the regions of both halves
     assert (found.estimate.lower, found.estimate.upper) == pytest.approx(
         (interval.low, interval.high)
     )
-    assert found.estimate.null == pytest.approx(covered.mean())
+    assert found.estimate.null == RIGHT
     assert found.estimate.value == pytest.approx(covered[inside].mean(), abs=0.06)
     assert found.estimate.details["share"] == pytest.approx(found.estimate.n / 500)
     few = worst_region(covered[:18], x[:18], coverage=RIGHT)
@@ -855,7 +858,49 @@ def test_the_worst_region_is_judged_by_rows_that_did_not_choose_it() -> None:
     flat = worst_region(covered, np.ones((1_000, 2)), coverage=RIGHT)
     assert flat.estimate.reason == "no input varies"
     with pytest.raises(InputError, match="pit must have 1000 rows"):
-        worst_region(covered, x, coverage=RIGHT, pit=pit[1:])
+        regions_differ(covered, x, coverage=RIGHT, pit=pit[1:])
+    every = worst_region(np.ones(1_000), x, coverage=RIGHT).estimate
+    assert (every.value, every.details["where"], every.n) == (1.0, "all rows", 500)
+
+
+@pytest.mark.parametrize("over", [0.985, 0.999])
+def test_the_worst_region_is_the_lowest_even_where_another_differs_more(over: float) -> None:
+    """Six tenths of the rows are covered too seldom, the rest, which stands out, too often."""
+    rng = np.random.default_rng(3)
+    x = rng.random((4_000, 1))
+    covered = rng.random(4_000) < np.where(x[:, 0] > 0.4, 0.843, over)
+    worst = worst_region(covered, x, coverage=RIGHT, names=["age"])
+    assert worst.region is not None
+    assert re.match(r"age > 0\.40|0\.40\d* < age", worst.region.where)
+    assert worst.estimate.upper < 0.88  # so that a limit of .88 is broken
+    assert worst.estimate.lower < 0.843 < worst.estimate.upper
+    test = regions_differ(covered, x, coverage=RIGHT, names=["age"])
+    assert test.region is not None
+    assert test.region.empirical_coverage > 0.97  # it differs most
+    assert test.estimate.details["where"] == worst.region.where  # and is not what is told
+
+
+def test_the_worst_region_pays_for_being_chosen() -> None:
+    """Brute force: the trees of both halves, each judged by hand on the other half."""
+    x, covered, _ = table(1, 600)
+    found = worst_region(covered, x, coverage=RIGHT).estimate
+    order = content_order(0, covered.astype(np.float64), x)
+    sides = []
+    for learn, judge in ((order[:300], order[300:]), (order[300:], order[:300])):
+        tree = DecisionTreeRegressor(max_depth=2, min_samples_leaf=15, random_state=0)
+        tree.fit(x[learn], covered[learn] - RIGHT)
+        nodes = [tree.decision_path(x[rows]).toarray()[:, 1:].astype(bool) for rows in (learn, judge)]
+        ends = [
+            stats.beta.ppf(0.9995, covered[learn][inside].sum() + 1, (~covered[learn][inside]).sum())
+            for inside in nodes[0].T
+        ]
+        inside = nodes[1][:, int(np.nanargmin(ends))]
+        hits, n = covered[judge][inside].sum(), inside.sum()
+        sides.append((stats.beta.ppf(0.9875, hits + 1, n - hits), hits, n))
+    upper, hits, n = min(sides)
+    assert found.upper == pytest.approx(upper, rel=1e-9)
+    assert found.value == pytest.approx(hits / n)
+    assert found.p == pytest.approx(min(1.0, 2 * stats.binom.cdf(hits, n, RIGHT)), rel=1e-9)
 
 
 # Bad input

@@ -95,6 +95,19 @@ def test_the_worst_group_is_of_all_columns_where_none_is_named() -> None:
         judged(bare, limit_of("worst_group", "min", 0.5))
 
 
+@pytest.mark.parametrize(("limit", "state"), [(0.88, "fails"), (0.8, "holds")])
+def test_a_gate_on_the_worst_region_reads_under_coverage(limit: float, state: str) -> None:
+    """Rows past .4 are covered at 84 %, and others, which differ more from all, at 98.5 %."""
+    rng = child(0, "mixed coverage")
+    x, z = rng.random(6_000), rng.normal(size=6_000)
+    sd = 1.645 / np.where(x > 0.4, stats.norm.ppf(0.92), stats.norm.ppf(0.9925))
+    ends = np.full(6_000, 1.645)
+    held = EvalSet.checked(sd * z, Intervals(-ends, ends, coverage=0.9), features={"x_a": x})
+    (one,) = judged(held, limit_of("worst_region", "min", limit)).outcomes
+    assert one.state == state
+    assert one.lower < 0.84 < one.upper
+
+
 def failing(groups: int, size: int, bound: float, tail: float) -> float:
     """The exact chance that a limit fails in any group whose coverage is the bound."""
     k = np.arange(size + 1)

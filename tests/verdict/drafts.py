@@ -124,6 +124,14 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
     match name:
         case "rows":
             return [draft(each.share, found=(each,), bad=each.bad) for each in ROW_FAULTS]
+        case "ends":
+            some = {"no end": 0.3 + effect, "no lower end": 0.0, "no upper end": 0.02}
+            whole = {"no end": 1.0, "no lower end": 0.0, "no upper end": 0.0}
+            return [
+                draft(0.32 + effect, kinds=some, others=0.873, bad=False),
+                draft(1.0, kinds=whole, others=math.nan, bad=True),
+                draft(1.0, kinds={"no lower end": 1.0}, others=math.nan, bad=False),
+            ]
         case "coverage":
             seen = record("empirical_coverage", 0.9 + effect, null=0.9)
             other = record("empirical_coverage", 0.833 + effect, null=0.833)
@@ -157,7 +165,8 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             least = {**chosen, "claimed": True}
             chosen |= {"claimed": False, "overall": 0.88}
             apart = {**chosen, "overall": 0.9}
-            worst = record("worst_group_shortfall", 0.1, group="season=winter")
+            claim = {"claimed": 0.9}
+            worst = record("worst_group_shortfall", 0.1, group="season=winter", options=claim)
             return [
                 draft(effect, where="season=winter", worst=worst, **chosen),
                 draft(effect, where="region=north west", worst=worst, **chosen),
@@ -166,18 +175,20 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 draft(effect, where="season=winter", worst=worst, **least),
             ]
         case "region":
+            low = ("coverage", record("worst_region", 0.86, options={"where": "wind > 7.2"}))
             return [
                 draft(
                     effect,
-                    record(
-                        "worst_region",
-                        0.88 + effect,
-                        null=0.88,
-                        options={"signal": signal, "deviation": effect},
-                    ),
                     where=WHERE,
+                    told={
+                        "signal": signal,
+                        "deviation": effect,
+                        "value": 0.88 + effect,
+                        "expected": 0.88,
+                    },
+                    worst=worst,
                 )
-                for signal in ("coverage", "bias", "spread")
+                for signal, worst in (("coverage", None), ("bias", None), ("spread", None), low)
             ]
         case "ease":
             seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
@@ -323,7 +334,7 @@ def possible(name: str) -> tuple[State, ...]:
             return tuple(state for state in STATES if state != "good")
         case "dependence":
             return ("good", "caution", "undecided")
-        case "rows":
+        case "rows" | "ends":
             return ("bad", "caution")
         case "comparison":
             return ("good", "undecided")

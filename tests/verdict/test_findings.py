@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import special, stats
 
@@ -206,10 +208,88 @@ def test_the_group_that_stands_out() -> None:
     assert from_records("groups", {"groups_differ": near}).good
 
 
+def regions(signal: str, value: float, deviation: float = -0.2) -> Record:
+    ends = {"value": value, "lower": value - 0.02, "upper": value + 0.02, "expected": 0.9}
+    told = {"where": "x > 1", "signal": signal, "deviation": deviation, "rows": 200.0, **ends}
+    return record("regions_differ", 0.001, p=0.001, options=told)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "reply", "told"),
+    [
+        (-np.inf, np.inf, "no", "Intervals have no end: they cover whatever happens, "),
+        (np.where(np.arange(N) % 10 < 3, -np.inf, -1.645), 0.0, "partly", "Intervals have no end "),
+        (-np.inf, 1.2816, "partly", "Intervals have no lower end."),
+    ],
+)
+def test_intervals_without_an_end_are_told_first_and_are_no_yes(
+    low: npt.ArrayLike, high: npt.ArrayLike, reply: str, told: str
+) -> None:
+    """Coverage is what they claim, and equal finite widths do not overreact; so says a check."""
+    lower = np.broadcast_to(np.asarray(low, dtype=float), N)
+    upper = -lower if np.ndim(low) else np.broadcast_to(np.asarray(high, dtype=float), N)
+    bare = Intervals(lower, upper, coverage=0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = assess(Z, bare, trials=False)
+        judged, _ = examine(EvalSet.checked(Z, bare))
+    assert found.answer is not None
+    assert found.answer.reply == reply
+    assert found.findings[0].id == "ends"
+    assert found.findings[0].sentence.startswith(told)
+    states = {each.id: each.state for each in found.findings}
+    assert states["coverage"] != "bad"
+    assert states.get("width") in (None, "good")
+    assert {each.id: (each.state, each.sentence) for each in judged} == {
+        each.id: (each.state, each.sentence) for each in found.findings
+    }
+
+
+SITES = np.array(["a", "b", "c"])[np.arange(N) % 3]
+SITE_SD = np.select([SITES == "a", SITES == "b"], [1.0, 2.6], 3.3)
+
+
+@pytest.mark.parametrize("road", ["groups", "x"])
+def test_the_part_that_is_named_is_covered_least(road: str) -> None:
+    """Site a, as it should be, differs most from all rows; c, at 38 %, is what a reader needs."""
+    bare = Intervals(ZERO - 1.645, ZERO + 1.645, coverage=0.9)
+    found = assess(SITE_SD * Z, bare, trials=False, **{road: {"site": SITES}})
+    (told,) = [each for each in found.findings if each.id in ("groups", "region")]
+    assert told.state == "bad"
+    assert told.where in ("site=c", "not site=a and site=c", "not site=a and not site=b")
+    assert told.effect < -0.15
+    share = (np.abs(SITE_SD * Z) < 1.645)[SITES == "c"].mean()
+    number = f"{100 * share:.1f}".removesuffix(".0") if road == "groups" else "%"
+    assert number in told.sentence
+    assert number in told.clause
+
+
+def test_a_region_that_over_covers_comes_after_the_lowest_coverage() -> None:
+    low = record("worst_region", 0.85, options={"where": "x ≤ 1"})
+    high = regions("coverage", 0.99, 0.09)
+    draft = from_records("region", {"regions_differ": high, "worst_region": low})
+    judged = finding(draft, "bad")
+    assert sentence(judged, draft).startswith("Coverage is 85 % where x ≤ 1, 99 % where x > 1; ")
+    assert words.clause(judged, draft) == "coverage is 85 % where x ≤ 1"
+
+
+def test_the_level_that_under_covers_is_told_before_one_that_over_covers() -> None:
+    """Light in the middle, with far outliers: 50 % intervals are farther off than the 99 %."""
+    y = np.where(np.arange(N) % 6 == 0, 4.0, 0.3) * Z
+    levels = (0.5, 0.9, 0.99)
+    reach = special.ndtri((1 + np.array(levels)) / 2)
+    ends = np.tile(reach, (N, 1))
+    drafts, _ = shown(y, Intervals(-ends, ends, coverage=levels), coverage=levels)
+    told = drafts["coverage"]
+    assert told.effect < -0.05
+    assert told.facts["coverage"] == 0.99
+    text = sentence(finding(told, "bad"), told)
+    assert "they under-cover by" in text
+    assert "Those at 50 % over-cover by" in text
+
+
 def test_the_region_that_stands_out() -> None:
-    options = {"where": "x > 1", "signal": "coverage", "deviation": -0.2}
-    told = record("worst_region", 0.7, null=0.9, p=0.001, options=options)
-    draft = from_records("region", {"worst_region": told})
+    draft = from_records("region", {"regions_differ": regions("coverage", 0.7)})
     assert draft.effect == pytest.approx(-0.2)
     assert (draft.lower, draft.upper) == pytest.approx((-0.22, -0.18))
     assert draft.where == "x > 1"
@@ -221,9 +301,7 @@ def test_a_region_told_by_the_pit_is_in_points_of_probability(signal: str, order
     u = np.linspace(0.0, 1.0, 100_001)
     phi = math.sqrt(2 * order + 1) * special.eval_sh_legendre(order, u)
     largest = np.abs(np.cumsum(phi) / len(u)).max()
-    options = {"where": "x > 1", "signal": signal, "deviation": 0.5}
-    told = record("worst_region", 0.9, null=0.9, p=0.001, options=options)
-    draft = from_records("region", {"worst_region": told})
+    draft = from_records("region", {"regions_differ": regions(signal, 0.9, 0.5)})
     assert draft.effect == pytest.approx(0.5 * largest, abs=1e-4)
     assert draft.lower > 0  # as p < .05
 

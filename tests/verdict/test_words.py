@@ -105,6 +105,8 @@ EXACT: dict[tuple[str, State], str] = {
     ("skew", "bad"): "Skew moves stated probabilities by up to 6 points: the lower tail is longer "
     "than stated. Of y, 13 % lie below the stated 10 % quantile and 22 % above the 90 % quantile.",
     ("tails", "good"): "Tails are right, to within 8 points.",
+    ("ends", "caution"): "Intervals have no end in 24 % of rows and no upper end in 2 % of rows; "
+    "the others cover 87.3 %.",
     ("one_sided", "bad"): "y lies below its interval in 10.5 % of rows and above it in 4.5 %: "
     "misses are mostly below.",
     ("support", "bad"): "0.6 % of y have probability 0 under their prediction: the predictive "

@@ -18,7 +18,7 @@ from howsure.inputs.assigned import Roles
 from howsure.inputs.classes import MisfitError, read_classes
 from howsure.inputs.columns import two_readings
 from howsure.inputs.families import FEWEST_SERIES, KEYS
-from howsure.inputs.names import normal_form
+from howsure.inputs.names import NAMELESS, normal_form
 from howsure.inputs.roles import BY_NAME, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, quoted
 from howsure.inputs.values import Labels
@@ -30,6 +30,8 @@ _LAST_WINS: Final[tuple[Kind, ...]] = (
 """As what a column is read that is asked for as several kinds."""
 _TIMED: Final = ("time", "cutoff", "horizon")
 """Roles that a guessed column loses where its cells cannot be read so."""
+_FEWEST_TIMES: Final = 20
+"""Times that rise by more than luck, in a first column whose name does not say what it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +115,13 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         if (kind, name) in columns:
             continue
         try:
-            columns[kind, name] = values.as_kind(
+            column = values.as_kind(
                 kind, table[name], name, from_text=source.from_text, decimal=source.decimal
             )
+            if kind == "time" and is_index(roles, name):
+                _check_index(column, name)
+                timed = (f"column {quoted(name)} is read as time, as the index of a frame",)
+            columns[kind, name] = column
         except InputError as error:
             lost = {role for role in _TIMED if name in roles[role]}
             if not lost & roles.guessed:
@@ -123,7 +129,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
                 refused = MisfitError if unread else InputError
                 raise refused(f"{source.title}: {error}") from error
             why = "that are neither numbers nor dates" if kind == "time" else "that are no numbers"
-            notes = {**roles.notes, name: f"cells {why}"}
+            notes = {**roles.notes, **({} if is_index(roles, name) else {name: f"cells {why}"})}
             emptied = dict.fromkeys(lost, ())
             roles = replace(roles, columns={**roles.columns, **emptied}, notes=notes)
     marked = _marked(columns, roles.missing_values)
@@ -138,8 +144,6 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
     cluster = roles.one("cluster") or ""
     if "cluster" in roles.guessed and normal_form(cluster) == KEYS[0]:
         roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
-    if source.indexed in roles["time"]:
-        timed = (f"the index of times is read as the column {quoted(source.indexed)}",)
     days = [
         f"column {quoted(name)}: {said}"
         for kind, name in keys
@@ -164,6 +168,21 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         labels=labels,
         marked=marked,
     )
+
+
+def is_index(roles: Roles, name: str) -> bool:
+    """Whether a column is taken for times as it may be the index of a frame."""
+    named = normal_form(name) == "ds" or BY_NAME["time"].matches(normal_form(name))
+    return "time" in roles.guessed and name in roles["time"] and not named
+
+
+def _check_index(moments: npt.NDArray[Any], name: str) -> None:
+    """Refuse numbers of rows; and of a column with a name, times that do not rise."""
+    rising = NAMELESS.fullmatch(name) or (
+        len(moments) >= _FEWEST_TIMES and bool((moments[1:] > moments[:-1]).all())
+    )
+    if moments.dtype.kind != "M" or not rising:
+        raise InputError("")
 
 
 def _marked(

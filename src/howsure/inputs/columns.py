@@ -18,7 +18,7 @@ from howsure.inputs import classes
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
 from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
 from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
-from howsure.inputs.names import IntervalEnd, bound, normal_form, quantile_levels
+from howsure.inputs.names import NAMELESS, UNNAMED, IntervalEnd, bound, normal_form, quantile_levels
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
 from howsure.inputs.source import listed, no_column, quoted
 from howsure.predictions import law_named
@@ -160,6 +160,7 @@ class _Assignment:
                 f"y=COLUMN (--y COLUMN); the columns are {listed(self._names)}"
             )
         self._guess("groups")
+        self._guess_index()
         if self._points:
             points = self._expanded_points()
         models: dict[str, tuple[_Assignment, dict[str, str]]] = {}
@@ -499,6 +500,8 @@ class _Assignment:
             if name in self._known
             else [column for column in self._names if column.strip() == name.strip()]
         )
+        if not trimmed and UNNAMED.fullmatch(name.strip()):  # as pandas calls what has no name
+            trimmed = [column for column in self._names if not column.strip()]
         if len(trimmed) == 1:
             self._claimed.add(trimmed[0])
             return trimmed[0]
@@ -576,6 +579,17 @@ class _Assignment:
         elif len(found) > 1 and not BY_NAME[role].many:
             raise two_readings(role, found)
         self._claim(role, found, guessed=True)
+
+    def _guess_index(self) -> None:
+        """The index that pandas, R and Excel write as a column: times, if its cells say so."""
+        if self._columns.get("time") or "time" in self._said or "ds" in self._plain:
+            return
+        found = [name for name in self._free() if NAMELESS.fullmatch(name)] or [
+            name for name in self._names[:1] if name in self._free()
+        ]
+        if len(found) == 1:
+            self._columns["time"] = tuple(found)  # others may claim it too
+            self._guessed.add("time")
 
     def _guess_law(self) -> None:
         """The law that columns name, where neither a law nor an sd is given by a flag."""

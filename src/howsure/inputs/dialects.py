@@ -103,7 +103,7 @@ class DerivedTable(Source):
         rows: IntArray | None = None,
     ) -> None:
         gone = set(without)
-        self.title, self.folder, self.indexed = base.title, base.folder, base.indexed
+        self.title, self.folder = base.title, base.folder
         self.from_text, self.decimal = base.from_text, base.decimal
         self.notes = (*base.notes, *notes)
         self.names = (*(name for name in base.names if name not in gone), *made)

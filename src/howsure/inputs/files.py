@@ -113,7 +113,10 @@ class ParquetTable(Source):
         with refusing(title), pq.ParquetFile(file) as parts:
             self._metadata = parts.metadata
             self._schema = parts.schema_arrow
-            self.names = tuple(self._schema.names)
+            told = self._schema.pandas_metadata or {}
+            index = [name for name in told.get("index_columns", ()) if name in self._schema.names]
+            rest = [name for name in self._schema.names if name not in index]
+            self.names = (*index, *rest)
         self.check_names()
 
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:

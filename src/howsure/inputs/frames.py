@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,19 +13,28 @@ from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs.arrow import arrow_of
 from howsure.inputs.files import check_flat, some_rows
-from howsure.inputs.names import normal_form
-from howsure.inputs.roles import BY_NAME, Kind
+from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, quoted, refusing
 
-_TIME: Final = "time"
+def _with_index(frame: Any) -> Any:
+    """A frame of pandas with its index as a column, which a file of it has too.
 
-
-def _indexed_by_time(frame: Any) -> bool:
-    """Whether pandas keeps times in the index of a frame, and no column is named like times."""
-    if type(getattr(frame, "index", None)).__name__ != "DatetimeIndex":
-        return False
-    names = [normal_form(str(name)) for name in frame.columns]
-    return not any(name == "ds" or BY_NAME["time"].matches(name) for name in names)
+    Without a name it is called ``index``; numbers without one are numbers of rows.
+    """
+    index = getattr(frame, "index", None)
+    if not hasattr(index, "nlevels"):
+        return frame
+    if type(index).__name__ == "PeriodIndex":
+        index = index.to_timestamp()
+    kept = frame.reset_index(drop=True)
+    for level in reversed(range(index.nlevels)):
+        values = index.get_level_values(level)
+        unnamed = values.name is None
+        name = "index" if unnamed else values.name
+        counts = unnamed and (index.nlevels > 1 or values.dtype.kind in "iufb")
+        if not counts and name not in kept.columns:
+            kept.insert(0, name, values)
+    return kept
 
 
 def is_frame(value: object) -> bool:
@@ -42,11 +51,8 @@ class FrameTable(Source):
         self.title = title
         if isinstance(frame, pa.RecordBatch):
             frame = pa.Table.from_batches([frame])
-        if _indexed_by_time(frame):
-            frame = frame.assign(**{_TIME: frame.index}).reset_index(drop=True)
-            self.indexed = _TIME
         with refusing(title):
-            self._frame: Any = nw.from_native(frame)
+            self._frame: Any = nw.from_native(_with_index(frame))
             found = self._frame.collect_schema().names()
         self._native = {str(name): name for name in found}
         self.names = tuple(str(name) for name in found)

@@ -16,13 +16,13 @@ from howsure.core.errors import InputError
 from howsure.inputs.assigned import Roles
 from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.columns import assign_roles
+from howsure.inputs.names import NAMELESS
 from howsure.inputs.roles import BY_NAME, LONG
 from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
 from howsure.inputs.values import Labels
 
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")
-_NAMELESS: Final = re.compile(r"\s*|unnamed: ?\d+|level_0|index", re.IGNORECASE)
 _BESIDE: Final = ", or coverages beside a boundary of lower and upper"
 _ROOM: Final = 20  # cells of the wide table for one of the long one
 
@@ -177,7 +177,7 @@ def _unit_columns(cells: ParsedColumns, part: IntArray) -> _Unit:
     for name in names:
         held: Labels = cells.columns["key", name]
         used = len(np.unique(held.codes))
-        if used < 2 or _NAMELESS.fullmatch(name) or (several and used == cells.n):
+        if used < 2 or NAMELESS.fullmatch(name) or (several and used == cells.n):
             continue
         if several and len(np.unique(part * len(held.labels) + held.codes)) == parts:
             continue

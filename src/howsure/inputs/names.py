@@ -21,6 +21,10 @@ _QUANTILE = re.compile(
     rf"(?:q|quantile|p|pct|percentile))_?(?P<number>{_NUMBER})",
     re.ASCII,
 )
+UNNAMED = re.compile(r"unnamed: ?\d+", re.IGNORECASE)
+"""What pandas calls a column without a name."""
+NAMELESS = re.compile(rf"\s*|{UNNAMED.pattern}|level_0|index|__index_level_0__", re.IGNORECASE)
+"""Names of the index of a frame in files."""
 _BARE = re.compile(r"(?P<level>0?\.\d+)|(?P<percent>\d+(?:\.\d+)?)%", re.ASCII)
 
 

@@ -43,8 +43,6 @@ class Source(ABC):
         The decimal mark of numbers in text.
     folder : Path, optional
         Where its file lies; None where it is none.
-    indexed : str
-        The column that was the index of a frame; empty where there is none.
     """
 
     title: str
@@ -53,7 +51,6 @@ class Source(ABC):
     from_text: bool = False
     decimal: str = "."
     folder: Path | None = None
-    indexed: str = ""
 
     @property
     def lined(self) -> bool:

@@ -158,7 +158,10 @@ def _columns(rows: Sequence[Sequence[Any]], title: str, decimal: str) -> dict[st
         )
     if not body:
         raise InputError(f"{title}: the sheet holds column names but no rows")
-    return {names[place]: _column(cells[place], decimal) for place in kept if names[place]}
+    nameless = [place for place in kept if not names[place]]
+    if len(nameless) > 1:  # one is the index of a frame, perhaps
+        kept = [place for place in kept if names[place]]
+    return {names[place]: _column(cells[place], decimal) for place in kept}
 
 
 def _is_filled(cells: Sequence[Any]) -> bool:

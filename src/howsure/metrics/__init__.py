@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from howsure.metrics.conditional import hsic as hsic
     from howsure.metrics.conditional import local_pit as local_pit
     from howsure.metrics.conditional import width_correlation as width_correlation
+    from howsure.metrics.conditional import regions_differ as regions_differ
     from howsure.metrics.conditional import worst_region as worst_region
     from howsure.metrics.conditional import worst_slab as worst_slab
     from howsure.metrics.congruence import mcmd as mcmd
@@ -134,8 +135,8 @@ _HOMES = {
     "calibration": "calibration_curve calibration_curve_quantiles calibration_error "
     "calibration_error_quantiles miscalibration_area",
     "characteristic": "auucc characteristic_curve",
-    "conditional": "conditional_validity_index coverage_gap ert hsic local_pit width_correlation "
-    "worst_region worst_slab",
+    "conditional": "conditional_validity_index coverage_gap ert hsic local_pit "
+    "regions_differ width_correlation worst_region worst_slab",
     "congruence": "mcmd rejection_curve skce",
     "coverage": "covered deficit empirical_coverage excess mean_width median_width missed_above "
     "missed_below normalised_width width",

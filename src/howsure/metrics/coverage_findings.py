@@ -26,6 +26,7 @@ from howsure.metrics.finding import (
     student_p,
 )
 from howsure.metrics.wording import points, share_with_span
+from howsure.predictions import Intervals
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 
@@ -36,7 +37,7 @@ def _coverage(case: Case) -> Draft:
     if math.isnan(case.coverage):
         case.get("empirical_coverage")
         raise UnanswerableError("the nominal coverage of the intervals is unknown")
-    return at_worst(case, _coverage_at)
+    return at_worst(case, _coverage_at, short_first=True)
 
 
 def _coverage_at(case: Case) -> Draft:
@@ -107,10 +108,15 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
     way = "under-cover" if draft.effect < 0 else "over-cover"
     well = "in line with the nominal coverage"
     clause = f"the {percent(facts['coverage'])} {what} cover {percent(facts['record'].value)}"
+    more = ""
+    if "above" in facts:
+        level, off = facts["above"]
+        more = f"Those at {percent(level)} over-cover by {points(off)}."
     return Words(
         seen,
         f"they {way} by {points(draft.effect)}",
         well + _as_others(draft, what),
+        more,
         clause=clause,
     )
 
@@ -126,6 +132,51 @@ def _as_others(draft: Draft, what: str) -> str:
 
 
 _FEW_LEVELS = 3
+
+# ---- with two ends -------------------------------------------------------------------------------
+
+
+def _ends(case: Case) -> Draft:
+    held = next((each for each in case.evalset.beliefs if isinstance(each, Intervals)), None)
+    ends = (np.zeros(1),) * 2
+    if held is not None:
+        ends = (held.lower, held.upper) if math.isnan(case.coverage) else held.interval(case.coverage)
+    below, above = (np.isinf(end).ravel() for end in ends)
+    infinite = below | above
+    if not infinite.any():
+        raise UnanswerableError("")  # of intervals with two ends nothing is said
+    counts, others = case.evalset.multiplicities, math.nan
+    if not infinite.all():
+        rest = None if counts is None else counts[~infinite]
+        others = weighted_mean(case.array("covered")[~infinite], rest)
+    kinds = {"no end": below & above, "no lower end": below & ~above, "no upper end": above & ~below}
+    return Draft(
+        effect=weighted_mean(infinite, counts),
+        n=float(len(below)),
+        facts={
+            "kinds": {what: weighted_mean(rows, counts) for what, rows in kinds.items()},
+            "others": others,
+            "bad": bool(kinds["no end"].all()),
+        },
+    )
+
+
+def _ends_words(draft: Draft, _: Finding) -> Words:
+    others = float(draft.facts["others"])
+    told = listed(
+        [
+            what if share == 1.0 else f"{what} in {percent(share)} of rows"
+            for what, share in draft.facts["kinds"].items()
+            if share
+        ]
+    )
+    seen, clause = f"Intervals have {told}", f"intervals have {told}"
+    if not math.isnan(others):
+        return Words(f"{seen}; the others cover {percent(others)}", clause=clause)
+    if draft.facts["bad"]:
+        seen += ": they cover whatever happens, and say nothing of it"
+    return Words(seen, clause=clause)
+
 
 # ---- on both sides -------------------------------------------------------------------------------
 
@@ -201,20 +252,24 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
     spells, limit = int(facts.get("spells", 0)), ""
     stretches = "1 spell" if spells == 1 else f"{spells:,} spells"
     cover, expected = percent(float(facts["value"])), percent(float(facts["expected"]))
+    what, clause = "Sets" if facts["sets"] else "Intervals", f"coverage is {cover} in {where}"
     seen = (
-        f"{'Sets' if facts['sets'] else 'Intervals'} cover {cover} of "
-        f"{float(facts['rows']):,.0f} rows{f' in {stretches}' if spells else ''} in {where}, "
+        f"{what} cover {cover} of {float(facts['rows']):,.0f} rows"
+        f"{f' in {stretches}' if spells else ''} in {where}, "
     )
+    worst, more = facts.get("worst"), ""
+    if draft.effect > 0 and isinstance(worst, Record) and worst.group not in ("", where):
+        least = percent(float(worst.options["claimed"]) - worst.value)
+        seen = f"{what} cover {least} in {worst.group}, but {cover} in {where}, "
+        clause = f"coverage is {least} in {worst.group}"
     if facts["claimed"]:
         seen += f"where at least {expected} is claimed"
     elif expected == percent(float(facts["overall"])):
         seen += f"{expected} overall"
     else:
         seen += f"where {expected} is {FROM_ALL}"
-    clause = f"coverage is {cover} in {where}"
     if float(facts.get("p_here", 1.0)) < LEVEL <= finding.p:
         limit = f"{stretches} cannot show whether {where} is so in general."
-    worst, more = facts.get("worst"), ""
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
         who = "It" if worst.group == where else worst.group
         more = f"{who} is at least {points(worst.lower)} short of its claim."
@@ -226,6 +281,16 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
 
 
 FINDINGS = (
+    FindingQuestion(
+        id="ends",
+        asked="Do all intervals have two ends?",
+        label="Ends",
+        draft=_ends,
+        words=_ends_words,
+        tolerance=0.0,
+        margin=math.nan,
+        healed="none",
+    ),
     FindingQuestion(
         id="coverage",
         asked="Do the intervals cover as often as they claim?",

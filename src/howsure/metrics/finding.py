@@ -6,7 +6,7 @@ A topic owns its findings, each one `FindingQuestion`; `howsure.verdict` judges 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Record
 from howsure.predictions import EvalSet, LabelSets
+from howsure.stats.binomial import worst_part
 
 if TYPE_CHECKING:
     from howsure.metrics.autocorrelation import Dependence
@@ -294,12 +295,15 @@ def _absence(name: str, grouped: bool) -> str:
 
 _PLAIN = 0.05
 """P-value of a change that may explain a departure of all rows."""
+_SMALL = 0.01
+"""Points of coverage that are told only where nothing is farther off."""
 
 
-def at_worst(case: Case, ask: Callable[[Case], Draft]) -> Draft:
+def at_worst(case: Case, ask: Callable[[Case], Draft], *, short_first: bool = False) -> Draft:
     """What a question shows at the stated level that is farthest off, one test for all levels.
 
-    Where none is proven to be off, at the headline level.
+    Where none is proven to be off, at the headline level. With `short_first` a level that is
+    proven to fall short comes before those that are above, the farthest of which is a fact.
     """
     drafts: dict[float, Draft] = {}
     for coverage, records in case.levels.items():
@@ -311,13 +315,52 @@ def at_worst(case: Case, ask: Callable[[Case], Draft]) -> Draft:
     every = {case.coverage: headline, **drafts}
     worst = min(every, key=lambda coverage: every[coverage].p)
     p = min(len(every) * every[worst].p, 1.0)
-    chosen = every.pop(worst if p < _PLAIN else case.coverage)
+    named, facts = worst if p < _PLAIN else case.coverage, {}
+    below = [c for c, each in every.items() if each.effect < -_SMALL and len(every) * each.p < _PLAIN]
+    if short_first and below:
+        named = min(below, key=lambda coverage: every[coverage].p)
+        if every[worst].effect > 0:
+            facts = {"above": (worst, every[worst].effect)}
+    chosen = every.pop(named)
     return replace(
         chosen,
         p=p,
         beside=tuple((each.effect, each.lower, each.upper) for each in every.values()),
-        facts={**chosen.facts, "others": list(every)},
+        facts={**chosen.facts, **facts, "others": list(every)},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Coverage of parts of the rows, beside what all rows lead one to expect."""
+
+    labels: Sequence[str]
+    value: FloatArray
+    expected: FloatArray
+    lower: FloatArray  # ends of simultaneous intervals
+    upper: FloatArray
+    n: FloatArray
+
+    def named(
+        self, farthest: int, proven: BoolArray | None = None
+    ) -> tuple[int, dict[str, str | float]]:
+        """The part of which a test tells, and what `apart` reads of it.
+
+        It is the one that is covered less than expected by most, of those `proven` to be apart;
+        else that which differs most. ``reach`` is how far any part may stray.
+        """
+        upper = self.upper if proven is None else np.where(proven, self.upper, np.inf)
+        part = worst_part(upper, self.expected, farthest)
+        reach = np.maximum(self.upper - self.expected, self.expected - self.lower).max()
+        return part, {
+            "reach": max(float(reach), 0.0),
+            "where": self.labels[part],
+            "rows": float(self.n[part]),
+            **{
+                name: float(getattr(self, name)[part])
+                for name in ("value", "expected", "lower", "upper")
+            },
+        }
 
 
 def apart(test: Record, facts: Mapping[str, Any]) -> Draft:

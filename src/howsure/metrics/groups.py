@@ -28,6 +28,7 @@ from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
 from howsure.core.times import Chronology
 from howsure.metrics.catalogue import catalogue
+from howsure.metrics.finding import LEVEL, Parts
 from howsure.metrics.measure import Evaluation, evaluate, unknown
 from howsure.metrics.metric import Metric
 from howsure.metrics.recording import of_its_rows, record_of
@@ -530,45 +531,29 @@ def _difference(
     )
     if tested.note:
         raise UnanswerableError(tested.note)
+    first = sum(len(grouping.labels) for grouping in divided[: tested.grouping])
     details = {
         "statistic": tested.statistic,
         "permutations": float(tested.resamples),
-        **_apart(evalset, divided, means(), tested.grouping, tested.group, expected, level),
+        **_parts(evalset, divided, means(), expected, level).named(first + tested.group)[1],
     }
     return _p_value(tested.p_value, details)
 
 
-def _apart(
+def _parts(
     evalset: EvalSet,
     divided: Sequence[Grouping],
     means: Sequence[GroupMeans],
-    which: int,
-    group: int,
     expected: FloatArray,
     level: float,
-) -> dict[str, str | float]:
-    """The group that is farthest off, with its coverage and what all rows lead one to expect.
-
-    Its ``reach`` is how far any group may stray: the farthest end of all intervals.
-    """
-    ends = [each.ends(level) for each in means]
-    due = [
-        _counts(evalset, grouping, expected) / each.total
+) -> Parts:
+    """All groups of all groupings, beside what all rows lead one to expect."""
+    columns = [
+        (each.value, _counts(evalset, grouping, expected) / each.total, *each.ends(level), each.n)
         for grouping, each in zip(divided, means, strict=True)
     ]
-    reach = max(
-        float(np.maximum(high - claim, claim - low).max())
-        for (low, high), claim in zip(ends, due, strict=True)
-    )
-    return {
-        "reach": max(reach, 0.0),
-        "where": divided[which].labels[group],
-        "value": float(means[which].value[group]),
-        "expected": float(due[which][group]),
-        "lower": float(ends[which][0][group]),
-        "upper": float(ends[which][1][group]),
-        "rows": float(means[which].n[group]),
-    }
+    labels = [label for grouping in divided for label in grouping.labels]
+    return Parts(labels, *map(np.concatenate, zip(*columns, strict=True)))
 
 
 def _robust_difference(
@@ -599,16 +584,17 @@ def _robust_difference(
         raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
     own = np.where(tested, own, np.inf)
     p = np.fmax(own, p_spells)
-    worst = int(np.lexsort((own, p))[0])
-    value, here = (min(1.0, float(each[worst] * tested.sum())) for each in (p, own))
+    farthest = int(np.lexsort((own, p))[0])
+    value = min(1.0, float(p[farthest] * tested.sum()))
+    named, apart = _parts(evalset, divided, means, expected, level).named(
+        farthest, tested & (p * tested.sum() < LEVEL)
+    )
+    here = min(1.0, float(own[named] * tested.sum()))
     few = int((units < FEWEST_UNITS).sum())
-    edges = np.cumsum([len(grouping.labels) for grouping in divided])
-    which = int(np.searchsorted(edges, worst, side="right"))
-    group = worst - int(edges[which] - len(divided[which].labels))
     details = {
-        "statistic": float(abs(t[worst])),
-        **({"spells": float(counts[worst]), "p_here": here} if counts[worst] else {}),
-        **_apart(evalset, divided, means, which, group, expected, level),
+        "statistic": float(abs(t[farthest])),
+        **({"spells": float(counts[named]), "p_here": here} if counts[named] else {}),
+        **apart,
     }
     left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
     return _p_value(value, details, left_out)

@@ -196,6 +196,13 @@ class View:
         """The view of some of the rows."""
         return self.on(self.evalset.take(rows))
 
+    def bounded(self) -> View:
+        """The view of the rows whose intervals have two ends, which alone have a width."""
+        finite = np.isfinite(self.get("uncertainty"))
+        if not finite.any():
+            raise UnanswerableError("no interval has two ends")
+        return self if finite.all() else self.of(np.flatnonzero(finite))
+
     def on(self, evalset: EvalSet, given: Mapping[str, Any] | None = None) -> View:
         """The view of another evaluation set, asked alike."""
         return View(

@@ -135,10 +135,17 @@ class Intervals(Prediction):
         return self.lower[:, column], self.upper[:, column]
 
     def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
-        """Of an end q that is a quantile of any law only P(Y < q) ≤ p ≤ P(Y ≤ q) is claimed."""
-        lower, upper = self.interval(coverage)
-        tail = (1.0 - coverage) / 2.0
-        below, above = (_range_of(tail, y == end) for end in (lower, upper))
+        """Of an end q that is a quantile of any law only P(Y < q) ≤ p ≤ P(Y ≤ q) is claimed.
+
+        Nothing lies beyond an infinite end, so all misses are claimed beyond the other.
+        """
+        ends = self.interval(coverage)
+        shares: list[FloatArray | float] = [(1.0 - coverage) / 2.0] * 2
+        infinite = [np.isinf(end) for end in ends]
+        if any(each.any() for each in infinite):
+            one = np.where(infinite[0] ^ infinite[1], 1.0 - coverage, (1.0 - coverage) / 2.0)
+            shares = [np.where(each, 0.0, one) for each in infinite]
+        below, above = (_range_of(tail, y == end) for tail, end in zip(shares, ends, strict=True))
         return below, above
 
     def point(self) -> FloatArray:
@@ -154,8 +161,8 @@ class Intervals(Prediction):
         return np.asarray((uniforms < coverage) | ((lower == -np.inf) & (upper == np.inf)))
 
 
-def _range_of(tail: float, met: BoolArray) -> FloatArray:
+def _range_of(tail: FloatArray | float, met: BoolArray) -> FloatArray:
     """What may lie beyond an end, the least and the most; shape (n, 2)."""
-    if not met.any():
+    if not met.any() and np.ndim(tail) == 0:
         return np.broadcast_to(tail, (len(met), 2))
-    return np.stack([tail - met, np.full(len(met), tail)], axis=1)
+    return np.stack([tail - met, np.broadcast_to(tail, len(met))], axis=1)

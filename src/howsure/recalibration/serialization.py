@@ -253,6 +253,7 @@ def check_place(path: str | os.PathLike[str]) -> None:
             ) from error
 
 
+@np.errstate(invalid="ignore")  # of infinite ends
 def _middle(rows: EvalSet, kind: str) -> tuple[FloatArray, FloatArray]:
     """Finite point forecasts of one kind, and finite spreads; empty where there are none."""
     none = np.zeros(0)

@@ -194,6 +194,7 @@ class CheckResult:
 
 
 @one_thread()
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def check(
     evalsets: Sequence[EvalSet],
     rules: Rules,

@@ -109,11 +109,14 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
     """The reply of one model, and what it rests on."""
     coverage = next((each for each in findings if each.id == "coverage"), None)
     bad = [each for each in findings if each.state == "bad" and each is not coverage]
+    ends = next((each for each in findings if each.id == "ends"), None)
     faults = "; ".join(_first(each.clause) for each in bad[:_MOST])
     if coverage is None:
         if bad:
             return "no", faults
         return "unknown", reason or "the predictions state no uncertainty"
+    if ends is not None and ends.state == "bad":
+        return "no", ends.clause
     if coverage.state == "bad":
         return "no", f"{coverage.clause}; {faults}" if bad else coverage.clause
     if bad and coverage.state == "caution":  # of which a fault is the cause
@@ -124,6 +127,8 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
     if bad:
         return "partly", f"{coverage.clause}, but {faults}"
     idle = next(filter(_is_idle, findings), None)
+    if coverage.state in _HOLDS and ends is not None:
+        return "partly", f"{coverage.clause}, but {ends.clause}"
     if coverage.state in _HOLDS and idle is not None:
         rest = [each.state in _HOLDS for each in findings if each.id in _CALIBRATION]
         told = "calibrated" if all(rest) else coverage.clause
@@ -145,7 +150,7 @@ def _is_idle(finding: Finding) -> bool:
 
 def _doubtful(finding: Finding) -> bool:
     """Whether it is seen by itself alone, not among all tests."""
-    return finding.state == "caution" and finding.id not in ("dependence", "comparison", "rows")
+    return finding.state == "caution" and finding.id not in ("dependence", "comparison", "rows", "ends")
 
 
 def _counted(rows: int) -> str:

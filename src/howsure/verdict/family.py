@@ -24,7 +24,7 @@ from howsure.verdict.words import clause, more_rows, sentence
 
 TOLERANCE = 0.01
 NEVER_BAD = frozenset({"dependence", "comparison"})
-APART = NEVER_BAD | {"rows"}
+APART = NEVER_BAD | {"rows", "ends"}
 """Findings that share no error rate with others."""
 
 
@@ -57,7 +57,7 @@ def judge(
     Returns
     -------
     findings : tuple of Finding
-        What is wrong with rows; what is bad, the largest for its tolerance; then the others,
+        What is wrong with rows and ends; what is bad, the largest for its tolerance; then the others,
         coverage first.
     silent : dict of str to str
         Why the other findings do not apply, by id.
@@ -147,13 +147,13 @@ def _unsure(draft: Draft) -> float:
 def ordered(
     findings: Sequence[Finding], costs: Mapping[str, float] = MappingProxyType({})
 ) -> tuple[Finding, ...]:
-    """What is wrong with rows; what is bad, by its cost if known, then by size; the others."""
+    """What is wrong with rows and ends; what is bad, by its cost if known, then by size; the others."""
     places = {name: place for place, name in enumerate(questions())}
     known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
 
     def place(each: Finding) -> tuple[float, ...]:
-        if each.id == "rows":
-            return (-1,)
+        if each.id in ("rows", "ends"):
+            return -1, places[each.id]
         if each.state != "bad":
             return 1, places[each.id]
         cost = 0.0 if math.isnan(each.cost) else each.cost
@@ -182,7 +182,7 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     spans = [(draft.effect, draft.lower, draft.upper), *draft.beside]
     within = all(lower >= -margin and upper <= margin for _, lower, upper in spans)
     state: State = "undecided"
-    if draft.id == "rows":
+    if draft.id in ("rows", "ends"):
         state = "bad" if draft.facts["bad"] else "caution"
     elif draft.id in NEVER_BAD:
         state = "good" if draft.good else "caution" if draft.caution else "undecided"

@@ -142,7 +142,12 @@ def test_sentences_tell_the_numbers_of_the_result(
         assert f"{100 * number:.1f}".removesuffix(".0") in text
     low = np.quantile(band.value, 0.05)
     assert f"between {100 * low:.1f}".removesuffix(".0") in text
-    assert "It fails most where x is −0.4" in text
+    x = np.ravel(line.x)
+    lowest = x[verdict < 0][np.argmin(band.value[verdict < 0])]
+    least = re.search(r"It covers least where x is (\S+) to (\S+) ", text)
+    assert least is not None
+    low, high = (float(end.replace("−", "-")) for end in least.groups())
+    assert low - 0.01 <= lowest <= high + 0.01
     exact = report.sections[2].lines[0]
     assert exact.tone == "good"
     assert "significantly from nominal at none of 40 (60 trials)" in exact.text

@@ -38,6 +38,7 @@ from howsure.metrics.adaptivity import (
     t_ss,
 )
 from howsure.metrics.adaptivity.findings import FINDINGS
+from howsure.metrics.finding import Parts
 from howsure.metrics.metric import POSITIVE, SHARE, Form, Metric, Question, Topic, stated
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
@@ -260,26 +261,13 @@ def _differing(
     if tested.note:
         return found
     level = 1.0 - (1.0 - view.confidence) / sum(len(names) for _, names in divided)
-    reach = 0.0
-    for codes, _ in divided:
-        rows, held, due = (np.bincount(codes, mass * each) for each in (1.0, hits, expected))
-        lower, upper = clopper_pearson(np.round(held), np.round(rows), confidence=level)
-        reach = max(reach, float(np.maximum(upper - due / rows, due / rows - lower).max()))
-    codes, names = divided[tested.grouping]
-    at, inside = tested.group, codes == tested.group
-    n, seen = float(mass[inside].sum()), float((mass * hits)[inside].sum())
-    low, high = clopper_pearson(round(seen), round(n), confidence=level)
-    details: dict[str, str | float] = {
-        f"{by}_differ": tested.p_value,
-        "where": names[at],
-        "value": seen / n,
-        "expected": float((mass * expected)[inside].sum()) / n,
-        "lower": float(low),
-        "upper": float(high),
-        "reach": reach,
-        "rows": n,
-    }
-    known = {**found.estimate.details, **details}
+    ways = [[np.bincount(codes, mass * each) for each in (1.0, hits, expected)] for codes, _ in divided]
+    n, seen, due = (np.concatenate(column) for column in zip(*ways, strict=True))
+    ends = clopper_pearson(np.round(seen), np.round(n), confidence=level)
+    names = [name for _, parts in divided for name in parts]
+    first = sum(len(parts) for _, parts in divided[: tested.grouping])
+    details = Parts(names, seen / n, due / n, *ends, n).named(first + tested.group)[1]
+    known = {**found.estimate.details, f"{by}_differ": tested.p_value, **details}
     return replace(found, estimate=replace(found.estimate, details=known))
 
 

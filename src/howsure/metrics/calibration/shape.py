@@ -217,7 +217,8 @@ def _outcomes(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
 
 
 def _response(view: View, coverage: float) -> Estimate:
-    """Of widths beside what shift and scale all rows have in common."""
+    """Of widths beside what shift and scale all rows have in common, where they are finite."""
+    view = view.bounded()
     evalset, uncertainty = view.evalset, view.get("uncertainty")
     share = evalset.multiplicities
     try:

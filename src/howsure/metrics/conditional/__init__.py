@@ -11,7 +11,7 @@ from howsure.metrics.conditional.groups import CoverageGap, coverage_gap
 from howsure.metrics.conditional.local_pit import LocalPit, local_pit
 from howsure.metrics.conditional.regions import Region
 from howsure.metrics.conditional.slab import Slab, WorstSlab, searched_slab, worst_slab
-from howsure.metrics.conditional.worst import WorstRegion, worst_region
+from howsure.metrics.conditional.worst import RegionTest, WorstRegion, regions_differ, worst_region
 
 __all__ = [
     "ERT",
@@ -28,6 +28,7 @@ __all__ = [
     "excess_risk",
     "hsic",
     "local_pit",
+    "regions_differ",
     "searched_slab",
     "width_correlation",
     "worst_region",

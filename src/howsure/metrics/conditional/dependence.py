@@ -48,7 +48,7 @@ class DependenceTest:
         indicators, with the 95 % quantile of its size over those drawn; p is the share of these
         with a size as large.
     region : Region or None
-        The tenth of the widths whose coverage is farthest from the nominal one, chosen on one
+        The tenth of the widths whose coverage is farthest below the nominal one, chosen on one
         half of the rows and judged on the other.
     bandwidth : float
         Of the kernel, in the units of the width; NaN for the correlation.
@@ -375,7 +375,7 @@ def _moments(factor: Floats, surplus: FloatArray) -> tuple[FloatArray, FloatArra
 def _worst_band(
     hit: BoolArray, wide: FloatArray, claimed: FloatArray, confidence: float, seed: int
 ) -> Region | None:
-    """The tenth of the widths farthest off on one half of the rows, judged on the other."""
+    """The tenth of the widths covered least for its claim on one half of the rows, judged on the other."""
     order = content_order(seed, wide, hit.astype(np.float64))
     search, judge = np.sort(order[: len(hit) // 2]), np.sort(order[len(hit) // 2 :])
     if len(search) < 2 * _BANDS:
@@ -387,7 +387,7 @@ def _worst_band(
     with np.errstate(invalid="ignore"):
         seen = hits / rows
         off = seen - np.bincount(band[search], claimed[search], minlength=len(edges) + 1) / rows
-    worst = int(np.nanargmax(np.abs(off)))
+    worst = int(np.nanargmin(off))
     low = -math.inf if worst == 0 else float(edges[worst - 1])
     high = math.inf if worst == len(edges) else float(edges[worst])
     told = [f"{low:.4g} ≤ " if math.isfinite(low) else "", "width"]

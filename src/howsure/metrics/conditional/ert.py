@@ -51,7 +51,7 @@ class ERT:
         Cross-fitted chance that each row is covered, in the order of the rows given.
     region : Region or None
         Where it is worst: the part of `parts` whose chances, learnt on one half of the rows, lie
-        farthest from the target.
+        farthest below the target.
     parts : tuple of Region
         Leaves of a shallow tree on those chances, the worst first, judged on the other half.
     validity : Estimate
@@ -510,9 +510,9 @@ def _parts(
     chance = chance_elsewhere(classifier, inputs[:half], problem.covered[:half], inputs)
     part, words = tree_parts(problem.x, chance, problem.names)
     off = chance - problem.coverage
-    learnt = {leaf: abs(float(off[part == leaf].mean())) for leaf in words}
+    learnt = {leaf: float(off[part == leaf].mean()) for leaf in words}
     regions = []
-    for leaf in sorted(words, key=lambda leaf: (-learnt[leaf], leaf)):
+    for leaf in sorted(words, key=lambda leaf: (learnt[leaf], leaf)):
         first = problem.covered[:half][part[:half] == leaf]
         region = region_of(
             words[leaf],

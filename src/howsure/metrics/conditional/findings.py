@@ -20,19 +20,21 @@ from howsure.metrics.finding import (
 )
 from howsure.metrics.wording import SDS, small
 
+_WELL = "no region is out of line"
 _VAGUE = 0.5
 """P-value from which on no interval follows from it."""
 
 
 def _region(case: Case) -> Draft:
-    record = case.get("worst_region")
-    where = str(record.options["where"])
+    record = case.get("regions_differ")
+    told = record.options
+    where = str(told["where"])
     effect, lower, upper = (
-        each - record.null for each in (record.value, record.lower, record.upper)
+        float(told[name]) - float(told["expected"]) for name in ("value", "lower", "upper")
     )
-    moved = MOVED.get(str(record.options["signal"]))
+    moved = MOVED.get(str(told["signal"]))
     if moved is not None:  # told by the PIT, which coverage alone may hide
-        effect = moved * float(record.options["deviation"])
+        effect = moved * float(told["deviation"])
         reach = math.nan
         if record.p < _VAGUE:
             reach = abs(effect) * HALF_WIDTH / -float(special.ndtri(record.p / 2.0))
@@ -43,9 +45,9 @@ def _region(case: Case) -> Draft:
         upper=upper,
         p=record.p,
         where=where,
-        n=record.n,
+        n=float(told["rows"]),
         within={"ease": math.inf} if _is_ease(case, where) else {},
-        facts={"record": record},
+        facts={"told": told, "worst": case.records.get("worst_region")},
     )
 
 
@@ -55,13 +57,17 @@ def _is_ease(case: Case, where: str) -> bool:
     return all(f" {case.evalset.ease} " in f" {each} " for each in conditions)
 
 
-def _region_words(draft: Draft, _: Finding) -> Words:
-    record: Record = draft.facts["record"]
-    signal, off = str(record.options["signal"]), float(record.options["deviation"])
+def _region_words(draft: Draft, finding: Finding) -> Words:
+    told, worst = draft.facts["told"], draft.facts["worst"]
+    signal, off = str(told["signal"]), float(told["deviation"])
+    cover, expected = percent(float(told["value"])), percent(float(told["expected"]))
     if signal == "coverage":
-        what = f"coverage is {percent(record.value)}"
-        seen = f"{what}, where {percent(record.null)} is {FROM_ALL}"
-        fault = "coverage depends on the inputs"
+        what, fault = f"coverage is {cover}", "coverage depends on the inputs"
+        seen = f"{what}, where {expected} is {FROM_ALL}"
+        if draft.effect > 0 and isinstance(worst, Record) and worst.value < float(told["value"]):
+            what = f"overage is {percent(worst.value)} where {worst.options['where']}"
+            seen = f"C{what}, {cover} where {draft.where}; {expected} is {FROM_ALL}"
+            return Words(seen, fault, _WELL, clause=f"c{what}")
     elif signal == "bias":  # as of normal y
         way = "higher" if draft.effect > 0 else "lower"
         what = f"y averages {abs(shift_of(off)):.2f} {SDS} {way}"
@@ -70,8 +76,10 @@ def _region_words(draft: Draft, _: Finding) -> Words:
         size = small(scale_of(off), 2, trim=False)
         what = f"errors are {size} times as large"
         seen, fault = f"{what} for their stated size as overall", "spread depends on the inputs"
-    well = "the worst region found is in line"
-    return Words(f"Where {draft.where}, {seen}", fault, well, clause=f"{what} where {draft.where}")
+    short = signal != "coverage" and float(told["value"]) < float(told["expected"])
+    more = f"Coverage there is {cover}." if short and finding.state == "bad" else ""
+    clause = f"{what} where {draft.where}"
+    return Words(f"Where {draft.where}, {seen}", fault, _WELL, more, clause=clause)
 
 
 FINDINGS = (
@@ -81,7 +89,8 @@ FINDINGS = (
         label="Regions",
         draft=_region,
         words=_region_words,
-        measures=("worst_region",),
+        measures=("regions_differ",),
+        told_by=("worst_region",),
         name="coverage given inputs",
         cause="what depends on the inputs",
         needs="For the inputs: a model that fits the rows better where {where}.",

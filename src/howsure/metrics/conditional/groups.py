@@ -20,7 +20,7 @@ from howsure.core.labels import Categories
 from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region
 from howsure.metrics.conditional.rows import as_claimed, as_covered
-from howsure.stats.binomial import binomial_test, clopper_pearson, holm
+from howsure.stats.binomial import binomial_test, clopper_pearson, holm, worst_part
 from howsure.stats.estimate import Estimate
 
 _CLOSE = 1e-12
@@ -42,8 +42,8 @@ class CoverageGap:
         Mean squared gap without the binomial noise, each group cut at 0; its null mean is
         simulated, and above 0 as groups are cut.
     region : Region or None
-        The worst group: that of the smallest p-value, the largest gap first. Its p-value is
-        Holm-adjusted over the groups.
+        The group that under-covers beyond its interval by most; where none does, that of
+        the smallest p-value. Its p-value is Holm-adjusted over the groups.
     labels : ndarray of shape (g,)
         The groups.
     sizes : ndarray of int, shape (g,)
@@ -266,15 +266,16 @@ def _worst(
 ) -> Region:
     sizes = held.counts
     off = np.abs(hits / sizes - coverage)
-    g = int(np.lexsort((-off, binomial_test(hits, sizes, coverage)))[0])
-    lower, upper = clopper_pearson(hits[g], sizes[g], confidence)
+    lower, upper = clopper_pearson(hits, sizes, confidence)
+    farthest = int(np.lexsort((-off, binomial_test(hits, sizes, coverage)))[0])
+    g = worst_part(upper, coverage, farthest)
     return Region(
         where=f"{name}={held.labels[g]}",
         n=int(sizes[g]),
         share=float(sizes[g] / sizes.sum()),
         empirical_coverage=float(hits[g] / sizes[g]),
-        lower=float(lower),
-        upper=float(upper),
+        lower=float(lower[g]),
+        upper=float(upper[g]),
         p_value=float(adjusted[g]),
         expected=float(coverage[g]),
     )

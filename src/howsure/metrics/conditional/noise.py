@@ -109,6 +109,7 @@ def noise_given_inputs(
 def _noise(view: View, _: float) -> Estimate:
     from howsure.metrics.conditional.view import input_table
 
+    view = view.bounded()
     evalset = view.evalset
     if evalset.weights is not None or evalset.cluster is not None:
         raise UnanswerableError("needs independent, unweighted rows")

@@ -25,12 +25,14 @@ from howsure.metrics.conditional import (
     DependenceTest,
     LocalPit,
     Region,
+    RegionTest,
     WorstRegion,
     WorstSlab,
     coverage_gap,
     ert,
     hsic,
     local_pit,
+    regions_differ,
     width_correlation,
     worst_region,
     worst_slab,
@@ -92,9 +94,9 @@ def _hits(part: View, coverage: float) -> BoolArray:
     return np.asarray(part.get("covered", coverage), dtype=np.bool_)
 
 
-def _options(part: View, coverage: float, claims: str = "claim") -> dict[str, Any]:
-    """What every measure is told: what the rows claim, or what all rows lead one to expect."""
-    claimed = part.get(claims, coverage)
+def _options(part: View, coverage: float) -> dict[str, Any]:
+    """What every measure is told: what the rows claim."""
+    claimed = part.get("claim", coverage)
     same = 0 < claimed[0] < 1 and (claimed == claimed[0]).all()
     return {
         "coverage": float(claimed[0]) if same else claimed,
@@ -106,11 +108,17 @@ def _options(part: View, coverage: float, claims: str = "claim") -> dict[str, An
 def _slab(view: View, coverage: float) -> WorstSlab:
     part = _part(view)
     x, names = input_table(part.evalset)
-    hits, options = _hits(part, coverage), _options(part, coverage, "expected_coverage")
+    hits, options = _hits(part, coverage), _options(part, coverage)
     return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
 
 
 def _worst(view: View, coverage: float) -> WorstRegion:
+    part = _part(view)
+    x, names = input_table(part.evalset)
+    return worst_region(_hits(part, coverage), x, names=names, **_options(part, coverage))
+
+
+def _differ(view: View, coverage: float) -> RegionTest:
     part = _part(view)
     x, names = input_table(part.evalset)
     hits, options = _hits(part, coverage), _options(part, coverage)
@@ -118,7 +126,7 @@ def _worst(view: View, coverage: float) -> WorstRegion:
         pit = part.get("pit")
     except UnanswerableError:
         pit = None
-    return worst_region(hits, x, pit=pit, names=names, **options)
+    return regions_differ(hits, x, pit=pit, names=names, **options)
 
 
 def _ert(view: View, coverage: float) -> ERT:
@@ -171,9 +179,12 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
     """Where coverage fails: the region of each measure, and all parts that a tree tells apart."""
     view, coverage = evaluation.view, evaluation.coverages[-1]
     regions: list[tuple[str, Region]] = []
-    for name in ("worst_region", "worst_slab", "ert", "hsic", "local_pit"):
+    for name in ("worst_region", "regions_differ", "worst_slab", "ert", "hsic", "local_pit"):
         found = _answer(view, name, coverage)
         region = None if found is None else found.region
+        if name == "regions_differ" and region is not None and regions:
+            if region.where == regions[0][1].where:
+                continue
         if region is not None and (region.n or name != "local_pit"):
             if isinstance(found, WorstSlab) and found.slab is not None:
                 inputs, _ = input_table(_part(view).evalset)
@@ -288,16 +299,33 @@ _ENTRIES = (
         title="Coverage in the worst region",
         synonyms=("worst region coverage",),
         meaning=(
-            "Coverage in the worst region, found on one half of the rows and measured on the other."
+            "Coverage where it is lowest, found on one half of the rows and measured on the other."
         ),
-        formula="coverage of the leaf (two conditions) that the other half finds farthest off",
-        source="trees on one half judged on the other; claims shifted to the coverage of all rows",
+        formula="coverage of the part (two conditions) that the other half finds farthest below",
+        source="trees on one half judged on the other",
         direction=Direction.TARGET,
         forms=(stated("worst_region"),),
         target="coverage",
         bounds=SHARE,
         key_number=11,
         beware=f"Another half of the rows may find another region. {_LOCAL}",
+    ),
+    _entry(
+        name="regions_differ",
+        title="Do regions differ?",
+        synonyms=("region differences",),
+        meaning="P-value of the test that no part of the inputs strays from all rows.",
+        formula="min over halves and signals of p in the part that the other half finds, adjusted",
+        source="trees on one half judged on the other; claims shifted to the coverage of all rows",
+        direction=Direction.NONE,
+        units="p-value",
+        forms=(stated("regions_differ"),),
+        target=math.nan,
+        bounds=SHARE,
+        beware=(
+            "A p-value is no size: with many rows a difference without consequence is "
+            f"significant. It sees over-coverage as well. {_LOCAL}"
+        ),
     ),
     _entry(
         name="worst_slab",
@@ -439,6 +467,7 @@ TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
         "worst_region": _worst,
+        "regions_differ": _differ,
         "worst_slab": _slab,
         "ert": _ert,
         "hsic": _of_width(hsic),
@@ -448,6 +477,7 @@ TOPIC = Topic(
     },
     per_coverage=(
         "worst_region",
+        "regions_differ",
         "worst_slab",
         "ert",
         "hsic",

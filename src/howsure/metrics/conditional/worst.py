@@ -1,7 +1,7 @@
-"""The worst region: is some part of the inputs covered otherwise than all rows are?
+"""Regions of the inputs: where is coverage lowest, and does any part differ from all rows?
 
-A fault that is the same everywhere is none here. Each half of the rows seeks a part of the inputs
-in at most two conditions, and the other half judges it.
+Each half of the rows seeks a part of the inputs in at most two conditions, and the other half
+judges it. To the second question a fault that is the same everywhere is none.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray, as_matrix, check_fraction
 from howsure.metrics.conditional.forests import tree_inputs
 from howsure.metrics.conditional.regions import Region, region_of, tree_nodes
-from howsure.metrics.conditional.rows import as_claimed, as_covered, as_problem
-from howsure.stats.binomial import shift_shares
+from howsure.metrics.conditional.rows import Problem, as_claimed, as_covered, as_problem
+from howsure.stats.binomial import Alternative, clopper_pearson, shift_shares
 from howsure.stats.ecdf import check_pit
 from howsure.stats.estimate import Estimate
 
 LEAST_JUDGED = 10
 """Rows that a region needs in the half that judges it."""
+_SEARCH = 0.999
+"""Confidence by which nodes are ranked: at less, small nodes that are low by luck come first."""
 _CLOSE = 1e-12
+_TreeInputs = tuple[FloatArray, dict[int, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +37,34 @@ class WorstRegion:
     Attributes
     ----------
     estimate : Estimate
-        Coverage inside, on the half that did not choose the region, with its exact interval. The
-        null is the coverage that all rows lead one to expect there; p is adjusted for both halves
-        and all signals. Details: ``where``, ``signal``, its mean inside (``deviation``) and the
-        ``share`` of the rows.
+        Coverage inside, on the half that did not choose the region. The null is what its rows
+        claim; interval and p, exact and one-sided, are adjusted for both halves. Details:
+        ``where`` and the ``share`` of the rows.
     region : Region or None
-        The region, judged by coverage alone.
-    signal : str
-        What strays there most clearly: ``coverage``, ``bias`` or ``spread``.
+        The region, with its interval.
     """
 
     estimate: Estimate
     region: Region | None = None
-    signal: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionTest:
+    """Outcome of `regions_differ`.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        The p-value, adjusted for both halves and all signals. Details tell of the region that is
+        proven to under-cover, else of the one that differs most: ``where``, ``signal``,
+        its mean inside (``deviation``), the ``share`` of the rows and how many (``rows``), their
+        coverage (``value``, ``lower``, ``upper``) and the ``expected`` one.
+    region : Region or None
+        The region that differs most, whichever way, judged by coverage alone.
+    """
+
+    estimate: Estimate
+    region: Region | None = None
 
 
 def worst_region(
@@ -54,12 +72,11 @@ def worst_region(
     x: npt.ArrayLike,
     *,
     coverage: float | npt.ArrayLike,
-    pit: npt.ArrayLike | None = None,
     names: Sequence[str] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> WorstRegion:
-    """Find the part of the inputs that strays most from all rows, and judge it on other rows.
+    """Find the part of the inputs that is covered least, and judge it on other rows.
 
     Parameters
     ----------
@@ -69,9 +86,6 @@ def worst_region(
         Inputs, in any units; finite.
     coverage : float or array-like of shape (n,)
         Nominal coverage, in (0, 1), or what each row claims, in [0, 1].
-    pit : array-like of shape (n,), optional
-        P(Y ≤ y) of each row, which shows bias and spread besides; the randomised PIT for discrete
-        laws.
     names : sequence of str, optional
         Names of the inputs.
     confidence : float
@@ -82,8 +96,80 @@ def worst_region(
     Returns
     -------
     WorstRegion
-        The clearest region, proven or not; NaN with a reason where no input varies or no region
-        would hold ten judged rows.
+        In [0, 1]; what is claimed is best. Where all rows of a half are covered alike, its region
+        is all rows. NaN with a reason where no input varies or none would hold ten judged rows.
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain or lengths differ.
+
+    Notes
+    -----
+    Each half of the rows fits a tree of depth two to c_i − p_i, whether covered less the claim,
+    and takes the node below its root whose upper 99.9 % Clopper–Pearson end lies farthest below
+    its mean claim. The other half judges it by the exact binomial test (of unequal claims conservative:
+    Hoeffding 1956). Of the two regions, that with the lowest upper end is told; its p-value counts
+    twice, and its interval is simultaneous for both (Bonferroni).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 2))
+    >>> covered = rng.random(2000) < np.where(x[:, 0] > 1, 0.5, 0.95)
+    >>> found = worst_region(covered, x, coverage=0.9, names=["age", "dose"])
+    >>> found.region.where, round(found.estimate.value, 2)
+    ('age > 1.02', 0.54)
+    """
+    level = check_fraction(confidence, "confidence")
+    problem = as_problem(covered, x, coverage, names, seed)
+    if reason := _unanswerable(problem):
+        return WorstRegion(estimate=Estimate(math.nan, reason=reason, n=problem.n))
+    region = _lowest(problem, tree_inputs(problem.x), problem.coverage, level)
+    if region is None:
+        return WorstRegion(estimate=Estimate(math.nan, reason=_few(problem.n), n=problem.n))
+    from scipy import stats  # half a second, and rarely asked for
+
+    value, m = region.empirical_coverage, region.n
+    estimate = Estimate(
+        value,
+        null=region.expected,
+        details={"where": region.where, "share": region.share},
+        error=math.sqrt(value * (1 - value) / m),
+        lower=region.lower,
+        upper=region.upper,
+        null_lower=float(stats.binom.ppf(0.025, m, region.expected)) / m,
+        null_upper=float(stats.binom.ppf(0.975, m, region.expected)) / m,
+        p=min(1.0, 2 * region.p_value),
+        n=m,
+    )
+    return WorstRegion(estimate=estimate, region=region)
+
+
+def regions_differ(
+    covered: npt.ArrayLike,
+    x: npt.ArrayLike,
+    *,
+    coverage: float | npt.ArrayLike,
+    pit: npt.ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> RegionTest:
+    """Test whether some part of the inputs strays from all rows, on rows that did not find it.
+
+    Parameters
+    ----------
+    covered, x, coverage, names, confidence, seed
+        As in `worst_region`.
+    pit : array-like of shape (n,), optional
+        P(Y ≤ y) of each row, which shows bias and spread besides; the randomised PIT for discrete
+        laws.
+
+    Returns
+    -------
+    RegionTest
+        A p-value; NaN with a reason where no input varies or no region would hold ten judged rows.
 
     Raises
     ------
@@ -101,13 +187,16 @@ def worst_region(
     t of its mean. The means of all rows hold the judged rows too, which makes both tests a little
     conservative. The smallest p-value counts as often as there are halves and signals (Bonferroni).
 
+    Where coverage differs, or a region's spread is smaller, the region that is named is found as
+    in `worst_region`, if other rows prove it to be covered less than expected.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(2000, 2))
     >>> covered = rng.random(2000) < np.where(x[:, 0] > 1, 0.5, 0.95)
-    >>> found = worst_region(covered, x, coverage=0.9, names=["age", "dose"])
-    >>> found.region.where, found.estimate.p < 1e-6
+    >>> found = regions_differ(covered, x, coverage=0.9, names=["age", "dose"])
+    >>> found.estimate.details["where"], found.estimate.p < 1e-6
     ('age > 1.02', True)
     """
     level = check_fraction(confidence, "confidence")
@@ -119,20 +208,17 @@ def worst_region(
         ranks, hits = ranks[rising], hits[rising]
         inputs, claimed = inputs[rising], claimed[rising]
     problem = as_problem(hits, inputs, claimed, names, seed)
-    half = problem.n // 2
-    if half < LEAST_JUDGED or np.ptp(problem.x, axis=0).max() == 0:
-        reason = "no input varies" if half >= LEAST_JUDGED else _few(problem.n)
-        return WorstRegion(estimate=Estimate(math.nan, reason=reason, n=problem.n))
-    hits = problem.covered
+    if reason := _unanswerable(problem):
+        return RegionTest(estimate=Estimate(math.nan, reason=reason, n=problem.n))
+    hits, held = problem.covered, tree_inputs(problem.x)
     expected = shift_shares(problem.coverage, float(hits.mean()))
     signals = {"coverage": hits - expected}
     if ranks is not None:
         u = ranks[problem.order]
         signals["bias"] = math.sqrt(3) * (2 * u - 1)
         signals["spread"] = math.sqrt(5) * (6 * u * u - 6 * u + 1)
-    tests: list[tuple[float, str, str, BoolArray, BoolArray]] = []
-    first, held = np.arange(problem.n) < half, tree_inputs(problem.x)
-    for learn in (first, ~first):
+    tests: list[tuple[float, str, float, Region]] = []
+    for learn in _halves(problem.n):
         for name, values in signals.items():
             signal = values - values.mean()
             plain = np.full(problem.n, float(signal.var()))
@@ -141,45 +227,96 @@ def worst_region(
             if found is None:
                 continue
             where, inside = found
-            judged = inside & ~learn
-            p = _t_test(signal[judged])
-            if name == "coverage":
-                region = region_of(where, judged, hits, expected)
-                p = region.p_value
-            tests.append((p, name, where, inside, learn))
+            strayed = signal[inside & ~learn]
+            region = _judged(problem, where, inside, learn, expected, level)
+            p = region.p_value if name == "coverage" else _t_test(strayed)
+            tests.append((p, name, float(strayed.mean()), region))
     if not tests:
-        return WorstRegion(estimate=Estimate(math.nan, reason=_few(problem.n), n=problem.n))
-    p, name, where, inside, learn = min(tests, key=lambda test: test[0])
-    region = region_of(
+        return RegionTest(estimate=Estimate(math.nan, reason=_few(problem.n), n=problem.n))
+    p, name, deviation, farthest = min(tests, key=lambda test: test[0])
+    named = farthest
+    if name == "coverage" or (name == "spread" and deviation < 0):
+        lowest = _lowest(problem, held, expected, level)
+        if lowest is not None and lowest.upper < lowest.expected:
+            named, name = lowest, "coverage"
+            deviation = lowest.empirical_coverage - lowest.expected
+    p = min(1.0, 2 * len(signals) * p)
+    estimate = Estimate(
+        p,
+        null=0.5,
+        null_lower=0.05,
+        null_upper=1.0,
+        details={
+            "where": named.where,
+            "signal": name,
+            "deviation": deviation,
+            "share": named.share,
+            "rows": float(named.n),
+            "value": named.empirical_coverage,
+            "expected": named.expected,
+            "lower": named.lower,
+            "upper": named.upper,
+        },
+        p=p,
+        n=problem.n,
+    )
+    return RegionTest(estimate=estimate, region=farthest)
+
+
+def _unanswerable(problem: Problem) -> str:
+    """Why no region can be sought; empty where one can."""
+    if problem.n // 2 < LEAST_JUDGED:
+        return _few(problem.n)
+    return "" if np.ptp(problem.x, axis=0).max() > 0 else "no input varies"
+
+
+def _halves(n: int) -> tuple[BoolArray, BoolArray]:
+    """Which rows learn, once each half."""
+    first = np.arange(n) < n // 2
+    return first, ~first
+
+
+def _judged(
+    problem: Problem,
+    where: str,
+    inside: BoolArray,
+    learn: BoolArray,
+    due: FloatArray,
+    confidence: float,
+    alternative: Alternative = "two-sided",
+) -> Region:
+    """A region on the rows that did not find it."""
+    return region_of(
         where,
         inside[~learn],
-        hits[~learn],
-        expected[~learn],
-        found=float(hits[inside & learn].mean()),
-        confidence=level,
+        problem.covered[~learn],
+        due[~learn],
+        found=float(problem.covered[inside & learn].mean()),
+        confidence=confidence,
+        alternative=alternative,
     )
-    from scipy import stats  # half a second, and rarely asked for
 
-    value, m = region.empirical_coverage, region.n
-    signal = signals[name] - signals[name].mean()
-    estimate = Estimate(
-        value,
-        null=region.expected,
-        details={
-            "where": where,
-            "signal": name,
-            "deviation": float(signal[inside & ~learn].mean()),
-            "share": region.share,
-        },
-        error=math.sqrt(value * (1 - value) / m),
-        lower=region.lower,
-        upper=region.upper,
-        null_lower=float(stats.binom.ppf(0.025, m, region.expected)) / m,
-        null_upper=float(stats.binom.ppf(0.975, m, region.expected)) / m,
-        p=min(1.0, 2 * len(signals) * p),
-        n=m,
-    )
-    return WorstRegion(estimate=estimate, region=region, signal=name)
+
+def _lowest(
+    problem: Problem, held: _TreeInputs, due: FloatArray, confidence: float
+) -> Region | None:
+    """The region that falls short of what is due by most, with an interval for both halves."""
+    regions = []
+    for learn in _halves(problem.n):
+        nodes, words = tree_nodes(held, problem.covered - due, problem.names, learn)
+        inside = nodes[learn].astype(np.float64)
+        rows = inside.sum(axis=0)
+        _, upper = clopper_pearson(problem.covered[learn] @ inside, rows, _SEARCH)
+        short = due[learn] @ inside / rows - upper
+        short[: len(words) > 1] = -np.inf  # all rows, unless no part differs
+        short[nodes[~learn].sum(axis=0) < LEAST_JUDGED] = -np.inf
+        place = int(short.argmax())
+        if short[place] > -np.inf:
+            both = 1.0 - (1.0 - confidence) / 2.0
+            regions.append(
+                _judged(problem, words[place], nodes[:, place], learn, due, both, "less")
+            )
+    return min(regions, key=lambda region: region.upper - region.expected, default=None)
 
 
 def _few(n: int) -> str:
@@ -187,7 +324,7 @@ def _few(n: int) -> str:
 
 
 def _strayed(
-    held: tuple[FloatArray, dict[int, FloatArray]],
+    held: _TreeInputs,
     names: Sequence[str],
     signal: FloatArray,
     noise: FloatArray,

@@ -66,7 +66,7 @@ class PointwiseFinding:
     verdict: IntArray  # −1 significantly below nominal, +1 above
     reach: float  # median over points of how far coverage may still lie from nominal
     score: Brier
-    regions: tuple[FailingRegion, ...] = ()  # those that add most to the score first
+    regions: tuple[FailingRegion, ...] = ()  # the lowest coverage first, then where it is too high
     note: str = ""  # how the regions were found
     spreads: FloatArray | None = None  # variance along each column of x, where there are several
     along: tuple[Curve, ...] = ()  # coverage along each column of x, and the first component
@@ -273,8 +273,10 @@ def _where(
         for where, n, covered, verdict in zip(words, *numbers, strict=True)
         if verdict
     ]
-    found.sort(key=lambda region: -region.points * (region.coverage - coverage) ** 2)
-    return tuple(found), regions.notes
+    under = sorted((each for each in found if each.verdict < 0), key=lambda each: each.coverage)
+    over = [each for each in found if each.verdict > 0]
+    over.sort(key=lambda each: -each.points * (each.coverage - coverage) ** 2)
+    return (*under, *over), regions.notes
 
 
 def _short(number: float) -> str:

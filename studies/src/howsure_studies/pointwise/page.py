@@ -421,7 +421,8 @@ def _method_line(finding: PointwiseFinding) -> VerdictLine:
     off = " and ".join(f"{words} at {percent(share)}" for words, share in shares.items() if share)
     text = f"{average} It lies {spread}: significantly {off} of them."
     for worst in finding.regions[:1]:
-        text += f" It fails most where {worst.where} ({percent(worst.coverage)} there)."
+        way = "covers least" if worst.verdict < 0 else "over-covers most"
+        text += f" It {way} where {worst.where} ({percent(worst.coverage)} there)."
     return VerdictLine(text, finding.tone, question)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -11,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import HowsureError
-from howsure.metrics.measure import evaluate
+from howsure.core.errors import HowsureError, UnanswerableError
 from howsure.metrics.scores import pinball
+from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Prediction, Quantiles
 from howsure.recalibration import recalibrate
 from howsure.verdict.advice import try_recalibrations
@@ -163,10 +164,9 @@ def _numbers(
         known = _rows(table, rows, quantiles, group)
         found = {each.id: _STATES[each.state] for each in examine(known, seed=seed)[0]}
         states = [found.get(name, 0) for name in FINDINGS]
-        (record, *_) = evaluate(
-            known, coverages=(0.9,), metrics=["worst_region"], beside="inputs", seed=seed
-        ).records
-        worst = (record.value, record.null)
+        with suppress(UnanswerableError):
+            region = View(known, seed=seed).get("regions_differ", 0.9).region
+            worst = worst if region is None else (region.empirical_coverage, region.expected)
     return _Arm(
         score=_score(y, quantiles),
         coverage=[_covered(y, quantiles, coverage) for coverage in COVERAGES],

@@ -441,12 +441,12 @@ def _verdicts(which: Which) -> Section | None:
         grids=(
             number_grid(
                 "Cuts with a fault, %",
-                (*(FINDINGS[k].capitalize() for k in asked), "Worst region, points"),
+                (*(FINDINGS[k].capitalize() for k in asked), "Region, points"),
                 rows,
                 (
                     "Of each finding of howsure assess, on test rows of methods as they come: the "
-                    "share of cuts where it is bad. Worst region: coverage where it is worst, "
-                    "found on one half of the rows and seen on the other, less that of all rows.",
+                    "share of cuts where it is bad. Region: coverage where it differs most, either "
+                    "way, found on one half of the rows and seen on the other, less that of all.",
                 ),
             ),
         ),

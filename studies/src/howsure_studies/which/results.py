@@ -43,8 +43,8 @@ class WhichResult:
     width : ndarray of float, shape (arms,)
         Mean width of the 90 % intervals over that of climatology.
     worst : ndarray of float, shape (arms, 2)
-        Coverage of the 90 % intervals in the region where they are worst, found on one half of
-        the rows and seen on the other, and what a model without such a region has there.
+        Coverage of the 90 % intervals in the region where it differs most, either way, found on
+        one half of the rows and seen on the other, and what a model without such a region has.
     states : ndarray of int, shape (arms, findings)
         Of each finding of `FINDINGS`: 0 not asked, 1 good, 2 undecided or negligible, 3 caution,
         4 bad.
@@ -117,7 +117,7 @@ class WhichResult:
             record("width_ratio", float(self.width[whole])),
             record("corrected_width_ratio", float(self.width[inner])),
             record(
-                "worst_region",
+                "region_coverage",
                 float(self.worst[whole, 0]),
                 coverage=0.9,
                 null=float(self.worst[whole, 1]),

@@ -87,7 +87,7 @@ class WhichStudy(Study):
     version: ClassVar[int] = 1
     headline: ClassVar[tuple[str, ...]] = (
         *("score_ratio", "empirical_coverage", "corrected_score_ratio", "corrected_coverage"),
-        *("worst_region", "cpu_seconds"),
+        *("region_coverage", "cpu_seconds"),
     )
     kinds: ClassVar[tuple[type, ...]] = (WhichResult,)
 
