@@ -48,21 +48,8 @@ ROWS = "null_rows"
 """The option that says how many rows stood for all."""
 BY = "null_by"
 """The option that says which prediction drew y, where another one answered."""
-_FIXED = (
-    "coverages",
-    "levels",
-    "lowers",
-    "mean",
-    "median",
-    "point",
-    "positive_sd",
-    "quantiles",
-    "sd",
-    "set_sizes",
-    "uncertainty",
-    "uppers",
-)
-_NOT_ROWS = frozenset({"coverages", "levels"})  # arrays with no entry a row
+_FIXED = ("mean", "median", "point", "positive_sd", "sd", "set_sizes", "uncertainty")
+_AT_ONCE = 2_000_000  # numbers of predictions that are drawn from at once, of all draws
 _MEANS = 10_000  # rows that stand for all, of means
 _STATISTICS = 1_000  # and of statistics
 _DEPENDENT = 5_000  # and of statistics of rows that depend
@@ -93,7 +80,7 @@ class Null:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _AskedMetric:
     """One metric at one coverage, with the form that answered."""
 
@@ -106,6 +93,15 @@ class _AskedMetric:
         """The arrays that it needs and that differ with what happened."""
         needs = {*self.form.needs, *self.form.keywords.values()} - {"coverage"}
         return {name for name in needs if not arrays()[name].predicted}
+
+    def integrated(self, belief: Prediction) -> bool:
+        """Whether it is the CRPS of a law that has no closed form."""
+        if self.form.needs != ("crps_of_law",) or not isinstance(belief, Distribution):
+            return False
+        if isinstance(belief.law, CountFamily):
+            return False
+        first = {name: value[:1] for name, value in belief.parameters.items()}
+        return crps_closed(belief.law.name, np.zeros(1), first) is None
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -205,30 +201,25 @@ class _Nulls:
 
     def _means(self, kind: type[Prediction], asked: Sequence[_AskedMetric], by_group: bool) -> None:
         most = min(_MEANS, max(reach(self.view.evalset, kind) // _LEAST, 1))
-        held = self.pool.stand(most)
-        stack = _Stack(held, kind, self.seed, self.copula)
-        divided = [_codes(self.view.evalset, held, each) for each in self._divided(by_group)]
-        every = np.zeros(len(held.rows), dtype=np.int64)
+        part = self.pool.stand(most)
+        stack = _Stack(part, kind, self.seed, self.copula)
+        divided = [_codes(self.view.evalset, part, each) for each in self._divided(by_group)]
+        every = np.zeros(len(part.rows), dtype=np.int64)
         whole = self._companions(np.zeros(self.view.evalset.n, dtype=np.int64), 1)
         companions = [
             self._companions(each.codes, len(each.labels)) for each in self._divided(by_group)
         ]
-        options = _options(held)
-        for each in asked:
+        for each, moments in stack.moments(asked):
             key = _name(each.metric.name, each.coverage)
-            moments = attempt(
-                f"perfect {each.metric.name} of {self.model}",
-                partial(stack.moments, each),
-                partial(self._refused, key),
-            )
-            if moments is None:
+            if isinstance(moments, str):
+                self.found[key] = moments
                 continue
-            said = {**options, **_by(kind, each, self.view)}
-            n = np.array([held.n]) / moments.design(self.copula, held, every, whole)
-            self.found[key] = moments.nulls(held, each, every, n, said)[0]
+            options = {**_options(part), **_by(kind, each, self.view)}
+            n = np.array([part.n]) / moments.design(self.copula, part, every, whole)
+            self.found[key] = moments.nulls(part, each, every, n, options)[0]
             for (labels, codes, n), others in zip(divided, companions, strict=True):
-                n = n / moments.design(self.copula, held, codes, others)
-                nulls = moments.nulls(held, each, codes, n, said)
+                n = n / moments.design(self.copula, part, codes, others)
+                nulls = moments.nulls(part, each, codes, n, options)
                 self.in_groups |= {
                     (key, label): null for label, null in zip(labels, nulls, strict=True)
                 }
@@ -455,79 +446,94 @@ class _Moments:
 
 
 class _Stack:
-    """Many draws of all rows, one below the other, seen as named arrays."""
+    """Many draws of all rows, one below the other, seen as named arrays.
+
+    So many draws at once as fit in memory, and of each coverage no longer than its scores take.
+    """
 
     def __init__(
-        self, held: Subsample, kind: type[Prediction], seed: int, copula: Copula | None = None
+        self, part: Subsample, kind: type[Prediction], seed: int, copula: Copula | None = None
     ) -> None:
-        self.held, self.kind, self.copula = held, kind, copula
-        m = len(held.rows)
-        belief = _held(held.view.evalset, kind)
-        draws = min(max(reach(held.view.evalset, kind) // m, _LEAST), _MOST) // 2 * 2
-        self.exact = isinstance(belief, Samples) and belief.size < draws
+        self.part, self.kind, self.copula = part, kind, copula
+        evalset, m = part.view.evalset, len(part.rows)
+        self.belief = _of_kind(evalset, kind)
+        draws = min(max(reach(evalset, kind) // m, _LEAST), _MOST) // 2 * 2
+        self.exact = isinstance(self.belief, Samples) and self.belief.size < draws
         if self.exact:
-            assert isinstance(belief, Samples)
-            places = (np.arange(belief.size + 1) + 0.5) / (belief.size + 1)
+            assert isinstance(self.belief, Samples)
+            places = (np.arange(self.belief.size + 1) + 0.5) / (self.belief.size + 1)
             self.uniforms = np.repeat(places[:, None], m, axis=1)
         else:
-            self.uniforms = strata(held.keys, draws, seed=seed)
+            self.uniforms = strata(part.keys, draws, seed=seed)
         self.chosen = None
-        if held.whole and m <= _STATISTICS:  # few enough to be added up table by table
+        if part.whole and m <= _STATISTICS:  # few enough to be added up table by table
             tables = min(_TABLES // m, _MANY_TABLES)
-            mixed = row_uniforms(seed, "tables", held.keys, columns=tables)
+            mixed = row_uniforms(seed, "tables", part.keys, columns=tables)
             self.chosen = (mixed * len(self.uniforms)).astype(np.int64)
-        self.belief = belief
-        self._views: dict[str, list[View]] = {}
-        self._sets: list[EvalSet] = []
 
-    def moments(self, asked: _AskedMetric) -> _Moments:
-        """Of the scores of a mean."""
-        if self.kind in (Intervals, LabelSets):
-            return self._moments(self._scores(self._coin(asked.coverage), asked))
-        if asked.form.needs == ("crps_of_law",) and _integrated(self.belief):
-            y = self._drawn()[0].y.reshape(len(self.uniforms), -1)
-            return self._moments(_crps_among(y))
-        first, *others = (self._scores(view, asked) for view in self._seen(asked.coverage))
-        for other in others:
-            if not np.allclose(first, other, rtol=1e-9, atol=0.0, equal_nan=True):
-                raise UnanswerableError(_OUTSIDE)
-        return self._moments(first)
+    def moments(
+        self, asked: Sequence[_AskedMetric]
+    ) -> Iterator[tuple[_AskedMetric, _Moments | str]]:
+        """Of the scores of each mean, or why there are none."""
+        beliefs = self.part.view.evalset.beliefs
+        numbers = sum(column.size for each in beliefs for column in each.numbers().values())
+        draws = max(_AT_ONCE // max(numbers, 1), 1)
+        scores: dict[_AskedMetric, list[FloatArray]] = {each: [] for each in asked}
+        for start in range(0, len(self.uniforms), draws):
+            uniforms = self.uniforms[start : start + draws]
+            evalsets = [] if self.kind in (Intervals, LabelSets) else self._drawn(uniforms)
+            for coverage in {str(each.coverage): each.coverage for each in scores}.values():
+                views = self._views(evalsets, uniforms, coverage)
+                for each in [one for one in scores if str(one.coverage) == str(coverage)]:
+                    what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
+                    found = attempt(what, partial(self._scores, views, each, len(uniforms)), str)
+                    if isinstance(found, str):
+                        del scores[each]
+                        yield each, found
+                        continue
+                    scores[each].append(found)
+                    if start + draws >= len(self.uniforms):
+                        yield each, self._moments(each, np.concatenate(scores.pop(each)))
 
-    def _moments(self, scores: FloatArray) -> _Moments:
+    def _moments(self, asked: _AskedMetric, scores: FloatArray) -> _Moments | str:
+        if asked.integrated(self.belief):
+            scores = _crps_among(scores)
         if not np.isfinite(scores).all():
-            raise UnanswerableError("some rows of a perfect model score infinity")
+            return "some rows of a perfect model score infinity"
         hermite = None if self.copula is None else self.copula.hermite(scores, self.uniforms)
         return _Moments.of(scores, self.chosen, exact=self.exact, hermite=hermite)
 
-    def _scores(self, view: View, asked: _AskedMetric) -> FloatArray:
-        rows = _called(view, asked)
-        return np.asarray(rows, dtype=np.float64).reshape(len(self.uniforms), -1)
+    def _scores(self, views: Sequence[View], asked: _AskedMetric, draws: int) -> FloatArray:
+        """Shape (draws, m); y itself where each is scored among all draws of its row."""
+        if asked.integrated(self.belief):
+            return views[0].evalset.y.reshape(draws, -1)
+        first, *others = (np.asarray(_called(view, asked), dtype=np.float64) for view in views)
+        for other in others:
+            if not np.allclose(first, other, rtol=1e-9, atol=0.0, equal_nan=True):
+                raise UnanswerableError(_OUTSIDE)
+        return first.reshape(draws, -1)
 
-    def _tile(self) -> IntArray:
-        return np.tile(np.arange(len(self.held.rows)), len(self.uniforms))
+    def _views(
+        self, evalsets: Sequence[EvalSet], uniforms: FloatArray, coverage: float
+    ) -> list[View]:
+        """Of drawn outcomes, or of whether these lie inside where no more is known."""
+        view = self.part.view
+        if not evalsets:
+            inside = [self.belief.inside(coverage, row) for row in uniforms]
+            return [View(view.evalset, given={"covered": np.concatenate(inside)})]
+        given = {} if self.kind is Samples else _fixed(view, coverage, len(uniforms))
+        return [View(each, given=given) for each in evalsets]
 
-    def _coin(self, coverage: float) -> View:
-        inside = [self.belief.inside(coverage, row) for row in self.uniforms]
-        return View(self.held.view.evalset, given={"covered": np.concatenate(inside)})
-
-    def _drawn(self) -> list[EvalSet]:
-        if not self._sets:
-            held, tile = self.held.view.evalset, self._tile()
-            taken = self.belief.take(tile)
-            y, belief = taken.redrawn(held.y[tile], self.uniforms.ravel())
-            others = [each.take(tile) for each in held.beliefs if each is not self.belief]
-            point = None if held.point is None else held.point[tile]
-            for each in _known(y, belief, self.uniforms.ravel()):
-                self._sets.append(EvalSet(y=each, beliefs=(belief, *others), point=point))
-        return self._sets
-
-    def _seen(self, coverage: float) -> list[View]:
-        if str(coverage) not in self._views:
-            repeat = len(self.uniforms)
-            fixed = {} if self.kind is Samples else _fixed(self.held.view, coverage)
-            given = {name: _tiled(name, value, repeat) for name, value in fixed.items()}
-            self._views[str(coverage)] = [View(each, given=given) for each in self._drawn()]
-        return self._views[str(coverage)]
+    def _drawn(self, uniforms: FloatArray) -> list[EvalSet]:
+        evalset = self.part.view.evalset
+        tile = np.tile(np.arange(evalset.n), len(uniforms))
+        y, belief = self.belief.take(tile).redrawn(evalset.y[tile], uniforms.ravel())
+        others = [each.take(tile) for each in evalset.beliefs if each is not self.belief]
+        point = None if evalset.point is None else evalset.point[tile]
+        return [
+            EvalSet(y=each, beliefs=(belief, *others), point=point)
+            for each in _known(y, belief, uniforms.ravel())
+        ]
 
 
 def _drawn(
@@ -540,7 +546,7 @@ def _drawn(
 ) -> list[Null | str]:
     """Statistics, draw by draw."""
     view = held.view
-    belief = _held(view.evalset, kind)
+    belief = _of_kind(view.evalset, kind)
     coverages = {str(each.coverage): each.coverage for each in asked}
     fixed = {
         name: {} if kind is Samples else _fixed(view, coverage)
@@ -688,8 +694,8 @@ def _options(held: Subsample) -> dict[str, str]:
     return {} if held.whole else {ROWS: f"{len(held.rows):,} rows stand for all"}
 
 
-def _held(held: EvalSet, kind: type[Prediction]) -> Prediction:
-    return next(each for each in held.beliefs if type(each) is kind)
+def _of_kind(evalset: EvalSet, kind: type[Prediction]) -> Prediction:
+    return next(each for each in evalset.beliefs if type(each) is kind)
 
 
 def _known(y: FloatArray, prediction: Prediction, mixed: FloatArray) -> Iterator[FloatArray]:
@@ -706,29 +712,22 @@ def _known(y: FloatArray, prediction: Prediction, mixed: FloatArray) -> Iterator
     yield np.where(outside, np.where(below, low - away, high + away), y)
 
 
-def _fixed(view: View, coverage: float) -> dict[str, Any]:
-    """Arrays that follow from the prediction alone, those that can be had."""
+def _fixed(view: View, coverage: float, draws: int = 1) -> dict[str, Any]:
+    """Arrays that follow from the prediction alone, those that can be had, as often as drawn."""
     found: dict[str, Any] = {}
     for name in _FIXED:
         try:
-            found[name] = view.get(name, coverage)
+            array = view.get(name, coverage)
         except UnanswerableError:
             continue
+        found[name] = None if array is None else np.tile(array, draws)
     for wanted in (coverage,) if not math.isnan(coverage) else (0.9, 0.8, 0.5):
         try:
-            ends = view.get("ends", wanted)
+            lower, upper = (np.tile(end, draws) for end in view.get("ends", wanted))
         except UnanswerableError:
             continue
-        return {**found, "ends": ends, "lower": ends[0], "upper": ends[1]}
+        return {**found, "ends": (lower, upper), "lower": lower, "upper": upper}
     return found
-
-
-def _tiled(name: str, value: Any, repeat: int) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_tiled(name, each, repeat) for each in value)
-    if value is None or name in _NOT_ROWS:
-        return value
-    return np.tile(value, (repeat,) + (1,) * (value.ndim - 1))
 
 
 def _codes(
@@ -741,14 +740,6 @@ def _codes(
     if whole.weights is not None and whole.weights.kind == "importance":
         n = np.square(n) / add(weights=np.square(weights))
     return grouping.labels, grouping.codes[held.rows], n * held.times
-
-
-def _integrated(belief: Prediction) -> bool:
-    """Whether the CRPS of this law is integrated row by row."""
-    if not isinstance(belief, Distribution) or isinstance(belief.law, CountFamily):
-        return False
-    first = {name: value[:1] for name, value in belief.parameters.items()}
-    return crps_closed(belief.law.name, np.zeros(1), first) is None
 
 
 def _crps_among(y: FloatArray) -> FloatArray:
