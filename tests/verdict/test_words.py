@@ -184,8 +184,8 @@ ROWS = {
     "like a variance. Read that column with --variance, or give its square root.",
     "units": "Where plant=C, predictions look divided by 1,000. Give y and predictions in one "
     "unit.",
-    "leakage": "Errors are 0.10 times their stated size. This is too good: make sure that these "
-    "rows are new and that the model never saw their y.",
+    "leakage": "Errors are 0.10 times their stated size, as if the model had seen these y, or "
+    "stated far too much. Judge it on rows that it never saw.",
     "target": "The input price is y itself. If the model was given it, it knew the answer; if not, "
     "leave it out of the inputs.",
     "marks": "y is −9999 in 30 rows (3 %), far from all others: this looks like a mark of missing "

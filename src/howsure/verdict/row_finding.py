@@ -79,13 +79,12 @@ def _units(fault: RowFault) -> str:
 
 
 def _leakage(fault: RowFault) -> str:
-    ask = (
-        "This is too good: make sure that these rows are new and that the model never saw their y."
-    )
     if "same" in fault.facts:
-        return f"{percent(float(fault.facts['same']), 0)} of predictions equal y. {ask}"
-    size = small(float(fault.facts["size"]), 2, trim=False)
-    return f"Errors are {size} times their stated size. {ask}"
+        seen, why = f"{percent(float(fault.facts['same']), 0)} of predictions equal y", ""
+    else:
+        times = small(float(fault.facts["size"]), 2, trim=False)
+        seen, why = f"Errors are {times} times their stated size", ", or stated far too much"
+    return f"{seen}, as if the model had seen these y{why}. Judge it on rows that it never saw."
 
 
 def _target(fault: RowFault) -> str:
