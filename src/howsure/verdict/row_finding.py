@@ -137,8 +137,14 @@ def _clipped_predictions(fault: RowFault) -> str:
 
 def _rounded(fault: RowFault) -> str:
     step, coarse = float(fault.facts["step"]), float(fault.facts["coarse"])
+    size = f"{number(coarse, 2)} stated sd"
+    if step == 1.0:
+        return (
+            f"y holds whole numbers, in steps of {size}. If they are counts, predict a "
+            "distribution of counts, such as a Poisson; if not, give y unrounded."
+        )
     return (
-        f"y is rounded to {_plain(step)}, a step of {number(coarse, 2)} stated sd. "
+        f"y is rounded to {_plain(step)}, a step of {size}. "
         "Give y unrounded, or predict a distribution of rounded values."
     )
 
