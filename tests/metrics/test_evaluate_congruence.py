@@ -37,7 +37,10 @@ def wave(n: int = 700, *, wrong: float = 0.0, seed: int = 0) -> EvalSet:
 
 @pytest.mark.rate
 def test_a_right_model_sits_at_its_null() -> None:
-    found = [assess_congruence(wave(seed=s), "exact").record for s in range(8)]
+    reports = [assess_congruence(wave(seed=s), "exact") for s in range(8)]
+    trees = [table for each in reports for table in each.tables if table.name == "cce_tree"]
+    assert sum(each.columns["worse"].any() for each in trees) <= 1 < len(trees)
+    found = [each.record for each in reports]
     p_values = [record.p for record in found]
     assert np.mean(p_values) > 0.2
     for record in found:
@@ -51,6 +54,7 @@ def test_a_model_wrong_somewhere_is_caught_and_the_place_named() -> None:
     assert report.record.value > 3 * report.record.null
     tables = {table.name: table for table in report.tables}
     assert "x > " in str(tables["cce_tree"].columns["where"][0])
+    assert tables["cce_tree"].columns["worse"][0]
     worst = tables["cce_rows"].columns["x"][:10].astype(float)
     assert (worst > 0.5).all()
     assert len(tables["cce_map"]) == 700
