@@ -15,7 +15,7 @@ from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.inputs import load_inputs
 from howsure.metrics.congruence import Draws, Empirical, Normals, NullReference, Support
-from howsure.metrics.congruence.examples import map_table
+from howsure.metrics.congruence.examples import map_table, tree_table
 from howsure.metrics.congruence.laws import belief_of
 from howsure.metrics.congruence.view import CongruenceOptions, assess_congruence, congruence_mode
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
@@ -45,6 +45,15 @@ def test_a_right_model_sits_at_its_null() -> None:
     assert np.mean(p_values) > 0.2
     for record in found:
         assert record.value == pytest.approx(record.null, rel=0.6)
+
+
+def test_no_leaf_is_worse_unless_the_model_is_proven_to_be_wrong() -> None:
+    """Leaves of smooth errors differ whether or not there is a fault."""
+    held = wave()
+    for proven in (False, True):
+        tree = tree_table(held, np.square(held.features["x"]), 0, proven)
+        assert tree is not None
+        assert tree.columns["worse"].any() == proven
 
 
 @pytest.mark.slow

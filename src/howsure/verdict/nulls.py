@@ -143,17 +143,17 @@ class _Nulls:
     def attach(self, grouped: Sequence[Record]) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
         by_kind: dict[type[Prediction], list[_AskedMetric]] = {}
         for record in self.records:
-            if not _open(record):
+            if not _lacks_null(record):
                 continue
             key = _key(record)
             drawn = attempt(
                 f"how y is drawn for {record.metric} of {self.model}",
                 partial(self._kind, record),
-                partial(self._refused, key),
+                partial(self._refuse, key),
             )
             if drawn is not None:
                 by_kind.setdefault(drawn[0], []).append(drawn[1])
-        by_group, told = bool(grouped), {record.metric for record in grouped}
+        by_group, in_groups = bool(grouped), {record.metric for record in grouped}
         for kind, asked in by_kind.items():
             means = [each for each in asked if each.form.reduce != "statistic"]
             rest = [each for each in asked if each.form.reduce == "statistic"]
@@ -165,10 +165,12 @@ class _Nulls:
             sized = [each for each in rest if each.metric.by_size]
             if sized:
                 self._try(partial(self._sized, kind, sized), sized)
-            rest = [each for each in rest if each.metric.name in told]
+            rest = [each for each in rest if each.metric.name in in_groups]
             if rest:
                 self._try_groups(kind, rest)
-        records = tuple(self._with(record, self.found.get(_key(record))) for record in self.records)
+        records = tuple(
+            self._attach_null(record, self.found.get(_key(record))) for record in self.records
+        )
         return records, tuple(self._of_group(record) for record in grouped)
 
     def _kind(self, record: Record) -> tuple[type[Prediction], _AskedMetric] | None:
@@ -187,7 +189,7 @@ class _Nulls:
         kind = _drawer(self.view.evalset, asked, record.source)
         return kind, asked
 
-    def _refused(self, key: Key, reason: str) -> None:
+    def _refuse(self, key: Key, reason: str) -> None:
         self.found[key] = reason
 
     def _try(self, draw: Any, asked: Sequence[_AskedMetric]) -> None:
@@ -203,18 +205,18 @@ class _Nulls:
         most = min(_MEANS, max(reach(self.view.evalset, kind) // _LEAST, 1))
         part = self.pool.stand(most)
         stack = _Stack(part, kind, self.seed, self.copula)
-        divided = [_codes(self.view.evalset, part, each) for each in self._divided(by_group)]
+        divided = [_codes(self.view.evalset, part, each) for each in self._groupings(by_group)]
         every = np.zeros(len(part.rows), dtype=np.int64)
         whole = self._companions(np.zeros(self.view.evalset.n, dtype=np.int64), 1)
         companions = [
-            self._companions(each.codes, len(each.labels)) for each in self._divided(by_group)
+            self._companions(each.codes, len(each.labels)) for each in self._groupings(by_group)
         ]
         for each, moments in stack.moments(asked):
             key = _name(each.metric.name, each.coverage)
             if isinstance(moments, str):
                 self.found[key] = moments
                 continue
-            options = {**_options(part), **_by(kind, each, self.view)}
+            options = {**_options(part), **_drawn_by(kind, each, self.view)}
             n = np.array([part.n]) / moments.design(self.copula, part, every, whole)
             self.found[key] = moments.nulls(part, each, every, n, options)[0]
             for (labels, codes, n), others in zip(divided, companions, strict=True):
@@ -230,28 +232,30 @@ class _Nulls:
         return self.copula.companions(codes, groups)
 
     def _statistics(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
-        held = self.pool.stand(self._most(kind))
-        self._found(held, kind, asked, _DRAWS if held.whole else _OF_PART)
+        part = self.pool.stand(self._most(kind))
+        self._find_statistics(part, kind, asked, _DRAWS if part.whole else _OF_PART)
 
     def _sized(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
         most = 2 * reach(self.view.evalset, kind) // _FEWEST
-        held = self.pool.stand(most)
-        if not held.whole:
+        part = self.pool.stand(most)
+        if not part.whole:
             raise UnanswerableError(
                 "the value depends on the number of rows, so no part of them stands for all"
             )
-        self._found(held, kind, asked, _FEWEST if len(held.rows) > _STATISTICS else _DRAWS)
+        self._find_statistics(
+            part, kind, asked, _FEWEST if len(part.rows) > _STATISTICS else _DRAWS
+        )
 
-    def _found(
-        self, held: Subsample, kind: type[Prediction], asked: Sequence[_AskedMetric], draws: int
+    def _find_statistics(
+        self, part: Subsample, kind: type[Prediction], asked: Sequence[_AskedMetric], draws: int
     ) -> None:
-        options = _options(held)
-        together = self._together(held, np.arange(self.view.evalset.n))
-        drawn = _drawn(held, kind, asked, draws, self.seed, together)
+        options = _options(part)
+        uniforms = self._dependent_uniforms(part, np.arange(self.view.evalset.n))
+        drawn = _draw_statistics(part, kind, asked, draws, self.seed, uniforms)
         for each, null in zip(asked, drawn, strict=True):
-            said = {**options, **_by(kind, each, self.view)}
-            known = null if isinstance(null, str) else replace(null, options=said)
-            self.found[_name(each.metric.name, each.coverage)] = known
+            if not isinstance(null, str):
+                null = replace(null, options={**options, **_drawn_by(kind, each, self.view)})
+            self.found[_name(each.metric.name, each.coverage)] = null
 
     def _most(self, kind: type[Prediction]) -> int:
         """Rows that a statistic is drawn on: more where rows depend, as no part then serves."""
@@ -259,50 +263,53 @@ class _Nulls:
         # All draws together read at most 2½ times the rows within reach.
         return max(min(most, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
 
-    def _together(self, held: Subsample, rows: IntArray) -> Callable[[int], FloatArray] | None:
+    def _dependent_uniforms(
+        self, part: Subsample, rows: IntArray
+    ) -> Callable[[int], FloatArray] | None:
         """How uniforms of some rows of the set are drawn, where rows depend."""
         copula = self.copula
         if copula is None:
             return None
-        if not held.whole or len(held.rows) > len(rows) or self.view.evalset.n > _MEANS:
+        if not part.whole or len(part.rows) > len(rows) or self.view.evalset.n > _MEANS:
             raise UnanswerableError("rows depend, so no part of them stands for all")
-        chosen = rows[held.rows]
+        chosen = rows[part.rows]
         return lambda number: copula.uniforms(self.seed, f"outcome {number}")[chosen]
 
     def _try_groups(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
         """Statistics of groups, of the groupings that come first while groups are few."""
         left = _GROUPS
-        for grouping in self._divided(True):
+        for grouping in self._groupings(True):
             left -= len(grouping.labels)
             for code, label in enumerate(grouping.labels):
                 if left < 0:
-                    self._refused_groups(asked, label, _MANY)
+                    self._refuse_groups(asked, label, _MANY)
                     continue
                 rows = np.flatnonzero(grouping.codes == code)
                 attempt(
                     f"perfect models in {label} of {self.model}",
                     partial(self._group, kind, asked, rows, label),
-                    partial(self._refused_groups, asked, label),
+                    partial(self._refuse_groups, asked, label),
                 )
 
     def _group(
         self, kind: type[Prediction], asked: Sequence[_AskedMetric], rows: IntArray, label: str
     ) -> None:
         most = self._most(kind)
-        held = Population(self.view.of(rows), self.seed).stand(most)
-        options = _options(held)
-        kept = [each for each in asked if held.whole or not each.metric.by_size]
-        together = self._together(held, rows)
-        drawn = _drawn(held, kind, kept, _FEW, self.seed, together)
+        part = Population(self.view.of(rows), self.seed).stand(most)
+        options = _options(part)
+        kept = [each for each in asked if part.whole or not each.metric.by_size]
+        uniforms = self._dependent_uniforms(part, rows)
+        drawn = _draw_statistics(part, kind, kept, _FEW, self.seed, uniforms)
         for each, null in zip(kept, drawn, strict=True):
-            known = null if isinstance(null, str) else replace(null, options=options)
-            self.in_groups[(_name(each.metric.name, each.coverage), label)] = known
+            if not isinstance(null, str):
+                null = replace(null, options=options)
+            self.in_groups[(_name(each.metric.name, each.coverage), label)] = null
 
-    def _refused_groups(self, asked: Sequence[_AskedMetric], label: str, reason: str) -> None:
+    def _refuse_groups(self, asked: Sequence[_AskedMetric], label: str, reason: str) -> None:
         for each in asked:
             self.in_groups[(_name(each.metric.name, each.coverage), label)] = reason
 
-    def _divided(self, wanted: bool) -> Sequence[Grouping]:
+    def _groupings(self, wanted: bool) -> Sequence[Grouping]:
         if wanted and self.divided is None:
             self.divided = groupings(self.view.evalset)[0]
         return self.divided if wanted and self.divided is not None else ()
@@ -312,10 +319,10 @@ class _Nulls:
         found = self.in_groups.get((key, record.group))
         if found is None and (isinstance(self.found.get(key), str) or record.units == "p-value"):
             found = self.found.get(key)
-        return self._with(record, found) if record.group and _open(record) else record
+        return self._attach_null(record, found) if record.group and _lacks_null(record) else record
 
-    def _with(self, record: Record, found: Null | str | None) -> Record:
-        if found is None or not _open(record):
+    def _attach_null(self, record: Record, found: Null | str | None) -> Record:
+        if found is None or not _lacks_null(record):
             return record
         if isinstance(found, str):
             return replace(record, options={**record.options, WHY: found})
@@ -364,7 +371,7 @@ class _Moments:
         return cls(mean, squares.mean(axis=0) + noise, third, noise, tables, hermite)
 
     def design(
-        self, copula: Copula | None, held: Subsample, codes: IntArray, companions: FloatArray
+        self, copula: Copula | None, part: Subsample, codes: IntArray, companions: FloatArray
     ) -> FloatArray:
         """By what the variance of each group's mean grows as rows depend.
 
@@ -372,7 +379,7 @@ class _Moments:
         """
         if copula is None or self.hermite is None:
             return np.ones(companions.shape[1])
-        w = np.ones(len(codes)) if held.weights is None else held.weights
+        w = np.ones(len(codes)) if part.weights is None else part.weights
         add = partial(np.bincount, codes, minlength=companions.shape[1])
         with np.errstate(invalid="ignore", divide="ignore"):
             within = add(weights=np.square(w) * self.variance) / add(weights=np.square(w))
@@ -382,14 +389,14 @@ class _Moments:
 
     def nulls(
         self,
-        held: Subsample,
+        part: Subsample,
         asked: _AskedMetric,
         codes: IntArray,
         n: FloatArray,
         options: dict[str, str],
     ) -> list[Null | str]:
         """The null of each group of rows, whose numbers of rows stood for are given."""
-        groups, w = len(n), held.weights
+        groups, w = len(n), part.weights
         w = np.ones(len(codes)) if w is None else w / w.max()
         add = partial(np.bincount, codes, minlength=groups)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -399,14 +406,14 @@ class _Moments:
             within = add(weights=np.square(w) * self.variance) / squared
             third = add(weights=w**3 * self.third) / add(weights=w**3)
             error = add(weights=np.square(w) * self.noise) / squared / size
-            if not held.whole:
-                error = self._between(held, codes, mean) / size
+            if not part.whole:
+                error = self._between(part, codes, mean) / size
             target = asked.metric.target_at(asked.coverage)
             # Draws that do not contradict the target are noise about it, which it has none of.
             met = np.abs(mean - target) <= 3.0 * np.sqrt(error) + 1e-9 * max(1.0, abs(target))
             mean, error = np.where(met, target, mean), np.where(met, 0.0, error)
             shape = add(weights=w**3) / total**3 * np.square(size) * third / np.square(n)
-            if asked.form.reduce == "share" and held.weights is None:
+            if asked.form.reduce == "share" and part.weights is None:
                 low, high = _binomial(n, np.clip(mean, 0.0, 1.0))
             elif self.tables is not None:
                 low, high = self._among_tables(codes, w)
@@ -436,7 +443,7 @@ class _Moments:
         low, high = (ends - sums.mean(axis=1)) / np.where(spread > 0, spread, 1.0)
         return low, high
 
-    def _between(self, held: Subsample, codes: IntArray, mean: FloatArray) -> FloatArray:
+    def _between(self, part: Subsample, codes: IntArray, mean: FloatArray) -> FloatArray:
         """How the rows' expectations vary: about their group's, or from one row to the next."""
         if len(mean) == 1:  # rows lie in rising uncertainty
             return np.array([np.square(np.diff(self.mean)).mean() / 2.0])
@@ -481,12 +488,13 @@ class _Stack:
         scores: dict[_AskedMetric, list[FloatArray]] = {each: [] for each in asked}
         for start in range(0, len(self.uniforms), draws):
             uniforms = self.uniforms[start : start + draws]
-            evalsets = [] if self.kind in (Intervals, LabelSets) else self._drawn(uniforms)
+            evalsets = [] if self.kind in (Intervals, LabelSets) else self._draw(uniforms)
             for coverage in {str(each.coverage): each.coverage for each in scores}.values():
                 views = self._views(evalsets, uniforms, coverage)
                 for each in [one for one in scores if str(one.coverage) == str(coverage)]:
                     what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
-                    found = attempt(what, partial(self._scores, views, each, len(uniforms)), str)
+                    ask = partial(self._scores, views, each, len(uniforms))
+                    found: FloatArray | str = attempt(what, ask, str)
                     if isinstance(found, str):
                         del scores[each]
                         yield each, found
@@ -507,7 +515,7 @@ class _Stack:
         """Shape (draws, m); y itself where each is scored among all draws of its row."""
         if asked.integrated(self.belief):
             return views[0].evalset.y.reshape(draws, -1)
-        first, *others = (np.asarray(_called(view, asked), dtype=np.float64) for view in views)
+        first, *others = (np.asarray(_evaluate(view, asked), dtype=np.float64) for view in views)
         for other in others:
             if not np.allclose(first, other, rtol=1e-9, atol=0.0, equal_nan=True):
                 raise UnanswerableError(_OUTSIDE)
@@ -521,10 +529,10 @@ class _Stack:
         if not evalsets:
             inside = [self.belief.inside(coverage, row) for row in uniforms]
             return [View(view.evalset, given={"covered": np.concatenate(inside)})]
-        given = {} if self.kind is Samples else _fixed(view, coverage, len(uniforms))
+        given = {} if self.kind is Samples else _fixed_arrays(view, coverage, len(uniforms))
         return [View(each, given=given) for each in evalsets]
 
-    def _drawn(self, uniforms: FloatArray) -> list[EvalSet]:
+    def _draw(self, uniforms: FloatArray) -> list[EvalSet]:
         evalset = self.part.view.evalset
         tile = np.tile(np.arange(evalset.n), len(uniforms))
         y, belief = self.belief.take(tile).redrawn(evalset.y[tile], uniforms.ravel())
@@ -532,35 +540,35 @@ class _Stack:
         point = None if evalset.point is None else evalset.point[tile]
         return [
             EvalSet(y=each, beliefs=(belief, *others), point=point)
-            for each in _known(y, belief, uniforms.ravel())
+            for each in _finite_outcomes(y, belief, uniforms.ravel())
         ]
 
 
-def _drawn(
-    held: Subsample,
+def _draw_statistics(
+    part: Subsample,
     kind: type[Prediction],
     asked: Sequence[_AskedMetric],
     draws: int,
     seed: int,
-    together: Callable[[int], FloatArray] | None,
+    uniforms: Callable[[int], FloatArray] | None,
 ) -> list[Null | str]:
     """Statistics, draw by draw."""
-    view = held.view
+    view = part.view
     belief = _of_kind(view.evalset, kind)
     coverages = {str(each.coverage): each.coverage for each in asked}
     fixed = {
-        name: {} if kind is Samples else _fixed(view, coverage)
+        name: {} if kind is Samples else _fixed_arrays(view, coverage)
         for name, coverage in coverages.items()
     }
     values = np.full((len(asked), draws), math.nan)
-    influence: list[FloatArray | None] = [np.zeros(len(held.rows)) for _ in asked]
+    influence: list[FloatArray | None] = [np.zeros(len(part.rows)) for _ in asked]
     reasons: dict[int, str] = {}
-    outcomes = draw_outcomes(belief, view.evalset.y, held.keys, draws, seed=seed, together=together)
+    outcomes = draw_outcomes(belief, view.evalset.y, part.keys, draws, seed=seed, together=uniforms)
     others = [each for each in view.evalset.beliefs if each is not belief]
     for number, (y, given) in enumerate(outcomes):
         sets = [
             replace(view.evalset, y=each, beliefs=(given, *others))
-            for each in _known(y, given, row_uniforms(seed, "outside", held.keys))
+            for each in _finite_outcomes(y, given, row_uniforms(seed, "outside", part.keys))
         ]
         for version, drawn in enumerate(sets):
             views = {name: view.on(drawn, given=arrays) for name, arrays in fixed.items()}
@@ -568,7 +576,7 @@ def _drawn(
                 if place in reasons:
                     continue
                 try:
-                    found = _called(views[str(each.coverage)], each)
+                    found = _evaluate(views[str(each.coverage)], each)
                 except UnanswerableError as error:
                     reasons[place] = str(error)
                     continue
@@ -577,37 +585,39 @@ def _drawn(
                     continue
                 values[place, number] = found.value
                 sums = influence[place]
-                if held.whole or found.influence is None or sums is None:
+                if part.whole or found.influence is None or sums is None:
                     influence[place] = None
                 else:
                     sums += found.influence
-    made: list[Null | str] = []
+    nulls: list[Null | str] = []
     for place, each in enumerate(asked):
         finite = values[place][np.isfinite(values[place])]
         if place not in reasons and len(finite) < 0.9 * draws:
             reasons[place] = "perfect models often have no value either"
         if place in reasons:
-            made.append(reasons[place])
+            nulls.append(reasons[place])
             continue
         summed = influence[place]
-        made.append(_statistic_null(held, each, finite, None if summed is None else summed / draws))
-    return made
+        nulls.append(
+            _statistic_null(part, each, finite, None if summed is None else summed / draws)
+        )
+    return nulls
 
 
 def _statistic_null(
-    held: Subsample, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
+    part: Subsample, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
 ) -> Null:
     """The range of drawn values, rescaled where a part stands for all."""
-    centre, ratio = float(values.mean()), math.sqrt(held.size / held.n)
+    centre, ratio = float(values.mean()), math.sqrt(part.size / part.n)
     bottom, top = asked.metric.bounds
     below, above = (ratio * each for each in _reaches(values))
-    if held.whole:
+    if part.whole:
         return Null(centre, max(centre - below, bottom), min(centre + above, top))
     if asked.metric.target == 0.0 and bottom == 0.0:  # a floor of noise
         centre *= ratio
         return Null(centre, max(centre - below, bottom), min(centre + above, top))
     # of a part with other rows the centre would be another
-    error = float(values.var()) if influence is None else _from_row_to_row(influence, held.size)
+    error = float(values.var()) if influence is None else _from_row_to_row(influence, part.size)
     target = asked.metric.target_at(asked.coverage)
     if abs(centre - target) <= 3.0 * math.sqrt(error):
         return Null(math.nan, max(target - below, bottom), min(target + above, top))
@@ -631,7 +641,7 @@ def _from_row_to_row(influence: FloatArray, size: float) -> float:
     return float(np.square(np.diff(influence)).mean() / 2.0 / size) if len(influence) > 1 else 0.0
 
 
-def _called(view: View, asked: _AskedMetric) -> Any:
+def _evaluate(view: View, asked: _AskedMetric) -> Any:
     """A metric's formula on a view; of a statistic the one estimate that it makes."""
     form, coverage = asked.form, asked.coverage
     taken = [view.get(name, coverage) for name in form.needs]
@@ -661,7 +671,7 @@ def _form(view: View, metric: Metric, coverage: float) -> Form:
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
 
 
-def _drawer(held: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]:
+def _drawer(evalset: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]:
     """The kind that draws y: a coin for coverage, else who answered, else who knows most."""
     named = source.split(", ")
     if asked.outcomes == {"covered"} and asked.form.reduce != "statistic":
@@ -671,16 +681,16 @@ def _drawer(held: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]
     drawers = [
         kind
         for kind in KIND_PRIORITY
-        if kind.answers("redrawn") and any(type(each) is kind for each in held.beliefs)
+        if kind.answers("redrawn") and any(type(each) is kind for each in evalset.beliefs)
     ]
     if not drawers:
-        if not held.beliefs:
+        if not evalset.beliefs:
             raise UnanswerableError(_POINT)
-        raise UnanswerableError(f"{held.beliefs[0].kind} give only how often y lies inside")
+        raise UnanswerableError(f"{evalset.beliefs[0].kind} give only how often y lies inside")
     return next((kind for kind in drawers if kind.kind in named), drawers[0])
 
 
-def _by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, str]:
+def _drawn_by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, str]:
     """Who drew y, where that is not who answered."""
     source = view.source([*asked.form.needs, "ends"], asked.coverage)
     if not source or kind.kind in source.split(", "):
@@ -689,16 +699,18 @@ def _by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, st
     return {BY: kind.kind} if several else {}
 
 
-def _options(held: Subsample) -> dict[str, str]:
+def _options(part: Subsample) -> dict[str, str]:
     """How many rows stood for all, where some did."""
-    return {} if held.whole else {ROWS: f"{len(held.rows):,} rows stand for all"}
+    return {} if part.whole else {ROWS: f"{len(part.rows):,} rows stand for all"}
 
 
 def _of_kind(evalset: EvalSet, kind: type[Prediction]) -> Prediction:
     return next(each for each in evalset.beliefs if type(each) is kind)
 
 
-def _known(y: FloatArray, prediction: Prediction, mixed: FloatArray) -> Iterator[FloatArray]:
+def _finite_outcomes(
+    y: FloatArray, prediction: Prediction, mixed: FloatArray
+) -> Iterator[FloatArray]:
     """y as it is; where some lie outside by an unknown amount, just outside and at any distance."""
     outside = np.isinf(y)
     if not outside.any() or not isinstance(prediction, Quantiles):
@@ -712,7 +724,7 @@ def _known(y: FloatArray, prediction: Prediction, mixed: FloatArray) -> Iterator
     yield np.where(outside, np.where(below, low - away, high + away), y)
 
 
-def _fixed(view: View, coverage: float, draws: int = 1) -> dict[str, Any]:
+def _fixed_arrays(view: View, coverage: float, draws: int = 1) -> dict[str, Any]:
     """Arrays that follow from the prediction alone, those that can be had, as often as drawn."""
     found: dict[str, Any] = {}
     for name in _FIXED:
@@ -731,7 +743,7 @@ def _fixed(view: View, coverage: float, draws: int = 1) -> dict[str, Any]:
 
 
 def _codes(
-    whole: EvalSet, held: Subsample, grouping: Grouping
+    whole: EvalSet, part: Subsample, grouping: Grouping
 ) -> tuple[tuple[str, ...], IntArray, FloatArray]:
     """Labels of a grouping, the groups of the rows at hand, and rows stood for in each."""
     weights = np.ones(whole.n) if whole.weights is None else whole.weights.values
@@ -739,7 +751,7 @@ def _codes(
     n = np.asarray(add(weights=weights), dtype=np.float64)
     if whole.weights is not None and whole.weights.kind == "importance":
         n = np.square(n) / add(weights=np.square(weights))
-    return grouping.labels, grouping.codes[held.rows], n * held.times
+    return grouping.labels, grouping.codes[part.rows], n * part.times
 
 
 def _crps_among(y: FloatArray) -> FloatArray:
@@ -775,7 +787,7 @@ def _binomial(n: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]
     return ends[0], ends[1]
 
 
-def _open(record: Record) -> bool:
+def _lacks_null(record: Record) -> bool:
     """Whether a record is answered, lacks a perfect model's range, and does not say why."""
     known = not (math.isnan(record.null_lower) and math.isnan(record.null_upper))
     known |= WHY in record.options
