@@ -223,6 +223,7 @@ def congruence(model: str = "", count: int = 150) -> tuple[Table, Table, Table]:
                 "rows": np.array([20.0, 60.0, 70.0]),
                 "cce": np.array([0.04, 0.012, 0.009]),
                 "standard_error": np.array([0.002, 0.001, 0.0005]),
+                "worse": np.array([True, False, False]),
                 "cce_when_grown": np.array([0.041, 0.013, 0.008]),
             },
             model=model,

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
+from howsure.core.rng import child
 from howsure.inputs import explain, load
-from howsure.inputs.classes import family, label_text, labels_of, parse_sets
+from howsure.inputs.classes import family, label_sets, label_text, labels_of, parse_sets
 from howsure.inputs.new import load_new
 from howsure.inputs.write import write_table
 from howsure.predictions import LabelSets
@@ -68,6 +69,27 @@ def test_cells_with_escapes_and_marks_come_back() -> None:
     assert found == [tuple(n for n, i in zip(labels, row, strict=True) if i) for row in rows]
     assert parse_sets([r"['it\'s', 'x']"], "set") == [("it's", "x")]
     assert parse_sets([None, float("nan"), "NA"], "set") == [None, None, None]
+
+
+def test_sets_of_many_classes_by_brute_force() -> None:
+    compared = 0
+
+    class Label(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, str(other))
+
+    rng = child(0, "many classes")
+    labels = [Label(f"c{k}") for k in range(300)]
+    different = [tuple(labels[k] for k in rng.permutation(300)[:size]) for size in (100, 0, 300, 1)]
+    codes = np.array([3, 0, 0, 1, 2])
+    found = label_sets(labels, {}, (codes, different), 0.9).members
+    assert compared < 1_000  # not each class with each label of each set
+    brute = [[any(a is b for b in different[code]) for a in labels] for code in codes]
+    assert found.tolist() == brute
 
 
 def test_probabilities_make_the_sets_that_the_classifier_claims() -> None:

@@ -15,7 +15,7 @@ from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.inputs import load_inputs
 from howsure.metrics.congruence import Draws, Empirical, Normals, NullReference, Support
-from howsure.metrics.congruence.examples import map_table
+from howsure.metrics.congruence.examples import map_table, tree_table
 from howsure.metrics.congruence.laws import belief_of
 from howsure.metrics.congruence.view import CongruenceOptions, assess_congruence, congruence_mode
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
@@ -37,11 +37,23 @@ def wave(n: int = 700, *, wrong: float = 0.0, seed: int = 0) -> EvalSet:
 
 @pytest.mark.rate
 def test_a_right_model_sits_at_its_null() -> None:
-    found = [assess_congruence(wave(seed=s), "exact").record for s in range(8)]
+    reports = [assess_congruence(wave(seed=s), "exact") for s in range(8)]
+    trees = [table for each in reports for table in each.tables if table.name == "cce_tree"]
+    assert sum(each.columns["worse"].any() for each in trees) <= 1 < len(trees)
+    found = [each.record for each in reports]
     p_values = [record.p for record in found]
     assert np.mean(p_values) > 0.2
     for record in found:
         assert record.value == pytest.approx(record.null, rel=0.6)
+
+
+def test_no_leaf_is_worse_unless_the_model_is_proven_to_be_wrong() -> None:
+    """Leaves of smooth errors differ whether or not there is a fault."""
+    held = wave()
+    for proven in (False, True):
+        tree = tree_table(held, np.square(held.features["x"]), 0, proven)
+        assert tree is not None
+        assert tree.columns["worse"].any() == proven
 
 
 @pytest.mark.slow
@@ -51,6 +63,7 @@ def test_a_model_wrong_somewhere_is_caught_and_the_place_named() -> None:
     assert report.record.value > 3 * report.record.null
     tables = {table.name: table for table in report.tables}
     assert "x > " in str(tables["cce_tree"].columns["where"][0])
+    assert tables["cce_tree"].columns["worse"][0]
     worst = tables["cce_rows"].columns["x"][:10].astype(float)
     assert (worst > 0.5).all()
     assert len(tables["cce_map"]) == 700

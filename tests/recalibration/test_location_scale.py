@@ -22,6 +22,7 @@ from howsure.predictions import (
 from howsure.recalibration.location_scale import (
     CalibrationRows,
     LocationScale,
+    _around,
     floored,
     moved,
     power_of,
@@ -76,6 +77,17 @@ def test_a_weighted_quantile_of_many_values_is_that_of_repeated_ones() -> None:
             even = np.ones(int(times.sum()))
             repeated = weighted_quantile(np.repeat(seen, times), even, level)
             assert weighted_quantile(seen, times.astype(float), level) == repeated
+
+
+def test_a_weighted_quantile_of_a_table_sorts_few_of_its_values() -> None:
+    """Rows of 23 values, which are not sampled in step with their columns."""
+    rng = child(0, "a table")
+    table = rng.normal(size=(16_000, 1)) + np.linspace(-2.0, 2.0, 23)
+    weights = np.abs(rng.normal(size=table.size))
+    values, _, before = _around(table.ravel(), weights, 0.3 * float(weights.sum()))
+    assert len(values) < 4 * 500
+    low = float(weights[table.ravel() < values.min()].sum())
+    assert before == pytest.approx(low, rel=1e-12)
 
 
 def test_one_shift_and_one_factor_have_the_least_pinball_loss() -> None:

@@ -94,6 +94,7 @@ ROW_FAULTS = (
     row_fault("clipped", ends=((0.0, False), (12.4326, True))),
     row_fault("clipped_predictions", value=10.0, high=True, beyond=25),
     row_fault("rounded", step=0.5, coarse=0.98),
+    row_fault("rounded", step=1.0, coarse=1.0),
     row_fault("censored", column="event"),
     row_fault("mean_and_sd"),
     row_fault("swapped"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from scipy import stats
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Record
+from howsure.core.rng import child
 from howsure.metrics.catalogue import arrays, catalogue
 from howsure.metrics.groups import assess_groups
 from howsure.metrics.measure import evaluate
@@ -485,6 +487,38 @@ def test_few_rows_have_a_null_or_the_reason(world: str, n: int) -> None:
             missing = math.isnan(record.null_lower) and math.isnan(record.null_upper)
             assert (WHY in record.options) == missing, (record.metric, record.group)
             assert ends(record)[0] <= ends(record)[1], (record.metric, record.group)
+
+
+def _table_of_quantiles(n: int, k: int) -> EvalSet:
+    rng = child(k, "wide table")
+    levels, mean = np.arange(1, k + 1) / (k + 1), rng.normal(size=n)
+    table = Quantiles(levels, mean[:, None] + stats.norm.ppf(levels))
+    return EvalSet.checked(mean + rng.normal(size=n), table)
+
+
+def test_a_table_of_many_quantiles_is_not_kept_for_each_draw_and_coverage() -> None:
+    whole = evaluate(_table_of_quantiles(100, 399), metrics=["empirical_coverage", "crps"])
+    tracemalloc.start()
+    try:
+        with_nulls(whole)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(whole.records) > 150  # coverages: a copy of the 16 MB that are drawn from for each
+    assert most < 120e6
+
+
+def test_draws_that_do_not_fit_in_memory_at_once_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = _table_of_quantiles(30, 9)
+    belief = held.beliefs[0]
+    beside = Distribution.normal(belief.quantile([0.5])[:, 0], np.ones(30))
+    for each in (held, EvalSet.checked(held.y, (beside, belief))):
+        at_once = nulls(each)
+        with monkeypatch.context() as patched:
+            patched.setattr("howsure.verdict.nulls._AT_ONCE", 3_000)
+            assert _same(tuple(nulls(each).values()), tuple(at_once.values()))
 
 
 @pytest.mark.parametrize("kind", ["frequency", "importance"])

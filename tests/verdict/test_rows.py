@@ -26,6 +26,7 @@ from howsure.predictions import (
 from howsure.recalibration import recalibrate
 from howsure.verdict import examine
 from howsure.verdict.advice import try_recalibrations
+from howsure.verdict.answer import answer
 from howsure.verdict.copies import RowFault, copies
 from howsure.verdict.dependence import follow
 from howsure.verdict.rows import row_faults
@@ -523,6 +524,20 @@ def test_what_is_planted_is_found(world: Planted, name: str, bad: bool) -> None:
         assert told[name].bad == bad
         assert set(told) <= {name, "target"}  # of swapped columns, the input that was the mean
         assert told[name].explains or name in NO_FAULT_OF_OTHERS
+
+
+@pytest.mark.parametrize("times", [10.0, 20.0, 50.0])
+def test_intervals_wider_than_y_itself_are_too_wide_whoever_saw_y(times: float) -> None:
+    held = normal(child(0, "far too wide"), 200)
+    mean, sd = of(held)
+    for belief in (
+        Distribution.normal(mean, times * sd),
+        Intervals(mean - 1.645 * times * sd, mean + 1.645 * times * sd, coverage=0.9),
+    ):
+        findings, _ = examine(EvalSet.checked(held.y, belief))
+        assert {each.id: each.state for each in findings}["coverage"] == "bad"
+        assert answer(findings, 200).reply == "no"
+        assert "rows" not in {each.id for each in findings}
 
 
 def test_a_bias_in_a_group_is_no_unit() -> None:

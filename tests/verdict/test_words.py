@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from howsure.core.rng import child
 from howsure.metrics.finding import State
-from howsure.verdict import QUESTIONS
+from howsure.predictions import Distribution, EvalSet
+from howsure.verdict import QUESTIONS, examine
 from howsure.verdict.words import sentence
 from verdict.drafts import STATES, drafts, finding, possible
 
@@ -183,8 +186,8 @@ ROWS = {
     "like a variance. Read that column with --variance, or give its square root.",
     "units": "Where plant=C, predictions look divided by 1,000. Give y and predictions in one "
     "unit.",
-    "leakage": "Errors are 0.10 times their stated size. This is too good: make sure that these "
-    "rows are new and that the model never saw their y.",
+    "leakage": "Errors are 0.10 times their stated size, as if the model had seen these y, or "
+    "stated far too much. Judge it on rows that it never saw.",
     "target": "The input price is y itself. If the model was given it, it knew the answer; if not, "
     "leave it out of the inputs.",
     "marks": "y is −9999 in 30 rows (3 %), far from all others: this looks like a mark of missing "
@@ -213,6 +216,25 @@ def test_what_rows_are_not_and_what_to_do() -> None:
     for each in drafts("rows", 1.0):
         seen.setdefault(each.facts["found"][0].name, sentence(finding(each, "caution"), each))
     assert seen == {"copies": EXACT["rows", "caution"], **ROWS}
+
+
+def test_whole_numbers_are_not_asked_for_unrounded() -> None:
+    rate = np.exp(child(0, "rates").normal(size=300))
+    held = EvalSet.checked(
+        child(0, "counts").poisson(rate), Distribution.normal(rate, np.sqrt(rate))
+    )
+    told = next(each.sentence for each in examine(held)[0] if each.id == "rows")
+    assert re.match(
+        r"y holds whole numbers, in steps of [\d.]+ stated sd\. If they are counts", told
+    )
+
+
+def test_ratios_have_four_digits_at_most() -> None:
+    y = np.array([512_345.678, -498_765.432, 503_210.987])
+    found, _ = examine(EvalSet.checked(y, Distribution.normal(np.zeros(3), np.ones(3))))
+    told = {each.id: each.sentence for each in found}
+    assert re.match(r"Errors are \d{3},\d00 times their stated size \(0.00–\d,", told["spread"])
+    assert re.match(r"y averages \d{3},\d00 predicted", told["bias"])
 
 
 def test_drift_names_what_changed() -> None:

@@ -182,9 +182,10 @@ def _leaves_figure(table: Table) -> Figure | None:
     every = texts(table, "where", 120)
     names = distinct((every[row] for row in rows), 120)
     lower, upper = value - 1.96 * error, value + 1.96 * error
+    worse = table.columns["worse"][rows].astype(np.bool_)
     kinds: list[tuple[BoolArray, str, int]] = [
-        (lower[rows] > overall, "above the mean", HIGHLIGHT),
-        (lower[rows] <= overall, "not above it", 0),
+        (worse, "worse than the mean", HIGHLIGHT),
+        (~worse, "not proven to be worse", 0),
     ]
     rule = Layer(mark=Mark.RULE, x=np.array([overall]), series="mean of all", colour=REFERENCE)
     return Figure(
@@ -193,7 +194,7 @@ def _leaves_figure(table: Table) -> Figure | None:
         title="Mean CCE where the inputs are alike" + of_model(table),
         reading=(
             "Each row is a part of the inputs that a shallow tree found, with its 95 % interval. "
-            "One wholly right of the line is worse than the rest."
+            "One wholly right of the line is worse, if the model is proven to be wrong at all."
         ),
         x=Axis(title="Mean CCE", zero=True),
         y=Axis(kind="category", categories=names),

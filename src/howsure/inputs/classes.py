@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -104,7 +105,11 @@ def label_text(value: Any) -> str:
     """What a class is called: a whole number without a point, text without spaces around it."""
     if isinstance(value, float | np.floating) and math.isfinite(value):
         return str(int(value)) if value == int(value) else f"{value:.12g}"
-    text = str(value).strip()
+    return _without_point(str(value).strip())
+
+
+@lru_cache(maxsize=1 << 16)  # sets have the same few labels, over and over
+def _without_point(text: str) -> str:
     match = _WHOLE.fullmatch(text)
     return match[1] if match is not None else text
 
@@ -285,9 +290,12 @@ def label_sets(
             "label sets need the coverage they were made for: pass coverage=0.9 (--coverage 0.9), "
             "or name the column set_90"
         )
-    codes, held = sets
-    different = np.array([[label in one for label in labels] for one in held], dtype=np.bool_)
-    members = different[codes]
+    codes, different = sets
+    place = {label: column for column, label in enumerate(labels)}
+    within = np.zeros((len(different), len(labels)), dtype=np.bool_)
+    for row, one in zip(within, different, strict=True):
+        row[[place[label] for label in one]] = True
+    members = within[codes]
     if table is not None:
         claimed = LabelSets.likeliest(table, coverage, labels)
         if np.array_equal(claimed.members, members):

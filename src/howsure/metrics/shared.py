@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -91,7 +92,7 @@ def meaning(found: Evaluation, metric: str, coverage: float, *, fair: bool = Tru
         return f"between ranks of {members.described()}"
     if source == Quantiles.kind and table is not None:
         ends = {round(level, _DIGITS) for level in tail_levels(coverage)}
-        if not ends <= set(_rounded(table.levels)):
+        if not ends <= set(_rounded(table.own_levels)):
             return f"interpolated between {levels_in_words(table.levels)}"
     return ""
 
@@ -310,8 +311,9 @@ def _has_ensemble(found: Evaluation) -> bool:
     return found.view.held(Distribution) is None and found.view.held(Samples) is not None
 
 
-def _rounded(levels: Sequence[float] | FloatArray) -> tuple[float, ...]:
-    return tuple(round(float(level), _DIGITS) for level in levels)
+@cache
+def _rounded(levels: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(round(level, _DIGITS) for level in levels)
 
 
 def _alike(one: float, other: float) -> bool:

@@ -12,10 +12,17 @@ SDS = "predicted standard deviations"
 
 
 def small(value: float, places: int, *, trim: bool = True) -> str:
-    """So many decimals; two digits where these would show 0; 0 below 0.0001."""
+    """So many decimals; two digits where these would show 0; 0 below 0.0001; at most four."""
     if abs(value) >= 0.5 * 10.0**-places:
-        return fixed(value, places, trim=trim)
+        return _known(value, places, trim=trim)
     return number(value, 2) if abs(value) >= 1e-4 else "0"
+
+
+def _known(value: float, places: int, *, trim: bool = False) -> str:
+    """So many decimals, and no more than four digits: no table tells more of a ratio."""
+    if 1e3 <= abs(value) < math.inf:
+        return fixed(float(f"{value:.4g}"), 0)
+    return fixed(value, min(places, 1) if abs(value) >= 100.0 else places, trim=trim)
 
 
 def points(share: float) -> str:
@@ -30,7 +37,7 @@ def between(one: float, other: float, places: int) -> str:
     if any(map(math.isnan, ends)):
         return ""
     dash = "–" if ends[0] >= 0 else " to "
-    return f" ({fixed(ends[0], places)}{dash}{fixed(ends[1], places)})"
+    return f" ({_known(ends[0], places)}{dash}{_known(ends[1], places)})"
 
 
 def span(record: Record, *, times: float = 1.0, places: int = 1) -> str:

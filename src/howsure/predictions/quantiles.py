@@ -167,7 +167,7 @@ class Quantiles(Prediction):
 
     def _given_about(self, level: float, y: FloatArray) -> tuple[float, float]:
         """The level twice; for whole numbers the given levels next to it, below and above."""
-        if not ((self.values == np.round(self.values)).all() and (y == np.round(y)).all()):
+        if not ((y == np.round(y)).all() and (self.values == np.round(self.values)).all()):
             return level, level
         last = int(np.searchsorted(self.levels, level + 1e-9, side="right")) - 1
         first = int(np.searchsorted(self.levels, level - 1e-9))

@@ -97,12 +97,8 @@ class LocationScale:
     def loss(self, y: FloatArray, mass: FloatArray, table: FloatArray) -> float:
         """Mean pinball loss of a table of quantiles at these levels."""
         below = y[:, None] - table
-        return float(
-            np.average(
-                np.maximum(self.levels * below, (self.levels - 1.0) * below).mean(axis=1),
-                weights=mass,
-            )
-        )
+        by_level = below @ self.levels - np.minimum(below, 0.0, out=below).sum(axis=1)
+        return float(np.average(by_level, weights=mass)) / len(self.levels)
 
     def take(self, rows: BoolArray | FloatArray) -> Self:
         """The same of some rows."""
@@ -152,11 +148,11 @@ class LocationScale:
         used = away != 0
         if not used.any():
             raise InputError("some rows must have a spread to be stretched, got none")
-        ratio = np.divide((y - middle)[:, None], away, out=np.zeros_like(away), where=used)[used]
-        level = np.where(away > 0, self.levels, 1.0 - self.levels)[used]
-        weight = (np.abs(away) * mass[:, None])[used]
+        ratio = np.divide((y - middle)[:, None], away, out=np.zeros_like(away), where=used)
+        level = np.where(away > 0, self.levels, 1.0 - self.levels)
+        weight = np.abs(away) * mass[:, None]
         wanted = float(np.average(level, weights=weight))
-        return max(weighted_quantile(ratio, weight, wanted), 0.0)
+        return max(weighted_quantile(ratio.ravel(), weight.ravel(), wanted), 0.0)
 
 
 def _ratio(top: FloatArray, bottom: FloatArray, mass: FloatArray) -> float:
@@ -208,26 +204,27 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> 
 
 
 _SEEN = 500  # values whose order tells about where a quantile of many lies
+_SPREAD_OUT = np.arange(_SEEN) * 0.6180339887498949 % 1.0  # in step with no number of columns
 
 
 def _around(
     values: FloatArray, weights: FloatArray, share: float
 ) -> tuple[FloatArray, FloatArray, float]:
     """Values about the one where the running weight has a sum, their weights, and that before."""
-    step = len(values) // _SEEN
-    if step < 4:
-        return values, weights, 0.0
-    seen = np.argsort(values[::step])
-    total = np.cumsum(weights[::step][seen])
-    ends = share * total[-1] / float(weights.sum()) + total[-1] * np.array([-0.1, 0.1])
-    first, last = np.clip(np.searchsorted(total, ends), 0, len(seen) - 1)
-    low, high = values[::step][seen[first]], values[::step][seen[last]]
-    below, inside = values < low, (values >= low) & (values <= high)
-    before, within = float(weights[below].sum()), float(weights[inside].sum())
-    room = 1e-9 * share
-    if not before < share - room or not before + within > share + room:
-        return values, weights, 0.0
-    return values[inside], weights[inside], before
+    before, room = 0.0, 1e-9 * share
+    while len(values) >= 4 * _SEEN:
+        places = (_SPREAD_OUT * len(values)).astype(np.int64)
+        seen = places[np.argsort(values[places])]
+        total = np.cumsum(weights[seen])
+        ends = (share - before) / float(weights.sum()) + np.array([-0.1, 0.1])
+        first, last = np.clip(np.searchsorted(total, ends * total[-1]), 0, len(seen) - 1)
+        low, high = values[seen[first]], values[seen[last]]
+        below, inside = values < low, (values >= low) & (values <= high)
+        up_to, within = before + float(weights[below].sum()), float(weights[inside].sum())
+        if inside.all() or not up_to < share - room or not up_to + within > share + room:
+            break
+        values, weights, before = values[inside], weights[inside], up_to
+    return values, weights, before
 
 
 @np.errstate(all="ignore")

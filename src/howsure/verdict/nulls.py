@@ -48,21 +48,8 @@ ROWS = "null_rows"
 """The option that says how many rows stood for all."""
 BY = "null_by"
 """The option that says which prediction drew y, where another one answered."""
-_FIXED = (
-    "coverages",
-    "levels",
-    "lowers",
-    "mean",
-    "median",
-    "point",
-    "positive_sd",
-    "quantiles",
-    "sd",
-    "set_sizes",
-    "uncertainty",
-    "uppers",
-)
-_NOT_ROWS = frozenset({"coverages", "levels"})  # arrays with no entry a row
+_FIXED = ("mean", "median", "point", "positive_sd", "sd", "set_sizes", "uncertainty")
+_AT_ONCE = 2_000_000  # numbers of predictions that are drawn from at once, of all draws
 _MEANS = 10_000  # rows that stand for all, of means
 _STATISTICS = 1_000  # and of statistics
 _DEPENDENT = 5_000  # and of statistics of rows that depend
@@ -93,7 +80,7 @@ class Null:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _AskedMetric:
     """One metric at one coverage, with the form that answered."""
 
@@ -106,6 +93,15 @@ class _AskedMetric:
         """The arrays that it needs and that differ with what happened."""
         needs = {*self.form.needs, *self.form.keywords.values()} - {"coverage"}
         return {name for name in needs if not arrays()[name].predicted}
+
+    def integrated(self, belief: Prediction) -> bool:
+        """Whether it is the CRPS of a law that has no closed form."""
+        if self.form.needs != ("crps_of_law",) or not isinstance(belief, Distribution):
+            return False
+        if isinstance(belief.law, CountFamily):
+            return False
+        first = {name: value[:1] for name, value in belief.parameters.items()}
+        return crps_closed(belief.law.name, np.zeros(1), first) is None
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -147,17 +143,17 @@ class _Nulls:
     def attach(self, grouped: Sequence[Record]) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
         by_kind: dict[type[Prediction], list[_AskedMetric]] = {}
         for record in self.records:
-            if not _open(record):
+            if not _lacks_null(record):
                 continue
             key = _key(record)
             drawn = attempt(
                 f"how y is drawn for {record.metric} of {self.model}",
                 partial(self._kind, record),
-                partial(self._refused, key),
+                partial(self._refuse, key),
             )
             if drawn is not None:
                 by_kind.setdefault(drawn[0], []).append(drawn[1])
-        by_group, told = bool(grouped), {record.metric for record in grouped}
+        by_group, in_groups = bool(grouped), {record.metric for record in grouped}
         for kind, asked in by_kind.items():
             means = [each for each in asked if each.form.reduce != "statistic"]
             rest = [each for each in asked if each.form.reduce == "statistic"]
@@ -169,10 +165,12 @@ class _Nulls:
             sized = [each for each in rest if each.metric.by_size]
             if sized:
                 self._try(partial(self._sized, kind, sized), sized)
-            rest = [each for each in rest if each.metric.name in told]
+            rest = [each for each in rest if each.metric.name in in_groups]
             if rest:
                 self._try_groups(kind, rest)
-        records = tuple(self._with(record, self.found.get(_key(record))) for record in self.records)
+        records = tuple(
+            self._attach_null(record, self.found.get(_key(record))) for record in self.records
+        )
         return records, tuple(self._of_group(record) for record in grouped)
 
     def _kind(self, record: Record) -> tuple[type[Prediction], _AskedMetric] | None:
@@ -191,7 +189,7 @@ class _Nulls:
         kind = _drawer(self.view.evalset, asked, record.source)
         return kind, asked
 
-    def _refused(self, key: Key, reason: str) -> None:
+    def _refuse(self, key: Key, reason: str) -> None:
         self.found[key] = reason
 
     def _try(self, draw: Any, asked: Sequence[_AskedMetric]) -> None:
@@ -205,30 +203,25 @@ class _Nulls:
 
     def _means(self, kind: type[Prediction], asked: Sequence[_AskedMetric], by_group: bool) -> None:
         most = min(_MEANS, max(reach(self.view.evalset, kind) // _LEAST, 1))
-        held = self.pool.stand(most)
-        stack = _Stack(held, kind, self.seed, self.copula)
-        divided = [_codes(self.view.evalset, held, each) for each in self._divided(by_group)]
-        every = np.zeros(len(held.rows), dtype=np.int64)
+        part = self.pool.stand(most)
+        stack = _Stack(part, kind, self.seed, self.copula)
+        divided = [_codes(self.view.evalset, part, each) for each in self._groupings(by_group)]
+        every = np.zeros(len(part.rows), dtype=np.int64)
         whole = self._companions(np.zeros(self.view.evalset.n, dtype=np.int64), 1)
         companions = [
-            self._companions(each.codes, len(each.labels)) for each in self._divided(by_group)
+            self._companions(each.codes, len(each.labels)) for each in self._groupings(by_group)
         ]
-        options = _options(held)
-        for each in asked:
+        for each, moments in stack.moments(asked):
             key = _name(each.metric.name, each.coverage)
-            moments = attempt(
-                f"perfect {each.metric.name} of {self.model}",
-                partial(stack.moments, each),
-                partial(self._refused, key),
-            )
-            if moments is None:
+            if isinstance(moments, str):
+                self.found[key] = moments
                 continue
-            said = {**options, **_by(kind, each, self.view)}
-            n = np.array([held.n]) / moments.design(self.copula, held, every, whole)
-            self.found[key] = moments.nulls(held, each, every, n, said)[0]
+            options = {**_options(part), **_drawn_by(kind, each, self.view)}
+            n = np.array([part.n]) / moments.design(self.copula, part, every, whole)
+            self.found[key] = moments.nulls(part, each, every, n, options)[0]
             for (labels, codes, n), others in zip(divided, companions, strict=True):
-                n = n / moments.design(self.copula, held, codes, others)
-                nulls = moments.nulls(held, each, codes, n, said)
+                n = n / moments.design(self.copula, part, codes, others)
+                nulls = moments.nulls(part, each, codes, n, options)
                 self.in_groups |= {
                     (key, label): null for label, null in zip(labels, nulls, strict=True)
                 }
@@ -239,28 +232,30 @@ class _Nulls:
         return self.copula.companions(codes, groups)
 
     def _statistics(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
-        held = self.pool.stand(self._most(kind))
-        self._found(held, kind, asked, _DRAWS if held.whole else _OF_PART)
+        part = self.pool.stand(self._most(kind))
+        self._find_statistics(part, kind, asked, _DRAWS if part.whole else _OF_PART)
 
     def _sized(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
         most = 2 * reach(self.view.evalset, kind) // _FEWEST
-        held = self.pool.stand(most)
-        if not held.whole:
+        part = self.pool.stand(most)
+        if not part.whole:
             raise UnanswerableError(
                 "the value depends on the number of rows, so no part of them stands for all"
             )
-        self._found(held, kind, asked, _FEWEST if len(held.rows) > _STATISTICS else _DRAWS)
+        self._find_statistics(
+            part, kind, asked, _FEWEST if len(part.rows) > _STATISTICS else _DRAWS
+        )
 
-    def _found(
-        self, held: Subsample, kind: type[Prediction], asked: Sequence[_AskedMetric], draws: int
+    def _find_statistics(
+        self, part: Subsample, kind: type[Prediction], asked: Sequence[_AskedMetric], draws: int
     ) -> None:
-        options = _options(held)
-        together = self._together(held, np.arange(self.view.evalset.n))
-        drawn = _drawn(held, kind, asked, draws, self.seed, together)
+        options = _options(part)
+        uniforms = self._dependent_uniforms(part, np.arange(self.view.evalset.n))
+        drawn = _draw_statistics(part, kind, asked, draws, self.seed, uniforms)
         for each, null in zip(asked, drawn, strict=True):
-            said = {**options, **_by(kind, each, self.view)}
-            known = null if isinstance(null, str) else replace(null, options=said)
-            self.found[_name(each.metric.name, each.coverage)] = known
+            if not isinstance(null, str):
+                null = replace(null, options={**options, **_drawn_by(kind, each, self.view)})
+            self.found[_name(each.metric.name, each.coverage)] = null
 
     def _most(self, kind: type[Prediction]) -> int:
         """Rows that a statistic is drawn on: more where rows depend, as no part then serves."""
@@ -268,50 +263,53 @@ class _Nulls:
         # All draws together read at most 2½ times the rows within reach.
         return max(min(most, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
 
-    def _together(self, held: Subsample, rows: IntArray) -> Callable[[int], FloatArray] | None:
+    def _dependent_uniforms(
+        self, part: Subsample, rows: IntArray
+    ) -> Callable[[int], FloatArray] | None:
         """How uniforms of some rows of the set are drawn, where rows depend."""
         copula = self.copula
         if copula is None:
             return None
-        if not held.whole or len(held.rows) > len(rows) or self.view.evalset.n > _MEANS:
+        if not part.whole or len(part.rows) > len(rows) or self.view.evalset.n > _MEANS:
             raise UnanswerableError("rows depend, so no part of them stands for all")
-        chosen = rows[held.rows]
+        chosen = rows[part.rows]
         return lambda number: copula.uniforms(self.seed, f"outcome {number}")[chosen]
 
     def _try_groups(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
         """Statistics of groups, of the groupings that come first while groups are few."""
         left = _GROUPS
-        for grouping in self._divided(True):
+        for grouping in self._groupings(True):
             left -= len(grouping.labels)
             for code, label in enumerate(grouping.labels):
                 if left < 0:
-                    self._refused_groups(asked, label, _MANY)
+                    self._refuse_groups(asked, label, _MANY)
                     continue
                 rows = np.flatnonzero(grouping.codes == code)
                 attempt(
                     f"perfect models in {label} of {self.model}",
                     partial(self._group, kind, asked, rows, label),
-                    partial(self._refused_groups, asked, label),
+                    partial(self._refuse_groups, asked, label),
                 )
 
     def _group(
         self, kind: type[Prediction], asked: Sequence[_AskedMetric], rows: IntArray, label: str
     ) -> None:
         most = self._most(kind)
-        held = Population(self.view.of(rows), self.seed).stand(most)
-        options = _options(held)
-        kept = [each for each in asked if held.whole or not each.metric.by_size]
-        together = self._together(held, rows)
-        drawn = _drawn(held, kind, kept, _FEW, self.seed, together)
+        part = Population(self.view.of(rows), self.seed).stand(most)
+        options = _options(part)
+        kept = [each for each in asked if part.whole or not each.metric.by_size]
+        uniforms = self._dependent_uniforms(part, rows)
+        drawn = _draw_statistics(part, kind, kept, _FEW, self.seed, uniforms)
         for each, null in zip(kept, drawn, strict=True):
-            known = null if isinstance(null, str) else replace(null, options=options)
-            self.in_groups[(_name(each.metric.name, each.coverage), label)] = known
+            if not isinstance(null, str):
+                null = replace(null, options=options)
+            self.in_groups[(_name(each.metric.name, each.coverage), label)] = null
 
-    def _refused_groups(self, asked: Sequence[_AskedMetric], label: str, reason: str) -> None:
+    def _refuse_groups(self, asked: Sequence[_AskedMetric], label: str, reason: str) -> None:
         for each in asked:
             self.in_groups[(_name(each.metric.name, each.coverage), label)] = reason
 
-    def _divided(self, wanted: bool) -> Sequence[Grouping]:
+    def _groupings(self, wanted: bool) -> Sequence[Grouping]:
         if wanted and self.divided is None:
             self.divided = groupings(self.view.evalset)[0]
         return self.divided if wanted and self.divided is not None else ()
@@ -321,10 +319,10 @@ class _Nulls:
         found = self.in_groups.get((key, record.group))
         if found is None and (isinstance(self.found.get(key), str) or record.units == "p-value"):
             found = self.found.get(key)
-        return self._with(record, found) if record.group and _open(record) else record
+        return self._attach_null(record, found) if record.group and _lacks_null(record) else record
 
-    def _with(self, record: Record, found: Null | str | None) -> Record:
-        if found is None or not _open(record):
+    def _attach_null(self, record: Record, found: Null | str | None) -> Record:
+        if found is None or not _lacks_null(record):
             return record
         if isinstance(found, str):
             return replace(record, options={**record.options, WHY: found})
@@ -373,7 +371,7 @@ class _Moments:
         return cls(mean, squares.mean(axis=0) + noise, third, noise, tables, hermite)
 
     def design(
-        self, copula: Copula | None, held: Subsample, codes: IntArray, companions: FloatArray
+        self, copula: Copula | None, part: Subsample, codes: IntArray, companions: FloatArray
     ) -> FloatArray:
         """By what the variance of each group's mean grows as rows depend.
 
@@ -381,7 +379,7 @@ class _Moments:
         """
         if copula is None or self.hermite is None:
             return np.ones(companions.shape[1])
-        w = np.ones(len(codes)) if held.weights is None else held.weights
+        w = np.ones(len(codes)) if part.weights is None else part.weights
         add = partial(np.bincount, codes, minlength=companions.shape[1])
         with np.errstate(invalid="ignore", divide="ignore"):
             within = add(weights=np.square(w) * self.variance) / add(weights=np.square(w))
@@ -391,14 +389,14 @@ class _Moments:
 
     def nulls(
         self,
-        held: Subsample,
+        part: Subsample,
         asked: _AskedMetric,
         codes: IntArray,
         n: FloatArray,
         options: dict[str, str],
     ) -> list[Null | str]:
         """The null of each group of rows, whose numbers of rows stood for are given."""
-        groups, w = len(n), held.weights
+        groups, w = len(n), part.weights
         w = np.ones(len(codes)) if w is None else w / w.max()
         add = partial(np.bincount, codes, minlength=groups)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -408,14 +406,14 @@ class _Moments:
             within = add(weights=np.square(w) * self.variance) / squared
             third = add(weights=w**3 * self.third) / add(weights=w**3)
             error = add(weights=np.square(w) * self.noise) / squared / size
-            if not held.whole:
-                error = self._between(held, codes, mean) / size
+            if not part.whole:
+                error = self._between(part, codes, mean) / size
             target = asked.metric.target_at(asked.coverage)
             # Draws that do not contradict the target are noise about it, which it has none of.
             met = np.abs(mean - target) <= 3.0 * np.sqrt(error) + 1e-9 * max(1.0, abs(target))
             mean, error = np.where(met, target, mean), np.where(met, 0.0, error)
             shape = add(weights=w**3) / total**3 * np.square(size) * third / np.square(n)
-            if asked.form.reduce == "share" and held.weights is None:
+            if asked.form.reduce == "share" and part.weights is None:
                 low, high = _binomial(n, np.clip(mean, 0.0, 1.0))
             elif self.tables is not None:
                 low, high = self._among_tables(codes, w)
@@ -445,7 +443,7 @@ class _Moments:
         low, high = (ends - sums.mean(axis=1)) / np.where(spread > 0, spread, 1.0)
         return low, high
 
-    def _between(self, held: Subsample, codes: IntArray, mean: FloatArray) -> FloatArray:
+    def _between(self, part: Subsample, codes: IntArray, mean: FloatArray) -> FloatArray:
         """How the rows' expectations vary: about their group's, or from one row to the next."""
         if len(mean) == 1:  # rows lie in rising uncertainty
             return np.array([np.square(np.diff(self.mean)).mean() / 2.0])
@@ -455,106 +453,122 @@ class _Moments:
 
 
 class _Stack:
-    """Many draws of all rows, one below the other, seen as named arrays."""
+    """Many draws of all rows, one below the other, seen as named arrays.
+
+    So many draws at once as fit in memory, and of each coverage no longer than its scores take.
+    """
 
     def __init__(
-        self, held: Subsample, kind: type[Prediction], seed: int, copula: Copula | None = None
+        self, part: Subsample, kind: type[Prediction], seed: int, copula: Copula | None = None
     ) -> None:
-        self.held, self.kind, self.copula = held, kind, copula
-        m = len(held.rows)
-        belief = _held(held.view.evalset, kind)
-        draws = min(max(reach(held.view.evalset, kind) // m, _LEAST), _MOST) // 2 * 2
-        self.exact = isinstance(belief, Samples) and belief.size < draws
+        self.part, self.kind, self.copula = part, kind, copula
+        evalset, m = part.view.evalset, len(part.rows)
+        self.belief = _of_kind(evalset, kind)
+        draws = min(max(reach(evalset, kind) // m, _LEAST), _MOST) // 2 * 2
+        self.exact = isinstance(self.belief, Samples) and self.belief.size < draws
         if self.exact:
-            assert isinstance(belief, Samples)
-            places = (np.arange(belief.size + 1) + 0.5) / (belief.size + 1)
+            assert isinstance(self.belief, Samples)
+            places = (np.arange(self.belief.size + 1) + 0.5) / (self.belief.size + 1)
             self.uniforms = np.repeat(places[:, None], m, axis=1)
         else:
-            self.uniforms = strata(held.keys, draws, seed=seed)
+            self.uniforms = strata(part.keys, draws, seed=seed)
         self.chosen = None
-        if held.whole and m <= _STATISTICS:  # few enough to be added up table by table
+        if part.whole and m <= _STATISTICS:  # few enough to be added up table by table
             tables = min(_TABLES // m, _MANY_TABLES)
-            mixed = row_uniforms(seed, "tables", held.keys, columns=tables)
+            mixed = row_uniforms(seed, "tables", part.keys, columns=tables)
             self.chosen = (mixed * len(self.uniforms)).astype(np.int64)
-        self.belief = belief
-        self._views: dict[str, list[View]] = {}
-        self._sets: list[EvalSet] = []
 
-    def moments(self, asked: _AskedMetric) -> _Moments:
-        """Of the scores of a mean."""
-        if self.kind in (Intervals, LabelSets):
-            return self._moments(self._scores(self._coin(asked.coverage), asked))
-        if asked.form.needs == ("crps_of_law",) and _integrated(self.belief):
-            y = self._drawn()[0].y.reshape(len(self.uniforms), -1)
-            return self._moments(_crps_among(y))
-        first, *others = (self._scores(view, asked) for view in self._seen(asked.coverage))
-        for other in others:
-            if not np.allclose(first, other, rtol=1e-9, atol=0.0, equal_nan=True):
-                raise UnanswerableError(_OUTSIDE)
-        return self._moments(first)
+    def moments(
+        self, asked: Sequence[_AskedMetric]
+    ) -> Iterator[tuple[_AskedMetric, _Moments | str]]:
+        """Of the scores of each mean, or why there are none."""
+        beliefs = self.part.view.evalset.beliefs
+        numbers = sum(column.size for each in beliefs for column in each.numbers().values())
+        draws = max(_AT_ONCE // max(numbers, 1), 1)
+        scores: dict[_AskedMetric, list[FloatArray]] = {each: [] for each in asked}
+        for start in range(0, len(self.uniforms), draws):
+            uniforms = self.uniforms[start : start + draws]
+            evalsets = [] if self.kind in (Intervals, LabelSets) else self._draw(uniforms)
+            for coverage in {str(each.coverage): each.coverage for each in scores}.values():
+                views = self._views(evalsets, uniforms, coverage)
+                for each in [one for one in scores if str(one.coverage) == str(coverage)]:
+                    what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
+                    ask = partial(self._scores, views, each, len(uniforms))
+                    found: FloatArray | str = attempt(what, ask, str)
+                    if isinstance(found, str):
+                        del scores[each]
+                        yield each, found
+                        continue
+                    scores[each].append(found)
+                    if start + draws >= len(self.uniforms):
+                        yield each, self._moments(each, np.concatenate(scores.pop(each)))
 
-    def _moments(self, scores: FloatArray) -> _Moments:
+    def _moments(self, asked: _AskedMetric, scores: FloatArray) -> _Moments | str:
+        if asked.integrated(self.belief):
+            scores = _crps_among(scores)
         if not np.isfinite(scores).all():
-            raise UnanswerableError("some rows of a perfect model score infinity")
+            return "some rows of a perfect model score infinity"
         hermite = None if self.copula is None else self.copula.hermite(scores, self.uniforms)
         return _Moments.of(scores, self.chosen, exact=self.exact, hermite=hermite)
 
-    def _scores(self, view: View, asked: _AskedMetric) -> FloatArray:
-        rows = _called(view, asked)
-        return np.asarray(rows, dtype=np.float64).reshape(len(self.uniforms), -1)
+    def _scores(self, views: Sequence[View], asked: _AskedMetric, draws: int) -> FloatArray:
+        """Shape (draws, m); y itself where each is scored among all draws of its row."""
+        if asked.integrated(self.belief):
+            return views[0].evalset.y.reshape(draws, -1)
+        first, *others = (np.asarray(_evaluate(view, asked), dtype=np.float64) for view in views)
+        for other in others:
+            if not np.allclose(first, other, rtol=1e-9, atol=0.0, equal_nan=True):
+                raise UnanswerableError(_OUTSIDE)
+        return first.reshape(draws, -1)
 
-    def _tile(self) -> IntArray:
-        return np.tile(np.arange(len(self.held.rows)), len(self.uniforms))
+    def _views(
+        self, evalsets: Sequence[EvalSet], uniforms: FloatArray, coverage: float
+    ) -> list[View]:
+        """Of drawn outcomes, or of whether these lie inside where no more is known."""
+        view = self.part.view
+        if not evalsets:
+            inside = [self.belief.inside(coverage, row) for row in uniforms]
+            return [View(view.evalset, given={"covered": np.concatenate(inside)})]
+        given = {} if self.kind is Samples else _fixed_arrays(view, coverage, len(uniforms))
+        return [View(each, given=given) for each in evalsets]
 
-    def _coin(self, coverage: float) -> View:
-        inside = [self.belief.inside(coverage, row) for row in self.uniforms]
-        return View(self.held.view.evalset, given={"covered": np.concatenate(inside)})
-
-    def _drawn(self) -> list[EvalSet]:
-        if not self._sets:
-            held, tile = self.held.view.evalset, self._tile()
-            taken = self.belief.take(tile)
-            y, belief = taken.redrawn(held.y[tile], self.uniforms.ravel())
-            others = [each.take(tile) for each in held.beliefs if each is not self.belief]
-            point = None if held.point is None else held.point[tile]
-            for each in _known(y, belief, self.uniforms.ravel()):
-                self._sets.append(EvalSet(y=each, beliefs=(belief, *others), point=point))
-        return self._sets
-
-    def _seen(self, coverage: float) -> list[View]:
-        if str(coverage) not in self._views:
-            repeat = len(self.uniforms)
-            fixed = {} if self.kind is Samples else _fixed(self.held.view, coverage)
-            given = {name: _tiled(name, value, repeat) for name, value in fixed.items()}
-            self._views[str(coverage)] = [View(each, given=given) for each in self._drawn()]
-        return self._views[str(coverage)]
+    def _draw(self, uniforms: FloatArray) -> list[EvalSet]:
+        evalset = self.part.view.evalset
+        tile = np.tile(np.arange(evalset.n), len(uniforms))
+        y, belief = self.belief.take(tile).redrawn(evalset.y[tile], uniforms.ravel())
+        others = [each.take(tile) for each in evalset.beliefs if each is not self.belief]
+        point = None if evalset.point is None else evalset.point[tile]
+        return [
+            EvalSet(y=each, beliefs=(belief, *others), point=point)
+            for each in _finite_outcomes(y, belief, uniforms.ravel())
+        ]
 
 
-def _drawn(
-    held: Subsample,
+def _draw_statistics(
+    part: Subsample,
     kind: type[Prediction],
     asked: Sequence[_AskedMetric],
     draws: int,
     seed: int,
-    together: Callable[[int], FloatArray] | None,
+    uniforms: Callable[[int], FloatArray] | None,
 ) -> list[Null | str]:
     """Statistics, draw by draw."""
-    view = held.view
-    belief = _held(view.evalset, kind)
+    view = part.view
+    belief = _of_kind(view.evalset, kind)
     coverages = {str(each.coverage): each.coverage for each in asked}
     fixed = {
-        name: {} if kind is Samples else _fixed(view, coverage)
+        name: {} if kind is Samples else _fixed_arrays(view, coverage)
         for name, coverage in coverages.items()
     }
     values = np.full((len(asked), draws), math.nan)
-    influence: list[FloatArray | None] = [np.zeros(len(held.rows)) for _ in asked]
+    influence: list[FloatArray | None] = [np.zeros(len(part.rows)) for _ in asked]
     reasons: dict[int, str] = {}
-    outcomes = draw_outcomes(belief, view.evalset.y, held.keys, draws, seed=seed, together=together)
+    outcomes = draw_outcomes(belief, view.evalset.y, part.keys, draws, seed=seed, together=uniforms)
     others = [each for each in view.evalset.beliefs if each is not belief]
     for number, (y, given) in enumerate(outcomes):
         sets = [
             replace(view.evalset, y=each, beliefs=(given, *others))
-            for each in _known(y, given, row_uniforms(seed, "outside", held.keys))
+            for each in _finite_outcomes(y, given, row_uniforms(seed, "outside", part.keys))
         ]
         for version, drawn in enumerate(sets):
             views = {name: view.on(drawn, given=arrays) for name, arrays in fixed.items()}
@@ -562,7 +576,7 @@ def _drawn(
                 if place in reasons:
                     continue
                 try:
-                    found = _called(views[str(each.coverage)], each)
+                    found = _evaluate(views[str(each.coverage)], each)
                 except UnanswerableError as error:
                     reasons[place] = str(error)
                     continue
@@ -571,37 +585,39 @@ def _drawn(
                     continue
                 values[place, number] = found.value
                 sums = influence[place]
-                if held.whole or found.influence is None or sums is None:
+                if part.whole or found.influence is None or sums is None:
                     influence[place] = None
                 else:
                     sums += found.influence
-    made: list[Null | str] = []
+    nulls: list[Null | str] = []
     for place, each in enumerate(asked):
         finite = values[place][np.isfinite(values[place])]
         if place not in reasons and len(finite) < 0.9 * draws:
             reasons[place] = "perfect models often have no value either"
         if place in reasons:
-            made.append(reasons[place])
+            nulls.append(reasons[place])
             continue
         summed = influence[place]
-        made.append(_statistic_null(held, each, finite, None if summed is None else summed / draws))
-    return made
+        nulls.append(
+            _statistic_null(part, each, finite, None if summed is None else summed / draws)
+        )
+    return nulls
 
 
 def _statistic_null(
-    held: Subsample, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
+    part: Subsample, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
 ) -> Null:
     """The range of drawn values, rescaled where a part stands for all."""
-    centre, ratio = float(values.mean()), math.sqrt(held.size / held.n)
+    centre, ratio = float(values.mean()), math.sqrt(part.size / part.n)
     bottom, top = asked.metric.bounds
     below, above = (ratio * each for each in _reaches(values))
-    if held.whole:
+    if part.whole:
         return Null(centre, max(centre - below, bottom), min(centre + above, top))
     if asked.metric.target == 0.0 and bottom == 0.0:  # a floor of noise
         centre *= ratio
         return Null(centre, max(centre - below, bottom), min(centre + above, top))
     # of a part with other rows the centre would be another
-    error = float(values.var()) if influence is None else _from_row_to_row(influence, held.size)
+    error = float(values.var()) if influence is None else _from_row_to_row(influence, part.size)
     target = asked.metric.target_at(asked.coverage)
     if abs(centre - target) <= 3.0 * math.sqrt(error):
         return Null(math.nan, max(target - below, bottom), min(target + above, top))
@@ -625,7 +641,7 @@ def _from_row_to_row(influence: FloatArray, size: float) -> float:
     return float(np.square(np.diff(influence)).mean() / 2.0 / size) if len(influence) > 1 else 0.0
 
 
-def _called(view: View, asked: _AskedMetric) -> Any:
+def _evaluate(view: View, asked: _AskedMetric) -> Any:
     """A metric's formula on a view; of a statistic the one estimate that it makes."""
     form, coverage = asked.form, asked.coverage
     taken = [view.get(name, coverage) for name in form.needs]
@@ -655,7 +671,7 @@ def _form(view: View, metric: Metric, coverage: float) -> Form:
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
 
 
-def _drawer(held: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]:
+def _drawer(evalset: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]:
     """The kind that draws y: a coin for coverage, else who answered, else who knows most."""
     named = source.split(", ")
     if asked.outcomes == {"covered"} and asked.form.reduce != "statistic":
@@ -665,16 +681,16 @@ def _drawer(held: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]
     drawers = [
         kind
         for kind in KIND_PRIORITY
-        if kind.answers("redrawn") and any(type(each) is kind for each in held.beliefs)
+        if kind.answers("redrawn") and any(type(each) is kind for each in evalset.beliefs)
     ]
     if not drawers:
-        if not held.beliefs:
+        if not evalset.beliefs:
             raise UnanswerableError(_POINT)
-        raise UnanswerableError(f"{held.beliefs[0].kind} give only how often y lies inside")
+        raise UnanswerableError(f"{evalset.beliefs[0].kind} give only how often y lies inside")
     return next((kind for kind in drawers if kind.kind in named), drawers[0])
 
 
-def _by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, str]:
+def _drawn_by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, str]:
     """Who drew y, where that is not who answered."""
     source = view.source([*asked.form.needs, "ends"], asked.coverage)
     if not source or kind.kind in source.split(", "):
@@ -683,16 +699,18 @@ def _by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, st
     return {BY: kind.kind} if several else {}
 
 
-def _options(held: Subsample) -> dict[str, str]:
+def _options(part: Subsample) -> dict[str, str]:
     """How many rows stood for all, where some did."""
-    return {} if held.whole else {ROWS: f"{len(held.rows):,} rows stand for all"}
+    return {} if part.whole else {ROWS: f"{len(part.rows):,} rows stand for all"}
 
 
-def _held(held: EvalSet, kind: type[Prediction]) -> Prediction:
-    return next(each for each in held.beliefs if type(each) is kind)
+def _of_kind(evalset: EvalSet, kind: type[Prediction]) -> Prediction:
+    return next(each for each in evalset.beliefs if type(each) is kind)
 
 
-def _known(y: FloatArray, prediction: Prediction, mixed: FloatArray) -> Iterator[FloatArray]:
+def _finite_outcomes(
+    y: FloatArray, prediction: Prediction, mixed: FloatArray
+) -> Iterator[FloatArray]:
     """y as it is; where some lie outside by an unknown amount, just outside and at any distance."""
     outside = np.isinf(y)
     if not outside.any() or not isinstance(prediction, Quantiles):
@@ -706,33 +724,26 @@ def _known(y: FloatArray, prediction: Prediction, mixed: FloatArray) -> Iterator
     yield np.where(outside, np.where(below, low - away, high + away), y)
 
 
-def _fixed(view: View, coverage: float) -> dict[str, Any]:
-    """Arrays that follow from the prediction alone, those that can be had."""
+def _fixed_arrays(view: View, coverage: float, draws: int = 1) -> dict[str, Any]:
+    """Arrays that follow from the prediction alone, those that can be had, as often as drawn."""
     found: dict[str, Any] = {}
     for name in _FIXED:
         try:
-            found[name] = view.get(name, coverage)
+            array = view.get(name, coverage)
         except UnanswerableError:
             continue
+        found[name] = None if array is None else np.tile(array, draws)
     for wanted in (coverage,) if not math.isnan(coverage) else (0.9, 0.8, 0.5):
         try:
-            ends = view.get("ends", wanted)
+            lower, upper = (np.tile(end, draws) for end in view.get("ends", wanted))
         except UnanswerableError:
             continue
-        return {**found, "ends": ends, "lower": ends[0], "upper": ends[1]}
+        return {**found, "ends": (lower, upper), "lower": lower, "upper": upper}
     return found
 
 
-def _tiled(name: str, value: Any, repeat: int) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_tiled(name, each, repeat) for each in value)
-    if value is None or name in _NOT_ROWS:
-        return value
-    return np.tile(value, (repeat,) + (1,) * (value.ndim - 1))
-
-
 def _codes(
-    whole: EvalSet, held: Subsample, grouping: Grouping
+    whole: EvalSet, part: Subsample, grouping: Grouping
 ) -> tuple[tuple[str, ...], IntArray, FloatArray]:
     """Labels of a grouping, the groups of the rows at hand, and rows stood for in each."""
     weights = np.ones(whole.n) if whole.weights is None else whole.weights.values
@@ -740,15 +751,7 @@ def _codes(
     n = np.asarray(add(weights=weights), dtype=np.float64)
     if whole.weights is not None and whole.weights.kind == "importance":
         n = np.square(n) / add(weights=np.square(weights))
-    return grouping.labels, grouping.codes[held.rows], n * held.times
-
-
-def _integrated(belief: Prediction) -> bool:
-    """Whether the CRPS of this law is integrated row by row."""
-    if not isinstance(belief, Distribution) or isinstance(belief.law, CountFamily):
-        return False
-    first = {name: value[:1] for name, value in belief.parameters.items()}
-    return crps_closed(belief.law.name, np.zeros(1), first) is None
+    return grouping.labels, grouping.codes[part.rows], n * part.times
 
 
 def _crps_among(y: FloatArray) -> FloatArray:
@@ -784,7 +787,7 @@ def _binomial(n: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]
     return ends[0], ends[1]
 
 
-def _open(record: Record) -> bool:
+def _lacks_null(record: Record) -> bool:
     """Whether a record is answered, lacks a perfect model's range, and does not say why."""
     known = not (math.isnan(record.null_lower) and math.isnan(record.null_upper))
     known |= WHY in record.options

@@ -79,13 +79,12 @@ def _units(fault: RowFault) -> str:
 
 
 def _leakage(fault: RowFault) -> str:
-    ask = (
-        "This is too good: make sure that these rows are new and that the model never saw their y."
-    )
     if "same" in fault.facts:
-        return f"{percent(float(fault.facts['same']), 0)} of predictions equal y. {ask}"
-    size = small(float(fault.facts["size"]), 2, trim=False)
-    return f"Errors are {size} times their stated size. {ask}"
+        seen, why = f"{percent(float(fault.facts['same']), 0)} of predictions equal y", ""
+    else:
+        times = small(float(fault.facts["size"]), 2, trim=False)
+        seen, why = f"Errors are {times} times their stated size", ", or stated far too much"
+    return f"{seen}, as if the model had seen these y{why}. Judge it on rows that it never saw."
 
 
 def _target(fault: RowFault) -> str:
@@ -138,8 +137,14 @@ def _clipped_predictions(fault: RowFault) -> str:
 
 def _rounded(fault: RowFault) -> str:
     step, coarse = float(fault.facts["step"]), float(fault.facts["coarse"])
+    size = f"{number(coarse, 2)} stated sd"
+    if step == 1.0:
+        return (
+            f"y holds whole numbers, in steps of {size}. If they are counts, predict a "
+            "distribution of counts, such as a Poisson; if not, give y unrounded."
+        )
     return (
-        f"y is rounded to {_plain(step)}, a step of {number(coarse, 2)} stated sd. "
+        f"y is rounded to {_plain(step)}, a step of {size}. "
         "Give y unrounded, or predict a distribution of rounded values."
     )
 

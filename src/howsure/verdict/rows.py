@@ -308,6 +308,7 @@ def _near(ratio: FloatArray, factor: float) -> bool | None:
 # ---- leakage -------------------------------------------------------------------------------------
 
 _TENTH = 0.1
+_WIDEST = 1.5  # stated spreads over that of y itself, past which they are too wide whoever saw y
 _WITHIN = 0.95
 _ROUNDING = 1e-9
 
@@ -320,7 +321,8 @@ def leakage(seen: _Seen) -> RowFault | None:
     same = float((off <= _ROUNDING * np.abs(seen.y)).mean())
     if same > 0.5:
         return _too_good(seen, same, {"same": same})
-    if seen.stated:
+    low, _, high = np.quantile(seen.y, _SD_LEVELS)
+    if seen.stated and np.median(seen.spread) < _WIDEST * (high - low) / 2.0:
         size = off / seen.spread
         middle = float(np.median(size))
         if middle < _TENTH and (size < 1.0).mean() > _WITHIN:

@@ -69,7 +69,8 @@ def _bias_words(draft: Draft, _: Finding) -> Words:
             f"{percent(abs(draft.effect), 0)} of its mean error"
         )
     else:
-        far = f"{abs(record.value):.2f} {SDS} {'above' if low else 'below'}"
+        size = small(abs(record.value), 2, trim=False)
+        far = f"{size} {SDS} {'above' if low else 'below'}"
         if abs(record.value) < 0.005:
             far = f"within 0.01 {SDS} of"
         seen = f"y averages {far} its prediction"

@@ -163,8 +163,14 @@ def extremes_table(
     )
 
 
-def tree_table(part: EvalSet, values: FloatArray, seed: int, notes: str = "") -> Table | None:
-    """Which features or groups explain high errors: leaves of a shallow tree."""
+def tree_table(
+    part: EvalSet, values: FloatArray, seed: int, proven: bool, notes: str = ""
+) -> Table | None:
+    """Which features or groups explain high errors: leaves of a shallow tree.
+
+    Errors differ among leaves of a right model too, for they are smooth and a tree looks for what
+    differs. So a leaf is worse than the others only where the model is `proven` to be wrong.
+    """
     named = _splittable(part)
     if not named or part.n < 100:
         return None
@@ -188,6 +194,9 @@ def tree_table(part: EvalSet, values: FloatArray, seed: int, notes: str = "") ->
     }
     for place, heading in enumerate(headings, start=1):
         columns[heading] = np.array([row[place] for row in rows])
+    cce, known = columns["cce"], np.isfinite(columns["cce"])
+    overall = np.average(cce[known], weights=columns["rows"][known]) if known.any() else math.nan
+    columns["worse"] = proven & (cce - 1.96 * columns["standard_error"] > overall)
     told = "A shallow tree grown on half of the rows; cce is the mean on the other half."
     return Table(
         name="cce_tree", columns=columns, model=part.model, notes=f"{told} {notes}".strip()

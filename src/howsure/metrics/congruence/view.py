@@ -230,7 +230,7 @@ def _assessed(
             seed=seed,
         ),
         "extreme rows": lambda: extremes_table(part, score.values, places, known),
-        "tree": lambda: _explained(part, score.values, mode, seed, options),
+        "tree": lambda: _explained(part, score.values, mode, seed, options, null.p_value <= 0.05),
     }
     made = [
         attempt(f"{name} of congruence of {held.model}", make, lambda _: None)
@@ -367,7 +367,12 @@ def _record(held: EvalSet, found: Estimate) -> Record:
 
 
 def _explained(
-    part: EvalSet, values: FloatArray, mode: Mode, seed: int, options: CongruenceOptions
+    part: EvalSet,
+    values: FloatArray,
+    mode: Mode,
+    seed: int,
+    options: CongruenceOptions,
+    proven: bool,
 ) -> Table | None:
     """The tree of errors. Groups that are no inputs count as inputs here.
 
@@ -376,7 +381,7 @@ def _explained(
     """
     new = {name: group for name, group in part.groups.items() if name not in part.features}
     if not new or part.n < 100:
-        return tree_table(part, values, seed)
+        return tree_table(part, values, seed, proven)
     assert part.embedding is not None
     kernel = options.kernel_for(part.embedding.shape[1])
     reference = CongruenceReference(
@@ -389,7 +394,7 @@ def _explained(
     notes = f"CCE given the inputs and {', '.join(new)}."
     with part_of("groups"):
         errors = reference.score().values
-    return tree_table(part, errors, seed, notes)
+    return tree_table(part, errors, seed, proven, notes)
 
 
 def _with_groups(
