@@ -13,7 +13,7 @@ from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
-from howsure.watch.calendar import Calendar, day_in_words
+from howsure.watch.calendar import Calendar
 from howsure.watch.quantities import ALL, UsualError
 from howsure.watch.running import Running
 from howsure.watch.selected import Strata
@@ -145,7 +145,7 @@ class Promise:
 
     def day_in_words(self, day: int) -> str:
         """A day for people."""
-        return day_in_words(day, self.dated)
+        return f"day {day}" if self.calendar is None else self.calendar.in_words(day)
 
     def strata_of(self, rows: EvalSet) -> IntArray | None:
         """The stratum of each row; None where there are none."""

@@ -653,15 +653,15 @@ class Watch:
             )
         if done.rows or done.waiting:
             return
-        if done.again:
-            raise InputError(
-                f"{title} holds no new row: {done.came_before}, with the reference or since"
-            )
         if done.late:
             raise InputError(
                 f"{title} holds days that are booked alone (up to "
                 f"{promise.day_in_words(came.sums.latest or 0)}): a day is booked "
                 f"{promise.mature} days after it, and once"
+            )
+        if done.again:
+            raise InputError(
+                f"{title} holds no new row: {done.came_before}, with the reference or since"
             )
         raise InputError(f"{title} holds y of no row that waits")
 
