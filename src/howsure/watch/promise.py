@@ -13,7 +13,8 @@ from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
-from howsure.watch.quantities import ALL, UsualError, day_in_words
+from howsure.watch.calendar import Calendar
+from howsure.watch.quantities import ALL, UsualError
 from howsure.watch.running import Running
 from howsure.watch.selected import Strata
 
@@ -33,17 +34,21 @@ class Promise:
     tolerance: float
     mature: int  # days until a day is booked
     columns: Mapping[str, Any]  # as `howsure.load` is told
-    reading: Mapping[str, str | None]  # crossing, encoding and decimal mark, as it is told too
+    # what to do with missing cells and crossing quantiles, encoding and decimal mark, as it is too
+    reading: Mapping[str, str | None]
     row_id: str  # column of names; empty where rows do not wait
-    timed: bool  # whether rows have times; else each addition is a day
-    dated: bool  # whether these are dates
+    recurring: bool  # whether one name stands for rows of several days
+    calendar: Calendar | None  # of times; None where there are none: then each addition is a day
     rows: int  # of the reference
+    dropped: int  # rows of it that were left out, as cells are missing
     days: int
     groups: tuple[str, ...]  # as column=value
     # how many rows count as one, by group and quantity; of other groups as of all rows
     worth: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     usual: UsualError | None = None  # of models of which nothing else can be watched
     reference: str = ""  # where its inputs stand; empty where there are none
+    names: str = ""  # where the names of its rows stand; empty where there are none
+    digest: str = ""  # of its rows, where they have no names
     strata: Strata | None = None  # of promises whose rows may wait for y
     running: Running | None = None  # as it begins, where coverage is watched
     flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
@@ -52,6 +57,7 @@ class Promise:
         """As values that JSON knows."""
         held = {each.name: getattr(self, each.name) for each in fields(self)}
         held["bounds"] = [asdict(each) for each in self.bounds]
+        held["calendar"] = None if self.calendar is None else asdict(self.calendar)
         held["usual"] = None if self.usual is None else asdict(self.usual)
         held["running"] = None if self.running is None else self.running.as_dict()
         held["strata"] = None if self.strata is None else self.strata.as_dict()
@@ -66,6 +72,8 @@ class Promise:
             given["quantities"], given["groups"] = map(
                 tuple, (given["quantities"], given["groups"])
             )
+            if given["calendar"] is not None:
+                given["calendar"] = Calendar.from_dict(given["calendar"])
             if given["usual"] is not None:
                 given["usual"] = UsualError(**given["usual"])
             if given["running"] is not None:
@@ -83,14 +91,27 @@ class Promise:
     def sentence(self) -> str:
         """It in words."""
         told = [f"Frozen from {self.rows:,} rows. Watched: {listed(self.quantities)}."]
+        if self.dropped:
+            rows = "1 row is" if self.dropped == 1 else f"{self.dropped:,} rows are"
+            told.append(f"{rows} left out, as cells are missing.")
         worth = max(self.worth.get(ALL, {}).values(), default=1.0)
-        if not self.timed:
+        if not self.timed and not self.worth:
             told.append("Without times, rows count as independent, and each addition as a day.")
         elif worth > _NOTEWORTHY:
             told.append(f"As rows may depend, up to {roughly(worth)} count as one.")
         if self.flaw:
             told.append(f"The reference itself does not keep the promise: {self.flaw}")
         return " ".join(told)
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows have times."""
+        return self.calendar is not None
+
+    @property
+    def dated(self) -> bool:
+        """Whether these are dates."""
+        return self.calendar is not None and self.calendar.dated
 
     @property
     def y(self) -> str:
@@ -112,14 +133,19 @@ class Promise:
         return list(dict.fromkeys(made))
 
     def beside(self) -> list[str]:
-        """Columns of groups, inputs, time and weights."""
+        """Columns of groups, inputs, time, weights and clusters."""
         made = [*self.columns.get("groups", []), *self.columns.get("features", [])]
-        made += [self.columns[role] for role in ("time", "weights") if role in self.columns]
-        return made
+        single = ("ease", "time", "weights", "cluster")
+        made += [self.columns[role] for role in single if role in self.columns]
+        return list(dict.fromkeys(made))
+
+    def cells(self) -> list[str]:
+        """All columns that are read of rows, but for their names."""
+        return list(dict.fromkeys([self.y, *self.needed(), *self.beside()]))
 
     def day_in_words(self, day: int) -> str:
         """A day for people."""
-        return day_in_words(day, self.dated)
+        return f"day {day}" if self.calendar is None else self.calendar.in_words(day)
 
     def strata_of(self, rows: EvalSet) -> IntArray | None:
         """The stratum of each row; None where there are none."""
