@@ -30,6 +30,7 @@ from howsure.core.errors import InputError
 from howsure.core.files import replacing
 from howsure.inputs.files import is_list
 from howsure.inputs.manifest import Manifest
+from howsure.streaming.kept import stream_table
 from howsure.streaming.overlap import Contents, Sketch, shared_rows
 from howsure.streaming.sample import Sample
 from howsure.streaming.totals import SufficientStatistics
@@ -225,7 +226,10 @@ class State:
             raise InputError(f"{path} cannot be read as a state: a regular file is needed")
         try:
             with pa.memory_map(os.fspath(path)) as file:
-                table = pa.ipc.open_file(file).read_all()
+                mark, stream = file.read_buffer(8), file.read_buffer()
+            if mark.to_pybytes()[:6] != b"ARROW1":
+                raise pa.ArrowInvalid("it is no Arrow file")
+            table = stream_table(stream)
         except (pa.ArrowException, OSError, UnicodeError) as error:
             raise InputError(f"{path} cannot be read as a state: {error}") from error
         from howsure.streaming.load import loaded_state  # which imports this module

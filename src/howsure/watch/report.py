@@ -17,6 +17,7 @@ from scipy import special
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
+from howsure.core.convert import restored
 from howsure.core.formats import fixed, listed, percent
 from howsure.core.records import Table
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
@@ -410,7 +411,7 @@ def report_of(
     if corrections and not report.days:
         what = "Corrected" if latest.method else "No longer corrected"
         told = f"{what} after {day}; no day since is booked yet."
-    by_day = {day: Expected.from_dict(told) for day, told in state.expected.items()}
+    by_day = {day: restored(told, Expected, "expected") for day, told in state.expected.items()}
     open_rows = _rows_of(state) - sum(each.rows for each in (*past, report))
     rest = _rest(waiting, open_rows, state.late)
     return replace(
