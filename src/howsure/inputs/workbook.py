@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +17,7 @@ import pyarrow as pa
 
 from howsure.core.errors import InputError
 from howsure.core.optional import require
+from howsure.core.sizes import most_inflated
 from howsure.inputs.frames import MappingTable
 from howsure.inputs.source import MISSING_WORDS, listed, quoted, split_sheet
 
@@ -23,6 +26,16 @@ _UNCOMPUTED: Final = re.compile(
     rb'<c r="([A-Z]+\d+)"[^>]*>\s*<f(?:/>|[^>]*/>|[^>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>'
 )
 """A formula without its result."""
+_BROKEN: Final = (
+    *(zipfile.BadZipFile, zlib.error, ElementTree.ParseError),
+    *(EOFError, LookupError, NotImplementedError, RuntimeError),
+)
+"""What reading a broken archive raises, or one with entities: a workbook has none."""
+_PLACE: Final = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})([0-9]{1,10})["']""", re.IGNORECASE)
+"""Where a cell stands."""
+_MOST_CELLS: Final = 1 << 26
+"""Cells of a sheet, which take 2 GB. One in the last corner of an empty sheet makes 17 billion, at
+which calamine ends the process."""
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _LINK: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
@@ -49,6 +62,7 @@ def sheet_table(
     path, wanted = split_sheet(title)
     try:
         content = file.read()
+        parts = _parts(content, path)
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         name = wanted or _only_sheet(calamine, book, path)
         if name not in book.sheet_names:
@@ -59,7 +73,8 @@ def sheet_table(
         rows = sheet.to_python(skip_empty_area=True)
         top = 1 if sheet.start is None else sheet.start[0] + 1
         merged = [first for first, last in sheet.merged_cell_ranges or () if last[1] > first[1]]
-    except calamine.CalamineError as error:
+        cells = re.findall(_UNCOMPUTED, parts.read(_part(parts, name)))
+    except (*_BROKEN, calamine.CalamineError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     place = f"{path}, sheet {quoted(name)}"
     if any(row + 1 == top for row, _ in merged):
@@ -73,7 +88,11 @@ def sheet_table(
             f"{path + '#' + hidden[0]!r}"
         )
     columns = _columns(rows, place, decimal)
-    _refuse_formulas(content, name, place)
+    if cells:
+        raise InputError(
+            f"{place}: cells must hold values, got {len(cells):,} formulas without their results "
+            f"(first: {cells[0].decode()}): open the workbook in a spreadsheet program and save it"
+        )
     lines = [top + place for place, row in enumerate(rows) if place and _is_filled(row)]
     table = SheetTable(columns, title, lines)
     table.decimal = decimal
@@ -113,15 +132,37 @@ def _only_sheet(calamine: Any, book: Any, path: str) -> str:
     )
 
 
-def _refuse_formulas(content: bytes, name: str, place: str) -> None:
-    """Refuse formulas whose results were never computed, which would read as empty cells."""
-    with zipfile.ZipFile(io.BytesIO(content)) as parts:
-        cells = re.findall(_UNCOMPUTED, parts.read(_part(parts, name)))
-    if cells:
-        raise InputError(
-            f"{place}: cells must hold values, got {len(cells):,} formulas without their results "
-            f"(first: {cells[0].decode()}): open the workbook in a spreadsheet program and save it"
-        )
+def _parts(content: bytes, path: str) -> zipfile.ZipFile:
+    """The files within a workbook, of a size that can be read."""
+    parts = zipfile.ZipFile(io.BytesIO(content))
+    for info in parts.infolist():
+        if info.file_size > most_inflated(info.compress_size):
+            raise InputError(
+                f"{path}: {info.filename!r} within would take {info.file_size:,} bytes, of which "
+                f"{info.compress_size:,} are stored: no spreadsheet program writes such a workbook"
+            )
+        with parts.open(info) as file:
+            area = _area(file.read(info.file_size + 1))  # without a number it takes what may come
+        if area > _MOST_CELLS:
+            raise InputError(
+                f"{path}: the cells of a sheet must lie within {_MOST_CELLS:,}, got {area:,} "
+                f"({info.filename!r}): delete what stands far from the table"
+            )
+    return parts
+
+
+def _area(sheet: bytes) -> int:
+    """Cells from the first row and column of a sheet to the last, all of which are held."""
+    columns: set[bytes] = set()
+    first, last = 1 << 62, 0
+    for cell in _PLACE.finditer(sheet):
+        columns.add(cell[1].upper())
+        row = int(cell[2])
+        first, last = min(first, row), max(last, row)
+    places = [
+        functools.reduce(lambda at, letter: 26 * at + letter - 64, name, 0) for name in columns
+    ]
+    return (last - first + 1) * (max(places) - min(places) + 1) if places else 0
 
 
 def _part(parts: zipfile.ZipFile, name: str) -> str:

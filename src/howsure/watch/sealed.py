@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from howsure.core.errors import InputError
 from howsure.core.folders import NamedBytes
+from howsure.core.sizes import most_inflated
 
 FORM: Final = 3
 """Version of what is written. `tests/kept` holds a ledger of each, which opens or is refused."""
@@ -22,10 +23,6 @@ ANEW: Final = "begin another by howsure watch init NEW --reference TABLE"
 """What to do about a ledger that cannot be read."""
 _HASH: Final = 16  # bytes of the hash
 _LONGEST_LINE: Final = 64  # bytes of the first line
-_LEAST: Final = 1 << 28
-_TIMES: Final = 100
-"""Bytes, and multiples of its own size, past which a piece is not inflated: numbers and names that
-do not repeat shrink to a tenth at most, and what repeats more is stored as it is."""
 
 
 @final
@@ -76,7 +73,7 @@ class SealedPlace:
             raise self._refusal(f"is damaged: {name!r} was changed since it was written")
         if found[2] == b"none":
             return bytes(held)
-        if size > _most(len(held)):
+        if size > most_inflated(len(held)):
             raise self._refusal(
                 f"is damaged: the {len(held):,} bytes of {name!r} would take {size:,}"
             )
@@ -88,15 +85,11 @@ class SealedPlace:
 
 def _sealed(name: str, data: bytes) -> bytes:
     held = pa.compress(data, codec="zstd", asbytes=True)
-    packed = len(data) <= _most(len(held))
+    # what repeats more than may grow again is stored as it is
+    packed = len(data) <= most_inflated(len(held))
     held = held if packed else data
     line = f"howsure ledger {FORM} {'zstd' if packed else 'none'} {len(data)}".encode()
     return b"".join((line, b"\n", _hash(name, line, held), held))
-
-
-def _most(size: int) -> int:
-    """Bytes to which so many may grow."""
-    return max(_LEAST, _TIMES * size)
 
 
 def _hash(name: str, line: bytes, held: bytes | memoryview) -> bytes:
