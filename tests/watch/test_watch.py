@@ -122,7 +122,7 @@ def test_places(tmp_path: Path, address: str) -> None:
 
 
 def test_days_are_booked_once_and_when_mature(tmp_path: Path) -> None:
-    watch = begun(tmp_path, mature=7)
+    watch = begun(tmp_path, mature=7, row_id=None)
     watch.add(rows(60, 70))
     assert watch.show().days == 3  # of ten days, the last seven may still grow
     assert watch.show().open_rows == 7 * ROWS
@@ -140,11 +140,11 @@ def test_the_same_rows_are_refused(tmp_path: Path) -> None:
     write_table(part, tmp_path / "part.csv")
     watch.add(tmp_path / "part.csv")
     before = watch.show().open_rows
-    with pytest.raises(InputError, match="was added before"):
+    with pytest.raises(InputError, match="no new row: 80 rows that came before"):
         watch.add(tmp_path / "part.csv")
     waits = without_y(rows(62, 63))
     watch.add(waits)
-    with pytest.raises(InputError, match="no row that waits already"):
+    with pytest.raises(InputError, match="no new row: 40 rows that came before"):
         watch.add({**waits, "sd": waits["sd"] * 2})
     assert watch.show().open_rows == before
 
@@ -220,6 +220,7 @@ def test_a_ledger_holds_no_rows_but_those_that_wait(tmp_path: Path) -> None:
     held = b"".join(path.read_bytes() for path in place.iterdir())
     assert sum("waiting" in path.name for path in place.iterdir()) == 1
     watch.add(labels_of(part))
+    watch.add(rows(31, 32))  # since when that of the labels is taken back no more
     assert not any("waiting" in path.name for path in place.iterdir())
     assert held
 
@@ -272,7 +273,7 @@ def test_of_points_alone_it_is_told_when_errors_grow(tmp_path: Path) -> None:
 def test_a_huge_file_is_added_some_rows_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch, other = begun(tmp_path), begun(tmp_path, name="other.watch")
+    watch, other = (begun(tmp_path, name=name, row_id=None) for name in ("a.watch", "b.watch"))
     write_table(rows(60, 90), tmp_path / "a.parquet")
     write_table(rows(60, 90), tmp_path / "a.csv")
     monkeypatch.setattr("howsure.watch.watch.HUGE", 100)
@@ -321,7 +322,7 @@ def test_a_row_that_waited_and_comes_whole_waits_no_more(tmp_path: Path) -> None
     watch.add(without_y(rows(60, 61)))
     watch.add(rows(60, 61))
     assert (watch.show().waiting, watch.show().open_rows) == (0, ROWS)
-    with pytest.raises(InputError, match="holds y of no row that waits"):
+    with pytest.raises(InputError, match="no new row: 40 rows that came before"):
         watch.add(labels_of(rows(60, 61)))
 
 
@@ -426,19 +427,19 @@ def test_every_form_holds_what_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        ((0, 0, 0), ""),
+        ((0, 0, 0, 0), ""),
         (
-            (1, 1, 1),
+            (1, 1, 1, 1),
             "1 row is of days not booked yet. 1 prediction waits for y. "
-            "1 row came too late and counts for nothing.",
+            "1 row came too late and counts for nothing. 1 addition was taken back.",
         ),
         (
-            (2, 3, 4),
+            (2, 3, 4, 5),
             "2 rows are of days not booked yet. 3 predictions wait for y. "
-            "4 rows came too late and count for nothing.",
+            "4 rows came too late and count for nothing. 5 additions were taken back.",
         ),
     ],
 )
-def test_what_is_left_out_is_said(counts: tuple[int, int, int], told: str) -> None:
-    open_rows, waiting, late = counts
-    assert _rest(waiting, open_rows, late) == told
+def test_what_is_left_out_is_said(counts: tuple[int, int, int, int], told: str) -> None:
+    open_rows, waiting, late, undone = counts
+    assert _rest(waiting, open_rows, late, undone) == told

@@ -53,6 +53,8 @@ def watch_init(
     from howsure.watch import Watch
 
     read.refuse_common_rows()
+    if read.at:
+        raise InputError("--at is not used here: a watch follows the coverage that is stated")
     columns: dict[str, Any] = {k: v for k, v in read.columns.items() if v is not None}
     row_id = columns.pop("rows", None)
     watch = Watch.init(
@@ -61,9 +63,7 @@ def watch_init(
         mature=mature,
         tolerance=tolerance,
         row_id=row_id,
-        crossing=read.crossing,
-        encoding=read.encoding,
-        decimal=read.decimal,
+        **read.reading,
         **columns,
     )
     Console().print(escape(watch.promise.sentence), highlight=False)
@@ -79,11 +79,22 @@ def watch_add(
         ),
     ],
 ) -> None:
-    """Add rows to a ledger: exit 0 if they are booked or wait, 2 if they are refused."""
+    """Add rows to a ledger: exit 0 if they are booked or wait, 2 if they are refused.
+
+    All files are added, or none.
+    """
     from howsure.watch import Watch
 
     booked = Watch(ledger).add(*map(address, files))
     Console().print(escape(booked.sentence), highlight=False)
+
+
+@watch_app.command("undo", epilog="Example: howsure watch undo model.watch")
+def watch_undo(ledger: Ledger) -> None:
+    """Take the last addition back: exit 0 if it is, 2 if there is none."""
+    from howsure.watch import Watch
+
+    Console().print(escape(Watch(ledger).undo()), highlight=False)
 
 
 @watch_app.command("show", epilog="Example: howsure watch show model.watch -o watch.html")

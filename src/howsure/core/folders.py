@@ -279,13 +279,11 @@ class SingleFile:
             return []
         # not read-only: what a writer that died has begun must be taken back first
         with self._refusals(), closing(self._opened("rw")) as base:
-            return base.execute(query, values).fetchall()
+            return [] if _is_blank(base) else base.execute(query, values).fetchall()
 
     def _done(self, query: str, *values: object) -> None:
-        path = Path(self.location)
-        new = not path.exists() or path.stat().st_size == 0
         with self._refusals(), closing(self._opened("rwc")) as base, base:
-            if new:
+            if _is_blank(base):
                 base.execute(
                     "CREATE TABLE IF NOT EXISTS held (name TEXT PRIMARY KEY, data BLOB NOT NULL)"
                 )
@@ -304,6 +302,11 @@ class SingleFile:
         except sqlite3.Error as error:
             reason = "it is another file" if "no such table" in str(error) else str(error)
             raise InputError(f"{self.location!r} cannot be used: {reason}") from error
+
+
+def _is_blank(base: sqlite3.Connection) -> bool:
+    """Whether a file is empty, or nothing was written after it was made."""
+    return not base.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
 
 
 _PATIENCE = 60.0  # seconds that a writer waits for another

@@ -174,7 +174,7 @@ def _marked(
     A number that came in single precision is known by its rounding.
     """
     counts: dict[str, int] = {}
-    known = np.unique([*missing_values, *np.asarray(missing_values, np.float32).astype(float)])
+    known = marks_of(missing_values)
     for key, column in columns.items() if missing_values else ():
         if isinstance(column, Labels) or column.dtype.kind != "f" or key[0] == "time":
             continue
@@ -183,6 +183,11 @@ def _marked(
             columns[key] = np.where(here, np.nan, column)
             counts[key[1]] = max(counts.get(key[1], 0), int(here.sum()))
     return counts
+
+
+def marks_of(missing_values: Sequence[float]) -> FloatArray:
+    """Numbers that stand for missing values, in double precision and as single rounds them."""
+    return np.unique([*missing_values, *np.asarray(missing_values, np.float32).astype(float)])
 
 
 def told_of_marks(tables: Iterable[ParsedColumns]) -> tuple[str, ...]:

@@ -229,6 +229,20 @@ def names_zone(column: pa.ChunkedArray) -> bool | None:
     return not (_casts(first, pa.timestamp("us")) or _casts(first, pa.timestamp("ns")))
 
 
+def clock_times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any] | None:
+    """Moments as clocks of their time zone showed them; None where none is named."""
+    if not names_zone(column):
+        return None
+    plain = _plain(column)
+    if _is_text(plain.type):
+        bare = pc.replace_substring_regex(_without_words(plain), r"\s*(Z|[+-]\d{2}(:?\d{2})?)$", "")
+        return times(bare, name)
+    try:
+        return np.asarray(pc.local_timestamp(plain).to_numpy())
+    except pa.ArrowInvalid as error:
+        raise InputError(f"column {quoted(name)} must name a known time zone: {error}") from error
+
+
 def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as names of rows: whole numbers where nothing else comes, or text."""
     plain = _plain(column)

@@ -1,7 +1,8 @@
 """Follow a model after the gate: a promise that may be looked at every day."""
 
+from howsure.watch.booking import Booked
 from howsure.watch.correction import Correction
 from howsure.watch.report import WatchReport
-from howsure.watch.watch import Booked, Watch
+from howsure.watch.watch import Watch
 
 __all__ = ["Booked", "Correction", "Watch", "WatchReport"]

@@ -25,7 +25,7 @@ from howsure.verdict import words
 from howsure.verdict.advice import try_recalibrations
 from howsure.watch.ledger import DayScores
 from howsure.watch.promise import Promise
-from howsure.watch.quantities import sums_by_day, watched, worth_by_group
+from howsure.watch.quantities import larger_worth, watched, worth_of_rows
 from howsure.watch.running import Running, ShadowGain, running_of
 from howsure.watch.selected import strata_of
 
@@ -235,7 +235,7 @@ def _ended(
 def _promised(rows: EvalSet, days: IntArray, promise: Promise) -> Promise:
     """The promise of rows that are corrected."""
     numbers = watched(rows, promise.coverage, promise.tolerance, promise.usual)
-    worth = worth_by_group(tuple(sums_by_day(rows, days, numbers)), numbers)
+    worth = worth_of_rows(rows, days, numbers)
     return replace(
         promise,
         running=running_of(rows, promise.coverage, promise.mature),
@@ -243,22 +243,10 @@ def _promised(rows: EvalSet, days: IntArray, promise: Promise) -> Promise:
         bounds=numbers.bounds,
         rows=rows.n,
         days=len(np.unique(days)),
-        worth=_larger(promise.worth, worth),
+        worth=larger_worth(promise.worth, worth),
         strata=None if promise.strata is None else strata_of(rows, promise.coverage, numbers),
         flaw="",
     )
-
-
-def _larger(
-    one: Mapping[str, Mapping[str, float]], other: Mapping[str, Mapping[str, float]]
-) -> dict[str, dict[str, float]]:
-    """The larger of two worths of each group and quantity: a few days tell little of dependence."""
-    made = {group: dict(own) for group, own in one.items()}
-    for group, own in other.items():
-        known = made.setdefault(group, {})
-        for name, value in own.items():
-            known[name] = max(known.get(name, 1.0), value)
-    return made
 
 
 def _evaluated(rows: EvalSet) -> Evaluation:

@@ -2,8 +2,9 @@
 
 Entries are numbered, and never change. A writer makes the next number from all before it; where
 another was faster, it reads on and tries again. So two writers are safe without a lock, and a
-writer that dies leaves nothing that counts. Predictions that wait for their y stand apart, and are
-written anew without those whose y came; until then an entry says which these are.
+writer that dies leaves nothing that counts. Predictions that wait for their y stand apart, and so
+do the names of rows that came. The last addition is taken back by an entry that says so. What it
+settled is kept until the next one comes: then predictions whose y came are removed.
 """
 
 from __future__ import annotations
@@ -20,21 +21,24 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.convert import json_number, plain, read_json, restored
 from howsure.core.errors import InputError
 from howsure.core.folders import LocalFolder, NamedBytes, RemoteFolder, SingleFile
 from howsure.streaming.kept import stream_bytes, stream_table
+from howsure.watch.names import RowNames, row_keys
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import DaySums
 from howsure.watch.running import RATIOS, RatioCell
 from howsure.watch.sealed import ANEW, SealedPlace
 
 _PROMISE = "promise.json"
+MOST_NAMES = 50_000_000
+"""Names of booked days that are kept, some 300 MB of them; those of days still open always are."""
 DayScores = tuple[int, float, float, float]
 """Of a day: its rows, and sums of the score without and with a correction."""
 HASH, DAY = "name hash", "number of the day"
-"""Columns of waiting predictions: what stands for their names, and their day."""
+"""Columns of waiting predictions: what stands for their names, and their day; 0 without times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +47,14 @@ class LedgerEntry:
 
     sums: tuple[DaySums, ...] = ()
     latest: int | None = None  # the last day among its rows
-    digest: str = ""  # of what came
+    digests: tuple[str, ...] = ()  # of tables whose rows have no names
     rows: int = 0  # with y
     late: int = 0  # rows of days that were booked before
-    # hashes of the names of rows that waited, and whose y it brought
-    resolved: tuple[int, ...] = ()
-    waits: str = ""  # where its predictions that wait stand; empty where there are none
+    names: str = ""  # where the names of all these stand; empty where they have none
+    days: tuple[int, ...] = ()  # of rows with names; 0 without times
+    resolved: int = 0  # of its rows those that had waited
+    waits: tuple[str, ...] = ()  # where its predictions that wait stand
+    undoes: bool = False  # whether it takes back the one before it
     correction: Mapping[str, Any] | None = None  # that holds from here on
     expected: Mapping[str, Any] | None = None  # of its predictions that wait, by their inputs
     # of days that are corrected: rows, and sums of the score uncorrected and corrected
@@ -120,31 +126,27 @@ class LedgerState:
 
     # by day, group and stratum: rows, rows with y, and sums of these
     sums: dict[tuple[int, str, int], FloatArray] = field(default_factory=dict)
-    resolved: set[int] = field(default_factory=set)
     latest: int | None = None
     rows: int = 0
     late: int = 0
-    stood: list[str] = field(default_factory=list)  # digests of the entries, in order
-    waits: list[str] = field(default_factory=list)  # where predictions that wait stand
+    written: int = 0  # entries, with those that were taken back
+    undone: int = 0  # entries that were taken back
+    shortened: bool = False  # whether nothing came since one was
+    entries: list[LedgerEntry] = field(default_factory=list)  # all others, in order
     corrections: list[Mapping[str, Any]] = field(default_factory=list)  # in order
     scores: dict[int, FloatArray] = field(default_factory=dict)  # as of entries, by day
     ratios: dict[int, FloatArray] = field(default_factory=dict)  # by day: rows and widths by cell
     expected: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # by the last day of each
 
-    @property
-    def entries(self) -> int:
-        """How many there are."""
-        return len(self.stood)
-
     def add(self, entry: LedgerEntry) -> None:
         """One more."""
+        self.written += 1
+        self.shortened = False
+        self.entries.append(entry)
         for each in entry.sums:
             key = (each.day, each.group, each.stratum)
             added = np.array([each.rows, each.n, *each.sums])
             self.sums[key] = self.sums[key] + added if key in self.sums else added
-        self.stood.append(entry.digest)
-        self.waits += filter(None, [entry.waits])
-        self.resolved.update(entry.resolved)
         self.corrections += filter(None, [entry.correction])
         if entry.expected is not None and entry.latest is not None:
             self.expected[entry.latest] = entry.expected
@@ -157,9 +159,22 @@ class LedgerState:
         self.rows += entry.rows
         self.late += entry.late
 
+    def without_last(self) -> LedgerState:
+        """All but the last of them, which was taken back."""
+        made = LedgerState()
+        for entry in self.entries[:-1]:
+            made.add(entry)
+        made.written, made.undone, made.shortened = self.written + 1, self.undone + 1, True
+        return made
 
-Addition = Callable[[LedgerState], tuple[LedgerEntry, pa.Table | None]]
-"""What is added, made of all before: its entry, and predictions that wait."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """What is added."""
+
+    entry: LedgerEntry
+    waits: Sequence[pa.Table] = ()  # predictions that wait, without their names
+    names: RowNames | None = None  # of its rows
 
 
 @final
@@ -202,8 +217,15 @@ class Ledger:
 
     def keep(self, table: pa.Table) -> str:
         """Write rows of a reference; their name."""
-        name = f"reference-{secrets.token_hex(8)}"
-        self._place.write(name, stream_bytes(table))
+        return self._keep("reference", stream_bytes(table))
+
+    def keep_names(self, names: RowNames) -> str:
+        """Write names of rows; what to find them by."""
+        return self._keep("names", names.to_bytes())
+
+    def _keep(self, kind: str, data: bytes) -> str:
+        name = f"{kind}-{secrets.token_hex(8)}"
+        self._place.write(name, data)
         return name
 
     def kept(self, name: str) -> pa.Table:
@@ -214,11 +236,21 @@ class Ledger:
                 raise InputError("it is gone")
             return stream_table(data)
 
+    def names(self, name: str) -> RowNames:
+        """What `keep_names` wrote; none where they are kept no longer."""
+        data = self._place.read(name) if name else None
+        with self._reading(name):
+            return RowNames.joined([] if data is None else [RowNames.from_bytes(data)])
+
     def state(self) -> LedgerState:
         """All entries so far."""
-        while (data := self._place.read(name := _entry(self._state.entries + 1))) is not None:
+        while (data := self._place.read(name := _entry(self._state.written + 1))) is not None:
             with self._reading(name):
-                self._state.add(LedgerEntry.from_bytes(data))
+                entry = LedgerEntry.from_bytes(data)
+                if not entry.undoes:
+                    self._state.add(entry)
+            if entry.undoes:
+                self._state = self._state.without_last()
         return self._state
 
     @contextmanager
@@ -235,46 +267,84 @@ class Ledger:
                 f"({told[:200]}): {ANEW}"
             ) from error
 
-    def append(self, make: Addition) -> LedgerEntry:
+    def append(self, make: Callable[[LedgerState], Addition]) -> None:
         """Add what is made of all before; it is made again where another writer was faster."""
         while True:
             state = self.state()
-            entry, table = make(state)
-            if table is not None and table.num_rows:  # which is read once the entry stands
-                entry = replace(entry, waits=f"waiting-{secrets.token_hex(8)}")
-                self._place.write(entry.waits, stream_bytes(table))
-            if self._place.create(_entry(state.entries + 1), entry.to_bytes()):
+            made = make(state)
+            # which are read once the entry stands
+            waits = tuple(self._keep("waiting", stream_bytes(table)) for table in made.waits)
+            names = "" if made.names is None else self.keep_names(made.names)
+            entry = replace(made.entry, waits=waits, names=names)
+            if self._place.create(_entry(state.written + 1), entry.to_bytes()):
                 self.state()
-                return entry
-            if entry.waits:
-                self._place.remove(entry.waits)
+                return
+            self._remove(entry)
 
-    def waiting(self, booked_to: float) -> Iterator[tuple[str, pa.Table]]:
-        """Tables of predictions that wait, each with its name.
+    def undo(self) -> LedgerEntry:
+        """Take the last addition back; what it was."""
+        state = self.state()
+        if not state.entries:
+            raise InputError(f"{self.location!r} holds no addition that could be taken back")
+        if state.shortened:
+            raise InputError(
+                "the last addition was taken back already, and what the one before it needs is "
+                "kept no longer"
+            )
+        last, entry = state.entries[-1], LedgerEntry(undoes=True)
+        if not self._place.create(_entry(state.written + 1), entry.to_bytes()):
+            raise InputError("the ledger changed meanwhile: see what its last addition is now")
+        self.state()
+        self._remove(last)
+        return last
+
+    def _remove(self, entry: LedgerEntry) -> None:
+        """What stands beside an entry."""
+        for name in filter(None, (*entry.waits, entry.names)):
+            self._place.remove(name)
+
+    def waiting(self, booked_to: float) -> Iterator[pa.Table]:
+        """Tables of predictions that wait.
 
         Without those whose y came, and without those of days that are booked.
         """
-        state = self.state()
+        for _, table, waits in self._waiting(self.state().entries, booked_to):
+            yield table.filter(pa.array(waits))
+
+    def _waiting(
+        self, entries: Sequence[LedgerEntry], booked_to: float
+    ) -> Iterator[tuple[str, pa.Table, BoolArray]]:
+        """Tables of predictions after some entries, each with its name, and whether rows wait."""
         there = set(self._place.names())
-        for name in state.waits:
-            data = self._place.read(name) if name in there else None
+        names = [name for entry in entries for name in entry.waits if name in there]
+        came = RowNames.joined(
+            self.names(entry.names)
+            for entry in entries
+            if names and entry.resolved and max(entry.days, default=booked_to) > booked_to
+        )
+        for name in names:
+            data = self._place.read(name)
             if data is not None:
                 with self._reading(name):
                     table = stream_table(data)
-                    names, days = (_whole(table[each]).to_pylist() for each in (HASH, DAY))
-                kept = [
-                    name not in state.resolved and day > booked_to
-                    for name, day in zip(names, days, strict=True)
-                ]
-                yield name, table.filter(pa.array(kept, pa.bool_()))
+                    hashes, days = (_whole(table[each]).to_numpy() for each in (HASH, DAY))
+                    keys = row_keys(hashes.astype(np.int64), days.astype(np.int64))
+                yield name, table, ~came.holds(keys) & (days > booked_to)
 
-    def forget(self, booked_to: float) -> None:
-        """Write what waits anew, without predictions that wait no more."""
-        for name, table in self.waiting(booked_to):
-            if table.num_rows:
-                self._place.write(name, stream_bytes(table))
-            else:
+    def forget(self, booked_to: Callable[[int | None], float]) -> None:
+        """Remove what was settled before the last addition, which may be taken back."""
+        *before, _ = entries = self.state().entries
+        latest = max((e.latest for e in before if e.latest is not None), default=None)
+        settled = booked_to(latest)
+        for name, table, waits in self._waiting(before, settled):
+            if not waits.any():
                 self._place.remove(name)
+            elif not waits.all():
+                self._place.write(name, stream_bytes(table.filter(pa.array(waits))))
+        sizes = np.cumsum([entry.rows + entry.late for entry in reversed(entries)])
+        for entry in entries[: int((sizes > MOST_NAMES).sum())]:
+            if entry.names and max(entry.days) <= settled:
+                self._place.remove(entry.names)
 
 
 def _entry(number: int) -> str:

@@ -13,24 +13,28 @@ from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
 from howsure.core.registry import check_known
 from howsure.inputs.building import Crossing
+from howsure.inputs.matching import Missing
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
-from howsure.watch.quantities import ALL, COMPONENTS, UsualError, day_in_words
+from howsure.watch.calendar import Calendar, day_in_words
+from howsure.watch.quantities import ALL, COMPONENTS, UsualError
 from howsure.watch.running import Running
 from howsure.watch.selected import Strata
 
 _NOTEWORTHY = 5.0
 _QUANTITIES = ("coverage", *COMPONENTS, "error")
 _ROLES: Mapping[str, Any] = {
-    **dict.fromkeys(("y", "point", "mean", "sd", "variance", "law", "weights", "time"), str),
+    **dict.fromkeys(("y", "point", "mean", "sd", "variance", "law"), str),
+    **dict.fromkeys(("weights", "time", "ease", "cluster"), str),
     **dict.fromkeys(
         ("lower", "upper", "samples", "quantiles", "groups", "features"), tuple[str, ...]
     ),
-    "coverage": tuple[float, ...],
+    **dict.fromkeys(("coverage", "missing_value"), tuple[float, ...]),
     "weights_kind": str,
 }
 """Roles that `Watch.init` writes, which are those that are read: none names code."""
 _READING: Mapping[str, Any] = {
+    "missing": Missing,
     "crossing": Crossing,
     "encoding": str | None,
     "decimal": Literal[".", ","],
@@ -50,17 +54,21 @@ class Promise:
     tolerance: NonNegative
     mature: Natural  # days until a day is booked
     columns: Mapping[str, Any]  # as `howsure.load` is told
-    reading: Mapping[str, str | None]  # crossing, encoding and decimal mark, as it is told too
+    # what to do with missing cells and crossing quantiles, encoding and decimal mark, as it is too
+    reading: Mapping[str, str | None]
     row_id: str  # column of names; empty where rows do not wait
-    timed: bool  # whether rows have times; else each addition is a day
-    dated: bool  # whether these are dates
+    recurring: bool  # whether one name stands for rows of several days
+    calendar: Calendar | None  # of times; None where there are none: then each addition is a day
     rows: Natural  # of the reference
+    dropped: Natural  # rows of it that were left out, as cells are missing
     days: Natural
     groups: tuple[str, ...]  # as column=value
     # how many rows count as one, by group and quantity; of other groups as of all rows
     worth: Mapping[str, Mapping[str, Annotated[float, Bound(1.0)]]] = field(default_factory=dict)
     usual: UsualError | None = None  # of models of which nothing else can be watched
     reference: str = ""  # where its inputs stand; empty where there are none
+    names: str = ""  # where the names of its rows stand; empty where there are none
+    digest: str = ""  # of its rows, where they have no names
     strata: Strata | None = None  # of promises whose rows may wait for y
     running: Running | None = None  # as it begins, where coverage is watched
     flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
@@ -93,14 +101,27 @@ class Promise:
     def sentence(self) -> str:
         """It in words."""
         told = [f"Frozen from {self.rows:,} rows. Watched: {listed(self.quantities)}."]
+        if self.dropped:
+            rows = "1 row is" if self.dropped == 1 else f"{self.dropped:,} rows are"
+            told.append(f"{rows} left out, as cells are missing.")
         worth = max(self.worth.get(ALL, {}).values(), default=1.0)
-        if not self.timed:
+        if not self.timed and not self.worth:
             told.append("Without times, rows count as independent, and each addition as a day.")
         elif worth > _NOTEWORTHY:
             told.append(f"As rows may depend, up to {roughly(worth)} count as one.")
         if self.flaw:
             told.append(f"The reference itself does not keep the promise: {self.flaw}")
         return " ".join(told)
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows have times."""
+        return self.calendar is not None
+
+    @property
+    def dated(self) -> bool:
+        """Whether these are dates."""
+        return self.calendar is not None and self.calendar.dated
 
     @property
     def y(self) -> str:
@@ -122,10 +143,15 @@ class Promise:
         return list(dict.fromkeys(made))
 
     def beside(self) -> list[str]:
-        """Columns of groups, inputs, time and weights."""
+        """Columns of groups, inputs, time, weights and clusters."""
         made = [*self.columns.get("groups", []), *self.columns.get("features", [])]
-        made += [self.columns[role] for role in ("time", "weights") if role in self.columns]
-        return made
+        single = ("ease", "time", "weights", "cluster")
+        made += [self.columns[role] for role in single if role in self.columns]
+        return list(dict.fromkeys(made))
+
+    def cells(self) -> list[str]:
+        """All columns that are read of rows, but for their names."""
+        return list(dict.fromkeys([self.y, *self.needed(), *self.beside()]))
 
     def day_in_words(self, day: int) -> str:
         """A day for people."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.convert import NonNegative, Positive
@@ -181,22 +179,6 @@ def point_and_width(evalset: EvalSet, coverage: float) -> dict[str, FloatArray]:
     return made
 
 
-def days_of(times: npt.NDArray[Any]) -> IntArray:
-    """The number of each row's day: of dates since 1970, else the whole part."""
-    if times.dtype.kind == "M":
-        if np.isnat(times).any():
-            raise InputError("time must not be missing")
-        return np.asarray(times.astype("datetime64[D]"), dtype=np.int64)
-    if times.dtype.kind in "iuf":
-        return np.asarray(np.floor(times), dtype=np.int64)
-    raise InputError(f"time must hold dates or numbers of days, got {times.dtype}")
-
-
-def day_in_words(day: int, dated: bool) -> str:
-    """A day for people."""
-    return str(np.datetime64(day, "D")) if dated else f"day {day}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySums:
     """What the rows of one group and stratum add up to on one day."""
@@ -252,7 +234,32 @@ def sums_by_day(
             )
 
 
-def worth_by_group(sums: Sequence[DaySums], numbers: Watched) -> dict[str, dict[str, float]]:
+def worth_of_rows(
+    evalset: EvalSet, days: IntArray | None, numbers: Watched
+) -> dict[str, dict[str, float]]:
+    """How many rows count as one, by days and by clusters, as far as there are any: the larger."""
+    made: dict[str, dict[str, float]] = {}
+    for units in (days, None if evalset.cluster is None else evalset.cluster.codes):
+        if units is not None:
+            made = larger_worth(
+                made, _worth_by_group(sums_by_day(evalset, units, numbers), numbers)
+            )
+    return made
+
+
+def larger_worth(
+    one: Mapping[str, Mapping[str, float]], other: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """The larger of two worths of each group and quantity: a few days tell little of dependence."""
+    made = {group: dict(own) for group, own in one.items()}
+    for group, own in other.items():
+        known = made.setdefault(group, {})
+        for name, value in own.items():
+            known[name] = max(known.get(name, 1.0), value)
+    return made
+
+
+def _worth_by_group(sums: Iterable[DaySums], numbers: Watched) -> dict[str, dict[str, float]]:
     """How many rows count as one, for each group and quantity; of groups with few days, as all."""
     by_group: dict[str, list[DaySums]] = {}
     for each in sums:

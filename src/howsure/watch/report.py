@@ -414,7 +414,7 @@ def report_of(
         told = f"{what} after {day}; no day since is booked yet."
     by_day = {day: restored(told, Expected, "expected") for day, told in state.expected.items()}
     open_rows = _rows_of(state) - sum(each.rows for each in (*past, report))
-    rest = _rest(waiting, open_rows, state.late)
+    rest = _rest(waiting, open_rows, state.late, state.undone)
     return replace(
         report,
         sentence=f"{told} {rest}".strip(),
@@ -710,7 +710,7 @@ def _means_of_fall(promise: Promise) -> list[float]:
     return [known[name] for name in promise.quantities]
 
 
-def _rest(waiting: int, open_rows: int, late: int) -> str:
+def _rest(waiting: int, open_rows: int, late: int, undone: int) -> str:
     """What is not in the evidence, a sentence each."""
     told = []
     if open_rows:
@@ -722,4 +722,6 @@ def _rest(waiting: int, open_rows: int, late: int) -> str:
     if late:
         rows = "row came too late and counts" if late == 1 else "rows came too late and count"
         told.append(f"{late:,} {rows} for nothing.")
+    if undone:
+        told.append(f"{undone:,} addition{' was' if undone == 1 else 's were'} taken back.")
     return " ".join(told)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any, Self, Unpack, final
 
 import numpy as np
@@ -18,15 +17,18 @@ import pyarrow.compute as pc
 from howsure._version import __version__
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
 from howsure.core.convert import check_whole, json_number, plain
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.rng import row_hashes
 from howsure.core.text import CountedNote
-from howsure.inputs import Loaded, load, values
+from howsure.inputs import Loaded, explain, load, values
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing
+from howsure.inputs.cells import marks_of as marks_of_missing
+from howsure.inputs.frames import FrameTable
+from howsure.inputs.matching import Missing
 from howsure.inputs.new import typed
 from howsure.inputs.roles import Columns, Kind
-from howsure.inputs.source import Source, listed, quoted
+from howsure.inputs.source import Source, in_lines, listed, no_column, quoted, refusing
 from howsure.inputs.sources import (
     HUGE,
     PIECE_ROWS,
@@ -39,57 +41,24 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
+from howsure.watch.booking import Arrivals, Booked, Labels
+from howsure.watch.calendar import Calendar
 from howsure.watch.correction import RUNNING, Correction, go_on, learn, stretched
 from howsure.watch.expected import MOST_ROWS, Background
-from howsure.watch.ledger import DAY, HASH, DayScores, Ledger, LedgerEntry, LedgerState
+from howsure.watch.ledger import DAY, HASH, Addition, DayScores, Ledger, LedgerEntry, LedgerState
+from howsure.watch.names import UNKNOWN, RowNames, marks_of, name_hashes, row_keys
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import (
     ALL,
     DaySums,
     UsualError,
-    days_of,
     sums_by_day,
     watched,
-    worth_by_group,
+    worth_of_rows,
 )
 from howsure.watch.report import WatchReport, report_of
 from howsure.watch.running import RatioCell, ratio_cells, run, running_of
 from howsure.watch.selected import strata_of
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Booked:
-    """What one addition came to.
-
-    Attributes
-    ----------
-    rows : int
-        Rows with y that it brought, those included that had waited.
-    waiting : int
-        Predictions that wait for their y.
-    late : int
-        Rows of days that were booked before, which are left out.
-    unknown : int
-        Labels of rows that are not waiting.
-    """
-
-    rows: int
-    waiting: int
-    late: int
-    unknown: int
-
-    @property
-    def sentence(self) -> str:
-        """It in words."""
-        told = [CountedNote.of(self.rows, "row", " with y")]
-        if self.waiting:
-            told.append(CountedNote.of(self.waiting, "prediction", " without, which wait"))
-        if self.late:
-            told.append(CountedNote.of(self.late, "row", " too late, of days that are booked"))
-        if self.unknown:
-            told.append(CountedNote.of(self.unknown, "label", " of rows that do not wait"))
-        return f"Added: {'; '.join(told)}."
 
 
 @final
@@ -155,6 +124,7 @@ class Watch:
         mature: int = 0,
         tolerance: float = TOLERANCE,
         row_id: str | None = None,
+        missing: Missing = "error",
         crossing: Crossing = "error",
         encoding: str | None = None,
         decimal: str = ".",
@@ -174,9 +144,10 @@ class Watch:
         tolerance : float
             Miscoverage that does no harm, as a share.
         row_id : str, optional
-            Column of names, by which y finds its prediction where it comes later.
-        crossing, encoding, decimal
-            How tables are read, as in `howsure.load`.
+            Column of names, by which y finds its prediction where it comes later, and a row is
+            known that comes again. Names may recur on other days.
+        missing, crossing, encoding, decimal
+            How tables are read, as in `howsure.load`: the reference, and all that come.
         **columns
             What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days),
             ``groups``, and ``features``, the inputs by which rows are judged before y comes; the
@@ -193,17 +164,42 @@ class Watch:
         """
         check_whole(mature, "mature", 0)
         check_fraction(tolerance, "tolerance")
-        reading = {"crossing": crossing, "encoding": encoding, "decimal": decimal}
-        loaded = load(reference, **reading, **columns)  # type: ignore[arg-type]
-        _check_readable(loaded)
+        if unused := sorted(name for name in _UNUSED if columns.get(name)):
+            raise InputError(f"{listed(unused)} must be left out: a watch does not use it")
+        row_id = columns.pop("rows", None) or row_id
+        reading: dict[str, str | None] = {"missing": missing, "crossing": crossing}
+        reading |= {"encoding": encoding, "decimal": decimal}
+        with in_lines(sources(reference, encoding, decimal)) as tables:
+            source, *others = tables
+            if others:
+                names = listed(each.title for each in (source, *others))
+                raise InputError(f"the reference must hold one model, got {names}")
+            explained = explain(source, encoding=encoding, decimal=decimal, **columns)
+            used = [use.column for use in explained if use.role != "ignored"]
+            ((table, raw),) = _parts(source, [*used, row_id or ""], whole=True)
+            loaded, places = _placed(table, source.title, reading, columns)
+            _check_readable(loaded)
         (held,) = loaded.evalsets
+        if not loaded.roles.model and source.stem:
+            held = replace(held, model=source.stem)
+        calendar, days = None, np.zeros(held.n, dtype=np.int64)
+        if (time := loaded.roles.one("time")) is not None:
+            with within(source.title):
+                calendar, days = Calendar.of(table[time].take(pa.array(places)), time)
         coverage = View(held).headline
-        times = held.time
-        days = np.zeros(held.n, dtype=np.int64) if times is None else days_of(times)
         usual = UsualError.of(held, days)
         numbers = watched(held, coverage, tolerance, usual)
         coverage = coverage if "coverage" in numbers.names else math.nan
         sums = tuple(sums_by_day(held, days, numbers))
+        keys, hashes = None, np.empty(0, dtype=np.int64)
+        if row_id:
+            if row_id not in source.names:
+                raise InputError(no_column(row_id, source.names, "row_id (--row-id)", source.title))
+            with within(source.title):
+                hashes = name_hashes(raw[row_id], row_id)[places]
+            keys = RowNames.of(row_keys(hashes, days), held.y)
+            if len(keys.keys) < held.n:
+                raise InputError(f"{source.title} must name each row of a day once")
         promise = Promise(
             howsure=__version__,
             model=held.model,
@@ -215,24 +211,29 @@ class Watch:
             columns=_said(loaded.roles),
             reading=reading,
             row_id=row_id or "",
-            timed=times is not None,
-            dated=times is not None and times.dtype.kind == "M",
+            recurring=len(np.unique(hashes)) < len(hashes),
+            calendar=calendar,
             rows=held.n,
+            dropped=loaded.dropped,
             days=len(np.unique(days)),
             groups=tuple(sorted({each.group for each in sums} - {ALL})),
             running=running_of(held, coverage, mature),
             usual=usual if "error" in numbers.names else None,
-            worth={} if times is None else worth_by_group(sums, numbers),
+            worth=worth_of_rows(held, None if calendar is None else days, numbers),
         )
         known = LedgerState()
         known.add(LedgerEntry(sums=sums, latest=int(days.max())))
         own = report_of(replace(promise, mature=0), known, 0)
         if not own.kept:
             promise = replace(promise, flaw=own.broken[0].sentence if own.broken else own.sentence)
-        if row_id and times is not None and len(promise.groups) <= _MOST_GROUPS:
+        if not row_id:
+            promise = replace(promise, digest=_digest(_content(table.select(promise.cells()))))
+        if row_id and calendar is not None and len(promise.groups) <= _MOST_GROUPS:
             promise = replace(promise, strata=strata_of(held, coverage, numbers))
         place = Ledger(ledger)
         place.check_empty()
+        if keys is not None:
+            promise = replace(promise, names=place.keep_names(keys))
         with suppress(InputError):  # without inputs nothing is expected before labels
             kept = place.keep(Background.of(held, coverage).to_table())
             promise = replace(promise, reference=kept)
@@ -245,8 +246,9 @@ class Watch:
         Parameters
         ----------
         *tables
-            Paths, folders or data frames. Rows without y wait for it, and need names; what their
-            inputs let expect is told by `show`.
+            Paths, folders or data frames, which are all added, or none. Rows without y wait for
+            it, and need names; what their inputs let expect is told by `show`. Rows that come
+            again count once, if they have names.
 
         Returns
         -------
@@ -255,17 +257,43 @@ class Watch:
         Raises
         ------
         InputError
-            If a table lacks columns of the promise, came before, or is of days that are booked
-            alone. Nothing of it is kept then.
+            If a table lacks columns of the promise, or is of another kind of time; or if nothing is
+            new: rows came before, or are of days that are booked. Nothing is kept then.
         """
-        done = [self._add(source) for source in self._sources(tables)]
-        names = [each.name for each in fields(Booked)]
-        return Booked(**{name: sum(getattr(each, name) for each in done) for name in names})
+        given = [each for table in tables for each in _readable_again(table)]
+        done: Booked
+
+        def make(state: LedgerState) -> Addition:
+            nonlocal done
+            done, made = self._booked(state, given)
+            return made
+
+        self._ledger.append(make)
+        self._ledger.forget(self.promise.forgotten_to)
+        return done
+
+    def undo(self) -> str:
+        """Take the last addition back, or the last correction; what that was, in words.
+
+        One alone can be taken back, until the next one comes.
+
+        Raises
+        ------
+        InputError
+            If nothing was added, or the last addition was taken back already.
+        """
+        last = self._ledger.undo()
+        if last.correction is not None:
+            what = "the last correction"
+        else:
+            waits = ", and predictions that wait" if last.waits else ""
+            what = f"the last addition, of {CountedNote.of(last.rows, 'row', ' with y')}{waits}"
+        return f"Taken back: {what}."
 
     def show(self) -> WatchReport:
         """What all rows so far say of the promise; as often as one likes."""
         state = self._ledger.state()
-        waiting = len([*self._waiting(state)])
+        waiting = sum(each.num_rows for each in self._waiting(state))
         return report_of(self.promise, state, waiting, self._corrections(state))
 
     def correct(self, *tables: Any, since: Any = None, running: bool = False) -> Correction:
@@ -304,16 +332,16 @@ class Watch:
                 "the promise must be broken for its correction to begin with the change, and no "
                 "departure is proven: name the first day to learn from (--since, since=)"
             )
-        rows = self._with_y(tables)
         state = self._ledger.state()
-        days = self._days(rows, state)
+        written = state.written
+        rows, days = self._with_y(tables, state)
         inside = days >= first if self.promise.timed else np.ones(rows.n, dtype=np.bool_)
         if not inside.any():
             raise InputError(
                 f"rows must be of {self.promise.day_in_words(first)} or later, got rows up to "
                 f"{self.promise.day_in_words(int(days.max()))}"
             )
-        last = int(days.max()) if self.promise.timed else state.entries
+        last = int(days.max()) if self.promise.timed else written
         after = last if state.latest is None else max(last, state.latest)
         rows, days = rows.take(np.flatnonzero(inside)), days[inside]
         present = next(reversed(self._corrections(state)), None)
@@ -328,10 +356,10 @@ class Watch:
             promise = replace(found.promise, reference=self._ledger.keep(table))
             found = replace(found, promise=promise)
 
-        def make(now: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
-            if len(now.stood) != len(state.stood):
+        def make(now: LedgerState) -> Addition:
+            if now.written != written:
                 raise InputError("the ledger changed while the correction was learnt: do it again")
-            return LedgerEntry(correction=found.as_dict()), None
+            return Addition(entry=LedgerEntry(correction=found.as_dict()))
 
         self._ledger.append(make)
         return found
@@ -381,105 +409,281 @@ class Watch:
             opened = [PiecedTable(planned(given, encoding, decimal, PIECE_ROWS))] if huge else None
             yield from opened or sources(given, encoding, decimal)
 
-    def _with_y(self, tables: Sequence[Any]) -> EvalSet:
-        """The rows of tables whose y is known."""
+    def _with_y(self, tables: Sequence[Any], state: LedgerState) -> tuple[EvalSet, IntArray]:
+        """The rows of tables whose y is known, and their days."""
         parts: list[pa.Table] = []
         outcomes: list[FloatArray] = []
         titles: list[str] = []
         for source in self._sources(tables):
             titles.append(source.title)
-            for table in _parts(source):
+            for table, _ in _parts(source, self.promise.cells()):
                 y = self._outcomes(table)
                 known = np.flatnonzero(~np.isnan(y))
-                parts.append(self._chosen(table, source.title).take(pa.array(known)))
+                parts.append(self._chosen(table, source).take(pa.array(known)))
                 outcomes.append(y[known])
             if not any(map(len, outcomes)):
                 name = quoted(self.promise.y)
                 raise InputError(f"{source.title} must hold y, in the column {name}")
         if not parts:
             raise InputError("rows must be given, with y, from the change on; got none")
-        rows = pa.concat_tables(parts, promote_options="permissive")
-        return self._read(rows, np.concatenate(outcomes), listed(titles))
+        title = listed(titles)
+        with refusing(title):  # as files of two forms may not fit together
+            rows = pa.concat_tables(parts, promote_options="permissive")
+        held, _, days = self._read(rows, np.concatenate(outcomes), title, state)
+        return held, days
 
-    def _chosen(self, table: pa.Table, title: str) -> pa.Table:
-        """The columns of a table that the reference has too."""
+    def _chosen(self, table: pa.Table, source: Source) -> pa.Table:
+        """The columns of a table that tell of its predictions."""
         promise = self.promise
-        names = [*promise.needed(), *promise.beside(), *filter(None, [promise.row_id])]
-        for name in names:
-            if name not in table.column_names:
+        names = [*promise.needed(), *promise.beside()]
+        for name in (*names, *filter(None, [promise.row_id])):
+            if name not in source.names:
                 raise InputError(
-                    f"{title} must hold the columns of the reference, and {quoted(name)} is not "
-                    f"there; it has {listed(table.column_names)}"
+                    f"{source.title} must hold the columns of the reference, and {quoted(name)} "
+                    f"is not there; it has {listed(source.names)}"
                 )
         return table.select(names)
 
-    def _add(self, source: Source) -> Booked:
-        """One table, whatever it holds."""
-        promise, title, names = self.promise, source.title, source.names
-        if promise.y in names and not any(name in names for name in promise.needed()):
-            return self._labels(source)
-        waiting = 0
+    def _booked(self, state: LedgerState, tables: Sequence[Any]) -> tuple[Booked, Addition]:
+        """What some tables add to all before: rows first, then y alone."""
+        came = Arrivals(waiting=[*self._waiting(state)])
+        labels: list[Labels] = []
+        for source in self._sources(tables):
+            came.titles.append(source.title)
+            needed = any(name in source.names for name in self.promise.needed())
+            if self.promise.y in source.names and not needed:
+                labels.append(self._labels(source))
+            else:
+                self._take_rows(source, state, came)
+        for each in labels:
+            self._match(each, state, came)
+        self._resolve(state, came)
+        done = came.booked()
+        if self.promise.calendar is not None and came.days:
+            self.promise.calendar.check_near(came.days, state.latest)
+        self._check_new(done, state, came)
+        expected = self._expected(state, came.waits, came.title)
+        names = RowNames.joined(came.names) if came.names else None
+        return done, Addition(
+            entry=replace(came.entry(), expected=expected), waits=came.waits, names=names
+        )
 
-        def make(state: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
-            nonlocal waiting
-            sums, digest = LedgerState(), 0
-            hashes: list[IntArray] = []
-            open_: list[IntArray] = []
-            waits: list[pa.Table] = []
-            expected: Mapping[str, Any] | None = None
-            before = np.array([*self._waiting(state)], dtype=np.int64)
-            for table in _parts(source):
-                y = self._outcomes(table)
-                rows = self._chosen(table, title)
-                known, new = ~np.isnan(y), np.ones(len(y), dtype=np.bool_)
-                held = self._read(rows, np.nan_to_num(y), title)
-                own = np.empty(0, dtype=np.int64)
-                if promise.row_id:
-                    own = _hashes(table[promise.row_id])
-                    hashes.append(own)
-                    new = ~np.isin(own, before)
-                part, late = self._entry(state, held, known, new, title)
-                sums.add(part)
+    def _take_rows(self, source: Source, state: LedgerState, came: Arrivals) -> None:
+        """Rows with predictions: those that are new are added up, or wait."""
+        promise, title = self.promise, source.title
+        every = [np.empty(0, dtype=np.int64)]
+        digest = 0
+        for table, raw in _parts(source, [*promise.cells(), promise.row_id]):
+            y = self._outcomes(table)
+            chosen = self._chosen(table, source)
+            held, places, days = self._read(chosen, y, title, state)
+            y = y[places]
+            known, fresh = ~np.isnan(y), np.ones(held.n, dtype=np.bool_)
+            came.dropped += table.num_rows - held.n
+            came.days.append((title, np.unique(days)))
+            named = days if promise.timed else np.zeros_like(days)
+            keys = hashes = named
+            if promise.row_id:
+                with within(title):
+                    hashes = name_hashes(raw[promise.row_id], promise.row_id)[places]
+                keys = row_keys(hashes, named)
+                every.append(keys)
+                waits = came.waits_for(keys)
+                before = self._came_before(keys, named, y, state, came)
+                came.again += int((waits & ~known).sum())
+                came.outcomes.append((keys[waits & known], y[waits & known]))
+                fresh = ~before & ~waits
+            else:
                 digest += _content(table)
-                there = np.flatnonzero(~known & ~late)
-                if expected is None and len(there):
-                    expected = self._expected(state, held.take(there))
-                if promise.row_id:
-                    open_.append(own[there])
-                    days = self._days(held, state)[there]
-                    left = rows.take(pa.array(there)).append_column(HASH, pa.array(own[there]))
-                    waits.append(left.append_column(DAY, pa.array(days)))
-                elif not known.all():
-                    open_.append(there)
-            waiting = sum(map(len, open_))
-            entry = _as_entry(sums, digest)
-            self._check_whole(state, entry, waiting, title)
-            if not promise.row_id:
-                return entry, None
-            every, left_open = np.concatenate(hashes), np.concatenate(open_)
-            if np.isin(left_open, before).any() or len(np.unique(every)) < len(every):
+            there = np.flatnonzero(fresh)
+            if not len(there):
+                continue
+            new = np.ones(len(there), dtype=np.bool_)
+            entry, late = self._entry(
+                state, held.take(there), days[there], known[there], new, title
+            )
+            came.sums.add(entry)
+            told = there[known[there] | late]
+            if promise.row_id:
+                came.add_names(keys[told], named[told], y[told])
+            left = there[~known[there] & ~late]
+            came.waits.append(
+                chosen.take(pa.array(places[left]))
+                .append_column(HASH, pa.array(hashes[left]))
+                .append_column(DAY, pa.array(named[left]))
+            )
+        if promise.row_id and len(np.unique(np.concatenate(every))) < sum(map(len, every)):
+            raise InputError(f"{title} must name each row of a day once")
+        if not promise.row_id:
+            came.digests.append(_digest(digest))
+
+    def _came_before(
+        self, keys: IntArray, days: IntArray, y: FloatArray, state: LedgerState, came: Arrivals
+    ) -> BoolArray:
+        """Which rows were booked before, or came too late; they are counted as they are found."""
+        marks, before = marks_of(y), np.zeros(len(keys), dtype=np.bool_)
+        for each in self._names(set(days.tolist()), state, came):
+            places = each.places(keys)
+            there = places >= 0
+            before |= there
+            first = each.marks[places[there]]
+            came.changed += int(
+                ((first != marks[there]) & (first != UNKNOWN) & (marks[there] != UNKNOWN)).sum()
+            )
+        came.again += int(before.sum())
+        return before
+
+    def _names(self, days: set[int], state: LedgerState, came: Arrivals) -> Iterator[RowNames]:
+        """Names of all rows that came on some days: with the reference, since, and just now."""
+        calendar = self.promise.calendar
+        sets = [each.names for each in state.entries if not days.isdisjoint(each.days)]
+        if calendar is None or min(days, default=math.inf) <= calendar.last:
+            sets.append(self.promise.names)
+        for name in sets:
+            if name not in came.known:
+                came.known[name] = self._ledger.names(name)
+            yield came.known[name]
+        yield from came.names
+
+    def _labels(self, source: Source) -> Labels:
+        """y alone, with names, and days where the column of times is there."""
+        promise, title = self.promise, source.title
+        calendar = promise.calendar
+        if not promise.row_id or promise.row_id not in source.names:
+            raise InputError(
+                f"{title} holds y alone, which finds its predictions by names: begin the ledger "
+                "with --row-id COLUMN, and give that column here too"
+            )
+        dated = calendar is not None and calendar.column in source.names
+        if promise.recurring and calendar is not None and not dated:
+            raise InputError(
+                f"{title} must hold the column {quoted(calendar.column)} too: in the reference, "
+                "names recur from day to day"
+            )
+        names: list[IntArray] = []
+        dates: list[IntArray] = []
+        outcomes: list[FloatArray] = []
+        for table, raw in _parts(source, [promise.y, promise.row_id, *promise.beside()]):
+            y = self._outcomes(table)
+            known = ~np.isnan(y)
+            outcomes.append(y[known])
+            with within(title):
+                names.append(name_hashes(raw[promise.row_id], promise.row_id)[known])
+                if calendar is None:
+                    dates.append(np.zeros_like(names[-1]))
+                elif dated:
+                    dates.append(calendar.days(table[calendar.column])[known])
+        hashes = np.concatenate(names)
+        days = np.concatenate(dates) if dates else None
+        keys = hashes if days is None else row_keys(hashes, days)
+        if len(np.unique(keys)) < len(keys):
+            raise InputError(f"{title} must name each row once")
+        return Labels(title=title, hashes=hashes, days=days, y=np.concatenate(outcomes))
+
+    def _match(self, labels: Labels, state: LedgerState, came: Arrivals) -> None:
+        """Find the rows that labels are of, which wait or came before."""
+        hashes, y = labels.hashes, labels.y
+        if labels.days is not None:
+            keys = row_keys(hashes, labels.days)
+            there = came.waits_for(keys)
+        else:
+            names, dates = came.waiting_names
+            order = np.argsort(names, kind="stable")
+            names, dates = names[order], dates[order]
+            first, last = (np.searchsorted(names, hashes, side=end) for end in ("left", "right"))
+            if (last - first > 1).any() and self.promise.calendar is not None:
                 raise InputError(
-                    f"{title} must name each row once, and no row that waits already without y"
+                    f"{labels.title} must hold the column {quoted(self.promise.calendar.column)} "
+                    "too: rows of several days wait by one name"
                 )
-            came = before[np.isin(before, every)]
-            whole = pa.concat_tables(waits, promote_options="permissive")
-            entry = replace(entry, resolved=tuple(came.tolist()), expected=expected)
-            return entry, whole
+            there = last > first
+            keys = row_keys(hashes, np.append(dates, 0)[first])
+        came.outcomes.append((keys[there], y[there]))
+        rest = np.flatnonzero(~there)
+        if labels.days is not None:
+            rest = rest[~self._came_before(keys[rest], labels.days[rest], y[rest], state, came)]
+        elif len(rest):
+            for day in sorted({day for entry in state.entries for day in entry.days}):
+                days = np.full(len(rest), day)
+                again = self._came_before(row_keys(hashes[rest], days), days, y[rest], state, came)
+                rest = rest[~again]
+        came.unknown += len(rest)
 
-        entry = self._ledger.append(make)
-        if entry.resolved:
-            self._forget()
-        return Booked(rows=entry.rows, waiting=waiting, late=entry.late, unknown=0)
+    def _resolve(self, state: LedgerState, came: Arrivals) -> None:
+        """Add up the predictions whose y came."""
+        none = np.empty(0)
+        keys = np.concatenate([none.astype(np.int64), *(each for each, _ in came.outcomes)])
+        y = np.concatenate([none, *(each for _, each in came.outcomes)])
+        keys, first = np.unique(keys, return_index=True)
+        came.again += len(y) - len(keys)
+        labels = RowNames(keys, np.empty(0, np.uint8))
+        kept: list[pa.Table] = []
+        waited = len(came.waiting)
+        for number, table in enumerate([*came.waiting, *came.waits]):
+            own = row_keys(table[HASH].to_numpy(), table[DAY].to_numpy())
+            places = labels.places(own)
+            there = places >= 0
+            if number >= waited:
+                kept.append(table.filter(pa.array(~there)))
+            if not there.any():
+                continue
+            outcomes = y[first[places[there]]]
+            rows = table.filter(pa.array(there))
+            held, _, days = self._read(rows.drop_columns([HASH, DAY]), outcomes, came.title, state)
+            every = np.ones(held.n, dtype=np.bool_)
+            came.sums.add(self._entry(state, held, days, every, ~every, came.title)[0])
+            came.add_names(own[there], rows[DAY].to_numpy(), outcomes)
+            came.resolved += held.n
+        came.waits = [each for each in kept if each.num_rows]
 
-    def _expected(self, state: LedgerState, rows: EvalSet) -> Mapping[str, Any] | None:
+    def _check_new(self, done: Booked, state: LedgerState, came: Arrivals) -> None:
+        """Refuse tables that bring nothing new, or rows that cannot wait."""
+        promise, title = self.promise, came.title
+        known = {promise.digest, *(each for entry in state.entries for each in entry.digests)}
+        for name, digest in zip(came.titles, came.digests, strict=False):
+            if digest in known:
+                what = "is the reference" if digest == promise.digest else "was added before"
+                raise InputError(f"{name} {what}: its rows are booked")
+            known.add(digest)
+        if done.waiting and not (promise.row_id and (promise.mature or not promise.timed)):
+            raise InputError(
+                f"{title} has {done.waiting:,} rows without y, which wait for it by their names "
+                "until their day is booked: begin the ledger with --row-id COLUMN and "
+                "--mature DAYS (row_id=, mature=)"
+            )
+        if done.rows or done.waiting:
+            return
+        if done.again:
+            raise InputError(
+                f"{title} holds no new row: {done.came_before}, with the reference or since"
+            )
+        if done.late:
+            raise InputError(
+                f"{title} holds days that are booked alone (up to "
+                f"{promise.day_in_words(came.sums.latest or 0)}): a day is booked "
+                f"{promise.mature} days after it, and once"
+            )
+        raise InputError(f"{title} holds y of no row that waits")
+
+    def _expected(
+        self, state: LedgerState, waits: Sequence[pa.Table], title: str
+    ) -> Mapping[str, Any] | None:
         """What is expected of rows without y, by a reference whose y given inputs are theirs."""
-        corrections, days = self._corrections(state), self._days(rows, state)
-        today = rows.take(np.flatnonzero(days == days.max()))
-        promise = self.promise
+        if not waits:
+            return None
+        latest = max(int(pc.max(each[DAY]).as_py()) for each in waits)
+        last = [each.filter(pc.equal(each[DAY], latest)) for each in waits]
+        try:
+            rows = pa.concat_tables(last, promote_options="permissive")
+        except pa.ArrowException:  # where files of one day are of several forms
+            return None
+        today, _, days = self._read(
+            rows.drop_columns([HASH, DAY]), np.full(rows.num_rows, np.nan), title, state
+        )
+        corrections, promise = self._corrections(state), self.promise
         for correction in corrections[-1:]:
             if days.max() > correction.after:
-                last = np.full(today.n, days.max())
-                factors = self._factors(state, correction, last)
+                factors = self._factors(state, correction, days)
                 promise, today = correction.promise, correction.apply(today, factors)
         if not promise.reference or not report_of(self.promise, state, 0, corrections).kept:
             return None
@@ -497,94 +701,37 @@ class Watch:
             self._backgrounds[name] = Background.from_table(self._ledger.kept(name))
         return self._backgrounds[name]
 
-    def _check_whole(self, state: LedgerState, new: LedgerEntry, waiting: int, title: str) -> None:
-        """Refuse a table that came before, that cannot wait, or whose days are booked."""
-        promise = self.promise
-        if new.digest in state.stood:
-            raise InputError(f"{title} was added before: its rows are booked")
-        if waiting and not (promise.row_id and (promise.mature or not promise.timed)):
-            raise InputError(
-                f"{title} has {waiting:,} rows without y, which wait for it by their names "
-                "until their day is booked: begin the ledger with --row-id COLUMN and "
-                "--mature DAYS (row_id=, mature=)"
-            )
-        if new.late and not new.rows and not waiting:
-            raise InputError(
-                f"{title} holds days that are booked alone (up to "
-                f"{promise.day_in_words(new.latest or 0)}): a day is booked "
-                f"{promise.mature} days after it, and once"
-            )
-
-    def _labels(self, source: Source) -> Booked:
-        """y alone, for rows that wait."""
-        promise, title = self.promise, source.title
-        table = pa.concat_tables(_parts(source), promote_options="permissive")
-        if not promise.row_id or promise.row_id not in table.column_names:
-            raise InputError(
-                f"{title} holds y alone, which finds its predictions by names: begin the ledger "
-                "with --row-id COLUMN, and give that column here too"
-            )
-        y = self._outcomes(table)
-        hashes = _hashes(table[promise.row_id])
-        outcomes = {h: v for h, v in zip(hashes.tolist(), y.tolist(), strict=True) if v == v}
-        if len(np.unique(hashes)) < len(hashes):
-            raise InputError(f"{title} must name each row once")
-
-        def make(state: LedgerState) -> tuple[LedgerEntry, pa.Table | None]:
-            forgotten = promise.forgotten_to(state.latest)
-            left = [each for _, each in self._ledger.waiting(forgotten)]
-            rows = pa.concat_tables(left) if left else pa.table({HASH: pa.array([], pa.int64())})
-            there = [each in outcomes for each in rows[HASH].to_pylist()]
-            if not any(there):
-                raise InputError(f"{title} holds y of no row that waits")
-            rows = rows.filter(pa.array(there))
-            names = rows[HASH].to_pylist()
-            known = np.array([outcomes[name] for name in names])
-            held = self._read(rows.drop_columns([HASH, DAY]), known, title)
-            every = np.ones(held.n, dtype=np.bool_)
-            sums = LedgerState()
-            sums.add(self._entry(state, held, every, ~every, title)[0])
-            entry = _as_entry(sums, _content(table))
-            self._check_whole(state, entry, 0, title)
-            return replace(entry, resolved=tuple(names)), None
-
-        entry = self._ledger.append(make)
-        self._forget()
-        unknown = len(outcomes) - len(entry.resolved)
-        return Booked(rows=entry.rows, waiting=0, late=entry.late, unknown=unknown)
-
-    def _waiting(self, state: LedgerState) -> Iterator[int]:
-        """Hashes of the names of rows that wait."""
-        for _, table in self._ledger.waiting(self.promise.forgotten_to(state.latest)):
-            yield from table[HASH].to_pylist()
-
-    def _forget(self) -> None:
-        self._ledger.forget(self.promise.forgotten_to(self._ledger.state().latest))
+    def _waiting(self, state: LedgerState) -> Iterator[pa.Table]:
+        """Rows that wait."""
+        return self._ledger.waiting(self.promise.forgotten_to(state.latest))
 
     def _outcomes(self, table: pa.Table) -> FloatArray:
         """y, NaN where there is none."""
-        y = self.promise.y
-        if y not in table.column_names:
+        promise = self.promise
+        if promise.y not in table.column_names:
             return np.full(table.num_rows, np.nan)
-        return values.numbers(table[y], y, decimal=self.promise.reading["decimal"] or ".")
+        y = values.numbers(table[promise.y], promise.y, decimal=promise.reading["decimal"] or ".")
+        return np.where(np.isin(y, marks_of_missing(self._missing_values)), np.nan, y)
+
+    @property
+    def _missing_values(self) -> list[float]:
+        """Numbers that stand for missing values."""
+        return list(self.promise.columns.get("missing_value", []))
 
     def _entry(
-        self, state: LedgerState, held: EvalSet, known: BoolArray, new: BoolArray, title: str
+        self,
+        state: LedgerState,
+        held: EvalSet,
+        days: IntArray,
+        known: BoolArray,
+        new: BoolArray,
+        title: str,
     ) -> tuple[LedgerEntry, BoolArray]:
         """The entry of some rows, and which of them are of days that are booked.
 
         Those whose y is known add to the sums, new ones to the number of rows.
         """
-        days = self._days(held, state)
-        newest, late = int(days.max()), np.zeros(held.n, dtype=np.bool_)
-        if state.latest is not None:
-            late = days <= state.latest - self.promise.mature
-            if newest > state.latest + _LONGEST_GAP:
-                raise InputError(
-                    f"{title} must not reach over {_LONGEST_GAP} days beyond the last day that "
-                    f"was seen ({self.promise.day_in_words(state.latest)}), got "
-                    f"{self.promise.day_in_words(newest)}: days before it would be booked as empty"
-                )
+        late = days <= self.promise.booked_to(state.latest)
         corrections = self._corrections(state)
         ends = np.array([each.after for each in corrections], dtype=np.int64)
         place = np.where(late, -1, np.searchsorted(ends, days))  # corrections before each day
@@ -622,7 +769,7 @@ class Watch:
             )
         entry = LedgerEntry(
             sums=tuple(sums),
-            latest=newest,
+            latest=int(days.max()),
             rows=int((known & ~late).sum()),
             late=int(late.sum()),
             scores=tuple(scores),
@@ -643,46 +790,61 @@ class Watch:
         dates, place = np.unique(days, return_inverse=True)
         return np.array([running.factor_on(day) for day in dates.tolist()])[place]
 
-    def _read(self, rows: pa.Table, y: FloatArray, title: str) -> EvalSet:
-        """An evaluation set of rows, read as the reference was."""
-        table = rows.append_column(self.promise.y, pa.array(y))
-        try:
-            crossing: Any = self.promise.reading["crossing"]
-            loaded = load(table, crossing=crossing, **self.promise.columns)
-        except InputError as error:
-            raise InputError(f"{title}: {str(error).removeprefix('the table: ')}") from error
-        if len(loaded.evalsets) != 1 or loaded.evalsets[0].n != table.num_rows:
-            raise InputError(f"{title} must hold one model, and no row of weight 0")
-        return loaded.evalsets[0]
+    def _read(
+        self, rows: pa.Table, y: FloatArray, title: str, state: LedgerState
+    ) -> tuple[EvalSet, IntArray, IntArray]:
+        """An evaluation set of rows, read as the reference was; their places, and their days.
 
-    def _days(self, held: EvalSet, state: LedgerState) -> IntArray:
-        """The day of each row; without times each addition is one."""
-        if not self.promise.timed:
-            return np.full(held.n, state.entries + 1, dtype=np.int64)
-        if held.time is None:
-            raise InputError("time must stand in each table, as it does in the reference")
-        return days_of(held.time)
+        Without times each addition is a day.
+        """
+        promise = self.promise
+        unknown = 1.0 + max(map(abs, self._missing_values), default=-1.0)  # which is y of no row
+        table = rows.append_column(promise.y, pa.array(np.where(np.isnan(y), unknown, y)))
+        loaded, places = _placed(table, title, promise.reading, promise.columns)
+        held = loaded.evalsets[0]
+        if len(loaded.evalsets) != 1 or held.n + loaded.dropped != table.num_rows:
+            raise InputError(f"{title} must hold one model, and no row of weight 0")
+        if promise.calendar is None:
+            return held, places, np.full(held.n, state.written + 1, dtype=np.int64)
+        with within(title):
+            days = promise.calendar.days(table[promise.calendar.column].take(pa.array(places)))
+        return held, places, days
 
 
 _MOST_GROUPS = 50
 """Groups past which rows are not kept by strata, as each holds as many sums."""
-_LONGEST_GAP = 366
-"""Days by which a table may reach beyond all before: a wrong date would close all days to it."""
+_UNUSED = ("embedding", "encode", "image", "cutoff", "horizon", "series")
+"""Roles of which a watch makes nothing."""
 
 
-def _hashes(names: pa.ChunkedArray) -> IntArray:
-    """Of names of rows."""
-    made = (hashlib.blake2b(str(name).encode(), digest_size=7) for name in names.to_pylist())
-    return np.array([int.from_bytes(each.digest(), "little") for each in made], dtype=np.int64)
+def _placed(
+    table: pa.Table, title: str, reading: Mapping[str, Any], columns: Mapping[str, Any]
+) -> tuple[Loaded, IntArray]:
+    """A table as it is read, and where the rows stand in it that are left."""
+    source = FrameTable(table, title)
+    source.decimal = reading["decimal"] or "."
+    how: Any = {name: reading[name] for name in ("missing", "crossing")}
+    loaded = load(source, **how, **{**columns, "rows": ""})  # so that rows have numbers for names
+    return loaded, np.asarray(loaded.evalsets[0].row_names(), dtype=np.int64)
 
 
-def _parts(source: Source) -> Iterator[pa.Table]:
-    """Tables of some rows each, with cells of plain numbers as numbers."""
+def _readable_again(table: Any) -> Iterator[Any]:
+    """What may be read twice of a table that is given."""
+    yield from [table] if isinstance(table, str | os.PathLike) else sources(table)
+
+
+def _parts(
+    source: Source, names: Collection[str], *, whole: bool = False
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Columns that are there: with cells of plain numbers as numbers, and as they came.
+
+    A huge table comes in parts, unless it shall be whole.
+    """
     kind: Kind = "text" if source.from_text else "key"
-    kinds = dict.fromkeys(source.names, kind)
-    pieced = isinstance(source, PiecedTable)
-    for table in source.tables(kinds, PIECE_ROWS) if pieced else [source.whole()]:
-        yield typed(table, source.decimal) if source.from_text else table
+    kinds = dict.fromkeys([name for name in source.names if name in names], kind)
+    pieced = isinstance(source, PiecedTable) and not whole
+    for table in source.tables(kinds, PIECE_ROWS) if pieced else [source.read(kinds)]:
+        yield typed(table, source.decimal) if source.from_text else table, table
 
 
 def _content(table: pa.Table) -> int:
@@ -702,24 +864,9 @@ def _content(table: pa.Table) -> int:
     return int(row_hashes(*columns).sum(dtype=np.uint64)) if table.num_rows else 0
 
 
-def _as_entry(sums: LedgerState, digest: int) -> LedgerEntry:
-    """The sums of several parts as one entry."""
-    return LedgerEntry(
-        sums=tuple(
-            DaySums(day=day, group=group, stratum=stratum, rows=rows, n=n, sums=np.array(total))
-            for (day, group, stratum), (rows, n, *total) in sums.sums.items()
-        ),
-        latest=sums.latest,
-        digest=f"{digest % (1 << 64):016x}",
-        rows=sums.rows,
-        late=sums.late,
-        scores=tuple((day, *total.tolist()) for day, total in sums.scores.items()),
-        ratios=tuple(
-            (day, cell, *held[:, cell].tolist())
-            for day, held in sums.ratios.items()
-            for cell in np.flatnonzero(held[0]).tolist()
-        ),
-    )
+def _digest(content: int) -> str:
+    """A sum of hashes as text."""
+    return f"{content % (1 << 64):016x}"
 
 
 def _check_readable(loaded: Loaded) -> None:
@@ -745,7 +892,7 @@ def _said(roles: Roles) -> dict[str, Any]:
     held = {name: list(columns) for name, columns in roles.columns.items() if columns}
     made: dict[str, Any] = {
         name: held[name][0]
-        for name in ("y", "point", "mean", "sd", "variance", "weights", "time")
+        for name in ("y", "point", "mean", "sd", "variance", *_SINGLE)
         if name in held
     }
     several = ("lower", "upper", "samples", "groups", "features")
@@ -762,4 +909,10 @@ def _said(roles: Roles) -> dict[str, Any]:
         made["coverage"] = [share for share in roles.coverages if share is not None]
     if "weights" in made:
         made["weights_kind"] = roles.weights_kind
+    if roles.missing_values:
+        made["missing_value"] = list(roles.missing_values)
     return made
+
+
+_SINGLE = ("weights", "time", "ease", "cluster")
+"""Roles of one column of rows."""
