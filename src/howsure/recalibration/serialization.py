@@ -303,7 +303,8 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     version = found.get("version")
     if type(version) is not int or version != VERSION:
         raise InputError(
-            f"{name} is of version {shortened(version)}, and this howsure reads {VERSION}"
+            f"{name} is of version {shortened(version)}, and this howsure reads {VERSION}: make it "
+            "anew by howsure recalibrate NEW --calibration TABLE -o OUT --keep FILE"
         )
     return found
 

@@ -35,7 +35,9 @@ from howsure.streaming.overlap import Contents, Sketch, shared_rows
 from howsure.streaming.sample import Sample
 from howsure.streaming.totals import SufficientStatistics
 
-_FORM = "howsure state 1"
+VERSION = 1
+_FORM = f"howsure state {VERSION}"
+_ANEW = "make it anew by howsure assess TABLE --state FILE"
 _NAME, _HASH = "howsure", "hash"
 """Where the metadata stands in a table's schema, and in it the hash of the whole."""
 _LAST_WITHOUT = (0, 2, 0)
@@ -354,16 +356,19 @@ def _metadata(table: pa.Table) -> dict[str, Any]:
 def _told(table: pa.Table, title: str) -> dict[str, Any]:
     """What the schema's metadata says, checked."""
     told = _metadata(table)
-    if told.get("form") != _FORM:
+    form = told.get("form")
+    if form != _FORM:
         raise InputError(
-            f"{title} must be a state that howsure assess --state wrote, got another table"
+            f"{title} must be a state that howsure assess --state wrote, got "
+            + (f"one of another form: {_ANEW}" if str(form)[:13] == _FORM[:13] else "another table")
         )
     wrote = told.get("howsure")
     if not isinstance(wrote, str) or not _version(wrote):
         raise InputError(f"{title} is damaged: it does not say which howsure wrote it")
     if _version(wrote) > _version(__version__):
         raise InputError(
-            f"{title} must be a state of howsure {__version__} or earlier, got one of {wrote}"
+            f"{title} must be a state of howsure {__version__} or earlier, got one of {wrote}: "
+            f"{_ANEW}"
         )
     if _HASH in told and told[_HASH] != _hash_of(table, told):
         raise InputError(f"{title} was changed since it was written: its hash is another")

@@ -306,6 +306,8 @@ class Background:
             rows = {name: table[name].to_numpy() for name in _ROWS}
             held |= {"inputs": np.stack(inputs, axis=1), **rows}
             made: Self = restored(held, cls, "reference")
+            if not (len(made.copies) and np.isfinite(made.copies).all() and made.copies.min() > 0):
+                raise InputError("it must have rows, each with a number of copies")
         except (LookupError, TypeError, ValueError, pa.ArrowException) as error:
             raise InputError(f"the reference's inputs are damaged: {error}") from error
         return made

@@ -87,6 +87,9 @@ class LedgerEntry:
         sums = np.empty((len(table), len(names)))
         for place, name in enumerate(names):
             sums[:, place] = _whole(table[name]).to_numpy() / _UNIT
+        counts = np.array(told[-2:])
+        if not (np.isfinite(sums).all() and np.isfinite(counts).all() and (counts >= 0.0).all()):
+            raise InputError("sums must be finite, and numbers of rows at least 0")
         made = tuple(
             DaySums(**dict(zip(_KEYS, keys, strict=True)), sums=total)
             for *keys, total in zip(*told, sums, strict=True)
@@ -327,9 +330,10 @@ class Ledger:
             if data is not None:
                 with self._reading(name):
                     table = stream_table(data)
-                    hashes, days = (_whole(table[each]).to_numpy() for each in (HASH, DAY))
-                    keys = row_keys(hashes.astype(np.int64), days.astype(np.int64))
-                yield name, table, ~came.holds(keys) & (days > booked_to)
+                    hashes, days = (
+                        _whole(table[each].cast(pa.int64())).to_numpy() for each in (HASH, DAY)
+                    )
+                yield name, table, ~came.holds(row_keys(hashes, days)) & (days > booked_to)
 
     def forget(self, booked_to: Callable[[int | None], float]) -> None:
         """Remove what was settled before the last addition, which may be taken back."""
