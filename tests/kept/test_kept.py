@@ -228,13 +228,13 @@ def tried_changes(step: int, folder: Path) -> tuple[int, int]:
 def test_a_value_of_a_ledger_may_be_anything(tmp_path: Path) -> None:
     """Whoever wrote it so, with a hash that fits: it is read or refused, and nothing else."""
     tried, refused = tried_changes(173, tmp_path)
-    assert (tried > 30, refused > tried / 3) == (True, True)
+    assert (tried > 20, refused > tried / 3) == (True, True)
 
 
 @pytest.mark.rate
 def test_each_value_of_a_ledger_may_be_anything(tmp_path: Path) -> None:
     tried, refused = tried_changes(1, tmp_path)
-    assert (tried > 6_000, refused > tried / 3) == (True, True)
+    assert (tried > 3_000, refused > tried / 3) == (True, True)
 
 
 def test_a_promise_that_names_code_is_refused_and_none_runs(
