@@ -137,10 +137,10 @@ def test_a_client_assesses_explains_recalibrates_and_checks(
 # Tools, in this process
 
 
-def called(name: str, **arguments: Any) -> str:
+def called(name: str, root: Path = Path("/"), **arguments: Any) -> str:
     """What a tool's error says."""
     library()
-    answer = asyncio.run(served.server()._handle_call_tool(None, _Call(name, arguments)))
+    answer = asyncio.run(served.server(root)._handle_call_tool(None, _Call(name, arguments)))
     assert answer.is_error
     text: str = answer.content[0].text
     assert "Traceback" not in text
@@ -157,7 +157,7 @@ class _Call:
 @pytest.mark.slow
 def test_tools_say_what_they_take_and_whether_they_write() -> None:
     library()
-    tools = asyncio.run(served.server().list_tools())
+    tools = asyncio.run(served.server(Path()).list_tools())
     taken = {name for tool in TOOLS.values() for name in signature(tool).parameters}
     assert set(served._ARGUMENTS) == taken
     for tool in tools:
@@ -204,7 +204,9 @@ def test_models_of_unlike_rows_are_compared_where_that_is_asked_for(tmp_path: Pa
     for file, kept in zip(files, (named[:400], named[100:500]), strict=True):
         file.write_text("\n".join([f'{head},"id"', *kept, ""]), encoding="utf-8")
     names = [str(file) for file in files]
-    assert "common_rows=True" in called("assess", files=names, columns={"rows": "id"})
+    told = called("assess", files=names, columns={"rows": "id"})
+    assert "common_rows=true compares" in told
+    assert "--" not in told
     held = served.assess(names, {"rows": "id"}, common_rows=True)
     assert "--common-rows" in held["command"]
     assert held["facts"]["Rows"] == "300"
@@ -258,3 +260,77 @@ def test_errors_are_told_and_nothing_is_loaded_or_overwritten(
 
     monkeypatch.setattr(served, "assessed", broken)
     assert called("assess", files=[file]).startswith("internal error: KeyError: 'a fault' (")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("pass y=COLUMN (--y COLUMN); the columns are 'a'", "pass columns.y=COLUMN; the columns"),
+        ("howsure.load(…, missing='drop') (--missing drop) leaves", 'missing="drop" leaves'),
+        (
+            "pass lower=, upper= and coverage= of one (--lower, --upper, --coverage)",
+            "columns.upper= and",
+        ),
+        ("softmax='' (--softmax \"\") leaves", 'columns.softmax="" leaves'),
+        ("crossing='sort' or --crossing sort", "crossing='sort' or --crossing sort"),  # is no field
+        ("name the series (--series)", "name the series (columns.series)"),
+        ("it: --groups a or --features a would use it", "columns.groups a or columns.features a"),
+        (
+            "sd (2.5, of 3) and rows=COLUMN (--row-id COLUMN) names",
+            "(2.5, of 3) and columns.rows=COL",
+        ),
+    ],
+)
+def test_errors_speak_of_fields(said: str, told: str) -> None:
+    assert told in served._in_fields(said)
+
+
+def linked(place: Path, target: Path) -> str:
+    place.symlink_to(target)
+    return place.name
+
+
+@pytest.mark.slow
+def test_tools_read_and_write_within_a_folder(
+    halves: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever leads out of it: a path, a link, a pattern, a link in a folder, an address."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder in (root, outside, root / "parts"):
+        folder.mkdir()
+    inside = root / "in.csv"
+    inside.write_bytes(halves[0].read_bytes())
+    secret = outside / "secret.csv"
+    secret.write_bytes(halves[1].read_bytes())
+    (root / "parts" / "a.csv").write_bytes(inside.read_bytes())
+    monkeypatch.chdir(root)
+    ways = [
+        *("../outside/secret.csv", str(secret), "../outside", "../outside/*.csv", "/etc/passwd"),
+        *("file://" + str(secret), "http://127.0.0.1:9/a.csv", "memory://a.csv", "../*/*.csv"),
+        linked(root / "link.csv", secret),
+        linked(root / "folder", outside) + "/secret.csv",
+        "folder/*.csv",
+        "f*/*.csv",
+    ]
+    linked(root / "parts" / "b.csv", secret)
+    for way in (*ways, "parts", "parts/*.csv"):
+        assert called("assess", root, files=[way]).startswith("files must lie in the folder"), way
+    for name in ("file", "calibration"):
+        given = {"file": "in.csv", "calibration": "in.csv", "output": "new.csv", name: ways[0]}
+        assert called("recalibrate", root, **given).startswith(f"{name} must lie in")
+    assert called("check", root, files=["in.csv"], rules="../outside/x.toml").startswith(
+        "rules must"
+    )
+    for output in (
+        "../outside/new.csv",
+        "folder/new.csv",
+        linked(root / "out.csv", outside / "o.csv"),
+    ):
+        given = {"file": "in.csv", "calibration": "in.csv", "output": output}
+        assert called("recalibrate", root, **given).startswith("output must"), output
+    linked(root / "later.csv", root / "nothing.csv")
+    given = {"file": "in.csv", "calibration": "in.csv", "output": "later.csv"}
+    assert "does not exist yet" in called("recalibrate", root, **given)
+    assert [path.name for path in outside.iterdir()] == ["secret.csv"]
+    assert not (root / "nothing.csv").exists()
+    assert served.assess(["in.csv"])["answer"]["reply"] in ("yes", "no", "partly", "unknown")

@@ -294,3 +294,56 @@ def test_a_space_before_the_per_cent_sign_is_none(tmp_path: Path) -> None:
     body = zip(Y.tolist(), (MEAN - 2).tolist(), (MEAN + 2).tolist(), strict=True)
     (held,) = load(book(tmp_path / "p.xlsx", Sheet1=[head, *map(list, body)])).evalsets
     assert held.beliefs[0].coverages == (0.9,)
+
+
+def altered(path: Path, member: str, change: Any) -> Path:
+    """A workbook one of whose files is another."""
+    with zipfile.ZipFile(path) as whole:
+        files = {name: whole.read(name) for name in whole.namelist()}
+    files[member] = change(files[member])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in files.items():
+            made.writestr(name, content)
+    return path
+
+
+SHEET, BOOK = "xl/worksheets/sheet1.xml", "xl/workbook.xml"
+_LAUGHS = b"".join(b'<!ENTITY e%d "%s">' % (k, b"&e%d;" % (k - 1) * 10) for k in range(1, 10))
+_FAR = b"<row r=\"1048576\"><c r = 'xfd1048576'><v>1</v></c></row></sheetData>"
+
+
+@pytest.mark.parametrize(
+    ("member", "change", "said"),
+    [
+        (SHEET, lambda held: held.replace(b"</sheetData>", _FAR), "got 17,179,869,184 "),
+        (
+            BOOK,
+            lambda held: (
+                b'<!DOCTYPE w [<!ENTITY e0 "lol">'
+                + _LAUGHS
+                + b"]>"
+                + held.replace(b"</w", b"&e9;</w")
+            ),
+            "amplification",
+        ),
+        (BOOK, lambda held: held[: len(held) // 2], "cannot be read"),
+    ],
+)
+def test_hostile_workbooks_are_refused(tmp_path: Path, member: str, change: Any, said: str) -> None:
+    path = altered(book(tmp_path / "t.xlsx", data=rows()), member, change)
+    with pytest.raises(InputError, match=said):
+        load(path)
+
+
+@pytest.mark.parametrize(("size", "said"), [(1 << 31, "2,147,483,648 bytes, of"), (999, "Bad CRC")])
+def test_a_sheet_that_fills_memory_is_refused_by_its_size(
+    tmp_path: Path, size: int, said: str
+) -> None:
+    """Whether the archive states its size, or another one."""
+    path = altered(book(tmp_path / "t.xlsx", data=rows()), SHEET, lambda held: held + b" " * 10**7)
+    content = bytearray(path.read_bytes())
+    at = content.rindex(SHEET.encode()) - 46  # its entry in the directory
+    content[at + 24 : at + 28] = size.to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        load(path)

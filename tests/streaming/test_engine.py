@@ -21,7 +21,7 @@ from generated import examples
 from howsure.core.errors import DegenerateError, HowsureError, InputError
 from howsure.core.progress import subscribe
 from howsure.streaming.engine import done_in_order
-from howsure.streaming.kept import Kept, keep, kept, packed, unpacked
+from howsure.streaming.kept import Kept, keep, kept, stream_bytes, stream_table
 from pace import slowness
 from streaming import pieces
 
@@ -246,7 +246,7 @@ class TestKept:
         assert path.read_bytes() == whole
 
     def test_a_kept_piece_is_a_file_of_arrow(self, tmp_path: Path) -> None:
-        keep(tmp_path, "a", packed(pieces.square(3)))
+        keep(tmp_path, "a", stream_bytes(pieces.square(3)))
         with pa.ipc.open_stream(tmp_path / "a.arrow") as reader:
             assert reader.read_all() == pieces.square(3)
 
@@ -307,5 +307,5 @@ def test_a_table_is_the_same_packed(chunks: list[list[str | None]]) -> None:
     words = pa.chunked_array([pa.array(chunk, pa.string()) for chunk in chunks], pa.string())
     table = pa.table({"word": words}, metadata={"version": "1"})
     for one in (table, table.slice(1), table.cast(pa.schema([("word", pa.large_string())]))):
-        assert unpacked(packed(one)).equals(one)
-        assert unpacked(packed(one)).schema.equals(one.schema, check_metadata=True)
+        assert stream_table(stream_bytes(one)).equals(one)
+        assert stream_table(stream_bytes(one)).schema.equals(one.schema, check_metadata=True)

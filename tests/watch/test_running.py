@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from howsure.core.convert import plain, restored
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.metrics.scores import interval_score
@@ -101,7 +102,7 @@ def test_rows_in_parts_are_as_rows_at_once(late: int) -> None:
     whole, factors = begun.after(ratios, days)
     part, seen = begun, []
     for chosen in (days < 7, (days >= 7) & (days < 31), days >= 31):
-        part = Running.from_dict(json.loads(json.dumps(part.as_dict())))
+        part = restored(json.loads(json.dumps(plain(part))), Running, "running")
         part, some = part.after(ratios[chosen], days[chosen])
         seen.append(some)
     assert part == whole

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.convert import plain, restored
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import EvalSet, Intervals
@@ -119,7 +121,7 @@ def test_strata_of_predictions_and_features_come_back_from_json() -> None:
     )
     hits = np.where(plan == "cash", 0.1, -0.1) * rng.random(n)
     strata = Strata.learnt(held, C, hits[None], np.array([0.09]))
-    again = Strata.from_dict(json.loads(json.dumps(strata.as_dict())))
+    again = restored(json.loads(json.dumps(plain(strata))), Strata, "strata")
     np.testing.assert_array_equal(again.of(held, C), strata.of(held, C))
     np.testing.assert_array_equal(again.means, strata.means)
     assert again.words == strata.words
@@ -128,8 +130,8 @@ def test_strata_of_predictions_and_features_come_back_from_json() -> None:
     assert names == ("point", "log width")
     np.testing.assert_allclose(x[9:, 1], np.log(width[9:]), rtol=0.0, atol=5.1e-10)
     assert np.isfinite(x).all()
-    with pytest.raises(InputError, match="of this version"):
-        Strata.from_dict({"features": []})
+    with pytest.raises(InputError, match="for each leaf of the tree"):
+        replace(strata, rows=strata.rows[1:])
 
 
 def days_of_counts(*names: str | int) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:

@@ -354,7 +354,7 @@ def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
         assert other.read_bytes() == before
     (tmp_path / "f").mkdir()
     (tmp_path / "f" / "promise.json").write_text("{}")
-    with pytest.raises(InputError, match="no promise of this version"):
+    with pytest.raises(InputError, match="is no ledger of this version of howsure: begin"):
         Watch(tmp_path / "f")
 
 

@@ -933,11 +933,20 @@ def mcp(
         bool,
         typer.Option("--skill", help="Print SKILL.md, the page for agents, and stop."),
     ] = False,
+    root: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Read and write in this folder alone; names of files are relative to it.",
+        ),
+    ] = Path(),
 ) -> None:
     """Serve agents by the Model Context Protocol: assess, check, recalibrate, explain."""
     from howsure.cli.mcp import run
 
-    run(skill=skill)
+    run(root, skill=skill)
 
 
 def main() -> int:

@@ -1,12 +1,15 @@
 """`howsure mcp`: the commands as tools of a server that agents call, over stdin and stdout.
 
-Tools take the options that agents need, and return what programs read. Nothing is overwritten, no
-code that a caller names is loaded, and what goes wrong is told in the words of the command line.
+Tools take the options that agents need, and return what programs read. They read and write within
+one folder, nothing is overwritten, and no code that a caller names is loaded. What goes wrong is
+told in the fields of a call.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import threading
 from collections.abc import Callable, Mapping
@@ -30,7 +33,9 @@ from howsure.core.optional import require
 from howsure.core.registry import check_known
 from howsure.core.schemas import schema
 from howsure.core.text import clean
+from howsure.inputs.places import fixed_folder, is_address, is_folder, is_pattern, places
 from howsure.inputs.roles import ROLES
+from howsure.inputs.source import split_sheet
 from howsure.metrics.catalogue import catalogue
 from howsure.recalibration import METHODS
 from howsure.report.improve import improve_table
@@ -41,8 +46,11 @@ from howsure.report.short_forms import key_records
 from howsure.streaming.load import Resources
 from howsure.verdict.findings import questions
 
-_ROLES: Final = {role.name: role for role in ROLES if role.name != "encode"}
-"""What columns may be named for; an encoder would be code of the caller's choice."""
+_ROLES: Final = {role.name: role for role in ROLES if role.name not in ("encode", "image")}
+"""What columns may be named for: an encoder would be code of the caller's choice, and paths of
+images would lead anywhere."""
+_PATHS: Final = ("file", "files", "calibration", "output", "rules")
+"""Arguments that name files."""
 _VERDICT: Final = ("command", "facts", "answer", "verdict", "findings", "advice")
 """What is returned of a report, beside its key numbers."""
 _MEASURE: Final = ("name", "title", "meaning", "formula", "source", "beware")
@@ -88,28 +96,30 @@ _ONE: Final = threading.Lock()
 """Calls wait for each other: threads of linear algebra are limited for the whole process."""
 
 
-def run(*, skill: bool = False) -> None:
+def run(root: Path, *, skill: bool = False) -> None:
     """Serve until the client leaves; or print the page that teaches an agent the commands."""
     if skill:
         for line in resources_of("howsure").joinpath("SKILL.md").read_text("utf-8").splitlines():
             say(line)
         return
-    server().run("stdio")
+    os.chdir(root)
+    server(Path()).run("stdio")
 
 
-def server() -> Any:
-    """The server with its tools."""
+def server(root: Path) -> Any:
+    """The server with its tools, which read and write within a folder alone."""
     made = require("mcp.server.mcpserver", extra="mcp")
+    tool = partial(_tool_within, root.resolve())
     return made.MCPServer(
         "howsure",
         instructions=_INSTRUCTIONS,
         version=__version__,
         tools=[
-            _tool(assess, _verdict_form()),
-            _tool(check, _published("check")),
-            _tool(recalibrate, reads=False),
-            _tool(improve, _published("improvement"), reads=False),
-            _tool(explain),
+            tool(assess, _verdict_form()),
+            tool(check, _published("check")),
+            tool(recalibrate, reads=False),
+            tool(improve, _published("improvement"), reads=False),
+            tool(explain),
         ],
         log_level="WARNING",
     )
@@ -299,11 +309,59 @@ def _reading(
 
 
 def _fresh(output: str) -> Path:
-    """The place of a new file, where none is yet."""
+    """The place of a new file, where none is yet, nor a link to one that may come."""
     target = Path(output)
-    if target.exists():
+    if os.path.lexists(target):
         raise InputError(f"output must be a file that does not exist yet, got {output!r}")
     return target
+
+
+def _check_within(root: Path, given: Mapping[str, Any]) -> None:
+    """Refuse arguments that lead out of a folder, by whatever links."""
+    for name in _PATHS:
+        value = given.get(name)
+        for text in value if isinstance(value, list) else [value]:
+            if not isinstance(text, str):
+                continue
+            path = split_sheet(text)[0]
+            found = [fixed_folder(path) if is_pattern(path) else path]
+            if not is_address(path) and _is_within(root, found[0]):
+                if is_pattern(path) or is_folder(path):
+                    found += [place.path for place in places(path).places]
+                if all(_is_within(root, each) for each in found):
+                    continue
+            raise InputError(
+                f"{name} must lie in the folder of this server, {str(root)!r}, got {text!r}"
+            )
+
+
+def _is_within(root: Path, path: str) -> bool:
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(root)
+    except ValueError:  # of a name that no file has
+        return True
+
+
+_FLAGS: Final = re.compile(r"\s*\((?:[^()]|\([^()]*\))*?--[a-z](?:[^()]|\([^()]*\))*\)")
+"""Flags of the command line, which mostly repeat what was said in words of Python."""
+
+
+def _in_fields(message: str) -> str:
+    """What an error says to somebody who writes Python or commands, for who writes JSON."""
+    told = _FLAGS.sub(
+        lambda flags: "" if re.search(r"\w=", message[: flags.start()][-80:]) else flags[0], message
+    ).replace("howsure.load(…, missing='drop')", "missing='drop'")
+    options = {f"--{name.replace('_', '-')}": name for name in _ARGUMENTS}
+    options |= {role.option: f"columns.{role.name}" for role in _ROLES.values()}
+    told = re.sub(r"--[a-z][a-z-]*", lambda flag: options.get(flag[0], flag[0]), told)
+    names = "|".join([*_ROLES, *_ARGUMENTS])
+
+    def field(said: re.Match[str]) -> str:
+        name = f"columns.{said[1]}" if said[1] in _ROLES else said[1]
+        value = {"True": "true", "False": "false"}.get(said[2], said[2].replace("'", '"'))
+        return f"{name}={value}"
+
+    return re.sub(rf"(?<![\w.])({names})=('[^']*'|\w*)", field, told)
 
 
 def _paths(files: list[str]) -> list[Path]:
@@ -336,15 +394,19 @@ def _verdict_form() -> dict[str, Any]:
     }
 
 
-def _tool(
-    work: Callable[..., dict[str, Any]], form: dict[str, Any] | None = None, *, reads: bool = True
+def _tool_within(
+    root: Path,
+    work: Callable[..., dict[str, Any]],
+    form: dict[str, Any] | None = None,
+    *,
+    reads: bool = True,
 ) -> Any:
     """A function as a tool of the server: its docstring, its arguments, the form it returns."""
     types = require("mcp.types", extra="mcp")
     tools = require("mcp.server.mcpserver.tools", extra="mcp")
     paragraphs = (" ".join(part.split()) for part in (work.__doc__ or "").split("\n\n"))
     made = tools.Tool.from_function(
-        _tool_call(work),
+        _tool_call(root, work),
         description="\n\n".join(paragraphs),
         annotations=types.ToolAnnotations(
             read_only_hint=reads,
@@ -360,7 +422,7 @@ def _tool(
     return made
 
 
-def _tool_call(work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
+def _tool_call(root: Path, work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
     """A function whose result is one of the protocol, and whose errors are those of a tool."""
     types = require("mcp.types", extra="mcp")
     failed = require("mcp.server.mcpserver.exceptions", extra="mcp").ToolError
@@ -369,9 +431,10 @@ def _tool_call(work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
     def call(**given: Any) -> Any:
         try:
             with _ONE:
+                _check_within(root, given)
                 text = clean(json.dumps(work(**given), ensure_ascii=False, allow_nan=False))
         except HowsureError as error:
-            raise failed(str(error)) from error
+            raise failed(_in_fields(str(error))) from error
         except OSError as error:
             raise failed(system_line(error)) from error
         except Exception as error:

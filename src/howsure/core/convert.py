@@ -3,8 +3,8 @@
 A field or an argument says what it takes: ``epochs: Count``, ``rate: Annotated[float,
 check_fraction]``, ``order: Literal["rgb", "bgr"]``. `checked` fits what comes to such a hint,
 `check_fields` does so for a whole dataclass, and `from_options` makes one from a table of a
-plan. `plain` is the way back; `packed` and `unpacked` keep arrays apart from what JSON knows.
-Every refusal names the argument, the rule and what came.
+plan. `plain` makes plain values of a dataclass and `restored` the dataclass of these; `packed` and
+`unpacked` do so with arrays kept apart. Every refusal names the argument, the rule and what came.
 
 msgspec does not do it: it makes a whole number of a float field a float, which changes addresses of
 trials, lets unknown names pass, and does not say what came.
@@ -64,6 +64,7 @@ class Bound:
 Count = Annotated[int, Bound(1)]
 Natural = Annotated[int, Bound(0)]
 Positive = Annotated[float, Bound(0.0, ends="()")]
+Finite = Annotated[float, Bound(ends="()")]
 NonNegative = Annotated[float, Bound(0.0)]
 Fraction = Annotated[float, check_fraction]
 
@@ -201,6 +202,83 @@ def plain(
         held = {item.name: getattr(value, item.name) for item in fields(value)}
         return plain(held, number, other)
     raise InputError(f"what is written must be numbers, text, lists and tables, got {value!r}")
+
+
+def read_json(text: str | bytes) -> Any:
+    """What JSON says, as one of our own files holds it: numbers are finite, and integers short."""
+    try:
+        return json.loads(text, parse_float=_finite, parse_int=_short, parse_constant=_short)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"it is no JSON of numbers and text: {error}") from error
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"a number is too large: {text[:40]}")
+    return value
+
+
+def _short(text: str) -> int:
+    if len(text) > 20 or abs(int(text)) >= 1 << 63:
+        raise ValueError(f"a number is too large: {text[:40]}")
+    return int(text)
+
+
+def restored(told: Any, hint: Any, name: str) -> Any:
+    """What `plain` made plain with `json_number`, fitted to its hint at every depth.
+
+    Only fields of the hinted dataclasses are read, so that no file says what else is to be made;
+    those that it lacks have their defaults, so that classes may gain fields.
+
+    Examples
+    --------
+    >>> from dataclasses import make_dataclass
+    >>> Run = make_dataclass("Run", [("seed", Count), ("y", npt.NDArray[np.float64])])
+    >>> restored({"seed": 3, "y": [0.0, None]}, Run, "run")
+    Run(seed=3, y=array([ 0., nan]))
+    >>> restored({"seed": 0, "y": []}, Run, "run")
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: run.seed must be a whole number of at least 1, got 0
+    """
+    kind = _given(hint)
+    origin, args = get_origin(kind), get_args(kind)
+    if kind is float and isinstance(told, str | None):
+        bare = len(_alternatives(hint)) == 1
+        told = {None: math.nan if bare else None, "Infinity": math.inf, "-Infinity": -math.inf}.get(
+            told, told
+        )
+    elif is_dataclass(kind) and isinstance(told, Mapping):
+        hints = field_hints(kind)
+        for key in told:
+            check_known(key, hints, f"key of {name}")
+        values = {key: restored(told[key], hints[key], f"{name}.{key}") for key in told}
+        try:
+            return cast(Any, kind)(**values)
+        except TypeError as error:
+            raise InputError(f"{name} must be whole: {error}") from error
+    elif origin is tuple and isinstance(told, list):
+        told = tuple(restored(*item) for item in _items(told, args, name))
+    elif _is_mapping(origin) and isinstance(told, Mapping):
+        told = {key: restored(value, args[1], f"{name}.{key}") for key, value in told.items()}
+    elif _is_array(kind) and isinstance(told, list):
+        told = _array(told, get_args(args[1])[0], name)
+    return checked(told, hint, name)
+
+
+def _array(told: list[Any], item: Any, name: str) -> npt.NDArray[Any]:
+    """Numbers in lists of one length each as an array of this type; None is NaN."""
+    dtype = np.dtype(item)
+    try:
+        if dtype.kind == "f":
+            return np.array(told, dtype=dtype)
+        made = np.array(told)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must hold numbers in lists of one length: {error}") from error
+    if made.size and made.dtype.kind != dtype.kind:
+        raise InputError(f"{name} must hold {dtype} alone, got {made.dtype}")
+    return made.astype(dtype)
 
 
 def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Sizes of memory as people write them."""
+"""Sizes of memory: as people write them, and to which what is compressed may grow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Final
 
 from howsure.core.errors import InputError
 
+_LEAST: Final = 1 << 28
+_TIMES: Final = 100
 _SIZE: Final = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 
 
@@ -25,3 +27,11 @@ def as_bytes(size: str | int) -> int:
         if wanted > 0 and (power or not binary):
             return wanted
     raise InputError(f"--memory must be a size such as 500MB, 2GB or 1.5GiB, got {size!r}")
+
+
+def most_inflated(size: int) -> int:
+    """Bytes that so many compressed ones may take: 256 MiB, or a hundred times as many.
+
+    Tables shrink to a tenth or a twentieth; what shrinks to a thousandth was made to fill memory.
+    """
+    return max(_LEAST, _TIMES * size)

@@ -179,6 +179,15 @@ class Tree:
     value: FloatArray  # shape (k,): what a leaf says
     rules: tuple[str, ...]  # what leads to each node, in words
 
+    def __post_init__(self) -> None:
+        parts = (self.feature, self.threshold, self.left, self.right, self.value)
+        size, asks = len(self.rules), self.feature >= 0
+        if not size or any(each.shape != (size,) for each in parts):
+            raise InputError("a tree must say of each of its nodes what it asks and where it leads")
+        below = np.concatenate([self.left[asks], self.right[asks]])
+        if ((below <= np.tile(np.flatnonzero(asks), 2)) | (below >= size)).any():
+            raise InputError("a node of a tree must lead to later ones")
+
     @property
     def leaves(self) -> list[int]:
         """The nodes that ask nothing."""
@@ -186,6 +195,8 @@ class Tree:
 
     def apply(self, x: FloatArray) -> IntArray:
         """The leaf of each row."""
+        if self.feature.max() >= x.shape[1]:
+            raise InputError(f"a tree asks for more columns than the {x.shape[1]} of the rows")
         node = np.zeros(len(x), dtype=np.int64)
         rows = np.arange(len(x))
         for _ in range(DEPTH):

@@ -16,7 +16,7 @@ import numpy as np
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, shortened
 from howsure.core.brief import brief_repr
-from howsure.core.convert import checked, field_hints
+from howsure.core.convert import checked, field_hints, read_json
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.predictions import EvalSet, Intervals, Quantiles
@@ -296,30 +296,18 @@ def _content(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
     try:
-        found = json.loads(text, parse_float=_number, parse_int=_whole, parse_constant=_whole)
-    except (ValueError, RecursionError) as error:
+        found = read_json(text)
+    except InputError as error:
         raise InputError(f"{name} is no kept recalibration: {error}") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise InputError(f"{name} is no kept recalibration: its format is another")
     version = found.get("version")
     if type(version) is not int or version != VERSION:
         raise InputError(
-            f"{name} is of version {shortened(version)}, and this howsure reads {VERSION}"
+            f"{name} is of version {shortened(version)}, and this howsure reads {VERSION}: make it "
+            "anew by howsure recalibrate NEW --calibration TABLE -o OUT --keep FILE"
         )
     return found
-
-
-def _number(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"a number is too large: {text[:40]}")
-    return value
-
-
-def _whole(text: str) -> int:
-    if len(text) > 20 or abs(int(text)) >= 1 << 63:
-        raise ValueError(f"a number is too large: {text[:40]}")
-    return int(text)
 
 
 def _told(value: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.convert import Finite, NonNegative
 from howsure.core.errors import UnanswerableError
 from howsure.stats.memory import memory_of
 from howsure.stats.roots import root
@@ -36,10 +37,10 @@ _LIKELY = 3.0
 class Bounds:
     """What is known of numbers of mean 0 under the promise."""
 
-    variance: float
-    lowest: float
-    highest: float
-    tolerance: float = 0.0  # how far their mean may be off and the promise be kept
+    variance: NonNegative
+    lowest: Finite
+    highest: Finite
+    tolerance: NonNegative = 0.0  # how far their mean may be off and the promise be kept
     rises: bool = False  # whether a mean below 0 keeps the promise too
 
 

@@ -18,7 +18,7 @@ from howsure.core.errors import HowsureError, InputError, error_line
 from howsure.core.progress import report_progress
 from howsure.core.threads import one_thread
 from howsure.core.workers import Cluster, Crew, LostWorker, Processes, RaisedError
-from howsure.streaming.kept import keep, kept, packed, unpacked
+from howsure.streaming.kept import keep, kept, stream_bytes, stream_table
 
 Item = TypeVar("Item")
 
@@ -90,7 +90,7 @@ def _done(
         jobs = min(jobs or _cores(), len(pieces))
     if jobs is not None and jobs <= 1:
         for piece in pieces:
-            yield unpacked(_kept(piece, resume) or _keeping(piece, resume, _here(piece)))
+            yield stream_table(_kept(piece, resume) or _keeping(piece, resume, _here(piece)))
         return
     crew: Crew = Processes(jobs) if jobs is not None else Cluster(scheduler)
     ahead = _AHEAD * crew.room if jobs is not None else max(_AHEAD * crew.room, _FEWEST)
@@ -140,7 +140,7 @@ def _in_order(
         stream_or_error = ended.pop(turn)
         if isinstance(stream_or_error, HowsureError):
             raise stream_or_error
-        yield unpacked(stream_or_error)
+        yield stream_table(stream_or_error)
 
 
 def _kept(piece: _Call, resume: Path | None) -> bytes | None:
@@ -186,7 +186,7 @@ def _here(piece: _Call) -> bytes:
 
 def _alone(piece: _Call) -> bytes:
     """Do a piece in a process of our own, which has one thread."""
-    return packed(piece.work(piece.item))
+    return stream_bytes(piece.work(piece.item))
 
 
 def _cores() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import time
 from contextlib import suppress
 from hashlib import blake2b
@@ -64,7 +65,7 @@ class Kept:
         return len(list(self.folder.glob("*.arrow")))
 
 
-def packed(table: pa.Table) -> bytes:
+def stream_bytes(table: pa.Table) -> bytes:
     """A table as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -72,9 +73,43 @@ def packed(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpacked(stream: bytes) -> pa.Table:
-    """The table of an Arrow stream."""
-    return pa.ipc.open_stream(stream).read_all()
+def stream_table(stream: bytes | pa.Buffer) -> pa.Table:
+    """The table of an Arrow stream, checked.
+
+    Refuses columns that are compressed, which ours never are: a few bytes could take all memory.
+    """
+    for message in pa.ipc.MessageReader.open_stream(stream):
+        if message.type != "schema" and _is_compressed(message):
+            raise pa.ArrowInvalid("its columns are compressed")
+    table = pa.ipc.open_stream(stream).read_all()
+    table.validate(full=True)
+    return table
+
+
+def _is_compressed(message: pa.Message) -> bool:
+    """Whether the metadata of a batch or a dictionary state a compression.
+
+    pyarrow does not tell. Source: Message.fbs of the Arrow format, and "FlatBuffers internals".
+    """
+    held = message.metadata.to_pybytes()
+
+    def number(kind: str, at: int) -> int:
+        return int(struct.unpack_from(kind, held, at)[0])
+
+    def place_of(table: int, field: int) -> int:
+        """Where a field of a table stands; 0 where it has its default."""
+        known = table - number("<i", table)
+        offset = number("<H", known + 4 + 2 * field) if 4 + 2 * field < number("<H", known) else 0
+        return table + offset if offset else 0
+
+    def inner(table: int, field: int) -> int:
+        at = place_of(table, field)
+        return at + number("<I", at)
+
+    batch = inner(number("<I", 0), 2)  # the message's header
+    if message.type == "dictionary":
+        batch = inner(batch, 1)
+    return place_of(batch, 3) > 0
 
 
 def keep(folder: Path, identity: str, stream: bytes) -> None:

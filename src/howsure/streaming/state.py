@@ -30,11 +30,14 @@ from howsure.core.errors import InputError
 from howsure.core.files import replacing
 from howsure.inputs.files import is_list
 from howsure.inputs.manifest import Manifest
+from howsure.streaming.kept import stream_table
 from howsure.streaming.overlap import Contents, Sketch, shared_rows
 from howsure.streaming.sample import Sample
 from howsure.streaming.totals import SufficientStatistics
 
-_FORM = "howsure state 1"
+VERSION = 1
+_FORM = f"howsure state {VERSION}"
+_ANEW = "make it anew by howsure assess TABLE --state FILE"
 _NAME, _HASH = "howsure", "hash"
 """Where the metadata stands in a table's schema, and in it the hash of the whole."""
 _LAST_WITHOUT = (0, 2, 0)
@@ -225,7 +228,10 @@ class State:
             raise InputError(f"{path} cannot be read as a state: a regular file is needed")
         try:
             with pa.memory_map(os.fspath(path)) as file:
-                table = pa.ipc.open_file(file).read_all()
+                mark, stream = file.read_buffer(8), file.read_buffer()
+            if mark.to_pybytes()[:6] != b"ARROW1":
+                raise pa.ArrowInvalid("it is no Arrow file")
+            table = stream_table(stream)
         except (pa.ArrowException, OSError, UnicodeError) as error:
             raise InputError(f"{path} cannot be read as a state: {error}") from error
         from howsure.streaming.load import loaded_state  # which imports this module
@@ -350,16 +356,19 @@ def _metadata(table: pa.Table) -> dict[str, Any]:
 def _told(table: pa.Table, title: str) -> dict[str, Any]:
     """What the schema's metadata says, checked."""
     told = _metadata(table)
-    if told.get("form") != _FORM:
+    form = told.get("form")
+    if form != _FORM:
         raise InputError(
-            f"{title} must be a state that howsure assess --state wrote, got another table"
+            f"{title} must be a state that howsure assess --state wrote, got "
+            + (f"one of another form: {_ANEW}" if str(form)[:13] == _FORM[:13] else "another table")
         )
     wrote = told.get("howsure")
     if not isinstance(wrote, str) or not _version(wrote):
         raise InputError(f"{title} is damaged: it does not say which howsure wrote it")
     if _version(wrote) > _version(__version__):
         raise InputError(
-            f"{title} must be a state of howsure {__version__} or earlier, got one of {wrote}"
+            f"{title} must be a state of howsure {__version__} or earlier, got one of {wrote}: "
+            f"{_ANEW}"
         )
     if _HASH in told and told[_HASH] != _hash_of(table, told):
         raise InputError(f"{title} was changed since it was written: its hash is another")

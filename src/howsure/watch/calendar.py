@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -42,11 +42,6 @@ class Calendar:
         dated, zone, days = _days_of(times, column)
         first, last = int(days.min()), int(days.max())
         return cls(column=column, dated=dated, zone=zone, first=first, last=last), days
-
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """What `dataclasses.asdict` made."""
-        return cls(**{**told, "zone": tuple(told["zone"])})
 
     def days(self, times: pa.ChunkedArray) -> IntArray:
         """The day of each row; an error unless times are of the reference's kind and zone."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, final
 
 import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.convert import json_number, plain
+from howsure.core.convert import checked, json_number, plain, restored
 from howsure.core.errors import InputError
 from howsure.core.formats import fixed, number
 from howsure.metrics.measure import Evaluation, evaluate
@@ -105,33 +105,14 @@ class Correction:
     def as_dict(self) -> dict[str, Any]:
         """As values that JSON knows."""
         held = {each.name: getattr(self, each.name) for each in fields(self)}
-        held |= {
-            "promise": self.promise.as_dict(),
-            "fitted": self.fitted.to_json(),
-            "score": asdict(self.score),
-        }
-        return dict(plain(held, json_number))
+        return dict(plain({**held, "fitted": self.fitted.to_json()}, json_number))
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Self:
         """What `as_dict` made."""
-        try:
-            score: dict[str, Any] = dict(told["score"])
-            score["levels"] = tuple(score["levels"])
-            if score["coverage"] is None:
-                score["coverage"] = math.nan
-            return cls(
-                **{
-                    **told,
-                    "promise": Promise.from_dict(told["promise"]),
-                    "fitted": FittedRecalibration.from_json(told["fitted"]),
-                    "score": SharedScore(**score),
-                }
-            )
-        except (AttributeError, KeyError, TypeError) as error:
-            raise InputError(
-                f"the ledger holds no correction of this version of howsure: {error}"
-            ) from error
+        fitted = FittedRecalibration.from_json(checked(told.get("fitted"), str, "fitted"))
+        made: Self = restored({**told, "fitted": fitted}, cls, "correction")
+        return made
 
 
 def learn(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self, final
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.brief import brief_repr
-from howsure.core.convert import json_number, plain
+from howsure.core.convert import Count, json_number, plain, read_json, restored
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import interval, listed, number, percent, roughly
 from howsure.core.labels import Categories
@@ -44,7 +44,6 @@ _MANY = 0.5
 _LEVELS, _FEWEST_OF_LEVEL = 10, 10
 _OTHER, _UNKNOWN = -1.0, -2.0
 _SCORES = ("crps", "interval_score", "mae")
-_FORM = 1
 
 InputKind = Literal["number", "label"]
 
@@ -154,21 +153,6 @@ class Expected:
 
     __repr__ = brief_repr
 
-    def as_dict(self) -> dict[str, Any]:
-        """As values that JSON knows, without the rows."""
-        held = {each.name: getattr(self, each.name) for each in fields(self)}
-        del held["rows_inside"]
-        held |= {name: asdict(held[name]) for name in _MEANS}
-        return dict(plain(held, json_number))
-
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """What `as_dict` made."""
-        held: dict[str, Any] = {**told, "rows_inside": np.empty(0, dtype=np.bool_)}
-        for name in _MEANS:
-            held[name] = ExpectedValue(**{k: _number(v) for k, v in held[name].items()})
-        return cls(**{**held, "nominal": _number(held["nominal"])})
-
     @property
     def sentence(self) -> str:
         """It in words."""
@@ -219,14 +203,6 @@ class Expected:
         )
 
 
-_MEANS = ("coverage", "score", "factor")
-
-
-def _number(value: float | None) -> float:
-    """What JSON holds of a number: nothing of NaN."""
-    return math.nan if value is None else float(value)
-
-
 def _few(share: float) -> str:
     """A share above 0 that is never told as 0."""
     return percent(share) if share >= 0.0005 else "less than 0.1 %"
@@ -265,7 +241,7 @@ class Background:
     scores: FloatArray  # shape (n,); NaN where none is known
     score: str  # name of the measure that scores rows; empty where none does
     coverage: float  # nominal; NaN where none is watched
-    rows: int  # of the whole reference
+    rows: Count  # of the whole reference
 
     __repr__ = brief_repr
 
@@ -309,22 +285,11 @@ class Background:
 
     def to_table(self) -> pa.Table:
         """As an Arrow table: what its columns are stands in the metadata."""
-        named = {f"input_{place}": column for place, column in enumerate(self.inputs.T)}
-        rest = {name: getattr(self, name) for name in _ROWS}
-        beside = {
-            "form": _FORM,
-            "inputs": [
-                {"name": each.name, "kind": each.kind, "levels": each.levels, "others": each.others}
-                for each in self.columns
-            ],
-            "predicted": self.predicted,
-            "score": self.score,
-            "coverage": None if math.isnan(self.coverage) else self.coverage,
-            "rows": self.rows,
-        }
-        arrays = {name: pa.array(np.ascontiguousarray(each)) for name, each in named.items()}
-        arrays |= {name: pa.array(each) for name, each in rest.items()}
-        return pa.table(arrays).replace_schema_metadata({"howsure": json.dumps(beside)})
+        arrays = {f"input_{place}": column for place, column in enumerate(self.inputs.T)}
+        arrays |= {name: getattr(self, name) for name in _ROWS}
+        held = {name: getattr(self, name) for name in _BESIDE}
+        table = pa.table({name: np.ascontiguousarray(each) for name, each in arrays.items()})
+        return table.replace_schema_metadata({"howsure": json.dumps(plain(held, json_number))})
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
@@ -333,29 +298,19 @@ class Background:
         Raises
         ------
         InputError
-            If it is damaged, or of another version.
+            If it is damaged.
         """
         try:
-            beside = json.loads((table.schema.metadata or {}).get(b"howsure", b"{}"))
-            if beside["form"] != _FORM:
-                raise KeyError("form")
-            columns = tuple(
-                KnownInput(**{**each, "levels": tuple(each["levels"])}) for each in beside["inputs"]
-            )
-            inputs = [table[f"input_{place}"].to_numpy() for place in range(len(columns))]
-            return cls(
-                columns=columns,
-                predicted=beside["predicted"],
-                inputs=np.stack(inputs, axis=1),
-                score=beside["score"],
-                coverage=math.nan if beside["coverage"] is None else beside["coverage"],
-                rows=beside["rows"],
-                **{name: table[name].to_numpy() for name in _ROWS},
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"the reference's inputs are damaged, or of another version of howsure: {error}"
-            ) from error
+            held = read_json((table.schema.metadata or {})[b"howsure"])
+            inputs = [table[f"input_{place}"].to_numpy() for place in range(len(held["columns"]))]
+            rows = {name: table[name].to_numpy() for name in _ROWS}
+            held |= {"inputs": np.stack(inputs, axis=1), **rows}
+            made: Self = restored(held, cls, "reference")
+            if not (len(made.copies) and np.isfinite(made.copies).all() and made.copies.min() > 0):
+                raise InputError("it must have rows, each with a number of copies")
+        except (LookupError, TypeError, ValueError, pa.ArrowException) as error:
+            raise InputError(f"the reference's inputs are damaged: {error}") from error
+        return made
 
     def expected(self, evalset: EvalSet, *, worth: float = 1.0) -> Expected:
         """What is expected of new rows; their y are not looked at.
@@ -521,6 +476,7 @@ class Background:
 
 
 _ROWS = ("copies", "covered", "ratios", "scores")
+_BESIDE = ("columns", "predicted", "score", "coverage", "rows")
 
 
 def _like(value: float, mean: BalancedMean) -> float:

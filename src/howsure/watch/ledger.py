@@ -9,13 +9,12 @@ settled is kept until the next one comes: then predictions whose y came are remo
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import secrets
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -23,19 +22,21 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.convert import json_number, plain, read_json, restored
 from howsure.core.errors import InputError
 from howsure.core.folders import LocalFolder, NamedBytes, RemoteFolder, SingleFile
+from howsure.streaming.kept import stream_bytes, stream_table
 from howsure.watch.names import RowNames, row_keys
+from howsure.watch.promise import Promise
 from howsure.watch.quantities import DaySums
 from howsure.watch.running import RATIOS, RatioCell
+from howsure.watch.sealed import ANEW, SealedPlace
 
 _PROMISE = "promise.json"
-_FORM = 3
-"""Version of what is written."""
 MOST_NAMES = 50_000_000
 """Names of booked days that are kept, some 300 MB of them; those of days still open always are."""
-DayScores = tuple[int, *tuple[float, ...]]
-"""Of a day: its rows, and sums of scores."""
+DayScores = tuple[int, float, float, float]
+"""Of a day: its rows, and sums of the score without and with a correction."""
 HASH, DAY = "name hash", "number of the day"
 """Columns of waiting predictions: what stands for their names, and their day; 0 without times."""
 
@@ -61,48 +62,55 @@ class LedgerEntry:
     ratios: tuple[RatioCell, ...] = ()
 
     def to_bytes(self) -> bytes:
-        """As an Arrow file: sums as a table, the rest beside it."""
-        beside = {"form": _FORM, **{name: getattr(self, name) for name in _BESIDE}}
+        """As an Arrow stream: sums as a table, the rest beside it."""
+        beside = {name: getattr(self, name) for name in _BESIDE}
         columns = {
-            "day": pa.array([each.day for each in self.sums], pa.int64()),
-            "group": pa.array([each.group for each in self.sums], pa.string()),
-            "stratum": pa.array([each.stratum for each in self.sums], pa.int8()),
-            "rows": pa.array([each.rows for each in self.sums], pa.float64()),
-            "n": pa.array([each.n for each in self.sums], pa.float64()),
+            **{
+                name: pa.array([getattr(each, name) for each in self.sums], kind)
+                for name, kind in _KEYS.items()
+            },
             **{
                 name: pa.array(np.rint(column * _UNIT).astype(np.int64))
                 for name, column in _numbered([each.sums for each in self.sums])
             },
         }
-        table = pa.table(columns).replace_schema_metadata({"howsure": json.dumps(beside)})
-        return zlib.compress(_to_ipc(table))  # which small tables are not by themselves
+        told = {"howsure": json.dumps(plain(beside, json_number))}
+        return stream_bytes(pa.table(columns).replace_schema_metadata(told))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> LedgerEntry:
         """What `to_bytes` made."""
-        try:
-            table = _from_ipc(zlib.decompress(data))
-        except zlib.error as error:
-            raise InputError(f"an entry of the ledger is damaged: {error}") from error
-        beside = json.loads((table.schema.metadata or {}).get(b"howsure", b"{}"))
-        if beside.pop("form", None) != _FORM:
-            raise InputError("an entry of the ledger is damaged, or of another version of howsure")
+        table = stream_table(data)
+        beside = read_json((table.schema.metadata or {})[b"howsure"])
+        told = [_whole(table[name].cast(kind)).to_pylist() for name, kind in _KEYS.items()]
         names = [name for name in table.column_names if name.startswith("sum_")]
-        sums = np.column_stack([table[name].to_numpy() for name in names] or [np.empty((0, 0))])
-        told = (table[name].to_pylist() for name in ("day", "group", "stratum", "rows", "n"))
+        sums = np.empty((len(table), len(names)))
+        for place, name in enumerate(names):
+            sums[:, place] = _whole(table[name]).to_numpy() / _UNIT
+        counts = np.array(told[-2:])
+        if not (np.isfinite(sums).all() and np.isfinite(counts).all() and (counts >= 0.0).all()):
+            raise InputError("sums must be finite, and numbers of rows at least 0")
         made = tuple(
-            DaySums(day=day, group=group, stratum=stratum, rows=rows, n=n, sums=total / _UNIT)
-            for (day, group, stratum, rows, n), total in zip(
-                zip(*told, strict=True), sums, strict=True
-            )
+            DaySums(**dict(zip(_KEYS, keys, strict=True)), sums=total)
+            for *keys, total in zip(*told, sums, strict=True)
         )
-        for name in ("days", "digests", "waits"):
-            beside[name] = tuple(beside[name])
-        for name in ("scores", "ratios"):
-            beside[name] = tuple(map(tuple, beside[name]))
-        return cls(sums=made, **beside)
+        return replace(restored(beside, cls, "entry"), sums=made)
 
 
+def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column in which nothing is missing."""
+    if column.null_count:
+        raise InputError("a cell is missing")
+    return column
+
+
+_KEYS = {
+    "day": pa.int64(),
+    "group": pa.string(),
+    "stratum": pa.int8(),
+    "rows": pa.float64(),
+    "n": pa.float64(),
+}
 _UNIT = 2.0**20
 """Sums are kept as whole numbers of its inverse, which add up to the same in any order."""
 
@@ -112,21 +120,7 @@ def _numbered(rows: Sequence[FloatArray]) -> Iterator[tuple[str, FloatArray]]:
         yield f"sum_{place}", column
 
 
-_BESIDE = (
-    "latest",
-    "digests",
-    "rows",
-    "late",
-    "names",
-    "days",
-    "resolved",
-    "waits",
-    "undoes",
-    "correction",
-    "expected",
-    "scores",
-    "ratios",
-)
+_BESIDE = tuple(each.name for each in fields(LedgerEntry) if each.name != "sums")
 
 
 @dataclass(slots=True)
@@ -193,7 +187,7 @@ class Ledger:
     __slots__ = ("_place", "_state")
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
-        self._place = _place_of(address)
+        self._place = SealedPlace(_place_of(address))
         self._state = LedgerState()
 
     @property
@@ -201,21 +195,19 @@ class Ledger:
         """Where it lies."""
         return self._place.location
 
-    def promise(self) -> Mapping[str, Any] | None:
+    def promise(self) -> Promise | None:
         """What was promised; None where there is no ledger."""
         held = self._place.read(_PROMISE)
         if held is None:
             return None
-        try:
-            told: dict[str, Any] = json.loads(held)
-        except ValueError as error:
-            raise InputError(f"{self.location!r} is no ledger of howsure: {error}") from error
-        return told
+        with self._reading(_PROMISE):
+            made: Promise = restored(read_json(held), Promise, "promise")
+        return made
 
-    def begin(self, promise: Mapping[str, Any]) -> None:
+    def begin(self, promise: Promise) -> None:
         """Write the promise, where there is none yet."""
         self.check_empty()
-        text = json.dumps(promise, indent=1, sort_keys=True).encode()
+        text = json.dumps(plain(promise, json_number), sort_keys=True).encode()
         if not self._place.create(_PROMISE, text):
             self.check_empty()
 
@@ -228,7 +220,7 @@ class Ledger:
 
     def keep(self, table: pa.Table) -> str:
         """Write rows of a reference; their name."""
-        return self._keep("reference", _to_ipc(table))
+        return self._keep("reference", stream_bytes(table))
 
     def keep_names(self, names: RowNames) -> str:
         """Write names of rows; what to find them by."""
@@ -241,25 +233,42 @@ class Ledger:
 
     def kept(self, name: str) -> pa.Table:
         """What `keep` wrote."""
-        data = self._place.read(name)
-        if data is None:
-            raise InputError(f"{self.location!r} is damaged: the rows of its reference are gone")
-        return _from_ipc(data)
+        with self._reading(name):
+            data = self._place.read(name)
+            if data is None:
+                raise InputError("it is gone")
+            return stream_table(data)
 
-    def names(self, name: str, count: int) -> RowNames:
-        """What `keep_names` wrote of so many rows; none where they are kept no longer."""
+    def names(self, name: str) -> RowNames:
+        """What `keep_names` wrote; none where they are kept no longer."""
         data = self._place.read(name) if name else None
-        return RowNames.joined([] if data is None else [RowNames.from_bytes(data, count)])
+        with self._reading(name):
+            return RowNames.joined([] if data is None else [RowNames.from_bytes(data)])
 
     def state(self) -> LedgerState:
         """All entries so far."""
-        while (data := self._place.read(_entry(self._state.written + 1))) is not None:
-            entry = LedgerEntry.from_bytes(data)
+        while (data := self._place.read(name := _entry(self._state.written + 1))) is not None:
+            with self._reading(name):
+                entry = LedgerEntry.from_bytes(data)
+                if not entry.undoes:
+                    self._state.add(entry)
             if entry.undoes:
                 self._state = self._state.without_last()
-            else:
-                self._state.add(entry)
         return self._state
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Turn what is raised where a piece lacks what it must hold into an `InputError`."""
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+            told = str(error)
+            if told.startswith(repr(self.location)):
+                raise
+            raise InputError(
+                f"{self.location!r} is damaged: {name!r} does not hold what it must "
+                f"({told[:200]}): {ANEW}"
+            ) from error
 
     def append(self, make: Callable[[LedgerState], Addition]) -> None:
         """Add what is made of all before; it is made again where another writer was faster."""
@@ -267,7 +276,7 @@ class Ledger:
             state = self.state()
             made = make(state)
             # which are read once the entry stands
-            waits = tuple(self._keep("waiting", _to_ipc(table)) for table in made.waits)
+            waits = tuple(self._keep("waiting", stream_bytes(table)) for table in made.waits)
             names = "" if made.names is None else self.keep_names(made.names)
             entry = replace(made.entry, waits=waits, names=names)
             if self._place.create(_entry(state.written + 1), entry.to_bytes()):
@@ -312,15 +321,18 @@ class Ledger:
         there = set(self._place.names())
         names = [name for entry in entries for name in entry.waits if name in there]
         came = RowNames.joined(
-            self.names(entry.names, entry.rows + entry.late)
+            self.names(entry.names)
             for entry in entries
-            if names and entry.resolved and max(entry.days) > booked_to
+            if names and entry.resolved and max(entry.days, default=booked_to) > booked_to
         )
         for name in names:
             data = self._place.read(name)
             if data is not None:
-                table = _from_ipc(data)
-                hashes, days = table[HASH].to_numpy(), table[DAY].to_numpy()
+                with self._reading(name):
+                    table = stream_table(data)
+                    hashes, days = (
+                        _whole(table[each].cast(pa.int64())).to_numpy() for each in (HASH, DAY)
+                    )
                 yield name, table, ~came.holds(row_keys(hashes, days)) & (days > booked_to)
 
     def forget(self, booked_to: Callable[[int | None], float]) -> None:
@@ -332,7 +344,7 @@ class Ledger:
             if not waits.any():
                 self._place.remove(name)
             elif not waits.all():
-                self._place.write(name, _to_ipc(table.filter(pa.array(waits))))
+                self._place.write(name, stream_bytes(table.filter(pa.array(waits))))
         sizes = np.cumsum([entry.rows + entry.late for entry in reversed(entries)])
         for entry in entries[: int((sizes > MOST_NAMES).sum())]:
             if entry.names and max(entry.days) <= settled:
@@ -351,18 +363,3 @@ def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
     if path.is_dir() or text.endswith(("/", os.sep)):
         return LocalFolder(path)
     return SingleFile(path)
-
-
-def _to_ipc(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-def _from_ipc(data: bytes) -> pa.Table:
-    try:
-        return pa.ipc.open_file(pa.BufferReader(data)).read_all()
-    except pa.ArrowInvalid as error:
-        raise InputError(f"an entry of the ledger is damaged: {error}") from error

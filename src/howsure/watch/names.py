@@ -93,16 +93,14 @@ class RowNames:
     def to_bytes(self) -> bytes:
         """Steps from key to key, whose bytes of one place lie together, then the marks."""
         steps = np.diff(self.keys, prepend=0).astype("<i8").view(np.uint8).reshape(-1, 8)
-        held = np.concatenate([steps.T.ravel(), self.marks]).tobytes()
-        return bytes(pa.compress(held, codec="zstd", asbytes=True))
+        return np.concatenate([steps.T.ravel(), self.marks]).tobytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes, count: int) -> Self:
-        """What `to_bytes` made of so many rows."""
-        try:
-            held = pa.decompress(data, _WIDTH * count, codec="zstd", asbytes=True)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise InputError(f"the ledger's names of rows are damaged: {error}") from error
-        cells = np.frombuffer(held, np.uint8)
+    def from_bytes(cls, data: bytes) -> Self:
+        """What `to_bytes` made."""
+        cells = np.frombuffer(data, np.uint8)
+        count = len(cells) // _WIDTH
+        if len(cells) != _WIDTH * count:
+            raise InputError(f"names of rows must take {_WIDTH} bytes each, got {len(cells)}")
         steps = np.ascontiguousarray(cells[: 8 * count].reshape(8, -1).T).view("<i8").ravel()
         return cls(np.cumsum(steps, dtype=np.int64), cells[8 * count :])

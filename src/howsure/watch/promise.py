@@ -4,47 +4,67 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self, final
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, final
 
 from howsure.core.arrays import IntArray
-from howsure.core.convert import json_number, plain
+from howsure.core.convert import Bound, Natural, NonNegative, check_fields, checked
 from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
+from howsure.core.registry import check_known
+from howsure.inputs.building import Crossing
+from howsure.inputs.matching import Missing
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
 from howsure.watch.calendar import Calendar
-from howsure.watch.quantities import ALL, UsualError
+from howsure.watch.quantities import ALL, COMPONENTS, UsualError
 from howsure.watch.running import Running
 from howsure.watch.selected import Strata
 
 _NOTEWORTHY = 5.0
+_QUANTITIES = ("coverage", *COMPONENTS, "error")
+_ROLES: Mapping[str, Any] = {
+    **dict.fromkeys(("y", "point", "mean", "sd", "variance", "law"), str),
+    **dict.fromkeys(("weights", "time", "ease", "cluster"), str),
+    **dict.fromkeys(
+        ("lower", "upper", "samples", "quantiles", "groups", "features"), tuple[str, ...]
+    ),
+    **dict.fromkeys(("coverage", "missing_value"), tuple[float, ...]),
+    "weights_kind": str,
+}
+"""Roles that `Watch.init` writes, which are those that are read: none names code."""
+_READING: Mapping[str, Any] = {
+    "missing": Missing,
+    "crossing": Crossing,
+    "encoding": str | None,
+    "decimal": Literal[".", ","],
+}
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What the reference froze."""
+    """What the reference froze. A ledger may hold another's: nothing of it is taken unchecked."""
 
     howsure: str  # version that wrote it
     model: str
     quantities: tuple[str, ...]
     bounds: tuple[Bounds, ...]  # of each quantity
     coverage: float  # nominal; NaN where none is watched
-    tolerance: float
-    mature: int  # days until a day is booked
+    tolerance: NonNegative
+    mature: Natural  # days until a day is booked
     columns: Mapping[str, Any]  # as `howsure.load` is told
     # what to do with missing cells and crossing quantiles, encoding and decimal mark, as it is too
     reading: Mapping[str, str | None]
     row_id: str  # column of names; empty where rows do not wait
     recurring: bool  # whether one name stands for rows of several days
     calendar: Calendar | None  # of times; None where there are none: then each addition is a day
-    rows: int  # of the reference
-    dropped: int  # rows of it that were left out, as cells are missing
-    days: int
+    rows: Natural  # of the reference
+    dropped: Natural  # rows of it that were left out, as cells are missing
+    days: Natural
     groups: tuple[str, ...]  # as column=value
     # how many rows count as one, by group and quantity; of other groups as of all rows
-    worth: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    worth: Mapping[str, Mapping[str, Annotated[float, Bound(1.0)]]] = field(default_factory=dict)
     usual: UsualError | None = None  # of models of which nothing else can be watched
     reference: str = ""  # where its inputs stand; empty where there are none
     names: str = ""  # where the names of its rows stand; empty where there are none
@@ -53,39 +73,30 @@ class Promise:
     running: Running | None = None  # as it begins, where coverage is watched
     flaw: str = ""  # in which way the reference itself does not keep it; empty where it does
 
-    def as_dict(self) -> dict[str, Any]:
-        """As values that JSON knows."""
-        held = {each.name: getattr(self, each.name) for each in fields(self)}
-        held["bounds"] = [asdict(each) for each in self.bounds]
-        held["calendar"] = None if self.calendar is None else asdict(self.calendar)
-        held["usual"] = None if self.usual is None else asdict(self.usual)
-        held["running"] = None if self.running is None else self.running.as_dict()
-        held["strata"] = None if self.strata is None else self.strata.as_dict()
-        return dict(plain(held, json_number))
-
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """What `as_dict` made."""
-        try:
-            given = dict(told)
-            given["bounds"] = tuple(Bounds(**each) for each in given["bounds"])
-            given["quantities"], given["groups"] = map(
-                tuple, (given["quantities"], given["groups"])
-            )
-            if given["calendar"] is not None:
-                given["calendar"] = Calendar.from_dict(given["calendar"])
-            if given["usual"] is not None:
-                given["usual"] = UsualError(**given["usual"])
-            if given["running"] is not None:
-                given["running"] = Running.from_dict(given["running"])
-            if given["strata"] is not None:
-                given["strata"] = Strata.from_dict(given["strata"])
-            given["coverage"] = math.nan if given["coverage"] is None else given["coverage"]
-            return cls(**given)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"the ledger holds no promise of this version of howsure: {error}"
-            ) from error
+    def __post_init__(self) -> None:
+        check_fields(self, " of the promise")
+        for name, given, kinds in (
+            ("columns", self.columns, _ROLES),
+            ("reading", self.reading, _READING),
+        ):
+            for key in given:
+                check_known(key, kinds, f"key of {name}")
+            fitted = {key: checked(given[key], kinds[key], f"{key} of {name}") for key in given}
+            object.__setattr__(self, name, fitted)
+        strata = self.strata
+        whole = {
+            "y": "y" in self.columns,
+            "calendar": getattr(self.calendar, "column", None) == self.columns.get("time"),
+            "reading": self.reading.keys() == _READING.keys(),
+            "quantities": len({*self.quantities} & {*_QUANTITIES}) == len(self.quantities) > 0,
+            "bounds": len(self.bounds) == len(self.quantities),
+            "coverage": "coverage" not in self.quantities or 0.0 < self.coverage < 1.0,
+            "usual": "error" not in self.quantities or self.usual is not None,
+            "strata": strata is None or len(strata.means) == len(self.quantities),
+        }
+        for name, holds in whole.items():
+            if not holds:
+                raise InputError(f"{name} of the promise must fit the rest of it")
 
     @property
     def sentence(self) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.convert import NonNegative, Positive
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.metrics.calibration.components import DISTORTION, MOVED
 from howsure.metrics.view import View
@@ -46,10 +47,10 @@ class Watched:
 class UsualError:
     """The absolute error of a reference's points, where nothing else can be watched."""
 
-    limit: float  # errors count up to here
-    mean: float  # of errors as shares of the limit
-    variance: float
-    tolerance: float  # by how much the mean may grow
+    limit: Positive  # errors count up to here
+    mean: NonNegative  # of errors as shares of the limit
+    variance: NonNegative
+    tolerance: NonNegative  # by how much the mean may grow
 
     @classmethod
     def of(cls, evalset: EvalSet, days: IntArray) -> UsualError | None:

@@ -17,6 +17,8 @@ from scipy import special
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
+from howsure.core.convert import restored
+from howsure.core.errors import InputError
 from howsure.core.formats import fixed, listed, percent
 from howsure.core.records import Table
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
@@ -410,7 +412,7 @@ def report_of(
     if corrections and not report.days:
         what = "Corrected" if latest.method else "No longer corrected"
         told = f"{what} after {day}; no day since is booked yet."
-    by_day = {day: Expected.from_dict(told) for day, told in state.expected.items()}
+    by_day = {day: restored(told, Expected, "expected") for day, told in state.expected.items()}
     open_rows = _rows_of(state) - sum(each.rows for each in (*past, report))
     rest = _rest(waiting, open_rows, state.late, state.undone)
     return replace(
@@ -531,10 +533,14 @@ class _Cells:
         groups: list[str],
         days: IntArray,
     ) -> _Cells:
+        strata = 1 if promise.strata is None else len(promise.strata.rows)
+        sizes = {len(told) - 2 for told in held.values()} | {len(of_all.quantities)}
+        parts = {stratum for _, _, stratum in held}
+        if len(sizes) > 1 or not parts <= {*range(strata)}:
+            raise InputError("the ledger is damaged: an entry does not fit the promise")
         columns = [2 + of_all.quantities.index(name) for name in promise.quantities]
         place = {day: k for k, day in enumerate(days.tolist())}
         line = {group: k for k, group in enumerate(groups)}
-        strata = 1 if promise.strata is None else len(promise.strata.rows)
         every = np.zeros((2 + len(columns), len(groups), strata, len(days)))
         for (day, group, stratum), told in held.items():
             every[:, line[group], stratum, place[day]] = told[[0, 1, *columns]]

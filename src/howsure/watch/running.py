@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,14 @@ from howsure.core.arrays import (
     check_above,
     check_fraction,
 )
-from howsure.core.convert import check_whole
+from howsure.core.convert import (
+    Finite,
+    Fraction,
+    Natural,
+    NonNegative,
+    Positive,
+    check_whole,
+)
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import fixed, percent
 from howsure.core.times import Chronology
@@ -66,15 +73,17 @@ _LEAST = 1e-300
 class Running:
     """A running correction as it stands after the last day that is known."""
 
-    level: float  # nominal coverage
-    scale: float  # mean pinball loss of the reference's ratios at factor 1
-    late: int = 0  # days by which labels come late
+    level: Fraction  # nominal coverage
+    scale: Positive  # mean pinball loss of the reference's ratios at factor 1
+    late: Natural = 0  # days by which labels come late
     day: int | None = None  # the last that is known; None: none yet
-    logs: tuple[float, ...] = (0.0,) * 4  # of the factor of each track
-    shares: tuple[float, ...] = ((1.0 - NONE) / 4.0,) * 4  # in the mix; the rest: no correction
+    logs: tuple[Finite, ...] = (0.0,) * 4  # of the factor of each track
+    shares: tuple[NonNegative, ...] = (
+        (1.0 - NONE) / 4.0,
+    ) * 4  # in the mix; the rest: no correction
     # late labels alone: day, mixed factor and factors of tracks, of the days that tell which
     # factors stood when the rows to come were predicted
-    stood: tuple[tuple[float, ...], ...] = ()
+    stood: tuple[tuple[Finite, ...], ...] = ()
 
     @classmethod
     def begin(
@@ -94,15 +103,11 @@ class Running:
             raise InputError(f"ratios of the reference must not all be 1, got {len(held)} of them")
         return cls(level=float(level), scale=scale, late=check_whole(late, "late", 0))
 
-    def as_dict(self) -> dict[str, Any]:
-        """As values that JSON knows."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """What `as_dict` made."""
-        listed = {name: tuple(told[name]) for name in ("logs", "shares")}
-        return cls(**{**told, **listed, "stood": tuple(map(tuple, told["stood"]))})
+    def __post_init__(self) -> None:
+        tracks = len(ROWS)
+        lengths = {len(self.logs), len(self.shares), *(len(each) - 2 for each in self.stood)}
+        if lengths != {tracks} or np.abs(self.logs).max() > 2.0 * math.log(MOST):
+            raise InputError(f"a running correction must have {tracks} tracks within their range")
 
     @property
     def factor(self) -> float:

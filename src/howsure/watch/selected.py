@@ -25,9 +25,9 @@ Selected by y: nothing but bounds can be said, by what the missing y may be.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self, final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self, final
 
 import numpy as np
 
@@ -66,6 +66,12 @@ class Strata:
     rows: FloatArray  # shape (strata,): of the reference
     means: FloatArray  # shape (quantities, strata)
     variances: FloatArray  # shape (quantities, strata): within each
+
+    def __post_init__(self) -> None:
+        shape = (len(self.means), len(self.rows))
+        leaves = self.tree.value[self.tree.leaves].tolist()
+        if {self.means.shape, self.variances.shape} != {shape} or leaves != [*range(shape[1])]:
+            raise InputError("strata must have rows, means and variances for each leaf of the tree")
 
     @classmethod
     def learnt(
@@ -115,34 +121,6 @@ class Strata:
     def at(self, x: FloatArray) -> IntArray:
         """The stratum of each row of inputs."""
         return self.tree.at(x).astype(np.int64)
-
-    def as_dict(self) -> dict[str, Any]:
-        """As values that JSON knows."""
-        tree = {name: np.asarray(value).tolist() for name, value in asdict(self.tree).items()}
-        own = {name: getattr(self, name).tolist() for name in ("rows", "means", "variances")}
-        return {"features": [asdict(each) for each in self.features], "tree": tree, **own}
-
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """What `as_dict` made."""
-        try:
-            tree = told["tree"]
-            return cls(
-                features=tuple(
-                    Input(**{**each, "known": tuple(each["known"])}) for each in told["features"]
-                ),
-                tree=Tree(
-                    np.array(tree["feature"], np.int64),
-                    np.array(tree["threshold"], np.float64),
-                    np.array(tree["left"], np.int64),
-                    np.array(tree["right"], np.int64),
-                    np.array(tree["value"], np.float64),
-                    tuple(tree["rules"]),
-                ),
-                **{name: np.array(told[name]) for name in ("rows", "means", "variances")},
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"strata must be those of this version of howsure: {error}") from error
 
 
 def strata_of(reference: EvalSet, coverage: float, numbers: Watched) -> Strata:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from howsure._version import __version__
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
-from howsure.core.convert import check_whole
+from howsure.core.convert import check_whole, json_number, plain
 from howsure.core.errors import InputError, within
 from howsure.core.rng import row_hashes
 from howsure.core.text import CountedNote
@@ -106,13 +106,13 @@ class Watch:
 
     def __init__(self, ledger: str | os.PathLike[str]) -> None:
         self._ledger = Ledger(ledger)
-        told = self._ledger.promise()
-        if told is None:
+        promise = self._ledger.promise()
+        if promise is None:
             raise InputError(
                 f"there is no ledger at {self._ledger.location!r}: begin one by "
                 "howsure watch init LEDGER --reference TABLE"
             )
-        self.promise = Promise.from_dict(told)
+        self.promise = promise
         self._backgrounds: dict[str, Background] = {}  # of references, by where they stand
 
     @classmethod
@@ -237,7 +237,7 @@ class Watch:
         with suppress(InputError):  # without inputs nothing is expected before labels
             kept = place.keep(Background.of(held, coverage).to_table())
             promise = replace(promise, reference=kept)
-        place.begin(promise.as_dict())
+        place.begin(promise)
         return cls(ledger)
 
     def add(self, *tables: Any) -> Booked:
@@ -536,12 +536,12 @@ class Watch:
     def _names(self, days: set[int], state: LedgerState, came: Arrivals) -> Iterator[RowNames]:
         """Names of all rows that came on some days: with the reference, since, and just now."""
         calendar = self.promise.calendar
-        sets = [(e.names, e.rows + e.late) for e in state.entries if not days.isdisjoint(e.days)]
+        sets = [each.names for each in state.entries if not days.isdisjoint(each.days)]
         if calendar is None or min(days, default=math.inf) <= calendar.last:
-            sets.append((self.promise.names, self.promise.rows))
-        for name, count in sets:
+            sets.append(self.promise.names)
+        for name in sets:
             if name not in came.known:
-                came.known[name] = self._ledger.names(name, count)
+                came.known[name] = self._ledger.names(name)
             yield came.known[name]
         yield from came.names
 
@@ -689,7 +689,11 @@ class Watch:
             return None
         today = today.take(content_order([today])[:MOST_ROWS])
         worth = promise.worth_of(ALL, promise.quantities[0])
-        return self._background(promise.reference).expected(today, worth=worth).as_dict()
+        found = self._background(promise.reference).expected(today, worth=worth)
+        told: Mapping[str, Any] = plain(
+            replace(found, rows_inside=np.empty(0, np.bool_)), json_number
+        )
+        return told
 
     def _background(self, name: str) -> Background:
         """What is kept of a reference, with what was fitted to it."""

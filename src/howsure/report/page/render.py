@@ -21,7 +21,7 @@ from howsure.core.errors import MissingDependencyError
 from howsure.core.faults import attempt, collected
 from howsure.core.files import remembered
 from howsure.core.optional import installs, require
-from howsure.core.text import clean
+from howsure.core.text import legible
 from howsure.report.document import TONES, Choice, Document, Section, by_model, noted, slug
 from howsure.report.grids import OF
 from howsure.report.page.figures import Block, block_of, packed
@@ -177,8 +177,8 @@ def _whole(text: str) -> str:
 
 
 def _finalize(value: Any) -> Any:
-    """Text from outside without the characters that no page may hold."""
-    return clean(value) if type(value) is str else value
+    """Text from outside without the characters that no page may hold, or that turn a line about."""
+    return legible(value, lines=True) if type(value) is str else value
 
 
 def _resource(name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
@@ -20,8 +21,17 @@ import pyarrow as pa
 from pyarrow import compute, parquet
 
 from howsure.core.arrays import FloatArray
-from howsure.core.convert import Arrays, packed, plain, unpacked
-from howsure.core.errors import UnanswerableError
+from howsure.core.convert import (
+    Arrays,
+    Count,
+    Natural,
+    NonNegative,
+    checked,
+    packed,
+    plain,
+    unpacked,
+)
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import listed, number
 from howsure.core.registry import check_known
 from howsure_studies.engine.plan import Plan, plan_folders, studies
@@ -39,6 +49,8 @@ from howsure_studies.engine.study import (
 from howsure_studies.engine.tables import parquet_bytes, parquet_table
 
 T = TypeVar("T")
+FORM: Final = 1
+"""Version of what is written; files of before say none."""
 _KEY: Final = b"howsure"
 """Where a file's metadata says what made it."""
 _PLAN: Final = ("name", "study", "worlds", "methods", "seeds", "options")
@@ -47,6 +59,8 @@ _MADE: Final = (
     *("trials", "cpu_seconds", "finished", "howsure", "python", "platform", "libraries"),
 )
 """What a file keeps of what made it, beside the number of results."""
+_PART: Final = {"results": Count, "cpu_seconds": NonNegative, "howsure": str, "finished": str}
+"""What is read of a part."""
 
 
 def plan_hash(plan: Plan) -> str:
@@ -109,6 +123,7 @@ def shipped_bytes(plan: Plan, store: Store, trials: Sequence[Trial] | None = Non
             place = {"address": _address(own), "part": parts.index(part)}
             table.append({**row, **names, **place})
     facts = {
+        "form": FORM,
         "plan": {name: plain(getattr(plan, name)) for name in _PLAN},
         "hash": plan_hash(plan),
         "missing": len(groups) - len(rows),
@@ -219,15 +234,28 @@ def _row(study: Study, result: Any) -> dict[str, Any]:
 
 def _result(study: Study, row: Mapping[str, Any]) -> Any:
     """The result that `_row` was given."""
-    arrays: Arrays = {
-        array["name"]: np.array(
-            array[_STORED.get(array["type"], "integers")], dtype=array["type"]
-        ).reshape(array["shape"])
-        for array in row["arrays"]
-    }
-    kinds = {kind.__name__: kind for kind in study.kinds}
-    check_known(row["kind"], kinds, "kind of a result that ships")
-    return unpacked(kinds[row["kind"]], arrays, json.loads(row["facts"]))
+    with _reading(f"a result of study {study.name!r} that ships"):
+        arrays: Arrays = {
+            array["name"]: np.array(
+                array[_STORED.get(array["type"], "integers")], dtype=array["type"]
+            ).reshape(array["shape"])
+            for array in row["arrays"]
+        }
+        kinds = {kind.__name__: kind for kind in study.kinds}
+        check_known(row["kind"], kinds, "kind of a result that ships")
+        return unpacked(kinds[row["kind"]], arrays, json.loads(row["facts"]))
+
+
+@contextmanager
+def _reading(title: str) -> Iterator[None]:
+    """Turn what is raised where a file lacks what it must hold into an `InputError`."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
+        raise InputError(
+            f"{title} is damaged, or of another form: {str(error)[:200]}; make it anew by make "
+            "papers"
+        ) from error
 
 
 def singles(value: T, bits: int = 24) -> T:
@@ -389,8 +417,14 @@ def shipped_studies() -> tuple[str, ...]:
 def _made() -> Iterator[tuple[Path, dict[str, Any]]]:
     """Each file of results, and what made it."""
     for file in sorted(file for folder in plan_folders() for file in folder.glob("*.parquet")):
-        made = json.loads((parquet.read_schema(file).metadata or {}).get(_KEY, b"{}"))
-        if "plan" in made:
+        with _reading(str(file)):
+            made = json.loads((parquet.read_schema(file).metadata or {}).get(_KEY, b"{}"))
+            ours = "plan" in made
+            if ours:
+                form = made.get("form", FORM)
+                if form != FORM or made["plan"].keys() != {*_PLAN}:
+                    raise InputError(f"its form is {form}")
+        if ours:
             yield file, made
 
 
@@ -441,14 +475,25 @@ def _files(study: str) -> Iterator[_ShippedFile]:
     """Each file of a study's results."""
     for file, made in _made():
         if made["plan"]["study"] == study:
-            table = parquet_table(file.read_bytes(), str(file))
-            if "parts" in made:
-                yield _ShippedFile(made=made, parts=made["parts"], table=table)
-                continue
-            # a file of before was made in one
-            table = table.append_column("part", pa.repeat(pa.scalar(0, pa.int32()), len(table)))
-            whole = {"results": len(_results_of(table)), **{name: made[name] for name in _MADE}}
-            yield _ShippedFile(made=made, parts=[whole], table=table)
+            with _reading(str(file)):
+                found = _shipped_file(made, parquet_table(file.read_bytes(), str(file)))
+            yield found
+
+
+def _shipped_file(made: Mapping[str, Any], table: pa.Table) -> _ShippedFile:
+    """A file's results, and in which parts they were made."""
+    if "parts" in made:
+        parts = made["parts"]
+    else:  # a file of before was made in one
+        table = table.append_column("part", pa.repeat(pa.scalar(0, pa.int32()), len(table)))
+        parts = [{"results": len(_results_of(table)), **{name: made[name] for name in _MADE}}]
+    checked(made.get("missing", 0), Natural, "missing")
+    for part in parts:
+        for name, kind in _PART.items():
+            checked(part[name], kind, name)
+    if {part for _, part in _results_of(table)} - {*range(len(parts))}:
+        raise InputError("a part is missing")
+    return _ShippedFile(made=made, parts=parts, table=table.select(_SCHEMA.names))
 
 
 def _results_of(table: pa.Table) -> set[tuple[Group, int]]:
