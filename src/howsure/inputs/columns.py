@@ -808,7 +808,9 @@ def flagged_levels(
     """Columns of quantiles that a flag names, by level."""
     levels: dict[float, str] = {}
     for level, name in _level_items(given):
-        share = check_fraction(level, "the level of a quantile")
+        share = float(level)
+        if share not in (0.0, 1.0):  # which bound y
+            check_fraction(share, "the level of a quantile")
         found = column(name, "quantiles")
         if levels.setdefault(share, found) != found:
             raise two_readings(f"quantile {share:g}", [levels[share], found], "each level once")
@@ -819,7 +821,8 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
     """Columns whose names say that they are quantiles, by level; and notes on those left out."""
     found = quantile_levels(names)
     notes = {
-        name: "its number may mean several levels; pass quantiles to use it"
+        name: "its number may mean several levels: quantiles={LEVEL: "
+        f"{quoted(name)}}} (--quantile LEVEL={shlex.quote(name)}) would say which"
         for name, level in found.items()
         if level is None
     }
@@ -844,7 +847,8 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
     if len(levels) == 1 and 0.5 not in levels:
         ((level, name),) = levels.items()
         if name.strip().isalnum():
-            return {}, {**notes, name: "one quantile alone; pass quantiles to use it"}
+            way = f"quantiles={{{level:g}: {quoted(name)}}} (--quantile {level:g}={name})"
+            return {}, {**notes, name: f"one quantile alone: {way} would use it"}
     return levels, notes
 
 

@@ -30,7 +30,7 @@ from howsure.inputs.posterior import is_inference
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
-from howsure.predictions.base import wanted_levels
+from howsure.predictions.base import stated_levels
 
 __all__ = ["PredictionInput", "check_row_order", "complete_rows", "read_given"]
 
@@ -60,7 +60,7 @@ def read_given(
     shares = () if coverage is None else np.atleast_1d(np.asarray(coverage)).tolist()
     for share in shares:
         check_fraction(share, "coverage")
-    known = None if levels is None else wanted_levels(levels)
+    known = None if levels is None else stated_levels(levels)
     return _Reader(Arrays(n, tuple(map(float, shares)), known, y)).read(value, "prediction")
 
 
@@ -321,7 +321,7 @@ class _Reader:
         """Quantiles whose keys are their levels."""
         keys = [float(key) for key in value]
         try:
-            levels = wanted_levels(keys)
+            levels = stated_levels(keys)
         except InputError as error:
             raise InputError(
                 f"{error}. Numbers as keys of {name} are levels of quantiles; names of models are "

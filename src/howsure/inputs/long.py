@@ -352,7 +352,7 @@ def _checked_kinds(cells: ParsedColumns) -> IntArray:
 
 def _checked_levels(cells: ParsedColumns, chosen: BoolArray) -> FloatArray:
     levels = _levels(cells)
-    wrong = chosen & ~((levels > 0) & (levels < 1))
+    wrong = chosen & ~((levels >= 0) & (levels <= 1))  # the ends bound y
     if wrong.any():
         (name,) = cells.roles["quantile_level"]
         row = int(np.argmax(wrong))

@@ -20,7 +20,7 @@ from howsure.metrics.metric import RANGED, SLOW_ROWS, Beside, Form, Metric
 from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.metrics.recording import record_of
 from howsure.metrics.view import View, choose_coverages, stated_coverages
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, Quantiles
 from howsure.stats.dominance import lowest
 from howsure.stats.estimate import Estimate, heavy, mean_statistic, weighted_mean
 
@@ -149,6 +149,8 @@ def _answered(
             reasons.append(str(error))
             continue
         found, rows = _compute(view.evalset, form, *arrays)
+        if _endless(view, metric, coverage) and any(math.isinf(each.value) for each in found):
+            raise UnanswerableError("one quantile alone leaves the other side open")
         known = [_claimed(view, metric, coverage, each) for each in found]
         needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
         records = [
@@ -165,6 +167,12 @@ def _answered(
         ]
         return supposed(view, metric, records), rows
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def _endless(view: View, metric: Metric, coverage: float) -> bool:
+    """Whether one quantile was judged, whose interval has no end on its other side."""
+    made = view.answered("ends", coverage) if metric.per_coverage else None
+    return isinstance(made, Quantiles) and made.one_sided(coverage) is not None
 
 
 def tail_of(view: View, form: Form, coverage: float) -> str:
