@@ -37,6 +37,7 @@ _READ = "How tables are read"
 _COLUMNS: Final = {
     "outcome": "Columns: outcome and predictions",
     "belief": "Columns: outcome and predictions",
+    "doubt": "Columns: outcome and predictions",
     "inputs": "Columns: model inputs",
     "rows": "Columns: groups, time, weights",
     "order": "Columns: models and rows",
@@ -228,7 +229,8 @@ class ReadOptions:
     crossing: Annotated[
         Literal["error", "sort"],
         typer.Option(
-            help="Crossing quantiles: stop with an error, or sort them.", rich_help_panel=_READ
+            help="Quantiles or ends of intervals that cross: stop with an error, or sort them.",
+            rich_help_panel=_READ,
         ),
     ] = "error"
     encoding: Annotated[

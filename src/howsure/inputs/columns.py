@@ -25,6 +25,7 @@ from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES
 
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
+_BESIDE: Final = ("outcome", "doubt", "order", "rows")
 _CLASSES: Final = ("softmax", "label_set")
 _UNCERTAIN: Final = ("lower", "sd", "variance", "quantiles", "samples")
 _LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
@@ -152,7 +153,7 @@ class _Assignment:
         self._guess_nixtla()
         self._guess_hub()
         for entry in ROLES:
-            if entry.of in ("outcome", "order", "rows") and entry.guessable and not entry.many:
+            if entry.of in _BESIDE and entry.guessable and not entry.many:
                 self._guess(entry.name)
         if outcome and not self._columns.get("y"):
             raise InputError(

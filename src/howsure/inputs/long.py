@@ -49,7 +49,8 @@ def is_long(cells: ParsedColumns) -> bool:
         levels = _levels(cells)
         held = levels[np.isfinite(levels)]
         sure = re.sub(r"[\s\-]+", "_", roles["quantile_level"][0].lower()) == "quantile_level"
-        fair = bool(len(held)) and bool(((held > 0) & (held < 1)).all())
+        inside = (held > 0) & (held < 1)
+        fair = bool(inside.any()) and bool((inside | (held == 0) | (held == 1)).all())
         distinct = len(np.unique(held))
         y = cells.one("y")
         alone = y is not None and np.ptp(y) == 0

@@ -145,8 +145,7 @@ class Quantiles(Prediction):
 
     def numbers(self) -> Mapping[str, FloatArray]:
         """The numbers that the prediction holds, by name."""
-        bounds = {} if self.bounds is None else {"bounds": self.bounds}
-        return {"quantiles": self.values, **bounds}
+        return {"quantiles": self.values}
 
     def take(self, rows: Rows) -> Self:
         """The same prediction for the rows chosen by an index or a mask."""
@@ -179,7 +178,9 @@ class Quantiles(Prediction):
         level = self.one_sided(coverage)
         if level is not None:
             end = self.quantile([level])[:, 0]
-            return (np.full(self.n, -np.inf), end) if level >= 0.5 else (end, np.full(self.n, np.inf))
+            return (
+                (np.full(self.n, -np.inf), end) if level >= 0.5 else (end, np.full(self.n, np.inf))
+            )
         ends = self.quantile(tail_levels(coverage))
         return ends[:, 0], ends[:, 1]
 
@@ -258,10 +259,7 @@ def _told_crossing(table: FloatArray, crossed: BoolArray) -> str:
         return f"{told}; they look transposed: give values.T"
     if count == len(table) > 1 and (np.diff(table, axis=1) <= 0).all():
         return f"{told}; as each row falls, levels look reversed: give levels[::-1]"
-    return (
-        f"{told}. To sort each row give howsure.Quantiles(levels, values, crossing='sort'); of a "
-        "table, howsure.load(table, crossing='sort') or --crossing sort"
-    )
+    return f"{told}; crossing='sort' (--crossing sort) sorts each row"
 
 
 def _are_shares(values: FloatArray) -> bool:
