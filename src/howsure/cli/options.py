@@ -277,6 +277,7 @@ class ReadOptions:
             "decimal": self.decimal,
             **self.columns,
         }
+        self._check_words(source)
         one = source[0] if isinstance(source, list) and len(source) == 1 else source
         if parts is not None and isinstance(one, Path) and not self.common_rows:
             from howsure.streaming import load_parts
@@ -291,6 +292,17 @@ class ReadOptions:
 
         return load(source, common_rows=self.common_rows, **told)
 
+    def _check_words(self, source: Any) -> None:
+        """Refuse the second of several columns, where it stands as if it were a file."""
+        for role in ROLES if isinstance(source, list) else ():
+            given: Any = self.columns.get(role.name) if role.many and not role.repeats else None
+            for path in source[1:] if given else ():
+                if not path.suffix and not os.path.exists(path):
+                    raise InputError(
+                        f"{path}: there is no such file; where it is a column, columns stand in "
+                        f"one word: {role.option} {given},{path}"
+                    )
+
     def refuse_common_rows(self) -> None:
         """Refuse the rule for rows of several models, where one is read."""
         if self.common_rows:
@@ -302,6 +314,7 @@ class ReadOptions:
         from howsure.inputs.pieces import cut
         from howsure.inputs.sources import is_huge
 
+        self._check_words(source)
         if isinstance(source, Path) and is_huge(address(source), sys.maxsize):
             return cut(
                 address(source), encoding=self.encoding, decimal=self.decimal, **self.columns

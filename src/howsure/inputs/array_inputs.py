@@ -358,12 +358,20 @@ def numbers(value: Any, name: str) -> FloatArray:
 
 
 def _with_frame(value: Any, name: str) -> str:
-    """How a message goes on of results of statsmodels: by what makes a frame of them."""
-    if hasattr(value, "summary_frame"):
-        return f": give {name}.summary_frame(), with its coverage"
-    if hasattr(value, "get_prediction"):
-        return f": give {name}.get_prediction(X).summary_frame(), with its coverage"
-    return ""
+    """How a message goes on of results of statsmodels: by what tells of y, not of its mean."""
+    module, of = type(value).__module__, ""
+    if hasattr(value, "get_forecast"):
+        of, name = f" of f = {name}.get_forecast(steps)", "f"
+    elif hasattr(value, "get_prediction"):
+        of, name = f" of f = {name}.get_prediction(…)", "f"
+    elif not hasattr(value, "summary_frame"):
+        return ""
+    if ".exponential_smoothing.ets" in module or ".regression." in module:
+        return f": give {name}.summary_frame(), with its coverage{of}"
+    if ".tsa." in module:  # whose sd is that of a new y
+        return f": give howsure.Distribution.normal({name}.predicted_mean, {name}.se_mean){of}"
+    mean = "predicted_mean" if hasattr(value, "predicted_mean") or of else "predicted"
+    return f": its intervals are of the mean; give {name}.{mean} as a point forecast{of}"
 
 
 def _holds_arrays(value: Sequence[Any]) -> bool:
