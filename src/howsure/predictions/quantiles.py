@@ -258,7 +258,10 @@ def _told_crossing(table: FloatArray, crossed: BoolArray) -> str:
     if len(table) == table.shape[1] and (np.diff(table, axis=0) >= 0).all():
         return f"{told}; they look transposed: give values.T"
     if count == len(table) > 1 and (np.diff(table, axis=1) <= 0).all():
-        return f"{told}; as each row falls, levels look reversed: give levels[::-1]"
+        return (
+            f"{told}; as each row falls, levels look reversed: give levels[::-1]; crossing='sort' "
+            "(--crossing sort) turns each row"
+        )
     return f"{told}; crossing='sort' (--crossing sort) sorts each row"
 
 
