@@ -61,6 +61,9 @@ STACKED = pd.DataFrame(
 LEVELED = STACKED.drop(columns="who").assign(
     point=np.r_[LOW, UP], share=np.repeat([0.25, 0.75], N), model="m"
 )
+ENDED = pd.DataFrame({"y": np.repeat(Y, 2), "row": np.repeat(np.arange(N), 2)}).assign(
+    value=ENDS.ravel(), end=np.tile(["lower", "upper"], N), share=0.9
+)
 FAMILY = {"a_lower_90": LOW, "a_upper_90": UP, "b_lower_90": LOW, "b_upper_90": UP}
 FEW = frame(point=MEAN, row=np.arange(N)).drop(index=3)
 WHOLE = frame(point=MEAN, row=np.arange(N))
@@ -626,6 +629,18 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
             "quantile_level=''": lambda: read(LEVELED, quantile_level=""),
         },
     ),
+    "ends without coverages": (
+        lambda: read(ENDED, point="value", boundary="end"),
+        {
+            "quantile_level=COLUMN": lambda: read(
+                ENDED, point="value", boundary="end", quantile_level="share"
+            )
+        },
+    ),
+    "a kind of weights that there are not": (
+        lambda: read(Y, MEAN, weights_kind="importance"),
+        {"give weights": lambda: read(Y, MEAN, weights_kind="importance", weights=SD)},
+    ),
     # ---- rows
     "a cell is missing": (
         lambda: read(GAP),
@@ -681,12 +696,16 @@ def test_what_an_error_proposes_works(name: str) -> None:
 
 # ---- no remedy is left untried -------------------------------------------------------------------
 
-_FILES = ("inputs/array_inputs", "inputs/columns", "inputs/given", "report/coercion")
+_FILES = (
+    *("inputs/array_inputs", "inputs/columns", "inputs/given", "report/coercion", "inputs/long"),
+    *("inputs/stacked", "inputs/matching", "inputs/dialects", "inputs/classes", "inputs/families"),
+)
 _PROPOSES = re.compile(
     r"\b(pass|give|leave \w+ out|call it|goes? in as|would (use|say)|drop|name them|compares)\b"
 )
 _ELSEWHERE = {
     "one model is needed": "new rows of `recalibrate`: tests/inputs/test_new.py",
+    "each row must be a case": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "leaves rows out of": "objects of other libraries: tests/inputs/test_objects.py",
     "leaves no rows out": "xarray: tests/inputs/test_posterior.py",
     "['ds'] must hold": "Prophet: tests/inputs/test_objects.py",

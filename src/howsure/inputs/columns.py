@@ -288,6 +288,12 @@ class _Assignment:
             ranges = [name for name in self._free() if normal_form(name) in _RANGES]
             found["quantile_level"] = ranges
             found["boundary"] = found["boundary"] if ranges else []
+        elif self._columns.get("boundary"):
+            if not (self._columns.get("quantile_level") or found.get("quantile_level")):
+                raise InputError(
+                    "boundary says which end of an interval a row holds: pass the column of "
+                    "coverages as quantile_level=COLUMN (--quantile-level COLUMN) too"
+                )
         elif "quantile_level" not in self._said:
             found["boundary"] = []
         claimed = [name for names in found.values() for name in names]

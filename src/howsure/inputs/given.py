@@ -367,7 +367,8 @@ class _Reader:
         except InputError as error:
             if any(_tells_uncertainty(column) for column in names):
                 raise InputError(
-                    f"{name}: {error}; these are keywords of howsure.assess({{'y': y, **{name}}}, …)"
+                    f"{name}: {error}; these are keywords of "
+                    f"howsure.assess({{'y': y, **{name}}}, …)"
                 ) from error
             return []
         found = [roles.only(lambda role: role.of in ("belief", "doubt")) for roles in made]

@@ -107,9 +107,10 @@ def _whole_level(digits: str, family: set[str]) -> float | None:
         return int(digits) / 100 if str(100 - int(digits)) in family else None
     if len(digits) == 2:
         return int(digits) / 100
-    clear = any(len(other) == 3 and other[0] != "0" for other in family - {"100"})
+    clear = any(o.isdigit() and len(o) == 3 and o[0] != "0" for o in family - {"100"})
     if digits == "100":
-        return 1.0 if not clear and any(len(other) == 2 for other in family) else None
+        percent = any(len(other) == 2 or float(other) > 1 for other in family - {"100"})
+        return 1.0 if percent and not clear else None
     return int(digits) / 1000 if clear else None
 
 

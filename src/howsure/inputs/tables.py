@@ -244,6 +244,8 @@ def _loaded(
     made = build(parts, crossing=crossing, embedding=vectors)
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     notes += told_of_marks(read)
+    if columns.get("weights_kind") and not roles["weights"]:
+        notes.append("weights_kind is not used, as there are no weights")
     left = sum(unshared.values())
     dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
     if dropped:

@@ -202,8 +202,10 @@ def stated_levels(levels: npt.ArrayLike) -> FloatArray:
     array([0. , 0.5])
     """
     given = as_vector(levels, "levels", scalar=True)
-    inner = wanted_levels(given[(given != 0) & (given != 1)])
-    if len(given) and not len(inner):
+    inner = given[(given != 0) & (given != 1)]
+    if len(inner):
+        wanted_levels(inner)
+    elif len(given):
         raise InputError(
             "levels must hold one strictly between 0 and 1, as those at 0 and 1 are bounds, got "
             f"{given.tolist()}"

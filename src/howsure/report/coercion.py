@@ -131,6 +131,8 @@ def opened(
             "missing_value is of tables; in arrays write NaN in its place, as np.where(y == -9999, "
             "np.nan, y), and pass missing='drop'"
         )
+    if named["weights_kind"] and named["weights"] is None:
+        raise InputError("weights_kind says what weights mean, and there are none: give weights")
     given = {"y": data, "prediction": prediction, **named}
     gaps: dict[str, int] = {}
     if missing is not None:
