@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from itertools import starmap
 from pathlib import Path
@@ -759,24 +760,22 @@ def test_what_errors_on_results_of_statsmodels_propose_works() -> None:
     series = api.tsa.SARIMAX(Y, order=(1, 0, 0)).fit(disp=0)
     plain = api.OLS(Y, inputs).fit()
     gamma = api.GLM(POSITIVE, inputs, family=api.families.Gamma(api.families.links.Log())).fit()
-    steps: Mapping[str, tuple[Any, str]] = {
-        "SARIMAX": (series, "(steps)"),
-        "its forecast": (series.get_forecast(N), "normal(prediction.predicted_mean"),
-        "OLS": (plain, "get_prediction(…)"),
-        "its prediction": (plain.get_prediction(inputs), "give prediction.summary_frame()"),
-        "GLM": (gamma, "get_prediction(…)"),
-        "its mean": (gamma.get_prediction(inputs), "give prediction.predicted_mean"),
-    }
-    given = {"steps": N, "…": inputs}
-    for result, words in steps.values():
-        told = message_of(lambda result=result: read(Y, result))  # type: ignore[misc]
+    steps: tuple[tuple[Any, str], ...] = (
+        (series, "f = prediction.get_forecast(steps)"),
+        (series.get_forecast(N), "normal(prediction.predicted_mean, prediction.se_mean)"),
+        (plain, "give prediction.get_prediction(X).summary_frame()"),
+        (plain.get_prediction(inputs), "give prediction.summary_frame()"),
+        (gamma, "give prediction.get_prediction(X).predicted_mean"),
+        (gamma.get_prediction(inputs), "give prediction.predicted_mean"),
+    )
+    for result, words in steps:
+        told = message_of(partial(read, Y, result))
         assert words in told
         found = re.search(
             r"give (.*?)(?:, with its coverage| as a point forecast)?(?: of f = (.*))?$", told
         )
         assert found is not None
-        known: dict[str, Any] = {"howsure": howsure, "prediction": result, "given": given}
+        known: dict[str, Any] = {"howsure": howsure, "prediction": result, "steps": N, "X": inputs}
         if found[2]:
-            made = re.sub(r"\((steps|…)\)", r"(given['\1'])", found[2])
-            known["f"] = eval(made, known)
+            known["f"] = eval(found[2], known)
         read(Y, eval(found[1], known), coverage=0.95 if "its coverage" in told else ())

@@ -359,19 +359,20 @@ def numbers(value: Any, name: str) -> FloatArray:
 
 def _with_frame(value: Any, name: str) -> str:
     """How a message goes on of results of statsmodels: by what tells of y, not of its mean."""
-    module, of = type(value).__module__, ""
+    module, made, known = type(value).__module__, name, hasattr(value, "summary_frame")
     if hasattr(value, "get_forecast"):
-        of, name = f" of f = {name}.get_forecast(steps)", "f"
-    elif hasattr(value, "get_prediction"):
-        of, name = f" of f = {name}.get_prediction(…)", "f"
-    elif not hasattr(value, "summary_frame"):
+        made = f"{name}.get_forecast(steps)"
+    elif not known and hasattr(value, "get_prediction"):
+        made = f"{name}.get_prediction(X)"
+    elif not known:
         return ""
     if ".exponential_smoothing.ets" in module or ".regression." in module:
-        return f": give {name}.summary_frame(), with its coverage{of}"
+        return f": give {made}.summary_frame(), with its coverage"
     if ".tsa." in module:  # whose sd is that of a new y
-        return f": give howsure.Distribution.normal({name}.predicted_mean, {name}.se_mean){of}"
-    mean = "predicted_mean" if hasattr(value, "predicted_mean") or of else "predicted"
-    return f": its intervals are of the mean; give {name}.{mean} as a point forecast{of}"
+        f, of = (name, "") if made == name else ("f", f" of f = {made}")
+        return f": give howsure.Distribution.normal({f}.predicted_mean, {f}.se_mean){of}"
+    mean = "predicted_mean" if made != name or hasattr(value, "predicted_mean") else "predicted"
+    return f": its intervals are of the mean; give {made}.{mean} as a point forecast"
 
 
 def _holds_arrays(value: Sequence[Any]) -> bool:

@@ -45,7 +45,7 @@ class FrameTable(Source):
         if _indexed_by_time(frame):
             frame = frame.assign(**{_TIME: frame.index}).reset_index(drop=True)
             self.indexed = _TIME
-        if getattr(getattr(frame, "columns", None), "nlevels", 1) > 1:  # of pandas
+        if type(frame).__module__.startswith("pandas") and frame.columns.nlevels > 1:
             frame = frame.set_axis(["_".join(filter(None, map(str, n))) for n in frame], axis=1)
         with refusing(title):
             self._frame: Any = nw.from_native(frame)

@@ -129,9 +129,9 @@ def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
     elif isinstance(belief, Quantiles):
         for column, level in enumerate(belief.levels):
             yield f"q{_digits(float(level))}", belief.values[:, column]
-        for level in () if belief.bounds is None else (0, 1):
-            if np.isfinite(belief.bounds[:, level]).all():
-                yield f"q{level}", belief.bounds[:, level]
+        for level, bound in enumerate(() if belief.bounds is None else belief.bounds.T):
+            if np.isfinite(bound).all():
+                yield f"q{level}", bound
     elif isinstance(belief, Samples):
         yield from _numbered("s", belief.sorted_samples)
     elif isinstance(belief, LabelSets):
