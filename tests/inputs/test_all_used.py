@@ -201,11 +201,11 @@ def test_each_model_has_its_own_score_of_doubt() -> None:
     one = pd.DataFrame({"y": ERRS, "point": 0.0, "uncertainty": DOUBT})
     loaded = howsure.load([one, one.assign(uncertainty=-DOUBT)])
     assert [
-        np.array_equal(each.uncertainty, s * DOUBT)
+        np.array_equal(np.asarray(each.uncertainty), s * DOUBT)
         for s, each in zip((1, -1), loaded.evalsets, strict=True)
     ] == [True, True]
     taken = loaded.evalsets[1].take(np.arange(3))
-    assert np.array_equal(taken.uncertainty, -DOUBT[:3])
+    assert np.array_equal(np.asarray(taken.uncertainty), -DOUBT[:3])
 
 
 def test_a_score_beside_a_point_may_be_a_spread() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs.names import quantile_levels
 from howsure.predictions.columns import to_columns
+from howsure.streaming import Resources, load_parts
 
 N = 2000
 CENTRE = child(0, "alone, centres").normal(size=N)
 Y = CENTRE + child(1, "alone, errors").normal(size=N)
 
 
-def quantiles(levels: Any, off: float = 0.0) -> np.ndarray:
+def quantiles(levels: Any, off: float = 0.0) -> Any:
     return CENTRE[:, None] + off + stats.norm.ppf(np.atleast_1d(levels))[None, :]
 
 
@@ -110,11 +112,11 @@ GIVEN: Any = {
 @pytest.mark.parametrize("way", GIVEN)
 def test_levels_0_and_1_are_read_as_bounds(way: str) -> None:
     (held,) = GIVEN[way]().evalsets
-    (table,) = held.beliefs
+    table: Any = held.beliefs[0]
     assert table.levels.tolist() == [0.05, 0.5, 0.95]
     assert np.array_equal(table.bounds, BOUNDED[:, [0, -1]])
     assert np.array_equal(table.take(np.arange(3)).bounds, BOUNDED[:3, [0, -1]])
-    again = howsure.load(to_columns(held)).evalsets[0].beliefs[0]
+    again: Any = howsure.load(to_columns(held)).evalsets[0].beliefs[0]
     assert np.array_equal(again.bounds, table.bounds)
 
 
@@ -134,6 +136,20 @@ def test_bounds_alone_and_crossed_ones_are_refused() -> None:
         howsure.Quantiles([0, 1], BOUNDED[:, [0, -1]])
     with pytest.raises(InputError, match="quantiles must rise"):
         howsure.Quantiles([0, 0.5], BOUNDED[:, [-1, 2]])
-    one = howsure.Quantiles([0, 0.5], BOUNDED[:, [0, 2]])
+    one: howsure.Quantiles = howsure.Quantiles([0, 0.5], BOUNDED[:, [0, 2]])
     assert one.bounds is not None
     assert np.isinf(one.bounds[:, 1]).all()
+
+
+@pytest.mark.parametrize("columns", [NAMES, ["q0.95"]])
+def test_parts_of_a_table_say_the_same(columns: list[str], tmp_path: Path) -> None:
+    """Rows that are read some at a time; what has no end has no width there either."""
+    table = pd.DataFrame(BOUNDED, columns=NAMES)[columns].assign(y=Y)
+    pd.concat([table] * 8).to_csv(tmp_path / "t.csv", index=False)
+    few = Resources(memory=1_000_000, jobs=1)
+    loaded = load_parts(tmp_path / "t.csv", resources=few)
+    assert loaded.totals
+    made = howsure.assess(loaded, trials=False)
+    whole = howsure.assess(table, trials=False)
+    for name in ("empirical_coverage", "impossible_share", "mean_width", "interval_score"):
+        assert made.value(name) == pytest.approx(whole.value(name), nan_ok=True)

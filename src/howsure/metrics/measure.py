@@ -149,8 +149,7 @@ def _answered(
             reasons.append(str(error))
             continue
         found, rows = _compute(view.evalset, form, *arrays)
-        if _endless(view, metric, coverage) and any(math.isinf(each.value) for each in found):
-            raise UnanswerableError("one quantile alone leaves the other side open")
+        refuse_open_side(view, metric, coverage, np.array([each.value for each in found]))
         known = [_claimed(view, metric, coverage, each) for each in found]
         needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
         records = [
@@ -169,10 +168,11 @@ def _answered(
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
 
 
-def _endless(view: View, metric: Metric, coverage: float) -> bool:
-    """Whether one quantile was judged, whose interval has no end on its other side."""
+def refuse_open_side(view: View, metric: Metric, coverage: float, values: FloatArray) -> None:
+    """Raise `UnanswerableError` where values are infinite as one quantile bounds one side alone."""
     made = view.answered("ends", coverage) if metric.per_coverage else None
-    return isinstance(made, Quantiles) and made.one_sided(coverage) is not None
+    if isinstance(made, Quantiles) and made.one_sided(coverage) and np.isinf(values).any():
+        raise UnanswerableError("one quantile alone leaves the other side open")
 
 
 def tail_of(view: View, form: Form, coverage: float) -> str:
