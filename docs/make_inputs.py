@@ -10,6 +10,7 @@ PAGE = Path(__file__).parent / "inputs.md"
 HEADINGS = {
     "outcome": "Outcome",
     "belief": "Predictions",
+    "doubt": "Scores of doubt",
     "inputs": "Inputs of the model",
     "rows": "Groups, weights, clusters and time",
     "order": "Models and row names",
@@ -48,7 +49,8 @@ forecast. The names of a distribution's parameters begin with its name (`t_df`),
 there. The parts of a mixture of normal distributions may be called `w1`, `mean1`, `sd1`, `w2`,
 `mean2`, `sd2`, …. A number in the name of an interval's end is its nominal coverage, in per cent or
 as a share; one in the name of a quantile is its level. Such names are read together: `q5` is 5 %
-beside `q95`, and is not read alone.
+beside `q95`, and is not read alone. Quantiles at levels 0 and 1, such as `q0` and `q1` beside
+`q0.5`, are bounds of y.
 
 Class probabilities are columns such as `p_cat` and `p_dog`, at least two, whose rows sum to 1; the
 prefix may also be `prob`, `proba`, `probability` or `softmax`. What follows it is the class, and y
@@ -152,6 +154,17 @@ share their y. A command that adds columns, such as `howsure recalibrate`, takes
 """
 
 
+DOUBT = """
+Any score beside the prediction serves, such as a distance to the training rows: AURC and the
+risk–coverage curve keep the rows of low scores first. Without one they follow widths. A standard
+deviation is named by `--sd`, for no interval is made of a score.
+"""
+REMARKS = {
+    **{"belief": LAWS, "doubt": DOUBT, "inputs": EASE, "rows": ROWS, "order": MODELS},
+    "long": LONG,
+}
+
+
 def page() -> str:
     """The whole page."""
     parts = [START]
@@ -161,9 +174,7 @@ def page() -> str:
             f"## {heading}\n\n| flag | keyword | meaning | recognised names |\n|---|---|---|---|\n"
             + "\n".join(lines)
             + "\n"
-            + {"belief": LAWS, "inputs": EASE, "rows": ROWS, "order": MODELS, "long": LONG}.get(
-                part, ""
-            )
+            + REMARKS.get(part, "")
         )
     return "\n".join(parts)
 

@@ -40,6 +40,7 @@ _READ = {
     "noise_given_inputs": "errors and the inputs, where all widths are equal",
     "pit_counts": "the PIT",
     "pit_drift": "the PIT and time",
+    "out_of_bounds": "y and the bounds of quantiles",
     "quantile_decomposition": "y and quantiles, distributions or samples",
     "rank_cv": "whether y is covered, and the rank of the true label",
     "rank_ss": "set sizes, and the rank of the true label",

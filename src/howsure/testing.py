@@ -20,7 +20,7 @@ from howsure.core.registry import check_known
 from howsure.inputs import Loaded
 from howsure.metrics.view import choose_coverages
 from howsure.report.check import CheckResult, check
-from howsure.report.coercion import ROWS, columns_of, is_table, named_labels, opened
+from howsure.report.coercion import OF_TABLES, ROWS, columns_of, is_table, named_labels, opened
 from howsure.report.limits import Rules, limit_of, limits_of, read_rules, rules_from, with_more
 from howsure.report.replicates import replicate_rng
 from howsure.verdict import TOLERANCE
@@ -167,7 +167,7 @@ def _loaded(
 ) -> tuple[Loaded, tuple[str, ...]]:
     """What was given as evaluation sets, and the names of the columns of `by`."""
     for name in given:
-        check_known(name, (*ROWS, "y", "missing", "levels", *_CHOICES), "keyword")
+        check_known(name, (*ROWS, *OF_TABLES, "y", "missing", "levels", *_CHOICES), "keyword")
     held = given.get("groups")
     if prediction is not None or not is_table(data):
         added = {} if isinstance(by, str) else named_labels(by)

@@ -217,7 +217,7 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         ("y q0.05 p05", {}, r"quantile 0\.05 must be one column, .*'q0.05', 'p05'"),
         ("y median q50 q10", {}, r"quantile 0\.5 must be one column"),
         ("y q1 q2 q3", {}, "levels in the names 'q1', 'q2', 'q3' can be read in several ways"),
-        ("y q10", {}, "'q10': one quantile alone; pass quantiles to use it"),
+        ("y q10", {}, "'q10': one quantile alone: quantiles={0.1: 'q10'}"),
         ("y a", {"quantiles": ["0.05"]}, "a quantile must be LEVEL=COLUMN"),
         ("y a", {"quantiles": ["x=a"]}, "a quantile must be LEVEL=COLUMN"),
         ("y a", {"quantiles": ["5=a"]}, "level of a quantile must lie strictly between 0 and 1"),

@@ -32,7 +32,7 @@ def test_assess_names_what_it_is_given_as_the_table_does() -> None:
     own = {"prediction", "x", "confidence", "seed", "slow", "congruence", "progress"}
     own |= {"tolerance", "ignore", "common_rows", "trials", "levels", "miss_range", "cells"}
     own |= {"no_rows", "baseline", "lead", "season"}
-    own |= {"memory", "jobs", "scheduler", "resume", "state", "data", "missing"}
+    own |= {"memory", "jobs", "scheduler", "resume", "state", "data", "missing", "columns"}
     known = set(signature(howsure.assess).parameters)
     assert known - own <= set(NAMES)
     assert own <= known

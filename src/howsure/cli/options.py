@@ -37,6 +37,7 @@ _READ = "How tables are read"
 _COLUMNS: Final = {
     "outcome": "Columns: outcome and predictions",
     "belief": "Columns: outcome and predictions",
+    "doubt": "Columns: outcome and predictions",
     "inputs": "Columns: model inputs",
     "rows": "Columns: groups, time, weights",
     "order": "Columns: models and rows",
@@ -228,7 +229,8 @@ class ReadOptions:
     crossing: Annotated[
         Literal["error", "sort"],
         typer.Option(
-            help="Crossing quantiles: stop with an error, or sort them.", rich_help_panel=_READ
+            help="Quantiles or ends of intervals that cross: stop with an error, or sort them.",
+            rich_help_panel=_READ,
         ),
     ] = "error"
     encoding: Annotated[
@@ -275,6 +277,7 @@ class ReadOptions:
             "decimal": self.decimal,
             **self.columns,
         }
+        self._check_words(source)
         one = source[0] if isinstance(source, list) and len(source) == 1 else source
         if parts is not None and isinstance(one, Path) and not self.common_rows:
             from howsure.streaming import load_parts
@@ -289,6 +292,17 @@ class ReadOptions:
 
         return load(source, common_rows=self.common_rows, **told)
 
+    def _check_words(self, source: Any) -> None:
+        """Refuse the second of several columns, where it stands as if it were a file."""
+        for role in ROLES if isinstance(source, list) else ():
+            given: Any = self.columns.get(role.name) if role.many and not role.repeats else None
+            for path in source[1:] if given else ():
+                if not path.suffix and not os.path.exists(path):
+                    raise InputError(
+                        f"{path}: there is no such file; where it is a column, columns stand in "
+                        f"one word: {role.option} {given},{path}"
+                    )
+
     def refuse_common_rows(self) -> None:
         """Refuse the rule for rows of several models, where one is read."""
         if self.common_rows:
@@ -300,6 +314,7 @@ class ReadOptions:
         from howsure.inputs.pieces import cut
         from howsure.inputs.sources import is_huge
 
+        self._check_words(source)
         if isinstance(source, Path) and is_huge(address(source), sys.maxsize):
             return cut(
                 address(source), encoding=self.encoding, decimal=self.decimal, **self.columns

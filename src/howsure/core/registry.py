@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any, Final, final
 
 from howsure.core.errors import HowsureError, InputError, error_line, message_of
+from howsure.core.optional import way_to_install
 
 _OURS: Final = ("howsure", "howsure_studies", "sklearn")
 """Packages that run nobody's code when they are imported."""
@@ -178,6 +179,7 @@ def imported(target: str, argument: str) -> Any:
     except ImportError as error:
         raise InputError(
             f"{argument} {target!r} cannot be imported: {message_of(error)}"
+            f"{way_to_install(error.name)}"
         ) from error
     except (Exception, SystemExit) as error:
         raise InputError(

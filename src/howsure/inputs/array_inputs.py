@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class PredictionInput:
 
     predictions: tuple[Prediction, ...] = ()  # its predictions with uncertainty
     point: FloatArray | None = None  # shape (n,): its point forecast
+    uncertainty: FloatArray | None = None  # shape (n,): how unsure it is of each row
     notes: tuple[str, ...] = ()  # what the reader of a result should know of how it was read
 
     __repr__ = brief_repr
@@ -59,6 +60,7 @@ class Arrays:
     coverages: tuple[float, ...]
     levels: FloatArray | None
     y: FloatArray | None = None
+    crossing: Literal["error", "sort"] = "error"
 
     def read(self, value: Any, name: str) -> PredictionInput:
         """An array, or a list or tuple of arrays."""
@@ -251,7 +253,7 @@ class Arrays:
     def quantiles(self, levels: FloatArray, table: FloatArray, name: str) -> PredictionInput:
         table = as_matrix(table, name)
         with within(name):
-            return PredictionInput(predictions=(Quantiles(levels, table),))
+            return PredictionInput(predictions=(Quantiles(levels, table, self.crossing),))
 
     def _one_interval(self, lower: FloatArray, upper: FloatArray, name: str) -> PredictionInput:
         """Ends of intervals at the one coverage that is said."""
@@ -301,7 +303,8 @@ class Arrays:
         if np.isnan(lower).any() or np.isnan(upper).any():
             as_matrix(np.column_stack([lower, upper]), name, finite=False)  # which says where
         with within(name):
-            return PredictionInput(predictions=(Intervals(lower, upper, self.coverages),))
+            made = Intervals(lower, upper, self.coverages, self.crossing)
+            return PredictionInput(predictions=(made,))
 
     def _coverages_needed(self, told: str, count: int) -> InputError:
         """The error for ends at several coverages."""
@@ -355,12 +358,21 @@ def numbers(value: Any, name: str) -> FloatArray:
 
 
 def _with_frame(value: Any, name: str) -> str:
-    """How a message goes on of results of statsmodels: by what makes a frame of them."""
-    if hasattr(value, "summary_frame"):
-        return f": give {name}.summary_frame(), with its coverage"
-    if hasattr(value, "get_prediction"):
-        return f": give {name}.get_prediction(X).summary_frame(), with its coverage"
-    return ""
+    """How a message goes on of results of statsmodels: by what tells of y, not of its mean."""
+    module, made, known = type(value).__module__, name, hasattr(value, "summary_frame")
+    if hasattr(value, "get_forecast"):
+        made = f"{name}.get_forecast(steps)"
+    elif not known and hasattr(value, "get_prediction"):
+        made = f"{name}.get_prediction(X)"
+    elif not known:
+        return ""
+    if ".exponential_smoothing.ets" in module or ".regression." in module:
+        return f": give {made}.summary_frame(), with its coverage"
+    if ".tsa." in module:  # whose sd is that of a new y
+        f, of = (name, "") if made == name else ("f", f" of f = {made}")
+        return f": give howsure.Distribution.normal({f}.predicted_mean, {f}.se_mean){of}"
+    mean = "predicted_mean" if made != name or hasattr(value, "predicted_mean") else "predicted"
+    return f": its intervals are of the mean; give {made}.{mean} as a point forecast"
 
 
 def _holds_arrays(value: Sequence[Any]) -> bool:

@@ -145,7 +145,9 @@ class Roles:
         if role.name == "softmax":
             return f"{told} {self.labels[place]}"
         if role.name == "quantiles":
-            return f"{told} {self.levels[place]:g}"
+            level = self.levels[place]
+            bounds = {0.0: "lower bound of y", 1.0: "upper bound of y"}
+            return bounds.get(level, f"{told} {level:g}")
         if role.name == "law" and self.law is not None:
             return f"{list(self.law.columns())[place]} {told} {self.law.name}"
         if self.encoder is not None and role.name == "encode":

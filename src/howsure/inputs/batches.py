@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
+from howsure.core.registry import check_known
 from howsure.inputs import values
 from howsure.inputs.assigned import LawColumns, Roles
 from howsure.inputs.building import Crossing, build
@@ -20,7 +21,7 @@ from howsure.inputs.cells import ParsedColumns, asked_of, kinds_of, read_cells
 from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
 from howsure.inputs.matching import Missing, gaps_of
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import ROLES, Kind
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
@@ -205,6 +206,10 @@ class ReadPlan:
         return tuple(replace(held, rows=places[held.row_names()]) for held in made)
 
 
+_KEPT_ROLES = {role.name for role in ROLES} - {"encode", "image"}
+"""Roles of a table that is read in parts: none names code, or files."""
+
+
 def _roles_told(roles: Roles) -> dict[str, Any]:
     return {
         "columns": {name: list(held) for name, held in roles.columns.items() if held},
@@ -220,6 +225,8 @@ def _roles_told(roles: Roles) -> dict[str, Any]:
 
 
 def _roles_from(facts: Mapping[str, Any]) -> Roles:
+    for name in facts["columns"]:
+        check_known(name, _KEPT_ROLES, "role")
     return Roles(
         columns={name: tuple(held) for name, held in facts["columns"].items()},
         coverages=tuple(facts["coverages"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -49,6 +49,7 @@ def build(
                         first.one("y"),
                         beliefs_of(part, crossing),
                         point=part.one("point"),
+                        uncertainty=part.one("uncertainty"),
                         features={
                             name: column.categories().values()
                             if isinstance(column, Labels)
@@ -95,7 +96,7 @@ def beliefs_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ..
         )
     if roles["lower"]:
         shares = [share for share in roles.coverages if share is not None]
-        beliefs.append(Intervals(table("lower"), table("upper"), shares or None))
+        beliefs.append(Intervals(table("lower"), table("upper"), shares or None, crossing))
     if roles["sd"] or roles["variance"]:
         beliefs.append(Distribution.normal(cells.one("mean"), _spread(cells)))
     if roles.law is not None:
@@ -127,14 +128,18 @@ def _spread(cells: ParsedColumns) -> FloatArray:
 
 
 def crossing_notes(made: Sequence[EvalSet]) -> tuple[str, ...]:
-    """What to say of quantiles that crossed."""
+    """What to say of quantiles and of ends of intervals that crossed."""
     return tuple(
         CountedNote.of(
             belief.crossed_rows,
             "row",
-            f" of the model {quoted(evalset.model)} had quantiles that crossed; each was sorted",
+            f" of the model {quoted(evalset.model)} had {_CROSSING[belief.kind]} that crossed; "
+            "each was sorted",
         )
         for evalset in made
         for belief in evalset.beliefs
-        if isinstance(belief, Quantiles) and belief.crossed_rows
+        if isinstance(belief, Quantiles | Intervals) and belief.crossed_rows
     )
+
+
+_CROSSING: Final = {Quantiles.kind: "quantiles", Intervals.kind: "ends of intervals"}

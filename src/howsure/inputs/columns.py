@@ -25,6 +25,7 @@ from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES
 
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
+_BESIDE: Final = ("outcome", "doubt", "order", "rows")
 _CLASSES: Final = ("softmax", "label_set")
 _UNCERTAIN: Final = ("lower", "sd", "variance", "quantiles", "samples")
 _LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
@@ -152,7 +153,7 @@ class _Assignment:
         self._guess_nixtla()
         self._guess_hub()
         for entry in ROLES:
-            if entry.of in ("outcome", "order", "rows") and entry.guessable and not entry.many:
+            if entry.of in _BESIDE and entry.guessable and not entry.many:
                 self._guess(entry.name)
         if outcome and not self._columns.get("y"):
             raise InputError(
@@ -288,6 +289,12 @@ class _Assignment:
             ranges = [name for name in self._free() if normal_form(name) in _RANGES]
             found["quantile_level"] = ranges
             found["boundary"] = found["boundary"] if ranges else []
+        elif self._columns.get("boundary"):
+            if not (self._columns.get("quantile_level") or found.get("quantile_level")):
+                raise InputError(
+                    "boundary says which end of an interval a row holds: pass the column of "
+                    "coverages as quantile_level=COLUMN (--quantile-level COLUMN) too"
+                )
         elif "quantile_level" not in self._said:
             found["boundary"] = []
         claimed = [name for names in found.values() for name in names]
@@ -822,7 +829,9 @@ def flagged_levels(
     """Columns of quantiles that a flag names, by level."""
     levels: dict[float, str] = {}
     for level, name in _level_items(given):
-        share = check_fraction(level, "the level of a quantile")
+        share = float(level)
+        if share not in (0.0, 1.0):  # which bound y
+            check_fraction(share, "the level of a quantile")
         found = column(name, "quantiles")
         if levels.setdefault(share, found) != found:
             raise two_readings(f"quantile {share:g}", [levels[share], found], "each level once")
@@ -833,7 +842,8 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
     """Columns whose names say that they are quantiles, by level; and notes on those left out."""
     found = quantile_levels(names)
     notes = {
-        name: "its number may mean several levels; pass quantiles to use it"
+        name: "its number may mean several levels: quantiles={LEVEL: "
+        f"{quoted(name)}}} (--quantile LEVEL={shlex.quote(name)}) would say which"
         for name, level in found.items()
         if level is None
     }
@@ -858,7 +868,8 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
     if len(levels) == 1 and 0.5 not in levels:
         ((level, name),) = levels.items()
         if name.strip().isalnum():
-            return {}, {**notes, name: "one quantile alone; pass quantiles to use it"}
+            way = f"quantiles={{{level:g}: {quoted(name)}}} (--quantile {level:g}={name})"
+            return {}, {**notes, name: f"one quantile alone: {way} would use it"}
     return levels, notes
 
 

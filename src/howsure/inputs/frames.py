@@ -51,6 +51,8 @@ class FrameTable(Source):
         self.title = title
         if isinstance(frame, pa.RecordBatch):
             frame = pa.Table.from_batches([frame])
+        if type(frame).__module__.startswith("pandas") and frame.columns.nlevels > 1:
+            frame = frame.set_axis(["_".join(filter(None, map(str, n))) for n in frame], axis=1)
         with refusing(title):
             self._frame: Any = nw.from_native(_with_index(frame))
             found = self._frame.collect_schema().names()

@@ -16,7 +16,7 @@ from howsure.core.registry import check_known
 from howsure.core.tensors import to_host
 from howsure.inputs.array_inputs import Arrays, PredictionInput, numbers
 from howsure.inputs.assigned import Roles
-from howsure.inputs.building import beliefs_of
+from howsure.inputs.building import Crossing, beliefs_of
 from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_models, stated_spreads
 from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
@@ -30,7 +30,7 @@ from howsure.inputs.posterior import is_inference
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
-from howsure.predictions.base import wanted_levels
+from howsure.predictions.base import stated_levels
 
 __all__ = ["PredictionInput", "check_row_order", "complete_rows", "read_given"]
 
@@ -50,18 +50,23 @@ def read_given(
     coverage: npt.ArrayLike | None = None,
     levels: npt.ArrayLike | None = None,
     y: FloatArray | None = None,
+    crossing: Crossing = "error",
 ) -> dict[str, PredictionInput]:
     """What a caller gave as prediction, by the name of its model; "" is the one without a name.
 
     `coverage` and `levels` say what bare arrays are: ends of intervals, or quantiles. What neither
     says is inferred from shapes and names, and told in the notes; where these leave doubt, the
     error says which argument settles it. `y`, if known, tells swapped ends from means and sds.
+    `crossing` says what to do with ends or quantiles that cross.
     """
     shares = () if coverage is None else np.atleast_1d(np.asarray(coverage)).tolist()
     for share in shares:
         check_fraction(share, "coverage")
-    known = None if levels is None else wanted_levels(levels)
-    return _Reader(Arrays(n, tuple(map(float, shares)), known, y)).read(value, "prediction")
+    known = None if levels is None else stated_levels(levels)
+    check_known(crossing, get_args(Crossing), "crossing")
+    return _Reader(Arrays(n, tuple(map(float, shares)), known, y, crossing)).read(
+        value, "prediction"
+    )
 
 
 def check_row_order(y: Any, others: Mapping[str, Any]) -> None:
@@ -314,14 +319,15 @@ class _Reader:
         if spreads and any(role.matches(normal_form(one)) for one in names for role in roles):
             raise InputError(
                 f"{name}[{spreads[0]!r}] may state uncertainty: call it 'sd', or give its square "
-                "root as 'sd' where it is a variance, or leave it out"
+                "root as 'sd' where it is a variance, or leave it out; any other score of doubt "
+                "goes in as uncertainty="
             )
 
     def _by_level(self, value: Mapping[Any, Any], name: str) -> PredictionInput:
         """Quantiles whose keys are their levels."""
         keys = [float(key) for key in value]
         try:
-            levels = wanted_levels(keys)
+            levels = stated_levels(keys)
         except InputError as error:
             raise InputError(
                 f"{error}. Numbers as keys of {name} are levels of quantiles; names of models are "
@@ -361,10 +367,11 @@ class _Reader:
         except InputError as error:
             if any(_tells_uncertainty(column) for column in names):
                 raise InputError(
-                    f"{name}: {error}; these are keywords of howsure.load({{'y': y, **{name}}}, …)"
+                    f"{name}: {error}; these are keywords of "
+                    f"howsure.assess({{'y': y, **{name}}}, …)"
                 ) from error
             return []
-        found = [roles.only(lambda role: role.of == "belief") for roles in made]
+        found = [roles.only(lambda role: role.of in ("belief", "doubt")) for roles in made]
         for roles in found:
             told = (
                 any(roles[name] for name in ("lower", "sd", "variance", "samples"))
@@ -415,7 +422,7 @@ class _Reader:
         if cells.n != self.arrays.n:
             raise InputError(f"{name} must have {self.arrays.n} rows as y has, got {cells.n}")
         with within(name):
-            made = beliefs_of(cells, "error")
+            made = beliefs_of(cells, self.arrays.crossing)
         every = [f"{column} {' and '.join(said)}" for column, said in roles.by_column().items()]
         rest = len(every) - _MOST_USES
         uses = ", ".join(every[:_MOST_USES]) + (f" and {rest} more" if rest > 0 else "")
@@ -429,7 +436,12 @@ class _Reader:
         for column, why in idle_columns(columns).items():
             whys.setdefault(why, []).append(column)
         notes += [f"not read: {', '.join(held)} ({why})" for why, held in whys.items()]
-        return PredictionInput(predictions=made, point=cells.one("point"), notes=tuple(notes))
+        return PredictionInput(
+            predictions=made,
+            point=cells.one("point"),
+            uncertainty=cells.one("uncertainty"),
+            notes=tuple(notes),
+        )
 
     def _frame(self, value: Any, name: str) -> dict[str, PredictionInput]:
         """A data frame: as a mapping of its columns, which are never models."""

@@ -49,7 +49,8 @@ def is_long(cells: ParsedColumns) -> bool:
         levels = _levels(cells)
         held = levels[np.isfinite(levels)]
         sure = re.sub(r"[\s\-]+", "_", roles["quantile_level"][0].lower()) == "quantile_level"
-        fair = bool(len(held)) and bool(((held > 0) & (held < 1)).all())
+        inside = (held > 0) & (held < 1)
+        fair = bool(inside.any()) and bool((inside | (held == 0) | (held == 1)).all())
         distinct = len(np.unique(held))
         y = cells.one("y")
         alone = y is not None and np.ptp(y) == 0
@@ -352,7 +353,7 @@ def _checked_kinds(cells: ParsedColumns) -> IntArray:
 
 def _checked_levels(cells: ParsedColumns, chosen: BoolArray) -> FloatArray:
     levels = _levels(cells)
-    wrong = chosen & ~((levels > 0) & (levels < 1))
+    wrong = chosen & ~((levels >= 0) & (levels <= 1))  # the ends bound y
     if wrong.any():
         (name,) = cells.roles["quantile_level"]
         row = int(np.argmax(wrong))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -57,7 +58,10 @@ def bound(name: str) -> IntervalEnd | None:
 
 
 def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:
-    """Read names as those of quantiles; None where a name may mean several levels."""
+    """Read names as those of quantiles; None where a name may mean several levels.
+
+    Levels 0 and 1, which bound y, count beside others alone.
+    """
     found: dict[str, float | None] = {}
     families: dict[str, dict[str, str]] = {}
     for name in names:
@@ -71,16 +75,19 @@ def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:
             families.setdefault(match["prefix"], {})[name] = match["number"].replace("_", ".")
     for prefix, family in families.items():
         numbers = set(family.values())
-        percent = any("." in number and float(number) >= 1 for number in numbers)
-        mixed = prefix.endswith(("p", "pct", "percentile")) and any("." not in n for n in numbers)
+        percent = any("." in number and float(number) > 1 for number in numbers)
+        whole = numbers - {"0", "1"} if not percent else numbers
+        mixed = prefix.endswith(("p", "pct", "percentile")) and any("." not in n for n in whole)
         for name, number in family.items():
             if "." not in number:
-                found[name] = _whole_level(number, numbers)
+                shares = not percent and any("." in other for other in numbers)
+                found[name] = 1.0 if shares and number == "1" else _whole_level(number, numbers)
             elif percent:
                 found[name] = _round(float(number) / 100)
             else:
                 found[name] = None if mixed else float(number)
-    return {name: level for name, level in found.items() if level is None or 0 < level < 1}
+    inner = any(level is not None and 0 < level < 1 for level in found.values())
+    return {n: p for n, p in found.items() if p is None or 0 < p < 1 or (inner and p in (0, 1))}
 
 
 def is_quantile(plain: str) -> bool:
@@ -97,15 +104,18 @@ def _share(number: str) -> float | None:
 
 
 def _whole_level(digits: str, family: set[str]) -> float | None:
-    """Level of a number without a point; 0 where it is none."""
+    """Level of a number without a point; one that is out of reach where it is none."""
     if int(digits) == 0 or len(digits) > 3:
-        return 0.0
+        return 0.0 if int(digits) == 0 else math.inf
     if len(digits) == 1:
         return int(digits) / 100 if str(100 - int(digits)) in family else None
     if len(digits) == 2:
         return int(digits) / 100
-    clear = any(len(other) == 3 and other[0] != "0" for other in family - {"100"})
-    return int(digits) / 1000 if clear and digits != "100" else None
+    clear = any(o.isdigit() and len(o) == 3 and o[0] != "0" for o in family - {"100"})
+    if digits == "100":
+        percent = any(len(other) == 2 or float(other) > 1 for other in family - {"100"})
+        return 1.0 if percent and not clear else None
+    return int(digits) / 1000 if clear else None
 
 
 def _round(value: float) -> float:

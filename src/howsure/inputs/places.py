@@ -171,7 +171,7 @@ _Found = tuple[str | None, list[Place], list[tuple[str, str]]]
 
 def _listed_near(source: str) -> _Found:
     if is_pattern(source):
-        base = _fixed(source)
+        base = fixed_folder(source)
         inner = tuple(filter(None, source[len(base) :].split("/")))
         top = base or ("/" if source.startswith("/") else "")
         walk = _Walk(inner)
@@ -387,7 +387,7 @@ def _listed_far(url: str) -> _Found:
             if "**" not in root:
                 for folder in [path for path, info in found.items() if info["type"] != "file"]:
                     found |= files.find(folder, detail=True)
-            base = _fixed(files.unstrip_protocol(root))
+            base = fixed_folder(files.unstrip_protocol(root))
         elif files.isfile(root):
             info = files.info(root)
             return None, [Place(url, int(info["size"] or 0), _stamp(info))], []
@@ -430,7 +430,7 @@ def refusals(title: str) -> Iterator[None]:
         raise InputError(f"{title} cannot be read: {told[:300]}") from error
 
 
-def _fixed(pattern: str) -> str:
+def fixed_folder(pattern: str) -> str:
     """The folder before the first part that holds a wildcard."""
     whole = pattern.split("/")
     first = next(place for place, part in enumerate(whole) if _WILD.search(part))

@@ -26,10 +26,11 @@ class Role:
 
     # its keyword, and its flag in one line
     name: str
-    # {"outcome", "belief", "inputs", "rows", "order", "long"}: whether it holds y, a prediction,
-    # inputs of a model, what else is known of the rows, which rows are which, or which part of a
+    # {"outcome", "belief", "doubt", "inputs", "rows", "order", "long"}: whether it holds y, a
+    # prediction, how unsure the model is of each row beside it, inputs of a model, what else is
+    # known of the rows, which rows are which, or which part of a
     # prediction a row of a long table holds
-    of: Literal["outcome", "belief", "inputs", "rows", "order", "long"]
+    of: Literal["outcome", "belief", "doubt", "inputs", "rows", "order", "long"]
     kind: Kind | None  # what its columns are read as
     help: str
     # whether it may have several columns, and whether its flag is repeated for several
@@ -199,6 +200,14 @@ ROLES: Final = (
         "Column of label sets, such as cat|dog; y holds the class.",
         told="label set",
         examples="label_set prediction_set set set_90 prediction_set_0.9",
+    ),
+    Role(
+        "uncertainty",
+        "doubt",
+        "number",
+        "Column of any score of doubt, higher where less sure, for selective prediction.",
+        told="score of doubt",
+        names="uncertainty",
     ),
     Role(
         "groups",
@@ -389,6 +398,7 @@ class Columns(TypedDict, total=False):
     law: str | None
     softmax: Names
     label_set: str | None
+    uncertainty: str | None
     groups: Names
     features: Names
     ease: str | None

@@ -23,7 +23,7 @@ from howsure.core.errors import InputError, within
 from howsure.inputs.arrow import is_text, together, written_out
 from howsure.inputs.batches import regrouped, with_numbers
 from howsure.inputs.dialects import adapted
-from howsure.inputs.files import READ_ENDINGS, arrow_reader, is_list, some_rows
+from howsure.inputs.files import READ_ENDINGS, TEXT_ENDINGS, arrow_reader, is_list, some_rows
 from howsure.inputs.frames import FrameTable, MappingTable, is_frame
 from howsure.inputs.parts import (
     FilePiece,
@@ -57,6 +57,9 @@ PIECE_ROWS: Final = 1_048_576
 _START: Final = 1 << 16
 _THREADS: Final = 16
 _SAMPLE: Final = 1 << 22
+_PACKED: Final = 50
+"""Rows in a byte, at most, of a compressed file that is not looked at. Text has one at most, and
+tables that people make far fewer; a file of 1 MB may hold 100 million equal rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,11 @@ def extent(source: Any) -> Extent:
 def is_huge(source: Any, past: int) -> bool:
     """Whether a table is to be read in parts: it has more rows, or cannot be read else."""
     near = isinstance(source, str | PathLike) and not is_address(fspath(source))
-    if near and os.path.isfile(source) and os.path.getsize(source) <= past:
-        return False  # a file holds no more rows than bytes
+    if near and os.path.isfile(source):
+        _, ending, packed = name_parts(Path(source))
+        plain = ending in TEXT_ENDINGS and not packed
+        if os.path.getsize(source) * (1 if plain else _PACKED) <= past:
+            return False
     found = extent(source)
     return found.parts or (found.rows or 0) > past
 

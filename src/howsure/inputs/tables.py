@@ -32,7 +32,7 @@ from howsure.inputs.matching import (
     left_out,
     split_models,
 )
-from howsure.inputs.roles import LONG, ROLES, Columns
+from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns
 from howsure.inputs.source import Source, in_lines, listed, quoted
 from howsure.inputs.sources import sources
 from howsure.inputs.stacked import check_unstacked
@@ -90,8 +90,10 @@ class Loaded:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Columns that play no role, though their names say that they state an uncertainty."""
-        return tuple(stated_spreads(u.column for u in self.explanation if u.role == "ignored"))
+        """Columns that state no spread, though their names say that they state an uncertainty."""
+        alone = not any(held.beliefs for held in self.evalsets)
+        roles = {"ignored", BY_NAME["uncertainty"].told} if alone else {"ignored"}
+        return tuple(stated_spreads(u.column for u in self.explanation if u.role in roles))
 
     @property
     def censoring(self) -> tuple[str, ...]:
@@ -144,7 +146,7 @@ def load(
         Whether models on unequal rows are compared on those that all share, by the column `rows`
         of names; otherwise unequal rows are an error.
     crossing : {"error", "sort"}
-        What to do with rows whose quantiles cross.
+        What to do with rows whose quantiles, or ends of intervals, cross.
     encoding : str, optional
         Encoding of text files; UTF-8, or what a byte order mark says, if omitted.
     decimal : {".", ","}
@@ -242,6 +244,8 @@ def _loaded(
     made = build(parts, crossing=crossing, embedding=vectors)
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     notes += told_of_marks(read)
+    if columns.get("weights_kind") and not roles["weights"]:
+        notes.append("weights_kind is not used, as there are no weights")
     left = sum(unshared.values())
     dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
     if dropped:

@@ -26,7 +26,7 @@ from howsure.metrics.finding import (
     student_p,
 )
 from howsure.metrics.wording import points, share_with_span
-from howsure.predictions import Intervals
+from howsure.predictions import Intervals, Quantiles
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 
@@ -72,8 +72,15 @@ def _coverage_at(case: Case) -> Draft:
             "coverage": case.coverage,
             "claims": (least, most),
             "sets": case.of_sets,
+            "quantile": _only_quantile(case, cover),
         },
     )
+
+
+def _only_quantile(case: Case, cover: Record) -> float | None:
+    """The level of the quantile that was judged by what lies on one side of it, if one was."""
+    table = next((each for each in case.evalset.beliefs if isinstance(each, Quantiles)), None)
+    return table.one_sided(case.coverage) if table and cover.source == table.kind else None
 
 
 def _in_time(case: Case, times: Chronology, off: float, claimed: float) -> float:
@@ -98,6 +105,8 @@ def _in_time(case: Case, times: Chronology, off: float, claimed: float) -> float
 
 def _coverage_words(draft: Draft, _: Finding) -> Words:
     facts = draft.facts
+    if facts["quantile"] is not None:
+        return _quantile_words(draft)
     what = "sets" if facts["sets"] else "intervals"
     seen = f"The {percent(facts['coverage'])} {what} cover {share_with_span(facts['record'])}"
     least, most = facts["claims"]
@@ -118,6 +127,22 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
         well + _as_others(draft, what),
         more,
         clause=clause,
+    )
+
+
+def _quantile_words(draft: Draft) -> Words:
+    """Of one quantile alone, by the share of y on the side that it bounds."""
+    level, record = draft.facts["quantile"], draft.facts["record"]
+    upper = level >= 0.5
+    where = f"of y lie {'at or below' if upper else 'at or above'} the {level:g} quantile"
+    least, most = draft.facts["claims"]
+    claim = percent(least) if most - least <= 5e-4 else f"{percent(least)} to {percent(most)}"
+    way = "low" if (draft.effect < 0) == upper else "high"
+    return Words(
+        f"{share_with_span(record)} {where}, where it claims {claim}",
+        f"it is too {way}, by {points(draft.effect)}",
+        "in line with its level" + _as_others(draft, "intervals"),
+        clause=f"{percent(record.value)} {where}",
     )
 
 

@@ -20,7 +20,7 @@ from howsure.metrics.metric import RANGED, SLOW_ROWS, Beside, Form, Metric
 from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
 from howsure.metrics.recording import record_of
 from howsure.metrics.view import View, choose_coverages, stated_coverages
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, Quantiles
 from howsure.stats.dominance import lowest
 from howsure.stats.estimate import Estimate, heavy, mean_statistic, weighted_mean
 
@@ -149,6 +149,7 @@ def _answered(
             reasons.append(str(error))
             continue
         found, rows = _compute(view.evalset, form, *arrays)
+        refuse_open_side(view, metric, coverage, np.array([each.value for each in found]))
         known = [_claimed(view, metric, coverage, each) for each in found]
         needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
         records = [
@@ -165,6 +166,13 @@ def _answered(
         ]
         return supposed(view, metric, records), rows
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def refuse_open_side(view: View, metric: Metric, coverage: float, values: FloatArray) -> None:
+    """Raise `UnanswerableError` where values are infinite as one quantile bounds one side alone."""
+    made = view.answered("ends", coverage) if metric.per_coverage else None
+    if isinstance(made, Quantiles) and made.one_sided(coverage) and np.isinf(values).any():
+        raise UnanswerableError("one quantile alone leaves the other side open")
 
 
 def tail_of(view: View, form: Form, coverage: float) -> str:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import (
+    BoolArray,
     FloatArray,
     as_matrix,
     as_vector,
@@ -392,6 +393,15 @@ def _log_density(view: View, coverage: float) -> Any:
     return view.ask("log_density", "log_density", view.evalset.y)
 
 
+def _out_of_bounds(view: View, _: float) -> BoolArray:
+    """Whether y lies beyond the quantiles at the levels 0 and 1."""
+    table = view.belief(Quantiles)
+    if table.bounds is None:
+        raise UnanswerableError("the quantiles have no bounds, at levels 0 and 1")
+    y, (lower, upper) = view.evalset.y, table.bounds.T
+    return np.asarray((y < lower) | (y > upper))
+
+
 _entry = partial(
     Metric,
     question=Question.SCORE,
@@ -495,7 +505,10 @@ _ENTRIES = (
         meaning="Share of rows whose y has density or probability 0 under its prediction.",
         formula="mean 1{f(y) = 0}",
         direction=Direction.LOWER,
-        forms=(Form(needs=("log_density",), function=np.isneginf, reduce="share"),),
+        forms=(
+            Form(needs=("log_density",), function=np.isneginf, reduce="share"),
+            Form(needs=("out_of_bounds",), function=np.asarray, reduce="share"),
+        ),
         standard_normal=0.0,
         target=0.0,
         bounds=SHARE,
@@ -527,6 +540,7 @@ TOPIC = Topic(
         "coverages": lambda view, _: _several_intervals(view, "coverages"),
         "median": _median,
         "log_density": _log_density,
+        "out_of_bounds": _out_of_bounds,
     },
     predicted=("levels", "quantiles", "lowers", "uppers", "coverages", "median"),
     findings=(

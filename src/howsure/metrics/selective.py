@@ -420,14 +420,17 @@ def _trigamma(x: FloatArray) -> FloatArray:
 
 
 def _acceptance(view: View, _: float) -> Acceptance:
-    values = view.evalset.multiplicities
+    values, doubt = view.evalset.multiplicities, view.evalset.uncertainty
+    if doubt is not None:
+        view.told("acceptance", "score of doubt")
+        return acceptance(view.get("absolute_error"), doubt, values)
     error, width = view.get("absolute_error"), view.get("uncertainty")
     return acceptance(error, width, values, ranked=view.get("ranks")[1])
 
 
 def _oracle(view: View, _: float) -> Acceptance:
     accepted: Acceptance = view.get("acceptance")
-    return accepted.oracle(view.get("ranks")[0])
+    return accepted.oracle(None if view.evalset.uncertainty is not None else view.get("ranks")[0])
 
 
 _entry = partial(

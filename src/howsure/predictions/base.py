@@ -193,6 +193,26 @@ def wanted_levels(levels: npt.ArrayLike) -> FloatArray:
     return wanted
 
 
+def stated_levels(levels: npt.ArrayLike) -> FloatArray:
+    """Levels of quantiles that are given; those at 0 and 1 are bounds of y.
+
+    Examples
+    --------
+    >>> stated_levels([0, 0.5])
+    array([0. , 0.5])
+    """
+    given = as_vector(levels, "levels", scalar=True)
+    inner = given[(given != 0) & (given != 1)]
+    if len(inner):
+        wanted_levels(inner)
+    elif len(given):
+        raise InputError(
+            "levels must hold one strictly between 0 and 1, as those at 0 and 1 are bounds, got "
+            f"{given.tolist()}"
+        )
+    return given
+
+
 def interpolated(
     table: FloatArray, left: IntArray, right: IntArray, share: FloatArray
 ) -> FloatArray:

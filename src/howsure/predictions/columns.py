@@ -84,6 +84,8 @@ def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
         yield "point", evalset.point
     for belief in evalset.beliefs:
         yield from _belief(belief)
+    if evalset.uncertainty is not None:
+        yield "uncertainty", evalset.uncertainty
     if evalset.weights is not None:
         kind = "" if evalset.weights.kind == "frequency" else "importance_"
         yield f"{kind}weight", evalset.weights.values
@@ -127,6 +129,9 @@ def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
     elif isinstance(belief, Quantiles):
         for column, level in enumerate(belief.levels):
             yield f"q{_digits(float(level))}", belief.values[:, column]
+        for level, bound in enumerate(() if belief.bounds is None else belief.bounds.T):
+            if np.isfinite(bound).all():
+                yield f"q{level}", bound
     elif isinstance(belief, Samples):
         yield from _numbered("s", belief.sorted_samples)
     elif isinstance(belief, LabelSets):

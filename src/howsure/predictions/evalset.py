@@ -37,6 +37,8 @@ class EvalSet:
         One prediction of each kind at most: an interval and a distribution may coexist.
     point : ndarray of float, shape (n,), optional
         The model's point forecast, where it was given apart from the predictions.
+    uncertainty : ndarray of float, shape (n,), optional
+        Any score of how unsure the model is of each row, given apart from the predictions.
     features : mapping of str to ndarray of shape (n,)
         Inputs of the model, by name; numbers or labels.
     embedding : ndarray of float, shape (n, e), optional
@@ -73,6 +75,7 @@ class EvalSet:
     y: FloatArray
     beliefs: tuple[Prediction, ...] = ()
     point: FloatArray | None = None
+    uncertainty: FloatArray | None = None
     features: Mapping[str, Labels] = field(default_factory=dict)
     embedding: FloatArray | None = None
     groups: Mapping[str, Categories] = field(default_factory=dict)
@@ -96,6 +99,7 @@ class EvalSet:
         beliefs: Prediction | tuple[Prediction, ...] = (),
         *,
         point: npt.ArrayLike | None = None,
+        uncertainty: npt.ArrayLike | None = None,
         features: Mapping[str, npt.ArrayLike] | None = None,
         embedding: npt.ArrayLike | None = None,
         groups: Mapping[str, npt.ArrayLike | Categories] | None = None,
@@ -165,6 +169,9 @@ class EvalSet:
             y=truth,
             beliefs=held,
             point=forecast,
+            uncertainty=None
+            if uncertainty is None
+            else as_vector(uncertainty, "uncertainty", length=n),
             features={
                 name: _as_feature(value, f"feature {name!r}", n)
                 for name, value in (features or {}).items()
@@ -189,7 +196,17 @@ class EvalSet:
 
     def __repr__(self) -> str:
         told = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]
-        beside = ("point", "embedding", "weights", "cluster", "time", "horizon", "series", "rows")
+        beside = (
+            "point",
+            "uncertainty",
+            "embedding",
+            "weights",
+            "cluster",
+            "time",
+            "horizon",
+            "series",
+            "rows",
+        )
         told += [f"features={brief(list(self.features))}"] if self.features else []
         told += [f"groups={brief(list(self.groups))}"] if self.groups else []
         held = [name for name in beside if getattr(self, name) is not None]
@@ -230,6 +247,7 @@ class EvalSet:
             y=self.y[rows],
             beliefs=tuple(belief.take(rows) for belief in self.beliefs),
             point=None if self.point is None else self.point[rows],
+            uncertainty=None if self.uncertainty is None else self.uncertainty[rows],
             features={name: value[rows] for name, value in self.features.items()},
             embedding=None if self.embedding is None else self.embedding[rows],
             groups={name: value.take(rows) for name, value in self.groups.items()},
@@ -347,8 +365,7 @@ def _shared_content(held: EvalSet) -> Iterator[npt.NDArray[Any]]:
 
 def _beliefs(held: EvalSet) -> Iterator[npt.NDArray[Any]]:
     """What one model says of the rows, as numbers."""
-    if held.point is not None:
-        yield held.point
+    yield from (each for each in (held.point, held.uncertainty) if each is not None)
     for belief in sorted(held.beliefs, key=lambda belief: belief.kind):
         yield from belief.numbers().values()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from typing import ClassVar, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from howsure.core.arrays import (
 )
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import percent
+from howsure.core.registry import check_known
 from howsure.predictions.base import Prediction, Rows, listed_numbers, tail_levels
 
 
@@ -36,11 +37,14 @@ class Intervals(Prediction):
     coverage : float or array-like of shape (c,), optional
         Nominal coverage of each column, in (0, 1). Unknown if omitted: then there is one column,
         and nothing can be said of its calibration.
+    crossing : {"error", "sort"}
+        What to do with rows where a lower end exceeds its upper end: refuse them, or exchange the
+        two and count the rows in `crossed_rows`.
 
     Raises
     ------
     InputError
-        If the shapes differ, an end is NaN, a lower end exceeds its upper end, or the coverages
+        If the shapes differ, an end is NaN, ends cross under ``crossing="error"``, or the coverages
         are not distinct numbers in (0, 1), one a column.
 
     Examples
@@ -55,17 +59,27 @@ class Intervals(Prediction):
     lower: FloatArray
     upper: FloatArray
     coverages: tuple[float, ...]
+    crossed_rows: int
 
     def __init__(
         self,
         lower: npt.ArrayLike,
         upper: npt.ArrayLike,
         coverage: npt.ArrayLike | None = None,
+        crossing: Literal["error", "sort"] = "error",
     ) -> None:
         low = as_matrix(lower, "lower", finite=False)
         high = as_matrix(upper, "upper", length=len(low), columns=low.shape[1], finite=False)
-        for column in range(low.shape[1]):
-            check_interval(low[:, column], high[:, column])
+        check_known(crossing, ("error", "sort"), "crossing")
+        crossed = (low > high).any(axis=1)
+        if crossing == "sort" and crossed.any():
+            low, high = np.minimum(low, high), np.maximum(low, high)
+        try:
+            for column in range(low.shape[1]):
+                check_interval(low[:, column], high[:, column])
+        except InputError as error:
+            way = "; crossing='sort' (--crossing sort) exchanges them" * bool(crossed.any())
+            raise InputError(f"{error}{way}") from error
         if (low == np.inf).any() or (high == -np.inf).any():
             raise InputError("lower must not be +inf and upper must not be -inf")
         order = np.arange(low.shape[1])
@@ -91,6 +105,7 @@ class Intervals(Prediction):
         object.__setattr__(self, "lower", np.ascontiguousarray(low[:, order].T).T)
         object.__setattr__(self, "upper", np.ascontiguousarray(high[:, order].T).T)
         object.__setattr__(self, "coverages", values)
+        object.__setattr__(self, "crossed_rows", int(crossed.sum()))
 
     def _told(self) -> list[str]:
         return [f"coverage={listed_numbers(self.coverages) or 'unknown'}"]

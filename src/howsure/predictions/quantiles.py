@@ -24,6 +24,7 @@ from howsure.predictions.base import (
     interpolated,
     levels_in_words,
     listed_numbers,
+    stated_levels,
     tail_levels,
     wanted_levels,
 )
@@ -35,12 +36,14 @@ class Quantiles(Prediction):
     """Predicted quantiles, one column for each level.
 
     Between two given levels a quantile is interpolated linearly in the level; outside the
-    outermost levels nothing is known, and nothing is extrapolated.
+    outermost levels nothing is known, and nothing is extrapolated. Where all levels lie on one
+    side of a half, each bounds a one-sided interval. Columns at the levels 0 and 1 are bounds of
+    y, beside which y is impossible.
 
     Parameters
     ----------
     levels : array-like of shape (k,)
-        Distinct levels in (0, 1).
+        Distinct levels in [0, 1], some of them inside.
     values : array-like of shape (n, k)
         Quantiles in the units of y, one column a level.
     crossing : {"error", "sort"}
@@ -50,7 +53,7 @@ class Quantiles(Prediction):
     Raises
     ------
     InputError
-        If levels leave (0, 1) or repeat, shapes differ, a value is not finite, or quantiles cross
+        If levels leave [0, 1] or repeat, shapes differ, a value is not finite, or quantiles cross
         under ``crossing="error"``.
 
     Examples
@@ -65,6 +68,7 @@ class Quantiles(Prediction):
     levels: FloatArray
     values: FloatArray
     crossed_rows: int
+    bounds: FloatArray | None  # shape (n, 2): quantiles at 0 and 1, infinite where none is stated
 
     def __init__(
         self,
@@ -77,16 +81,18 @@ class Quantiles(Prediction):
                 "levels come first: Quantiles(levels, values), got levels of shape "
                 f"{np.shape(plain_array(levels, 'levels'))}"
             )
-        given = wanted_levels(levels)
+        given = stated_levels(levels)
         order = np.argsort(given)
-        table = as_matrix(values, "quantiles")
+        table = as_matrix(values, "quantiles", finite=False)
         if table.shape[1] != len(given):
             turned = "; they look transposed: give values.T" if len(table) == len(given) else ""
             raise InputError(
                 f"quantiles must have {len(given)} columns, got {table.shape[1]} (levels come "
                 f"first, and values have shape {table.shape}){turned}"
             )
-        table = table[:, order]
+        table, given = table[:, order], given[order]
+        inner = (given > 0) & (given < 1)
+        as_matrix(table[:, inner], "quantiles")  # bounds alone may be infinite
         crossed = np.asarray((table[:, 1:] < table[:, :-1]).any(axis=1))
         if crossing not in ("error", "sort"):
             raise InputError(f"crossing must be 'error' or 'sort', got {crossing!r}")
@@ -94,9 +100,18 @@ class Quantiles(Prediction):
             if crossing == "error":
                 raise InputError(_told_crossing(table, crossed))
             table = np.sort(table, axis=1)
-        object.__setattr__(self, "levels", check_levels(given[order]))
-        object.__setattr__(self, "values", np.ascontiguousarray(table))
+        bounds = None
+        if not inner.all():
+            bounds = np.column_stack(
+                [
+                    table[:, side] if given[side] == level else np.full(len(table), none)
+                    for side, level, none in ((0, 0.0, -np.inf), (-1, 1.0, np.inf))
+                ]
+            )
+        object.__setattr__(self, "levels", check_levels(given[inner]))
+        object.__setattr__(self, "values", np.ascontiguousarray(table[:, inner]))
         object.__setattr__(self, "crossed_rows", int(crossed.sum()))
+        object.__setattr__(self, "bounds", bounds)
 
     def _told(self) -> list[str]:
         return [f"levels={listed_numbers(self.levels.tolist())}"]
@@ -111,6 +126,19 @@ class Quantiles(Prediction):
         """The levels of the quantiles."""
         return tuple(self.levels.tolist())
 
+    @property
+    def own_coverages(self) -> tuple[float, ...]:
+        """Of one-sided intervals, where no two levels bound a central one."""
+        if self.widest:
+            return ()
+        return tuple(sorted(round(max(p, 1.0 - p), 12) for p in self.levels.tolist()))
+
+    def one_sided(self, coverage: float) -> float | None:
+        """The level that alone bounds the interval at a coverage; None where two do."""
+        if self.widest:
+            return None
+        return next((p for p in self.own_levels if abs(max(p, 1.0 - p) - coverage) < 1e-9), None)
+
     def described(self) -> str:
         """What it is, in words."""
         return f"quantiles at {levels_in_words(self.levels)}"
@@ -121,7 +149,11 @@ class Quantiles(Prediction):
 
     def take(self, rows: Rows) -> Self:
         """The same prediction for the rows chosen by an index or a mask."""
-        return type(self)(self.levels, self.values[rows])
+        levels, values = self.levels, self.values[rows]
+        if self.bounds is not None:
+            levels = np.r_[0.0, levels, 1.0]
+            values = np.column_stack([self.bounds[rows, 0], values, self.bounds[rows, 1]])
+        return type(self)(levels, values)
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """Quantiles at the levels, interpolated between the given ones, shape (n, k)."""
@@ -142,7 +174,13 @@ class Quantiles(Prediction):
         return interpolated(self.values, left, right, share)
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
-        """Central interval between two interpolated quantiles."""
+        """Central interval between two interpolated quantiles, or that which one level bounds."""
+        level = self.one_sided(coverage)
+        if level is not None:
+            end = self.quantile([level])[:, 0]
+            return (
+                (np.full(self.n, -np.inf), end) if level >= 0.5 else (end, np.full(self.n, np.inf))
+            )
         ends = self.quantile(tail_levels(coverage))
         return ends[:, 0], ends[:, 1]
 
@@ -160,9 +198,14 @@ class Quantiles(Prediction):
         quantile of its own, and claims what these two do.
         """
         lower, upper = self.interval(coverage)
-        bottom, top = (self._given_about(level, y) for level in tail_levels(coverage))
+        level = self.one_sided(coverage)
+        levels = tail_levels(coverage) if level is None else (level, level)
+        bottom, top = (self._given_about(each, y) for each in levels)
         below = np.stack([bottom[0] - (y == lower), np.full(self.n, bottom[1])], axis=1)
         above = np.stack([1.0 - top[1] - (y == upper), np.full(self.n, 1.0 - top[0])], axis=1)
+        if level is not None:  # the side without an end misses none
+            open_side = below if level >= 0.5 else above
+            open_side[:] = 0.0
         return below, above
 
     def _given_about(self, level: float, y: FloatArray) -> tuple[float, float]:
@@ -215,11 +258,11 @@ def _told_crossing(table: FloatArray, crossed: BoolArray) -> str:
     if len(table) == table.shape[1] and (np.diff(table, axis=0) >= 0).all():
         return f"{told}; they look transposed: give values.T"
     if count == len(table) > 1 and (np.diff(table, axis=1) <= 0).all():
-        return f"{told}; as each row falls, levels look reversed: give levels[::-1]"
-    return (
-        f"{told}. To sort each row give howsure.Quantiles(levels, values, crossing='sort'); of a "
-        "table, howsure.load(table, crossing='sort') or --crossing sort"
-    )
+        return (
+            f"{told}; as each row falls, levels look reversed: give levels[::-1]; crossing='sort' "
+            "(--crossing sort) turns each row"
+        )
+    return f"{told}; crossing='sort' (--crossing sort) sorts each row"
 
 
 def _are_shares(values: FloatArray) -> bool:

@@ -66,6 +66,7 @@ def assess(
     *,
     y: Any = None,
     point: Any = None,
+    uncertainty: Any = None,
     x: Any = None,
     ease: Any = None,
     embedding: Any = None,
@@ -105,6 +106,7 @@ def assess(
     resume: bool = False,
     state: str | os.PathLike[str] | None = None,
     progress: Listener | None = None,
+    **columns: Any,
 ) -> Assessment:
     """Say how sure predictions are, and whether they are right to be.
 
@@ -116,8 +118,9 @@ def assess(
         `howsure.load` returned, or a table of any size, which is read by parts past 2,000,000
         rows (`howsure.streaming.load_parts`): a folder, a pattern, an address, a relation of
         DuckDB, a lazy frame of Polars, an iterator of batches. Then `prediction` is left out,
-        and `point`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time`,
-        `cutoff`, `horizon`, `series`, `rows` and `model` name columns of it, as in `howsure.load`.
+        and `point`, `uncertainty`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`,
+        `cluster`, `time`, `cutoff`, `horizon`, `series`, `rows` and `model` name columns of it,
+        as in `howsure.load`.
     y : str, or array-like of shape (n,), optional
         The column of the table that holds y, where its name does not say so; or y itself, where
         `data` is left out.
@@ -140,6 +143,9 @@ def assess(
         - Intervals, Quantiles, Distribution, Samples, LabelSets, a tuple of them, frozen SciPy.
     point : array-like of shape (n,), optional
         A point forecast beside it; it goes before one in `prediction`.
+    uncertainty : array-like of shape (n,), optional
+        Any score of how unsure the model is of each row, higher where less sure, such as a
+        distance to its training rows. Selective prediction then keeps rows by it.
     x : array-like of shape (n, d), mapping or data frame, optional
         Inputs of the model.
     ease : array-like of shape (n,) or str, optional
@@ -235,6 +241,9 @@ def assess(
         Where to keep what `howsure.streaming.merged_states` needs of the table; ``.arrow``.
     progress : callable, optional
         Called with a stage's name, steps done and steps in all (0 where that is not known).
+    **columns
+        All else that `howsure.load` takes of a table: `lower`, `upper`, `mean`, `sd`, `quantiles`,
+        `samples`, `points`, `crossing`, `decimal` and so on; `features` is `x`.
 
     Returns
     -------
@@ -277,6 +286,7 @@ def assess(
             prediction,
             y=y,
             point=point,
+            uncertainty=uncertainty,
             x=x,
             ease=ease,
             embedding=embedding,
@@ -298,6 +308,7 @@ def assess(
             coverage=wanted,
             levels=levels,
             seed=seed,
+            **columns,
             parts={
                 "memory": memory,
                 "jobs": jobs,
@@ -682,7 +693,10 @@ def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictL
         yield VerdictLine(text, "info")
     if names:
         told = listed(map(quoted, names), most=3)
-        text = f"Column {told} may state uncertainty and is not read: --sd or --variance reads it."
+        text = (
+            f"Column {told} may state uncertainty and is not read as a spread: --sd or --variance "
+            "reads it."
+        )
         if len(names) > 1:
             text = f"Columns {told} may state uncertainty: --sd or --variance reads one."
         yield VerdictLine(text, "info")

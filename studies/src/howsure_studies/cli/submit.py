@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from howsure.cli.terminal import Console, say
-from howsure.core.errors import InputError
+from howsure.core.errors import HowsureError, InputError
 from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
@@ -82,15 +82,17 @@ def submit(
     name = label or method.rpartition(":")[2]
     alone, whole = _entered(chosen, name, {"method": method, **_options(option)})
     kept = Store(store)
+    absent = {} if with_plan else _absent(chosen)
+    known = replace(whole, methods={k: v for k, v in whole.methods.items() if k not in absent})
     # what is named is loaded, and wrong names are told, before any work
-    trials = trials_of(whole)
+    trials = trials_of(known)
     here = [each for each in chosen.worlds if any(t.labels.get("world") == each for t in trials)]
-    alone, whole = (_on_worlds(each, here) for each in (alone, whole))
+    alone, whole, known = (_on_worlds(each, here) for each in (alone, whole, known))
     summary = run_shown(whole if with_plan else alone, kept, jobs=jobs, retry_failed=retry_failed)
     failed = summary.failed + summary.failed_before
     reasons: dict[str, str] = {}
     if summary.done or summary.skipped > summary.failed_before:
-        results = _results(whole, kept)
+        results = _results(whole, known, kept, absent)
         reasons = _reasons(results.table, name)
         facts = {"Plan": whole.name, "Submitted": name, **_taken(name, alone), **results.facts}
         page = study_of(whole.study).page(results, facts=facts)
@@ -140,13 +142,38 @@ def _entered(plan: Plan, label: str, entry: dict[str, Any]) -> tuple[Plan, Plan]
     return alone, replace(plan, methods={**plan.methods, label: entry})
 
 
-def _results(plan: Plan, store: Store) -> Combined:
+def _absent(plan: Plan) -> dict[str, str]:
+    """The plan's methods whose libraries are not installed, and why each cannot be made."""
+    from howsure_studies.engine import make_method
+
+    absent = {}
+    for name, entry in plan.methods.items():
+        try:
+            make_method(name, entry, None)
+        except HowsureError as error:
+            if _lacks_library(error):
+                absent[name] = str(error)
+    return absent
+
+
+def _lacks_library(error: BaseException | None) -> bool:
+    """Whether an error was raised as a module cannot be imported."""
+    while error is not None and not isinstance(error, ImportError):
+        error = error.__cause__
+    return error is not None
+
+
+def _results(plan: Plan, known: Plan, store: Store, absent: Mapping[str, str]) -> Combined:
     """What is done, and what ships; a word on stderr where methods of the plan are missing."""
     from howsure_studies.engine import combined, survey
 
-    results = combined(plan, survey(plan, store), store)
+    results = combined(plan, survey(known, store), store, absent=absent)
     there = set(results.table["method"].to_pylist())
     missing = [name for name in plan.methods if name not in there]
+    for name in missing:
+        if name in absent:
+            say(f"note: {name} has no results here and cannot run: {absent[name]}", error=True)
+    missing = [name for name in missing if name not in absent]
     if missing:
         say(
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",

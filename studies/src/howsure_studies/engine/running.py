@@ -22,7 +22,7 @@ from howsure.core.registry import NotImportedError, importing_nothing
 from howsure_studies.engine.cluster import OnCluster
 from howsure_studies.engine.executor import Executor, Here, InProcesses, RunListener, outcomes
 from howsure_studies.engine.plan import Plan
-from howsure_studies.engine.shipped import shipped
+from howsure_studies.engine.shipped import shipped, shipped_by_name
 from howsure_studies.engine.store import Store, TrialEntry
 from howsure_studies.engine.study import (
     Combined,
@@ -341,7 +341,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
+def combined(plan: Plan, survey: Survey, store: Store, *, absent: Collection[str] = ()) -> Combined:
     """Results of a plan, from the trials that are done so far and from results that ship with it.
 
     Parameters
@@ -352,6 +352,9 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
         What is done, of `survey`.
     store : Store
         Where results are kept.
+    absent : collection of str
+        Methods of the plan whose trials the survey lacks, as their libraries are not here: what
+        ships of them is told by name.
 
     Returns
     -------
@@ -390,6 +393,9 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
             results[key] = lent[key]
         elif done and (own := study.read(plan, done, store)):
             results[key] = own
+    named = shipped_by_name(plan, absent) if absent else None
+    if named is not None:
+        results |= named.results
     if not results:
         if not survey.counts["done"]:
             raise UnanswerableError(f"no trial of plan {plan.name!r} is done in {store.location}")
@@ -404,6 +410,6 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
     short = {a for key, own in left.items() if key not in lent for a in asked(own, every)}
     return replace(
         study.combine(plan, results),
-        facts={**facts, **({} if there is None else there.facts)},
+        facts={**facts, **{k: v for each in (named, there) if each for k, v in each.facts.items()}},
         missing=len(short & undone),
     )

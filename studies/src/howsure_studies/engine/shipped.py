@@ -296,6 +296,33 @@ def shipped(plan: Plan, wanted: Mapping[Group, Sequence[Trial]]) -> Shipped | No
     )
 
 
+def shipped_by_name(plan: Plan, methods: Collection[str]) -> Shipped:
+    """What ships of methods whose libraries are not here, from which addresses would follow.
+
+    A file serves where its plan calls the method, the world and all options the same.
+    """
+    asked_for = json.loads(json.dumps({each: plain(getattr(plan, each)) for each in _PLAN}))
+    found: dict[Group, list[Any]] = {}
+    used: list[_ShippedFile] = []
+    for file in _files(plan.study):
+        made = file.made["plan"]
+        if made["options"] != asked_for["options"]:
+            continue
+        alike = {
+            part: {k for k, v in asked_for[part].items() if made[part].get(k) == v}
+            for part in ("worlds", "methods")
+        }
+        own: dict[Group, list[Any]] = {}
+        for row in file.rows():
+            world, method, seed = group = _group(row)
+            here = method in methods and seed in plan.seeds and group not in found
+            if here and world in alike["worlds"] and method in alike["methods"]:
+                own.setdefault(group, []).append(_result(study_of(plan.study), row))
+        found |= own
+        used += [file] if own else []
+    return Shipped(results=found, facts=_told(file.origin() for file in used) if used else {})
+
+
 def _held(
     study: str, wanted: Mapping[Group, Sequence[Trial]]
 ) -> dict[Group, tuple[_ShippedFile, list[dict[str, Any]]]]:
