@@ -132,7 +132,7 @@ def assess(
         - (point, intervals), the intervals as above: both.
         - (mean, sd), each (n,), if means exceed sds in many rows: normal laws.
         - (n, k), (k, n) or k arrays (n,), with `levels`: quantiles.
-        - (n, m), (m, n), (n, 1, m) or (m, n, 1), with m of 3 or more: samples.
+        - (n, m), (m, n), (n, 1, m) or (m, n, 1), with m of 5 or more: samples.
         - (chains, draws, n): samples, all chains together.
         - A mapping of levels to arrays (n,): quantiles.
         - A mapping or frame of columns whose names say what they hold, as in a table: one model.
