@@ -246,6 +246,16 @@ def test_swapped_ends_are_not_read_as_means_and_sds() -> None:
             {},
             r"columns of one model \('lower_90', 'upper_90'\) and others \('ridge'\).*'name': {'l",
         ),
+        (
+            {"lower": LOW, "upper": HIGH, "forest": DRAWS},
+            {"coverage": 0.9},
+            r"prediction\['lower'\] is called as an end of intervals, and stands beside models",
+        ),
+        (
+            {"a": LOW, "b": MEAN, "c": HIGH},
+            {"coverage": 0.9},
+            "'a', 'b', 'c' may be ends of intervals or point forecasts .*'lower' and 'upper'",
+        ),
         ({"y": MEAN, "ridge": MEAN}, {}, r"holds a column of y, 'y'.*howsure.assess\(table\)"),
         ({"q05": LOW, "q95": HIGH}, {"levels": [0.1, 0.9]}, "levels are for bare arrays"),
         ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must hold no missing.*row 3"),
@@ -604,9 +614,9 @@ def test_a_forecast_beside_its_spread_is_not_read_as_two_models_or_two_ends(
         read_given(value, n=N, coverage=coverage, y=MEAN)
 
 
-def test_models_may_be_called_as_a_spread_is() -> None:
-    found = read_given({"VAR": MEAN, "ARIMA": MEAN + 1.0}, n=N)
-    assert list(found) == ["VAR", "ARIMA"]
+def test_models_may_be_called_as_a_spread_or_an_end_is() -> None:
+    for names in (["VAR", "ARIMA"], ["min_leaf_5", "max_depth_3"]):
+        assert list(read_given(dict.fromkeys(names, MEAN), n=N)) == names
 
 
 @pytest.mark.parametrize("share", [0.2, 1.0, 2.5])

@@ -18,7 +18,14 @@ from howsure.inputs import classes
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
 from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
 from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
-from howsure.inputs.names import IntervalEnd, bound, normal_form, quantile_levels
+from howsure.inputs.names import (
+    IntervalEnd,
+    bound,
+    in_words,
+    likely_ends,
+    normal_form,
+    quantile_levels,
+)
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
 from howsure.inputs.source import listed, no_column, quoted
 from howsure.predictions import law_named
@@ -63,12 +70,6 @@ def censoring(names: Iterable[str]) -> list[str]:
     ['event', 'isCensored', 'right_censored']
     """
     return [name for name in names if in_words(name) in CENSORED | EVENTS]
-
-
-def in_words(name: str) -> str:
-    """The words of a name, and its numbers, in lower case."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=\d)", " ", name)
-    return " ".join(re.findall(r"[a-z]+|\d+", apart.lower()))
 
 
 RECALIBRATED: Final = "recalibrated_"
@@ -618,9 +619,12 @@ class _Assignment:
         held = [column for role, column, _ in roles.uses() if role.of == "belief"]
         if not held and roles.law is None:
             said = "; ".join(f"{quoted(name)}: {note}" for name, note in self._notes.items())
+            ends = "lower= and upper="
+            if likely := likely_ends(self._names):
+                ends = f"lower={quoted(likely[0])} and upper={quoted(likely[1])}"
             raise InputError(
                 "a prediction is needed, and no column is named like one: pass "
-                "point=COLUMN, lower= and upper=, mean= and sd=, quantiles=, samples=, law=, "
+                f"point=COLUMN, {ends}, mean= and sd=, quantiles=, samples=, law=, "
                 "softmax= or label_set= "
                 f"(--point, …); the columns are {listed(self._names)}"
                 + (f" ({said})" if said else "")

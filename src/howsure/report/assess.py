@@ -34,7 +34,7 @@ from howsure.metrics.measure import Evaluation
 from howsure.metrics.miss_range import MISS_RANGE, in_words
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
-from howsure.report.coercion import opened, source_fact
+from howsure.report.coercion import check_coverage_is_used, opened, source_fact
 from howsure.report.document import VerdictLine, noted
 from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
@@ -344,6 +344,7 @@ def assess_loaded(
     """
     if not loaded.evalsets:
         raise InputError("evalsets must hold at least one model, got none")
+    check_coverage_is_used(loaded, options.get("coverages", ()))
     evalsets = with_baselines(loaded.evalsets, baseline=baseline, lead=lead, season=season)
     loaded = replace(loaded, evalsets=evalsets)
     if any(name.startswith(RECALIBRATED) for name in loaded.roles.by_column()):
