@@ -16,7 +16,13 @@ from howsure.core.errors import InputError, within
 from howsure.core.registry import unknown
 from howsure.inputs import classes
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
-from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
+from howsure.inputs.dialects import (
+    idle_columns,
+    is_prophet,
+    refuse_draws_of_mean,
+    refuse_mean_intervals,
+    usual_coverage,
+)
 from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
 from howsure.inputs.names import (
     IntervalEnd,
@@ -34,7 +40,7 @@ from howsure.predictions.counts.family import COUNT_FAMILIES
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
 _CLASSES: Final = ("softmax", "label_set")
 _UNCERTAIN: Final = ("lower", "sd", "variance", "quantiles", "samples")
-_LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
+_LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted"})
 _HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
 _RANGES: Final = frozenset({"interval_range", "range"})
 _SPREAD: Final = re.compile(
@@ -298,6 +304,8 @@ class _Assignment:
         if "point" not in self._said:
             values = [name for name in free if BY_NAME["point"].matches(normal_form(name))]
             values = values or [name for name in free if normal_form(name) in _LONG_VALUES]
+        if found.get("sample_id") or self._columns.get("sample_id"):
+            refuse_draws_of_mean(values or free)
         if not values or (not said and self._reads_wide([n for n in free if n not in values])):
             if said and not values:
                 raise InputError(
