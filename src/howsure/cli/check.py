@@ -237,4 +237,4 @@ def _print(found: CheckResult, source: str, files: str) -> None:
             console.print(f"{name}: {escape(said)}", highlight=False, soft_wrap=True)
     for each in found.told:
         line(SIGNS[tone_of(each)], each.sentence)
-    line(SIGNS["bad" if found.status else "good"], found.summary)
+    line(SIGNS[found.tone], found.summary)

@@ -24,6 +24,8 @@ _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")
 _NAMELESS: Final = re.compile(r"\s*|unnamed: ?\d+|level_0|index", re.IGNORECASE)
 _BESIDE: Final = ", or coverages beside a boundary of lower and upper"
+_MOST: Final = 0.9
+"""Share of numbers between 0 and 1 above which a column holds levels, and others are errors."""
 _ROOM: Final = 20  # cells of the wide table for one of the long one
 
 
@@ -49,7 +51,7 @@ def is_long(cells: ParsedColumns) -> bool:
         levels = _levels(cells)
         held = levels[np.isfinite(levels)]
         sure = re.sub(r"[\s\-]+", "_", roles["quantile_level"][0].lower()) == "quantile_level"
-        fair = bool(len(held)) and bool(((held > 0) & (held < 1)).all())
+        fair = bool(len(held)) and bool(((held > 0) & (held < 1)).mean() > _MOST)
         distinct = len(np.unique(held))
         y = cells.one("y")
         alone = y is not None and np.ptp(y) == 0
