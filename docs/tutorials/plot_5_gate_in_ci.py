@@ -86,15 +86,15 @@ status = howsure_check("predictions.csv", "--limits", "limits.toml")
 assert status == 0
 
 # %%
-# Each limit is one of three things. It is held (✓) if the rows prove it, at 95 %. It is undecided
-# (?) if they do not, and fails (✗) only if they prove the contrary. Undecided limits pass, so
-# small tables do not cry wolf.
+# Each limit is one of three things. It is held (✓) if the rows prove it, at 95 %. It fails (✗) only
+# if they prove the contrary, and is inconclusive (?) in between. Inconclusive limits pass, so small
+# tables do not cry wolf.
 #
-# The other half of the bargain: ``--require-proof`` lets undecided limits fail.
+# The other half of the bargain: ``--undecided fail`` lets inconclusive limits fail.
 
 status = howsure_check("predictions.csv", "--min-coverage", "0.9")
 assert status == 0
-status = howsure_check("predictions.csv", "--min-coverage", "0.9", "--require-proof")
+status = howsure_check("predictions.csv", "--min-coverage", "0.9", "--undecided", "fail")
 assert status == 1
 
 # %%
@@ -174,7 +174,7 @@ print(f"{broken} of 442 rows inside: {broken / 442:.1%}")
 
 # %%
 # The same at other sizes, by the one-sided bound of Clopper and Pearson. Between the curves the
-# limit is undecided.
+# limit is inconclusive.
 
 
 def proven(n):
@@ -189,7 +189,7 @@ sizes = np.unique(np.geomspace(50, 5000, 40).astype(int))
 most, least = 100 * np.transpose([proven(n) for n in sizes]) / sizes
 figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
 axes.fill_between(sizes, least, 100, alpha=0.3, color="tab:green", label="kept, proven")
-axes.fill_between(sizes, most, least, alpha=0.15, color="grey", label="undecided")
+axes.fill_between(sizes, most, least, alpha=0.15, color="grey", label="inconclusive")
 axes.fill_between(sizes, 60, most, alpha=0.3, color="tab:red", label="broken, proven")
 axes.axhline(85, linestyle="--", color="grey")
 axes.set(xscale="log", ylim=(70, 100), xlabel="rows", ylabel="empirical coverage in %")

@@ -20,7 +20,15 @@ from howsure.core.registry import check_known
 from howsure.inputs import Loaded
 from howsure.metrics.view import choose_coverages
 from howsure.report.check import CheckResult, check
-from howsure.report.coercion import OF_TABLES, ROWS, columns_of, is_table, named_labels, opened
+from howsure.report.coercion import (
+    OF_TABLES,
+    ROWS,
+    check_coverage_is_used,
+    columns_of,
+    is_table,
+    named_labels,
+    opened,
+)
 from howsure.report.limits import Rules, limit_of, limits_of, read_rules, rules_from, with_more
 from howsure.report.replicates import replicate_rng
 from howsure.verdict import TOLERANCE
@@ -177,7 +185,9 @@ def _loaded(
         names = (by,) if isinstance(by, str) else tuple(by or ())
         if not isinstance(data, Loaded):
             given["groups"] = columns_of(held, *names, *columns) or None
-    return opened(data, prediction, coverage=coverage, **given), names
+    loaded = opened(data, prediction, coverage=coverage, **given)
+    check_coverage_is_used(loaded, coverage)
+    return loaded, names
 
 
 def _assert(found: CheckResult) -> None:

@@ -140,7 +140,7 @@ def test_drift_is_judged_by_the_interval_of_the_largest_change(tmp_path: Path) -
     assert state(dated(3_000, 2.2), *time, "--max", "drift=0.6") == "holds"
     assert state(dated(30_000, 1.0), *time, "--max-drift", "0.05") == "holds"
     assert state(dated(300, 1.0), *time, "--max-drift", "0.05") == "undecided"
-    strict = ["check", str(dated(300, 1.0)), *time, "--max-drift", "0.05", "--require-proof"]
+    strict = ["check", str(dated(300, 1.0)), *time, "--max-drift", "0.05", "--undecided", "fail"]
     assert CliRunner().invoke(app, strict).exit_code == 1
     with pytest.raises(InputError, match="cannot be judged: the table has no time"):
         state(covering(tmp_path / "t.csv", 45, 50), "--max-drift", "0.05")
@@ -304,11 +304,13 @@ def test_undecided_passes_and_says_so_unless_proof_is_required(tmp_path: Path) -
     path = covering(tmp_path / "t.csv", 90, 100)
     code, shown = told(path, "--min-coverage", "0.9")
     assert (code, shown[0]) == (0, "?")
-    assert shown.splitlines()[-1].endswith("Undecided limits pass.")
-    code, shown = told(path, "--min-coverage", "0.9", "--require-proof")
+    assert shown.splitlines()[-1].startswith("○  PASS (1 limit inconclusive), exit 0.")
+    code, shown = told(path, "--min-coverage", "0.9", "--undecided", "fail")
     assert (code, shown[0]) == (1, "✗")
     assert shown.splitlines()[0].endswith(": not proven")
-    assert shown.splitlines()[-1].endswith("Undecided limits fail.")
+    assert shown.splitlines()[-1].endswith("Inconclusive limits fail.")
+    assert told(path, "--min-coverage", "0.9", "--require-proof") == (code, shown)
+    assert told(path, "--min-coverage", "0.5")[1].splitlines()[-1].startswith("✓  PASS (exit 0).")
 
 
 def test_limits_come_from_a_file_a_project_and_flags(
@@ -420,7 +422,7 @@ def test_junit_has_a_case_for_each(tmp_path: Path) -> None:
     assert [part.tag for case in suite for part in case] == ["failure", "skipped", "failure"]
     assert south[0].get("type") == "fails"
     assert south[0].get("message") == south[0].text
-    assert told(path, *flags[:4], "--require-proof", "--junit", out)[0] == 1
+    assert told(path, *flags[:4], "--undecided", "fail", "--junit", out)[0] == 1
     assert ElementTree.parse(out).getroot().get("failures") == "2"
     assert told(path, "--min-coverage", "0.5", "--junit", out)[0] == 0
     assert [part.tag for part in ElementTree.parse(out).getroot().iter()][-1] == "system-out"

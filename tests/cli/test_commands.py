@@ -161,9 +161,9 @@ def test_check_exit_statuses(good: Path, narrow: Path, tmp_path: Path) -> None:
     assert "Traceback" not in broken.stderr
 
 
-def test_check_says_undecided(good: Path) -> None:
-    assert "undecided" in inside("check", good, "--min-coverage", "0.92")
-    strict = ["check", str(good), "--min-coverage", "0.92", "--require-proof"]
+def test_check_says_what_is_inconclusive(good: Path) -> None:
+    assert "inconclusive" in inside("check", good, "--min-coverage", "0.92")
+    strict = ["check", str(good), "--min-coverage", "0.92", "--undecided", "fail"]
     assert CliRunner().invoke(app, strict).exit_code == 1
 
 

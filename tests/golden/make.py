@@ -68,7 +68,7 @@ COMMANDS = {
         "--train-rows 30 --test-rows 20 --coverage 0.75 --coverage 0.9 -o .md"
     ),
     "check_holds": "check normal.csv --min-coverage 0.8 --max crps=3",
-    "check_fails": "check two_coverages.csv --min-coverage 0.85 --require-proof",
+    "check_fails": "check two_coverages.csv --min-coverage 0.85 --undecided fail",
 }
 """What a user types; ``-o .json`` writes a file of the case's name."""
 

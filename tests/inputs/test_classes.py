@@ -67,6 +67,9 @@ def test_cells_with_escapes_and_marks_come_back() -> None:
     cells = [written_set(row, labels) for row in rows]
     found = parse_sets(cells, "set")
     assert found == [tuple(n for n, i in zip(labels, row, strict=True) if i) for row in rows]
+    assert parse_sets(["New York, NY|Bonn", "New York, NY"], "set")[1] == ("New York, NY",)
+    with pytest.raises(InputError, match=r"one mark between labels, got ';' .* ',' in 'cat, dog'"):
+        parse_sets(["cat, dog", "cat", "dog", "cat;dog"], "set")
     assert parse_sets([r"['it\'s', 'x']"], "set") == [("it's", "x")]
     assert parse_sets([None, float("nan"), "NA"], "set") == [None, None, None]
 
@@ -131,6 +134,7 @@ def test_the_likeliest_classes_by_brute_force() -> None:
         (["p_0", "p_1", "p_2"], ["0", "1", "2"]),
         (["softmax_1", "softmax_2"], ["1", "2"]),
         (["p_T-shirt/top", "p_a b"], ["T-shirt/top", "a b"]),
+        (["prob_0", "prob_1", "prob_3"], ["0", "1", "3"]),
         (["p_5", "p_50", "p_95"], []),
         (["p_1", "p_3"], []),
         (["p_0.05", "p_0.95"], []),

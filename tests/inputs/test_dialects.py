@@ -13,6 +13,7 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs import explain, load
+from howsure.predictions import Samples
 
 N = 30
 RNG = child(0, "dialects")
@@ -165,6 +166,17 @@ def test_bad_widths_are_refused() -> None:
         load(table_of(tidy({90: 1.6})))
     with pytest.raises(InputError, match=r"beside '\.epred' are of the mean of y"):
         load(table_of(tidy(WIDTHS, ".epred")))
+
+
+@pytest.mark.parametrize("name", [".epred", ".linpred", ".value"])
+def test_draws_of_the_mean_are_not_read_as_draws_of_y(name: str) -> None:
+    draws = {".draw": np.tile(np.arange(20), N), ".row": np.repeat(np.arange(N), 20)}
+    draws |= {"y": np.repeat(Y, 20), name: np.repeat(MEAN, 20)}
+    for said in ({}, {"point": name}, {"sample_id": ".draw"}):
+        with pytest.raises(InputError, match=f"draws in '{name}' are of the mean .* add_predicted"):
+            load(draws, **said)
+    (held,) = load({**draws, ".prediction": draws[name]}).evalsets
+    assert isinstance(held.beliefs[0], Samples)
 
 
 # ---- fable and distributional --------------------------------------------------------------------

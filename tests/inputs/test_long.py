@@ -166,6 +166,17 @@ def test_levels_of_something_else_are_ignored_as_before(level: Any) -> None:
     assert made.n == 6
 
 
+@pytest.mark.parametrize("wrong", [0.0, 1.0, 50.0])
+def test_one_wrong_level_does_not_turn_levels_into_rows(wrong: float) -> None:
+    levels = np.tile([0.1, 0.5, 0.9], 20)
+    y = np.repeat(np.arange(20.0), 3)
+    table = {"y": y, "predicted": y + levels, "level": levels, "day": y}
+    assert load(table).evalsets[0].n == 20
+    levels[7] = wrong
+    with pytest.raises(InputError, match=f"levels between 0 and 1.* got '{wrong:g}' .* at row 7"):
+        load(table)
+
+
 def test_a_prediction_in_columns_goes_before_a_level() -> None:
     y = [1.0, 2.0, 3.0, 4.0]
     table = {"y": y, "pred": y, "level": [0.9, 0.9, 0.8, 0.8], "lower_90": y, "upper_90": y}

@@ -100,6 +100,10 @@ def test_dimensions_come_in_any_order(turn: tuple[int, ...]) -> None:
     got = np.sort(samples_of(array), axis=1)
     assert np.allclose(got, np.sort(SAMPLES, axis=1))
     assert np.allclose(np.sort(samples_of(array.to_dataset()), axis=1), got)
+    mean = array.rename("mu")
+    with pytest.raises(InputError, match=r"'mu' may hold draws of the mean of y.*rename\('y'\)"):
+        samples_of(mean)
+    assert np.allclose(np.sort(samples_of(mean.rename("y")), axis=1), got)
 
 
 def test_what_extract_makes_is_read_too() -> None:

@@ -78,6 +78,23 @@ def test_names_of_rows_show_it_even_where_models_lack_some() -> None:
             load(each)
     made = load(short, model="flavour", common_rows=True).evalsets
     assert [each.n for each in made] == [37, 37, 37]
+    twice = {name: np.append(column, column[3]) for name, column in table.items()}
+    odd = table | {"y": np.where(np.arange(120) == 50, 9.0, table["y"])}
+    for each in (twice, odd):
+        with pytest.raises(InputError, match="pass model='flavour'"):
+            load(each)
+
+
+@pytest.mark.parametrize("inputs", [False, True])
+def test_rows_that_some_model_lacks_hide_no_models(inputs: bool) -> None:
+    table = stacked("flavour", **({"x_1": RNG.normal(size=40)} if inputs else {}))
+    short = {name: np.delete(column, [3, 50]) for name, column in table.items()}
+    for each in (short, shuffled(short)):
+        with pytest.raises(InputError, match="pass model='flavour'"):
+            load(each)
+    gone = table | {"y": np.where(np.arange(120) == 50, np.nan, table["y"])}
+    with pytest.raises(InputError, match="pass model='flavour'"):
+        load(gone, missing="drop")
 
 
 def test_inputs_show_it_where_y_takes_few_values() -> None:

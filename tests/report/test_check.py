@@ -264,8 +264,9 @@ def test_the_summary_counts() -> None:
     held = covering((45, 60, 20), (50, 100, 21))
     found = judged(held, limit_of("coverage", "min", 0.85), by=("where",), confidence=0.9)
     assert found.summary == (
-        "FAIL (exit 1). Limits: 1 failed, 2 undecided. Limits are judged by one-sided bounds "
-        "at 90 %, failures adjusted for the number of groups. Undecided limits pass."
+        "FAIL (exit 1). Limits: 1 failed, 2 inconclusive. Limits are judged by one-sided bounds "
+        "at 90 %, failures adjusted for the number of groups. Inconclusive limits pass; "
+        "--undecided fail lets them fail."
     )
     whole = judged(held, limit_of("coverage", "min", 0.5), fail_on="bad", findings=("coverage",))
     assert whole.summary == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from howsure.core.rng import child
 from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report.assessment import Assessment
+from howsure.testing import assert_holds
 
 N = 150
 
@@ -319,3 +321,43 @@ def test_samples_and_predictions_lose_the_rows_that_y_misses(turned: bool) -> No
         howsure.assess(truth, draws, missing="keep")
     with pytest.raises(InputError, match="y must hold finite numbers"):
         howsure.assess(truth, draws, missing="error")
+
+
+ENDS = [
+    ("y_pred_low", "pred_high"),
+    ("y_pis_low", "y_pis_high"),
+    ("pred_min", "pred_max"),
+    ("PI low", "PI high"),
+]
+
+
+@pytest.mark.parametrize("beside", [{}, {"y_pred": 0.0}])
+@pytest.mark.parametrize("names", ENDS)
+def test_a_coverage_without_intervals_is_refused_with_the_columns_that_may_be_their_ends(
+    names: tuple[str, str], beside: dict[str, float]
+) -> None:
+    pd, y = needs("pandas"), np.arange(40.0)
+    lower, upper = names
+    columns = {name: y + off for name, off in (*beside.items(), (lower, -1.0), (upper, 1.0))}
+    given = f"prediction['{lower}'], prediction['{upper}']"
+    for value in (columns, *([pd.DataFrame(columns)] if beside else [])):
+        with pytest.raises(InputError, match=re.escape(given)):
+            howsure.assess(y, value, coverage=0.9, trials=False)
+    made = howsure.assess(y, (columns[lower], columns[upper]), coverage=0.9, trials=False)
+    table = {"y": y, **columns, "temp_min": y, "temp_max": y}
+    with pytest.raises(InputError, match=f"{lower}.* (and|--upper) .*{upper}"):
+        howsure.assess(table, coverage=0.9, trials=False)
+    loaded = howsure.load(table, lower=lower, upper=upper, coverage=0.9)
+    answer = howsure.assess(loaded, coverage=0.9, trials=False).answer
+    assert answer == made.answer
+    if beside:
+        with pytest.raises(InputError, match=f"{lower}.* --upper .*{upper}"):
+            assert_holds(table, limits=[{"measure": "mae", "max": 9.0}], coverage=0.9)
+
+
+def test_a_coverage_beside_point_forecasts_alone_is_refused() -> None:
+    y = np.arange(40.0)
+    with pytest.raises(InputError, match=r"coverage 0.9 is stated, and no intervals .* leave cov"):
+        howsure.assess(y, y + 1.0, coverage=0.9)
+    with pytest.raises(InputError, match=r"COLUMN .* leave coverage out"):
+        howsure.assess({"y": y, "pred": y}, coverage=0.9)

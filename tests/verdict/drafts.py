@@ -141,6 +141,10 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 draft(effect, seen, coverage=0.9, claims=(0.9, 0.9), sets=True),
                 draft(effect, other, coverage=0.9, claims=(0.833, 0.833), sets=False),
                 draft(effect, other, coverage=0.9, claims=(0.9, 1.0), sets=False),
+                replace(
+                    draft(effect, seen, coverage=0.9, claims=(0.995, 0.995), sets=True),
+                    telling=False,
+                ),
             ]
         case "bias":
             return [

@@ -73,6 +73,11 @@ NORTH = "coverage is 67.9 % in region=north"
             f"Cannot be told: {COVER}, and 1,200 rows are too few.",
         ),
         (
+            [found("coverage", "undecided", COVER, more_rows=math.inf)],
+            "unknown",
+            f"Inconclusive: {COVER}, and more rows would not settle it.",
+        ),
+        (
             [
                 found("rows", "bad", "Predictions look divided by 1,000. Give y in one unit"),
                 found("coverage", "caution", COVER),
@@ -103,6 +108,32 @@ NORTH = "coverage is 67.9 % in region=north"
 def test_every_reply(findings: list[Finding], reply: str, words: str) -> None:
     told = answer(findings, ROWS)
     assert (told.reply, told.sentence, told.model) == (reply, words, "")
+
+
+def test_sets_that_claim_to_cover_nearly_always_are_no_evidence_for_probabilities() -> None:
+    """Of two classes a 90 % set is mostly both: 85 % are claimed, and 50 % are right."""
+    rng = child(0, "two classes")
+    likelier, right = rng.integers(0, 2, 5000), rng.random(5000) < 0.5
+    stated = np.where(likelier[:, None] == np.arange(2), 0.85, 0.15)
+    y = np.where(right, likelier, 1 - likelier)
+    told = howsure.assess(y, howsure.LabelSets.likeliest(stated, 0.9), trials=False)
+    begins = "Inconclusive: the 90 % sets cover 100 % (expected 100 %), and more rows"
+    assert (told.answer.reply, told.answer.sentence[: len(begins)]) == ("unknown", begins)
+    found = next(each for each in told.findings if each.id == "coverage")
+    assert (found.state, found.more_rows) == ("undecided", math.inf)
+    assert "hardly test probabilities: lower the coverage" in found.sentence
+    lower = howsure.assess(y, howsure.LabelSets.likeliest(stated, 0.5), trials=False).answer
+    assert lower.sentence == "No. The 50 % sets cover 49.5 % (expected 85 %)."
+    y = np.where(rng.random(5000) < 0.85, likelier, 1 - likelier)
+    assert howsure.assess(y, howsure.LabelSets.likeliest(stated, 0.5)).answer.reply == "yes"
+
+
+def test_an_answer_tells_what_samples_claim() -> None:
+    rng = child(0, "claims of samples")
+    y = rng.normal(size=2000)
+    samples = howsure.Samples(rng.normal(size=(2000, 16)))
+    told = howsure.assess(y, samples, coverage=0.8, trials=False).answer.sentence
+    assert re.search(r"the 80 % intervals cover 7\d\.\d % \(expected 76\.5 %\)", told)
 
 
 def ranked(

@@ -18,7 +18,7 @@ from howsure.core.files import atomic_write, check_outputs
 from howsure.inputs import Loaded
 from howsure.inputs.tables import FILES
 from howsure.report.check import CheckResult, check, check_new
-from howsure.report.coercion import columns_of
+from howsure.report.coercion import check_coverage_is_used, columns_of
 from howsure.report.limits import (
     PYPROJECT,
     TABLE,
@@ -149,6 +149,7 @@ def judged(
     """What became of all rules, what is told of the files, and the models."""
     if reference is None:
         loaded = _load(files, rules, source, read, parts, seed)
+        check_coverage_is_used(loaded, read.assessed)
         loaded = without_rows(loaded) if no_rows else loaded
         found = check(
             loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals
@@ -236,4 +237,4 @@ def _print(found: CheckResult, source: str, files: str) -> None:
             console.print(f"{name}: {escape(said)}", highlight=False, soft_wrap=True)
     for each in found.told:
         line(SIGNS[tone_of(each)], each.sentence)
-    line(SIGNS["bad" if found.status else "good"], found.summary)
+    line(SIGNS[found.tone], found.summary)

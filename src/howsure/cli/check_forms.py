@@ -84,7 +84,7 @@ def summary(found: CheckResult, source: str, files: str) -> str:
     """The outcome as Markdown: what follows, then what fails, then the rest."""
     told = sorted(found.told, key=lambda each: not each.failed)
     lines = [
-        VerdictLine(found.summary, "bad" if found.status else "good"),
+        VerdictLine(found.summary, found.tone),
         *(VerdictLine(each.sentence, tone_of(each)) for each in told),
     ]
     facts = {name: said for name, said in (("Limits", source), ("Files", files)) if said}

@@ -397,13 +397,16 @@ def check(
             rich_help_panel=_LIMITS,
         ),
     ] = False,
-    require_proof: Annotated[
-        bool,
+    undecided: Annotated[
+        Literal["pass", "fail"] | None,
         typer.Option(
-            "--require-proof",
-            help="Fail unless a confidence bound proves that the limit is kept.",
+            help="Whether limits that the rows prove neither kept nor broken fail; they pass by "
+            "default.",
             rich_help_panel=_LIMITS,
         ),
+    ] = None,
+    require_proof: Annotated[
+        bool, typer.Option("--require-proof", hidden=True)  # as version 0.2 called it
     ] = False,
     sided: Annotated[
         Literal["one", "two"] | None,
@@ -474,7 +477,10 @@ def check(
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Gate a pipeline: exit 0 if all limits are kept, 1 if one fails, 2 on an error."""
+    """Gate a pipeline: exit 0 if no limit is proven broken, 1 if one is, 2 on an error.
+
+    A limit that the rows cannot decide is inconclusive: it passes, unless --undecided fail.
+    """
     from howsure.cli.check import Told, parse_limits, rules_for, run
 
     named = {
@@ -494,7 +500,7 @@ def check(
         "by": _names(by),
         "confidence": confidence,
         "sided": sided,
-        "undecided": "fail" if require_proof else None,
+        "undecided": "fail" if require_proof else undecided,
         "fail_on": fail_on,
         "findings": _names(findings),
         "ignore": tuple(ignore) or None,

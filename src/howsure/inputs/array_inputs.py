@@ -35,6 +35,13 @@ _HALF: Final = 0.15
 """How far from a half the share of y below the first may be, for this to be a mean."""
 _ROWS: Final = 8
 """Rows from which on such a root mean square says something."""
+_FEWEST_SAMPLES: Final = 5
+"""Columns from which on bare ones are samples; fewer may be a mean and its variances as well."""
+_IN_ORDER: Final = 0.98
+"""Share in one order of pairs of columns, half of all apart, from which on they are quantiles.
+
+Of quantiles that cross now and then it is above, of paths of a random walk at most about this.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +142,7 @@ class Arrays:
         positive = bool((second > 0).all())
         both = f"pass coverage=0.9 for (lower, upper), or give {_NORMAL}"
         if crossed >= _FEW and positive:
-            self._check_swapped(first, second, name)
+            self._check_no_ends(first, second, name)
             mean, sd = as_vector(first, f"{name}[0]"), as_vector(second, f"{name}[1]")
             note = (
                 f"{name} of two arrays read as (mean, sd) of normal distributions, as the first "
@@ -155,11 +162,12 @@ class Arrays:
             f"the second in {int((first > second).sum())} rows (first at row {row}): {both}"
         )
 
-    def _check_swapped(self, first: FloatArray, second: FloatArray, name: str) -> None:
-        """Refuse what may be (upper, lower): y would lie between a mean and its sd less often."""
-        if self.y is None or not (first > second).all():
+    def _check_no_ends(self, first: FloatArray, second: FloatArray, name: str) -> None:
+        """Refuse what may be ends, swapped or crossed: y lies between mean and sd less often."""
+        if self.y is None:
             return
-        between = int(((second <= self.y) & (self.y <= first)).sum())
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        between = int(((low <= self.y) & (self.y <= high)).sum())
         if between > _BETWEEN * self.n:
             raise InputError(
                 f"{name} of two arrays may be (mean, sd) or (upper, lower), as y lies between them "
@@ -211,11 +219,15 @@ class Arrays:
                 f"howsure.Samples({name}) with a row for each y, or howsure.Samples({name}.T)"
             )
         table = as_matrix(upright, name)
-        if _ordered_alike(table):
+        ordered, few = _are_in_order(table), table.shape[1] < _FEWEST_SAMPLES
+        if ordered or few:
+            why = "may be samples, quantiles, or a mean and its variances"
+            if ordered:
+                why = "has its columns in one order in nearly every row, as quantiles have"
             raise InputError(
-                f"{name} of shape {shape} has its columns in one order in every row, as quantiles "
-                f"have: pass levels=[…] with {table.shape[1]} levels, or give "
-                f"howsure.Samples({name}{turned}){self._point_beside(table.shape[1])}"
+                f"{name} of shape {shape} {why}: pass levels=[…] with {table.shape[1]} levels, or "
+                f"give howsure.Samples({name}{turned}){f', or {_NORMAL}' * few}"
+                f"{self._point_beside(table.shape[1])}"
             )
         note = f"{name} of shape {shape} read as {table.shape[1]} samples a row"
         return PredictionInput(predictions=(Samples(table),), notes=(note,))
@@ -277,10 +289,12 @@ class Arrays:
         of them: two standard errors more, or all rows, say that these are ends, as does another
         share below the first.
         """
-        if self.y is None or not (upper > 0).all():
+        positive = upper > 0
+        if self.y is None or positive.mean() <= 1.0 - _FEW:
             return ()
         with np.errstate(over="ignore"):
-            spread = float(np.sqrt(np.mean(np.square((self.y - lower) / upper))))
+            sizes = (self.y - lower)[positive] / upper[positive]
+            spread = float(np.sqrt(np.mean(np.square(sizes))))
         below = float((self.y < lower).mean())
         between = int(((lower <= self.y) & (self.y <= upper)).sum())
         surely = max(_BETWEEN * self.n, self.n / 2 + 2 * math.sqrt(self.n))  # 4 standard errors
@@ -387,7 +401,10 @@ def _rises(ends: FloatArray) -> bool:
     return bool((ends[:, 0] <= ends[:, 1]).all())
 
 
-def _ordered_alike(table: FloatArray) -> bool:
-    """Whether one order of the columns sorts every row, which samples hardly ever have."""
+def _are_in_order(table: FloatArray) -> bool:
+    """Whether columns are above others in nearly all rows, as of samples only few are."""
     ranked = table[:, np.argsort(table.mean(axis=0), kind="stable")]
-    return bool((ranked[:, 1:] >= ranked[:, :-1]).all())
+    apart = table.shape[1] // 2
+    above = np.count_nonzero(ranked[:, apart:] > ranked[:, :-apart])
+    below = np.count_nonzero(ranked[:, apart:] < ranked[:, :-apart])
+    return bool(above >= _IN_ORDER * (above + below))

@@ -51,7 +51,7 @@ def without_classes(said: Mapping[str, Any]) -> dict[str, Any]:
 def family(names: Iterable[str]) -> dict[str, str]:
     """The columns whose names say that they are probabilities of classes, with the classes.
 
-    Numbers must count the classes from 0 or 1 on: others are levels of quantiles.
+    After ``p``, numbers must count the classes from 0 or 1 on: others are levels of quantiles.
     """
     found: dict[str, dict[str, str]] = {}
     for name in names:
@@ -61,9 +61,9 @@ def family(names: Iterable[str]) -> dict[str, str]:
     several = {prefix: held for prefix, held in found.items() if len(held) > 1}
     if len(several) != 1:
         return {}
-    (held,) = several.values()
+    ((prefix, held),) = several.items()
     numbers = [label for label in held.values() if _NUMBER.fullmatch(label)]
-    if numbers:
+    if numbers and prefix == "p":
         plain = [int(n) for n in numbers if n.isdecimal() and str(int(n)) == n]
         first = min(plain, default=-1)
         counted = sorted(plain) == [*range(first, first + len(held))]
@@ -133,6 +133,15 @@ def parse_sets(cells: Sequence[Any], name: str) -> list[tuple[str, ...] | None]:
                 f"twice in {quoted(str(cell))}"
             )
         found.append(one)
+    known = {label for one in found for label in one or ()}
+    for text in bare:
+        for other in _CELL_MARKS.replace(mark, "") if mark not in text else "":
+            parts = {label_text(part) for part in text.split(other)}
+            if len(parts) > 1 and parts <= known:
+                raise InputError(
+                    f"column {quoted(name)} must have one mark between labels, got {quoted(mark)} "
+                    f"in some cells and {quoted(other)} in {quoted(text)}"
+                )
     return found
 
 

@@ -16,9 +16,24 @@ from howsure.core.errors import InputError, within
 from howsure.core.registry import unknown
 from howsure.inputs import classes
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
-from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
+from howsure.inputs.dialects import (
+    idle_columns,
+    is_prophet,
+    refuse_draws_of_mean,
+    refuse_mean_intervals,
+    usual_coverage,
+)
 from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
-from howsure.inputs.names import NAMELESS, UNNAMED, IntervalEnd, bound, normal_form, quantile_levels
+from howsure.inputs.names import (
+    NAMELESS,
+    UNNAMED,
+    IntervalEnd,
+    bound,
+    in_words,
+    likely_ends,
+    normal_form,
+    quantile_levels,
+)
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
 from howsure.inputs.source import listed, no_column, quoted
 from howsure.predictions import law_named
@@ -28,7 +43,7 @@ _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" an
 _BESIDE: Final = ("outcome", "doubt", "order", "rows")
 _CLASSES: Final = ("softmax", "label_set")
 _UNCERTAIN: Final = ("lower", "sd", "variance", "quantiles", "samples")
-_LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
+_LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted"})
 _HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
 _RANGES: Final = frozenset({"interval_range", "range"})
 _SPREAD: Final = re.compile(
@@ -64,12 +79,6 @@ def censoring(names: Iterable[str]) -> list[str]:
     ['event', 'isCensored', 'right_censored']
     """
     return [name for name in names if in_words(name) in CENSORED | EVENTS]
-
-
-def in_words(name: str) -> str:
-    """The words of a name, and its numbers, in lower case."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=\d)", " ", name)
-    return " ".join(re.findall(r"[a-z]+|\d+", apart.lower()))
 
 
 RECALIBRATED: Final = "recalibrated_"
@@ -305,6 +314,8 @@ class _Assignment:
         if "point" not in self._said:
             values = [name for name in free if BY_NAME["point"].matches(normal_form(name))]
             values = values or [name for name in free if normal_form(name) in _LONG_VALUES]
+        if found.get("sample_id") or self._columns.get("sample_id"):
+            refuse_draws_of_mean(values or free)
         if not values or (not said and self._reads_wide([n for n in free if n not in values])):
             if said and not values:
                 raise InputError(
@@ -639,9 +650,12 @@ class _Assignment:
         held = [column for role, column, _ in roles.uses() if role.of == "belief"]
         if not held and roles.law is None:
             said = "; ".join(f"{quoted(name)}: {note}" for name, note in self._notes.items())
+            ends = "lower= and upper="
+            if likely := likely_ends(self._names):
+                ends = f"lower={quoted(likely[0])} and upper={quoted(likely[1])}"
             raise InputError(
                 "a prediction is needed, and no column is named like one: pass "
-                "point=COLUMN, lower= and upper=, mean= and sd=, quantiles=, samples=, law=, "
+                f"point=COLUMN, {ends}, mean= and sd=, quantiles=, samples=, law=, "
                 "softmax= or label_set= "
                 f"(--point, …); the columns are {listed(self._names)}"
                 + (f" ({said})" if said else "")

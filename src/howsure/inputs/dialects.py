@@ -22,7 +22,9 @@ from howsure.inputs.source import MISSING_WORDS, Source, in_lines, listed, quote
 _PROPHET: Final = frozenset(("ds", "yhat", "yhat_lower", "yhat_upper"))
 _STATSMODELS: Final = ("mean_ci_lower", "mean_ci_upper")
 _TIDY: Final = (".lower", ".upper", ".width")
-_OF_MEAN: Final = (".epred", ".linpred")
+OF_MEAN: Final = (".epred", ".linpred", ".value")
+"""What tidybayes calls the mean of y: ``.value`` is from versions that had ``add_fitted_draws``."""
+_OF_Y: Final = "in R, begin with add_predicted_draws in place of add_epred_draws"
 
 
 def is_prophet(plain: Iterable[str]) -> bool:
@@ -144,6 +146,13 @@ class DerivedTable(Source):
         return pa.table({name: columns[name] for name in names})
 
 
+def refuse_draws_of_mean(names: Iterable[str]) -> None:
+    """Refuse draws of the mean of y, whose spread lacks the noise of y."""
+    for name in names:
+        if normal_form(name) in OF_MEAN:
+            raise InputError(f"draws in {quoted(name)} are of the mean of y, not of y: {_OF_Y}")
+
+
 def adapted(source: Source) -> Source:
     """A table in the dialect of a library as one of plain columns; any other as it is."""
     plain = {normal_form(name) for name in source.names}
@@ -160,11 +169,11 @@ def _of_tidybayes(source: Source) -> Source:
     """Intervals of tidybayes and ggdist: a row for each case and width."""
     known = {normal_form(name): name for name in source.names}
     lower, upper, width = (known[name] for name in _TIDY)
-    of_mean = [known[name] for name in _OF_MEAN if name in known]
+    of_mean = [known[name] for name in OF_MEAN if name in known]
     if of_mean:
         raise InputError(
             f"{source.title}: intervals beside {quoted(of_mean[0])} are of the mean of y, not of "
-            "y: in R, begin with add_predicted_draws in place of add_epred_draws"
+            f"y: {_OF_Y}"
         )
     ends = {name: _numbers(source, name) for name in (lower, upper, width)}
     widths = np.unique(ends[width])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Final
 
 from howsure.core.errors import InputError
-from howsure.inputs.names import bound, is_quantile, normal_form
+from howsure.inputs.names import bound, is_quantile, likely_ends, normal_form
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, quoted
 
@@ -69,6 +70,13 @@ def alike(names: Sequence[str]) -> Families:
         if len(whole) < 2:
             continue
         if len(set(sets.values())) == 1:
+            if (pair := likely_ends(found)) is not None:
+                low, high = (next(iter(found[model])) for model in pair)
+                raise InputError(
+                    f"columns {quoted(low)} and {quoted(high)} may be ends of intervals or point "
+                    f"forecasts of two models: pass lower=, upper= and coverage= (--lower, "
+                    f"--upper, --coverage), or points= (--points {shlex.quote(f'{low},{high}')})"
+                )
             return found
         ends = {model for model, held in sets.items() if any(bound(name) for name in held)}
         if ends.issuperset(whole):

@@ -25,7 +25,7 @@ from howsure.inputs.families import KEYS
 from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.frames import MappingTable, is_frame, is_missing
 from howsure.inputs.matching import Missing
-from howsure.inputs.names import bound, normal_form, quantile_levels
+from howsure.inputs.names import bound, likely_ends, normal_form, quantile_levels
 from howsure.inputs.posterior import is_inference
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
@@ -297,17 +297,19 @@ class _Reader:
                     roles.model: self._columns(columns, roles, name, frame=frame) for roles in found
                 }
             self._check_spreads(list(columns), name)
+            if len(columns) > 2 or not frame:
+                self._check_ends(list(columns), name)
         if frame:
             return {"": self._unnamed(columns, name)}
-        if self.arrays.coverages and len(columns) == 2 and all(map(_is_column, columns.values())):
-            raise InputError(
-                f"{name} of {listed(columns)} may be ends of intervals or two point forecasts: for "
-                "ends name them 'lower' and 'upper', for points leave coverage out"
-            )
         models: dict[str, PredictionInput] = {}
         for key, one in columns.items():
             if one is None:
                 raise InputError(f"{name}[{key!r}] must hold a prediction, got None")
+            if bound(key) is not None and _is_column(one):
+                raise InputError(
+                    f"{name}[{key!r}] is called as an end of intervals, and stands beside models: "
+                    "give both ends as one model, {'name': {'lower_90': …, 'upper_90': …}, …}"
+                )
             for inner, given in self.read(one, f"{name}[{key!r}]").items():
                 models[f"{key}/{inner}" if inner else key] = given
         return models
@@ -322,6 +324,20 @@ class _Reader:
                 "root as 'sd' where it is a variance, or leave it out; any other score of doubt "
                 "goes in as uncertainty="
             )
+
+    def _check_ends(self, names: Sequence[str], name: str) -> None:
+        """Refuse what may be ends of intervals: they are no rival point forecasts."""
+        likely = likely_ends(names)
+        if likely is None and (len(names) < 2 or not self.arrays.coverages):
+            return
+        ends, points = "name them 'lower' and 'upper'", "leave coverage out"
+        if likely is not None:
+            ends = f"give ({name}[{likely[0]!r}], {name}[{likely[1]!r}]) with coverage=0.9"
+            points = "give them other names, and no coverage"
+        raise InputError(
+            f"{name} of {listed(names)} may be ends of intervals or point forecasts of models: for "
+            f"ends {ends}, for points {points}"
+        )
 
     def _by_level(self, value: Mapping[Any, Any], name: str) -> PredictionInput:
         """Quantiles whose keys are their levels."""

@@ -24,6 +24,8 @@ from howsure.inputs.values import Labels
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")
 _BESIDE: Final = ", or coverages beside a boundary of lower and upper"
+_MOST: Final = 0.9
+"""Share of numbers between 0 and 1 above which a column holds levels, and others are errors."""
 _ROOM: Final = 20  # cells of the wide table for one of the long one
 
 
@@ -50,7 +52,8 @@ def is_long(cells: ParsedColumns) -> bool:
         held = levels[np.isfinite(levels)]
         sure = re.sub(r"[\s\-]+", "_", roles["quantile_level"][0].lower()) == "quantile_level"
         inside = (held > 0) & (held < 1)
-        fair = bool(inside.any()) and bool((inside | (held == 0) | (held == 1)).all())
+        bounded = inside | (held == 0) | (held == 1)
+        fair = bool(inside.any()) and bool(bounded.mean() > _MOST)
         distinct = len(np.unique(held))
         y = cells.one("y")
         alone = y is not None and np.ptp(y) == 0

@@ -26,6 +26,10 @@ UNNAMED = re.compile(r"unnamed: ?\d+", re.IGNORECASE)
 """What pandas calls a column without a name."""
 NAMELESS = re.compile(rf"\s*|{UNNAMED.pattern}|level_0|index|__index_level_0__", re.IGNORECASE)
 """Names of the index of a frame in files."""
+_LOW = frozenset(("low", "lower", "lo", "lwr", "lb", "min", "minimum"))
+_HIGH = frozenset(("high", "higher", "upper", "hi", "upr", "ub", "max", "maximum"))
+_PREDICTED = frozenset(("y", "pred", "prediction", "predicted", "yhat", "hat", "forecast"))
+_PREDICTED |= {"pi", "pis", "ci", "interval"}
 _BARE = re.compile(r"(?P<level>0?\.\d+)|(?P<percent>\d+(?:\.\d+)?)%", re.ASCII)
 
 
@@ -55,6 +59,33 @@ def bound(name: str) -> IntervalEnd | None:
     side: Literal["lower", "upper"] = "lower" if match["lower"] else "upper"
     share = None if number is None else _share(number)
     return IntervalEnd(side, match["prefix"] or "", share, number is not None and share is None)
+
+
+def in_words(name: str) -> str:
+    """The words of a name, and its numbers, in lower case."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=\d)", " ", name)
+    return " ".join(re.findall(r"[a-z]+|\d+", apart.lower()))
+
+
+def likely_ends(names: Iterable[str]) -> tuple[str, str] | None:
+    """The two names that may be those of the ends of intervals, though `bound` knows neither.
+
+    >>> likely_ends(["y_pred", "y_pred_low", "pred_high"])
+    ('y_pred_low', 'pred_high')
+    >>> likely_ends(["temp_min", "temp_max", "PI min", "PI max"])
+    ('PI min', 'PI max')
+    """
+    words = {name: frozenset(in_words(name).split()) for name in names}
+    predicted = {name: held for name, held in words.items() if held & _PREDICTED}
+    for pool in (predicted, words):
+        low = {held - _LOW: name for name, held in pool.items() if held & _LOW}
+        high = {held - _HIGH: name for name, held in pool.items() if held & _HIGH}
+        pairs = [(low[rest], high[rest]) for rest in low if rest in high]
+        if pool is predicted and not pairs and len(low) == len(high) == 1:
+            pairs = list(zip(low.values(), high.values(), strict=True))
+        if pairs:
+            return pairs[0]
+    return None
 
 
 def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:

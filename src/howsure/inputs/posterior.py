@@ -18,6 +18,8 @@ from howsure.core.optional import require
 from howsure.inputs.array_inputs import PredictionInput
 from howsure.inputs.distributions import library_classes
 from howsure.inputs.frames import MappingTable
+from howsure.inputs.names import normal_form
+from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, quoted, refusing
 from howsure.predictions import Samples
 
@@ -203,6 +205,11 @@ def _rows(array: Any, dims: Iterable[Any], name: str) -> FloatArray:
 def _samples(array: Any, n: int) -> PredictionInput:
     dims = [dim for dim in array.dims if dim not in _DRAWN]
     name = "prediction" if array.name is None else f"prediction {quoted(str(array.name))}"
+    if BY_NAME["mean"].matches(normal_form(str(array.name))):
+        raise InputError(
+            f"{name} may hold draws of the mean of y, whose spread lacks its noise: give draws of "
+            "y, as idata.posterior_predictive[NAME], or prediction.rename('y') if these are"
+        )
     draws = _rows(array, dims, name)
     if len(draws) != n:
         raise InputError(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.cells import ParsedColumns
@@ -22,6 +22,8 @@ from howsure.inputs.values import Labels
 MOST_MODELS: Final = 100
 _CHANCE: Final = 1e-3
 """That labels at random share out rows that are k times there as k models would, at most."""
+_NEARLY: Final = 0.9
+"""Share of rows that must be those of every label: a few that some model lacks hide no stack."""
 
 
 def check_unstacked(table: Source, cells: ParsedColumns) -> None:
@@ -34,23 +36,23 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
     models = cells.one("model")
     if models is not None and _is_wide(cells):
         return
-    rows = np.arange(cells.n)
+    rows = np.flatnonzero(np.isfinite(cells.one("y")))
     if models is not None:
-        rows = np.flatnonzero(models.codes == models.codes[0])
-        cells = cells.take(rows)
+        rows = rows[models.codes[rows] == models.codes[0]]
+    cells = cells if len(rows) == cells.n else cells.take(rows)
     roles, y = cells.roles, cells.one("y")
     said = {name for role, name, _ in roles.uses() if role.name not in roles.guessed}
     kept = said | {name for role, name, _ in roles.uses() if role.name != "groups"}
     free = [name for name in table.names if name and name not in kept]
     names = cells.one("rows")
-    if not free or len(y) < 10 or not np.isfinite(y).all():
+    if not free or len(y) < 10:
         return
     units = codes_of([y])
     if names is not None:
         units = codes_of([names.astype(str)])
         if len(np.unique(units)) == len(units) or not _one_y(units, y):
             return
-    elif math.gcd(*np.unique(units, return_counts=True)[1].tolist()) < 2:
+    elif not _repeats(units):
         return
     inputs = [column for role in ("features", "time") for column in cells.of(role).values()]
     held = table.read(dict.fromkeys(free, "key"))
@@ -127,30 +129,48 @@ def _same(one: IntArray, other: IntArray) -> bool:
     return pairs == len(np.unique(one)) == len(np.unique(other))
 
 
+def _repeats(units: IntArray) -> bool:
+    """Whether models may repeat values of y: all alike, or nearly all where y tells rows."""
+    counts = np.unique(units, return_counts=True)[1]
+    alike = (counts > 1).mean() >= _NEARLY and len(counts) * MOST_MODELS >= len(units)
+    return alike or math.gcd(*counts.tolist()) > 1
+
+
 def _one_y(units: IntArray, y: FloatArray) -> bool:
-    """Whether rows of one name have one y, and y varies."""
+    """Whether rows of one name have one y, those of its most frequent value aside, and y varies."""
     first = np.unique(units, return_index=True)[1]
-    return bool((y[first][units] == y).all()) and len(np.unique(y)) >= 5
+    found, counts = np.unique(y, return_counts=True)
+    same = (y[first][units] == y)[y != found[np.argmax(counts)]]
+    return len(found) >= 5 and bool(same.mean() >= _NEARLY)
 
 
 def _names_again(units: IntArray, labels: IntArray) -> bool:
-    """Whether most names of rows stand under several labels, and none twice under one."""
-    if len(np.unique(codes_of([units, labels]))) < len(units):
+    """Whether most names of rows stand under several labels, and few twice under one."""
+    if len(np.unique(codes_of([units, labels]))) < _NEARLY * len(units):
         return False
     return bool((np.bincount(units) > 1).mean() > 0.5)
 
 
+def _under_every_label(units: IntArray, labels: IntArray, used: int) -> BoolArray:
+    """Which rows are of units that stand under every label, equally often."""
+    pairs = codes_of([units, labels])
+    _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
+    own = units[first]
+    least, most = np.full(units.max() + 1, len(units)), np.zeros(units.max() + 1, dtype=np.int64)
+    np.minimum.at(least, own, counts)
+    np.maximum.at(most, own, counts)
+    return np.asarray(((np.bincount(own) == used) & (least == most))[units])
+
+
 def _rows_again(y: FloatArray, inputs: Sequence[Any], labels: IntArray, used: int) -> bool:
-    """Whether all labels hold the same rows, told by y and by what else is known of inputs."""
-    counts = np.unique(labels, return_counts=True)[1]
-    if len(set(counts.tolist())) > 1 or counts[0] < 5:
-        return False
+    """Whether all labels hold nearly the same rows, told by y and by what is known of inputs."""
     plain = [column.codes if isinstance(column, Labels) else column for column in inputs]
     units = codes_of([y, *plain])
-    order = np.lexsort((units, labels))
-    blocks = units[order].reshape(used, -1)
-    if not (blocks == blocks[0]).all():
+    shared = _under_every_label(units, labels, used)
+    if shared.mean() < _NEARLY or shared.sum() < 5 * used:
         return False
+    y, units, labels = y[shared], units[shared], labels[shared]
+    blocks = units[np.lexsort((units, labels))].reshape(used, -1)
     sequence = y[np.argsort(labels, kind="stable")].reshape(used, -1)
     apart = np.count_nonzero(np.diff(labels)) == used - 1 and (sequence == sequence[0]).all()
     chance = (math.factorial(min(used, 20)) / min(used, 20) ** min(used, 20)) ** blocks.shape[1]

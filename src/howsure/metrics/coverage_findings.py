@@ -30,6 +30,12 @@ from howsure.predictions import Intervals, Quantiles
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 
+_FEWEST_MISSES = 0.1
+"""Share of the misses at the nominal coverage that label sets must claim for coverage to test them.
+
+Sets that claim fewer hold nearly every class: they cover whatever the probabilities are.
+"""
+
 # ---- of all rows ---------------------------------------------------------------------------------
 
 
@@ -67,6 +73,7 @@ def _coverage_at(case: Case) -> Draft:
         p=p,
         n=cover.n,
         within=since_change(case, "coverage"),
+        telling=not case.of_sets or 1.0 - least > _FEWEST_MISSES * (1.0 - case.coverage),
         facts={
             "record": cover,
             "coverage": case.coverage,
@@ -110,10 +117,12 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
     what = "sets" if facts["sets"] else "intervals"
     seen = f"The {percent(facts['coverage'])} {what} cover {share_with_span(facts['record'])}"
     least, most = facts["claims"]
+    claim = percent(least)
     if most - least > 5e-4:
-        seen += f", where the predictions claim {percent(least)} to {percent(most)}"
-    elif abs(least - facts["coverage"]) > 5e-4:
-        seen += f", where the predictions claim {percent(least)}"
+        claim += f" to {percent(most)}"
+    elif abs(least - facts["coverage"]) <= 5e-4:
+        claim = ""
+    seen += f", where the predictions claim {claim}" if claim else ""
     way = "under-cover" if draft.effect < 0 else "over-cover"
     well = "in line with the nominal coverage"
     clause = f"the {percent(facts['coverage'])} {what} cover {percent(facts['record'].value)}"
@@ -121,11 +130,14 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
     if "above" in facts:
         level, off = facts["above"]
         more = f"Those at {percent(level)} over-cover by {points(off)}."
+    clause += f" (expected {claim})" if claim else ""
+    limit = "Sets that claim to cover nearly always hardly test probabilities: lower the coverage."
     return Words(
         seen,
         f"they {way} by {points(draft.effect)}",
         well + _as_others(draft, what),
         more,
+        limit=limit * (not draft.telling),
         clause=clause,
     )
 

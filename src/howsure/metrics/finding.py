@@ -67,7 +67,8 @@ class Finding:
     clause : str
         What was seen, short, as a part of a sentence.
     more_rows : float
-        How many more rows would decide what is undecided; NaN where that is not known.
+        How many more rows would decide what is undecided; infinite where none would, NaN where that
+        is not known.
     model : str
         Which model.
     """
@@ -106,6 +107,8 @@ class Draft:
         Overrides the margin where evidence for a model has another form.
     caution : bool
         Of what is never bad: whether it is worth a word.
+    telling : bool
+        Whether it would look otherwise were the model wrong; else it is never good.
     within : mapping of str to float
         Findings that explain this one where they are bad, each with the effect here that one unit
         of theirs explains.
@@ -124,6 +127,7 @@ class Draft:
     n: float = math.nan
     good: bool | None = None
     caution: bool = False
+    telling: bool = True
     within: Mapping[str, float] = field(default_factory=dict)
     beside: tuple[tuple[float, float, float], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)

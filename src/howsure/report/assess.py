@@ -34,7 +34,7 @@ from howsure.metrics.measure import Evaluation
 from howsure.metrics.miss_range import MISS_RANGE, in_words
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
-from howsure.report.coercion import opened, source_fact
+from howsure.report.coercion import check_coverage_is_used, opened, source_fact
 from howsure.report.document import VerdictLine, noted
 from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
@@ -135,7 +135,7 @@ def assess(
         - (point, intervals), the intervals as above: both.
         - (mean, sd), each (n,), if means exceed sds in many rows: normal laws.
         - (n, k), (k, n) or k arrays (n,), with `levels`: quantiles.
-        - (n, m), (m, n), (n, 1, m) or (m, n, 1), with m of 3 or more: samples.
+        - (n, m), (m, n), (n, 1, m) or (m, n, 1), with m of 5 or more: samples.
         - (chains, draws, n): samples, all chains together.
         - A mapping of levels to arrays (n,): quantiles.
         - A mapping or frame of columns whose names say what they hold, as in a table: one model.
@@ -355,6 +355,7 @@ def assess_loaded(
     """
     if not loaded.evalsets:
         raise InputError("evalsets must hold at least one model, got none")
+    check_coverage_is_used(loaded, options.get("coverages", ()))
     evalsets = with_baselines(loaded.evalsets, baseline=baseline, lead=lead, season=season)
     loaded = replace(loaded, evalsets=evalsets)
     if any(name.startswith(RECALIBRATED) for name in loaded.roles.by_column()):

@@ -16,7 +16,7 @@ from howsure._version import __version__
 from howsure.core.arrays import BoolArray
 from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.formats import level
+from howsure.core.formats import counted, level
 from howsure.core.labels import Categories
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
@@ -26,6 +26,7 @@ from howsure.metrics.groups import MOST_LABELS
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet, content_order
+from howsure.report.document import Tone
 from howsure.report.limits import OF_NEW, SKILL, WORST_GROUP, Limit, Rules
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import EDGE, find_changes
@@ -151,12 +152,22 @@ class CheckResult:
         return 1 if self.failed else 0
 
     @property
+    def tone(self) -> Tone:
+        """How the whole is marked: a pass is in doubt while a limit is neither held nor failed."""
+        if self.status:
+            return "bad"
+        return "caution" if any(each.state == "undecided" for each in self.outcomes) else "good"
+
+    @property
     def summary(self) -> str:
         """What follows, and why, in a few short sentences."""
-        told = [f"{'FAIL' if self.status else 'PASS'} (exit {self.status})."]
         states = [each.state for each in self.outcomes]
+        told = [f"{'FAIL' if self.status else 'PASS'} (exit {self.status})."]
+        if self.tone == "caution":
+            limits = counted(states.count("undecided"), "limit")
+            told = [f"PASS ({limits} inconclusive), exit 0."]
         if states:
-            words = {"holds": "held", "fails": "failed"}
+            words = {"holds": "held", "fails": "failed", "undecided": "inconclusive"}
             counts = Counter(words.get(state, state) for state in sorted(states, key=_ORDER.index))
             told.append(f"Limits: {', '.join(f'{n} {word}' for word, n in counts.items())}.")
         if self.answers:
@@ -165,7 +176,8 @@ class CheckResult:
         if states:
             told.append(f"Limits are judged by {self._bounds}.")
         if "undecided" in states:
-            told.append(f"Undecided limits {self.rules.undecided}.")
+            more = "; --undecided fail lets them fail" * (self.rules.undecided == "pass")
+            told.append(f"Inconclusive limits {self.rules.undecided}{more}.")
         return " ".join(told)
 
     @property

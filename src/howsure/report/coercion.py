@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -22,6 +23,7 @@ from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
 from howsure.inputs.given import PredictionInput, check_row_order, complete_rows, read_given
 from howsure.inputs.matching import Missing, left_out
+from howsure.inputs.names import likely_ends
 from howsure.inputs.source import listed
 from howsure.inputs.streams import is_lazy
 from howsure.predictions import EvalSet, LabelSets
@@ -157,6 +159,25 @@ def _from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
             "load returned"
         )
     return table
+
+
+def check_coverage_is_used(loaded: Loaded, coverages: Sequence[float]) -> None:
+    """Refuse a coverage where no model states an uncertainty that it could be of."""
+    if not coverages or any(held.beliefs for held in loaded.evalsets):
+        return
+    names = [use.column for use in loaded.explanation]
+    way = "give (lower, upper) as prediction"
+    if names:
+        low, high = likely_ends(names) or ("COLUMN", "COLUMN")
+        flags = f"--lower {shlex.quote(low)} --upper {shlex.quote(high)}"
+        way = (
+            f"name the columns of their ends, {flags} "
+            f"(howsure.load(table, lower={low!r}, upper={high!r}, coverage={coverages[0]:g}))"
+        )
+    raise InputError(
+        f"coverage {coverages[0]:g} is stated, and no intervals or other uncertainty are found: "
+        f"{way}, or leave coverage out"
+    )
 
 
 def source_fact(table: Any) -> dict[str, str]:

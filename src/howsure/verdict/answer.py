@@ -94,6 +94,8 @@ def answer(
             "no": "No. ",
             "unknown": "Cannot be told: ",
         }[reply]
+        if reply == "unknown" and any(each.more_rows == math.inf for each in findings):
+            begins = "Inconclusive: "
         return TrustAnswer(
             reply=reply, sentence=f"{begins}{_capital(told) if reply == 'no' else told}."
         )
@@ -136,6 +138,8 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
     if coverage.state in _HOLDS:
         perhaps = [each.clause for each in findings if _doubtful(each)]
         return "yes", coverage.clause + (f", though perhaps {perhaps[0]}" if perhaps else "")
+    if coverage.more_rows == math.inf:
+        return "unknown", f"{coverage.clause}, and more rows would not settle it"
     few = f"{_counted(rows)} {'is' if rows == 1 else 'are'} too few"
     if not math.isnan(coverage.more_rows):
         few += f"; about {coverage.more_rows:,.0f} more would settle it"

@@ -196,6 +196,8 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
         state = "good"
     elif draft.caution:
         state = "caution"
+    if not draft.telling and state in ("good", "negligible"):
+        state = "undecided"
     return Finding(
         id=draft.id,
         question=question.asked.replace("intervals", "sets") if sets else question.asked,

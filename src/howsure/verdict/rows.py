@@ -18,7 +18,8 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
-from howsure.inputs.columns import CENSORED, EVENTS, in_words
+from howsure.inputs.columns import CENSORED, EVENTS
+from howsure.inputs.names import in_words
 from howsure.metrics.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest

@@ -44,7 +44,9 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     else:
         more = more_rows(finding, draft)
         told = f"{seen}. No {question.sought} is proven."
-        if not math.isnan(more):
+        if more == math.inf:
+            told = f"{seen}. {limit}"
+        elif not math.isnan(more):
             told = f"{seen}. Too few rows to tell; about {more:,.0f} more would settle it."
     return f"{told} {after}".strip()
 
@@ -63,10 +65,12 @@ def more_rows(finding: Finding, draft: Draft) -> float:
     """How many more rows would bring the interval within the margin, or prove what is seen.
 
     Of the worst of many parts it is not known: with more rows another part may be the worst.
-    NaN of what is decided, too.
+    NaN of what is decided, too. Infinite where no number of rows would tell.
     """
     if finding.where or finding.state != "undecided":
         return math.nan
+    if not draft.telling:
+        return math.inf
     margin = max(questions()[finding.id].margin, finding.tolerance)
     spans = [(finding.effect, finding.lower, finding.upper), *draft.beside]
     pairs = [((high - low) / 2.0, abs(effect)) for effect, low, high in spans]
