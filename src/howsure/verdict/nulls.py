@@ -493,8 +493,7 @@ class _Stack:
                 views = self._views(evalsets, uniforms, coverage)
                 for each in [one for one in scores if str(one.coverage) == str(coverage)]:
                     what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
-                    ask = partial(self._scores, views, each, len(uniforms))
-                    found: FloatArray | str = attempt(what, ask, str)
+                    found = attempt(what, partial(self._scores, views, each, len(uniforms)), str)
                     if isinstance(found, str):
                         del scores[each]
                         yield each, found
@@ -511,7 +510,7 @@ class _Stack:
         hermite = None if self.copula is None else self.copula.hermite(scores, self.uniforms)
         return _Moments.of(scores, self.chosen, exact=self.exact, hermite=hermite)
 
-    def _scores(self, views: Sequence[View], asked: _AskedMetric, draws: int) -> FloatArray:
+    def _scores(self, views: Sequence[View], asked: _AskedMetric, draws: int) -> FloatArray | str:
         """Shape (draws, m); y itself where each is scored among all draws of its row."""
         if asked.integrated(self.belief):
             return views[0].evalset.y.reshape(draws, -1)
