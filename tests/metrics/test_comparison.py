@@ -48,7 +48,8 @@ def evaluated(*beliefs: Prediction | None, y: np.ndarray = Z, **known: Any) -> l
                 point=np.zeros(len(y)) if belief is None else None,
                 model="abcdefghijklmnop"[place],
                 **known,
-            )
+            ),
+            metrics=(*SCORES, "mae", "bias"),
         )
         for place, belief in enumerate(beliefs)
     ]
