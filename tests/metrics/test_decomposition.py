@@ -251,13 +251,13 @@ def test_right_forecasts_of_copies_are_those_of_weights() -> None:
 
 
 def test_many_rows_are_measured_in_part_unless_asked_for() -> None:
-    y, _, x = table(4_000, "part")
-    model = EvalSet.checked(y, howsure.Distribution.normal(x, np.ones(4_000)))
+    y, _, x = table(2_000, "part")
+    model = EvalSet.checked(y, howsure.Distribution.normal(x, np.ones(2_000)))
     few = records(model, "miscalibration")["miscalibration"]
     assert few.n == 1_500
-    assert "on 1,500 of 4,000 rows" in few.reason
+    assert "on 1,500 of 2,000 rows" in few.reason
     all_of_them = records(model, "miscalibration", slow=("miscalibration",))["miscalibration"]
-    assert all_of_them.n == 4_000
+    assert all_of_them.n == 2_000
     assert all_of_them.standard_error < few.standard_error
 
 

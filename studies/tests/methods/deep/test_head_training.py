@@ -270,7 +270,7 @@ GRID = np.linspace(-0.8, 0.8, 9)[:, None]
 
 @pytest.mark.parametrize("name", sorted(set(HEADS) - set(COUNTS)))
 def test_normal_data_give_their_mean_and_sd_back(name: str) -> None:
-    data = wave(4000, lambda rng, x: 50 + 20 * x + (2 + 4 * (x > 0)) * rng.normal(size=len(x)))
+    data = wave(2800, lambda rng, x: 50 + 20 * x + (2 + 4 * (x > 0)) * rng.normal(size=len(x)))
     found = learnt(name, data, GRID)
     sd = np.where(GRID[:, 0] > 0, 6.0, 2.0)
     lower, upper = found.interval(0.8)
