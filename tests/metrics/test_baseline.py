@@ -16,7 +16,7 @@ from howsure.metrics import naive_quantiles
 from howsure.metrics.baseline import FEWEST_CHANGES, with_baselines
 from howsure.metrics.measure import evaluate
 from howsure.metrics.skill import MIDPOINTS, TOLERANCE
-from howsure.predictions import Distribution, EvalSet, Intervals, content_order
+from howsure.predictions import Distribution, EvalSet, Intervals, Samples, content_order
 from howsure.stats.binomial import clopper_pearson
 from howsure.verdict.dependence import follow
 
@@ -174,6 +174,18 @@ def models(n: int = 400) -> dict[str, Any]:
     y, season = walk(n, "models")
     laws = {"right": (season, 1.0), "wide": (season, 3.0), "idle": (0.0 * season, 2.3)}
     return {"y": y, **{k: Distribution.normal(m, np.full(n, s)) for k, (m, s) in laws.items()}}
+
+
+@pytest.mark.parametrize("members", [5, 10])
+def test_few_members_are_no_loss_against_their_distribution(members: int) -> None:
+    rng = child(0, "baseline of few members", members)
+    n, law = 3_000, Distribution.normal(np.zeros(3_000), np.ones(3_000))
+    y, draws = rng.normal(size=n), Samples(rng.normal(size=(n, members)))
+    sets = [EvalSet.checked(y, each, model=name) for name, each in (("law", law), ("few", draws))]
+    _, few = with_baselines(sets, baseline="law")
+    (record,) = evaluate(few, metrics=["baseline_skill"]).records
+    assert record.lower < 0.0 < record.upper
+    assert abs(record.value) < 0.05
 
 
 def test_a_model_is_judged_beside_the_one_that_is_named() -> None:

@@ -68,7 +68,7 @@ def by_hand(held: EvalSet, kind: str) -> tuple[np.ndarray, Any]:
         case "samples":
             (members,) = held.beliefs
             assert isinstance(members, Samples)
-            return crps_samples(y, members.sorted_samples, fair=False), climatology_crps
+            return crps_samples(y, members.sorted_samples), climatology_crps
         case "quantiles":
             (table,) = held.beliefs
             assert isinstance(table, Quantiles)

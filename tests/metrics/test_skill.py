@@ -158,6 +158,22 @@ def test_one_model_in_several_forms_has_one_skill() -> None:
     assert low < 1 - math.sqrt(0.5) < high
 
 
+@pytest.mark.parametrize("members", [2, 5, 20])
+def test_few_members_cost_no_skill(members: int) -> None:
+    """A perfect ensemble has the skill of its distribution, by closed form of normal laws."""
+    n = 3_000
+    rng = child(0, "skill of few members", members)
+    known = 0.75 * rng.normal(size=n)
+    y = known + rng.normal(size=n)
+    drawn = EvalSet.checked(y, howsure.Samples(known[:, None] + rng.normal(size=(n, members))))
+    record = records(drawn)["crps_skill"]
+    expected = 1.0 - 1.0 / math.hypot(1.0, 0.75)
+    assert record.lower < expected < record.upper
+    assert record.value == pytest.approx(expected, abs=0.05)
+    fair = crps_samples(y, drawn.beliefs[0].numbers()["samples"])
+    assert record.value == pytest.approx(1.0 - fair.mean() / climatology_crps(y).mean(), rel=1e-9)
+
+
 @pytest.mark.parametrize("shape", ["normal", "lognormal"])
 def test_the_distribution_of_y_itself_has_no_skill(shape: str) -> None:
     """The interval of its skill covered 0 in half of all tables where pairs were not counted."""

@@ -24,7 +24,7 @@ from howsure.core.records import Direction
 from howsure.core.registry import check_known
 from howsure.core.times import slots
 from howsure.metrics.metric import Metric, Question, Topic, itself, statistic
-from howsure.metrics.scores import interval_score, pinball
+from howsure.metrics.scores import BEYOND, interval_score, pinball, pinball_samples
 from howsure.metrics.skill import MEASURE_OF, MIDPOINTS, TOLERANCE, skill_score
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.predictions.base import wanted_levels
@@ -386,10 +386,15 @@ def _rows_of(evalset: EvalSet) -> float:
 
 def _scores(own: View, other: View) -> tuple[FloatArray, FloatArray, str]:
     """Row scores of two forecasts by a score that means the same of both, and its name."""
-    y = own.evalset.y
+    y, members = own.evalset.y, [_members(view) for view in (own, other)]
     try:
-        table, levels = own.get("knowledge")
-        theirs = other.ask("knowledge", "quantile", levels)
+        levels = MIDPOINTS if members[0] is not None else own.get("knowledge")[1]
+        draws = [each.shape[1] for each in members if each is not None]
+        if draws:  # levels beyond which few members lie cannot be scored fairly
+            beyond = (min(draws) + 1.0) * np.minimum(levels, 1.0 - levels)
+            levels = levels[beyond >= min(BEYOND, float(beyond.max()))]
+        losses = [_losses(*each, levels) for each in zip((own, other), members, strict=True)]
+        return losses[0], losses[1], "pinball loss"
     except UnanswerableError:
         coverage = own.headline
         if math.isnan(coverage):
@@ -398,11 +403,25 @@ def _scores(own: View, other: View) -> tuple[FloatArray, FloatArray, str]:
         scores = [interval_score(y, *ends, coverage=coverage) for ends in (mine, others)]
         return scores[0], scores[1], "interval score"
 
-    def losses(quantiles: FloatArray) -> FloatArray:
-        pairs = zip(quantiles.T, levels, strict=True)
-        return np.asarray(sum(pinball(y, column, level) for column, level in pairs))
 
-    return losses(table), losses(theirs), "pinball loss"
+def _losses(view: View, members: FloatArray | None, levels: FloatArray) -> FloatArray:
+    """Of quantiles; of an ensemble, those of the distribution behind its members."""
+    y, total = view.evalset.y, np.zeros(view.evalset.n)
+    table = None if members is not None else view.ask("knowledge", "quantile", levels)
+    for place, level in enumerate(levels.tolist()):
+        if members is not None:
+            total += pinball_samples(y, members, level=level)
+        elif table is not None:
+            total += pinball(y, table[:, place], level)
+    return total
+
+
+def _members(view: View) -> FloatArray | None:
+    """The members of an ensemble of several; None of other predictions."""
+    held = view.held(Samples)
+    if held is None or held.size < 2 or any(map(view.held, (Distribution, Quantiles))):
+        return None
+    return held.sorted_samples
 
 
 _LACKING: Final = {

@@ -195,8 +195,10 @@ def _crps_of_law(view: View, _: float) -> FloatArray:
 
 
 def _crps_of_samples(view: View, _: float) -> FloatArray:
-    """CRPS of each row's samples, taken as the whole distribution."""
-    return crps_samples(view.evalset.y, view.get("samples"), fair=False)
+    """CRPS of the distribution behind each row's samples, as a reference is scored."""
+    samples = view.get("samples")
+    view.told("crps_of_samples", Samples.kind)
+    return crps_samples(view.evalset.y, samples, fair=samples.shape[1] > 1)
 
 
 def _crps_by_sums(

@@ -192,6 +192,10 @@ def pinball_loss(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> 
         return pinball(truth, predicted, check_fraction(level, "level"))
 
 
+BEYOND = 2.5
+"""Members that must lie beyond a level for an ensemble to be scored there."""
+
+
 def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -> FloatArray:
     """Pinball loss of each row at a quantile of the distribution behind its samples.
 

@@ -21,13 +21,11 @@ from howsure.metrics.catalogue import catalogue
 from howsure.metrics.crps import crps_samples
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Question
-from howsure.metrics.scores import pinball_loss, pinball_samples
+from howsure.metrics.scores import BEYOND, pinball_loss, pinball_samples
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.predictions.base import Prediction, levels_in_words, tail_levels
 
 _WHOLE = "of the whole distribution"
-BEYOND = 2.5
-"""Members that must lie beyond a level for an ensemble to be scored there."""
 _DIGITS = 9
 
 

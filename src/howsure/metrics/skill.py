@@ -34,7 +34,7 @@ from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.metric import Form, Metric, Question, Topic, itself, statistic
 from howsure.metrics.scores import interval_score, pinball
 from howsure.metrics.wording import small, span
-from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles
+from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
 
 if TYPE_CHECKING:
@@ -457,7 +457,7 @@ _ENTRIES = (
         synonyms=("skill", "CRPSS", "CRPS skill score", "skill against climatology"),
         meaning="Share by which the CRPS is lower than that of always predicting all y.",
         formula="1 − 2 mean CRPS / mean_{i≠j} |y_i − y_j|",
-        source="Gneiting and Raftery 2007; fair reference by Ferro 2014",
+        source="Gneiting and Raftery 2007; fair scores of samples and reference by Ferro 2014",
         forms=(
             statistic(crps_skill, "y", "crps_of_law"),
             statistic(crps_skill, "y", "crps_of_samples"),
@@ -645,6 +645,8 @@ def _rival(record: Record) -> str:
 
 def _score(record: Record) -> str:
     """By which score."""
+    if record.metric == "crps_skill" and record.source == Samples.kind:
+        return "fair CRPS"
     own = {"crps_skill": "CRPS", "interval_skill": "interval score"}.get(record.metric)
     return own or str(record.options["score"])
 
