@@ -132,6 +132,8 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 draft(effect, seen, coverage=0.9, claims=(0.9, 0.9), sets=True),
                 draft(effect, other, coverage=0.9, claims=(0.833, 0.833), sets=False),
                 draft(effect, other, coverage=0.9, claims=(0.9, 1.0), sets=False),
+                draft(effect, seen, coverage=0.9, claims=(0.9, 0.9), sets=False, quantile=0.9),
+                draft(effect, seen, coverage=0.9, claims=(0.9, 0.9), sets=False, quantile=0.1),
             ]
         case "bias":
             return [
