@@ -55,6 +55,7 @@ CASES: dict[str, str] = {
     "--groups": "c_group",
     "--hold-back": "0.4",
     "--horizon": "c_weight",
+    "--uncertainty": "c_weight",
     "--ignore": "coverage",
     "--image": "c_text",
     "--jobs": "1",

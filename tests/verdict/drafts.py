@@ -145,6 +145,8 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                     draft(effect, seen, coverage=0.9, claims=(0.995, 0.995), sets=True),
                     telling=False,
                 ),
+                draft(effect, seen, coverage=0.9, claims=(0.9, 0.9), sets=False, quantile=0.9),
+                draft(effect, seen, coverage=0.9, claims=(0.9, 0.9), sets=False, quantile=0.1),
             ]
         case "bias":
             return [

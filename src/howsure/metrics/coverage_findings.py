@@ -26,7 +26,7 @@ from howsure.metrics.finding import (
     student_p,
 )
 from howsure.metrics.wording import points, share_with_span
-from howsure.predictions import Intervals, Quantiles
+from howsure.predictions import Intervals
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 
@@ -79,15 +79,9 @@ def _coverage_at(case: Case) -> Draft:
             "coverage": case.coverage,
             "claims": (least, most),
             "sets": case.of_sets,
-            "quantile": _only_quantile(case, cover),
+            "quantile": case.one_quantile if cover.source == "quantiles" else None,
         },
     )
-
-
-def _only_quantile(case: Case, cover: Record) -> float | None:
-    """The level of the quantile that was judged by what lies on one side of it, if one was."""
-    table = next((each for each in case.evalset.beliefs if isinstance(each, Quantiles)), None)
-    return table.one_sided(case.coverage) if table and cover.source == table.kind else None
 
 
 def _in_time(case: Case, times: Chronology, off: float, claimed: float) -> float:
@@ -112,7 +106,7 @@ def _in_time(case: Case, times: Chronology, off: float, claimed: float) -> float
 
 def _coverage_words(draft: Draft, _: Finding) -> Words:
     facts = draft.facts
-    if facts["quantile"] is not None:
+    if facts.get("quantile") is not None:
         return _quantile_words(draft)
     what = "sets" if facts["sets"] else "intervals"
     seen = f"The {percent(facts['coverage'])} {what} cover {share_with_span(facts['record'])}"

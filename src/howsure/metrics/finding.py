@@ -17,7 +17,7 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Record
-from howsure.predictions import EvalSet, LabelSets
+from howsure.predictions import EvalSet, LabelSets, Quantiles
 from howsure.stats.binomial import worst_part
 
 if TYPE_CHECKING:
@@ -275,6 +275,12 @@ class Case:
         if self.evalset.chronology is not None and not isinstance(dependence, str):
             return max(dependence.effective - 1.0, 1.0)
         return max(self.evalset.independent_n - 1.0, 1.0)
+
+    @property
+    def one_quantile(self) -> float | None:
+        """The level of the quantile that alone bounds intervals at the coverage, if one does."""
+        tables = (each for each in self.evalset.beliefs if isinstance(each, Quantiles))
+        return next((table.one_sided(self.coverage) for table in tables), None)
 
     @property
     def of_sets(self) -> bool:
