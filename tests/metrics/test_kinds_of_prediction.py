@@ -77,7 +77,11 @@ def test_coverages_that_can_be_reached() -> None:
     narrow = Quantiles([0.1, 0.5, 0.9], table[:, :3])
     assert choose_coverages(EvalSet.checked(y, narrow)) == (0.8,)
     median = Quantiles([0.5], table[:, :1])
-    assert choose_coverages(EvalSet.checked(y, median)) == (0.5, 0.8, 0.9)
+    assert choose_coverages(EvalSet.checked(y, median)) == (0.5,)
+    for other in (Distribution.normal(y, y + 1.0), Samples(table)):
+        both = EvalSet.checked(y, (median, other))
+        assert choose_coverages(both) == (0.9,)
+        assert np.isfinite(View(both).get("ends", 0.5)).all()
 
 
 def test_quantiles_of_whole_numbers_are_judged_by_a_range() -> None:

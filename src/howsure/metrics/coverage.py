@@ -419,7 +419,9 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
         given = view.belief(Intervals)
         view.told("ends", given.kind, coverage)
         return given.lower[:, 0], given.upper[:, 0]
-    stated = (Intervals, Distribution, Quantiles)
+    table = view.held(Quantiles)
+    two_sided = table is None or table.widest  # else others go before it
+    stated = (Intervals, Distribution, *([Quantiles] if two_sided else []))
     ends: tuple[FloatArray, FloatArray] = view.ask(
         "ends", "interval", coverage, coverage=coverage, first=stated
     )

@@ -258,10 +258,10 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
     """
     if len(wanted):
         return tuple(check_fraction(c, "coverage") for c in wanted)
-    for belief in evalset.beliefs:
-        if belief.own_coverages:
-            return belief.own_coverages
     widest = [belief.widest for belief in evalset.beliefs if belief.answers("interval")]
+    for belief in evalset.beliefs:  # one-sided intervals are judged where there are no others
+        if belief.own_coverages and (belief.widest or not any(widest)):
+            return belief.own_coverages
     if 0.0 < max(widest, default=0.0) < 0.9 - 1e-9:
         return (max(widest),)
     given = _stated(evalset)
