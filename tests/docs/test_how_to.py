@@ -250,16 +250,6 @@ def test_a_page_runs_and_shows_what_comes_out(path: Path, folder: Path) -> None:
         assert fits(shown, came), f"{path.name} shows\n{shown}\nbut this comes\n{came}"
 
 
-def test_pages_use_the_fields_terms_in_short_sentences() -> None:
-    faults = []
-    for path in PAGES:
-        text = prose(path.read_text(encoding="utf-8"))
-        faults += [
-            f"{path}: {each}" for each in (*wrong(text), *long_sentences(sentences_of(text)))
-        ]
-    assert not faults, faults
-
-
 @pytest.mark.parametrize("folder_name", ["how-to", "explanations"])
 def test_the_index_lists_every_page(folder_name: str) -> None:
     index = (DOCS / folder_name / "index.md").read_text(encoding="utf-8")
