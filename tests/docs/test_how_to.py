@@ -28,7 +28,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from docs.test_words import long_sentences, prose, wrong
+from docs.test_words import long_sentences, wrong
 from extras import needs
 from howsure.cli.main import app
 
