@@ -90,7 +90,11 @@ SHORT = [
     ROOT / "README.md",
     *(DOCS / name for name in ("index.md", "quickstart.md", "inputs.md", "reference/formats.md")),
     DOCS / "case-studies" / "README.md",
-    *sorted((DOCS / "measures").glob("*.md")),
+    *(
+        page
+        for name in ("measures", "how-to", "explanations")
+        for page in (DOCS / name).glob("*.md")
+    ),
 ]
 
 

@@ -162,10 +162,10 @@ def _favoured(table: Table, value: FloatArray) -> list[str]:
     """The model that the difference of each row speaks for; empty where that is not known."""
     columns = (texts(table, name) for name in ("direction", "model_a", "model_b"))
     favoured = []
-    for difference, direction, *models in zip(value, *columns, strict=True):
-        known = direction in {Direction.LOWER.value, Direction.HIGHER.value} and difference != 0
-        first_wins = (difference < 0) == (direction == Direction.LOWER.value)
-        favoured.append(models[0 if first_wins else 1] if known else "")
+    for difference, direction, first, second in zip(value, *columns, strict=True):
+        lower = direction == Direction.LOWER.value
+        known = difference != 0 and (lower or direction == Direction.HIGHER.value)
+        favoured.append("" if not known else first if (difference < 0) == lower else second)
     return favoured
 
 

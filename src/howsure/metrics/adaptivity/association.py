@@ -186,8 +186,8 @@ def satisfaction_rate(
 
     def rate(drawn: FloatArray) -> float:
         chosen = rng.integers(0, n, size=(pairs, 2, subset))
-        means = (column[chosen].mean(axis=2) for column in drawn.T)
-        larger, harder = (np.sign(mean[:, 0] - mean[:, 1]) for mean in means)
+        means = (column[chosen].mean(axis=2).T for column in drawn.T)
+        larger, harder = (np.sign(first - second) for first, second in means)
         return float((larger * harder >= 0).mean())
 
     value = rate(rows)
