@@ -890,7 +890,7 @@ def test_the_worst_region_pays_for_being_chosen() -> None:
         tree.fit(x[learn], covered[learn] - RIGHT)
         nodes = [tree.decision_path(x[rows]).toarray()[:, 1:].astype(bool) for rows in (learn, judge)]
         ends = [
-            stats.beta.ppf(0.9995, covered[learn][inside].sum() + 1, (~covered[learn][inside]).sum())
+            stats.beta.ppf(0.99995, covered[learn][inside].sum() + 1, (~covered[learn][inside]).sum())
             for inside in nodes[0].T
         ]
         inside = nodes[1][:, int(np.nanargmin(ends))]
