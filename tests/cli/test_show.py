@@ -7,9 +7,12 @@ import re
 
 import pytest
 
+from howsure.cli.assess import _narrow
 from howsure.cli.show import show_grid, show_lines, show_note
 from howsure.cli.terminal import Console
+from howsure.core.records import Record
 from howsure.report.document import TONES, Cell, Column, Grid, GridRows, VerdictLine
+from howsure.report.grids import record_grid
 
 NAMES = ("boosted trees", "linear", "quantile net", "deep ensemble")
 
@@ -121,3 +124,14 @@ def test_sentences_wrap_under_themselves_and_commands_stay_whole() -> None:
     assert f"  {command}" in lines
     assert lines[-2:] == ["✓ How: Two.", "A note."]
     assert max(len(line) for line in lines if command not in line) <= 40
+
+
+def test_a_name_with_any_mark_in_it_stays_whole() -> None:
+    """What decides a number is kept by its name, and no text is taken apart."""
+    where = "at home · where load · total > 1"
+    options = {"where": where, "signal": "bias"}
+    record = Record(metric="a", value=1.0, coverage=0.9, p=0.01, options=options)
+    grid = record_grid([record])
+    assert grid is not None
+    assert f"at 90 % · where {where} · signal bias" in grid.parts[0].rows[0][0].small
+    assert _narrow(grid).parts[0].rows[0][0].small == f"at 90 % · where {where}"

@@ -894,7 +894,7 @@ def test_the_worst_region_pays_for_being_chosen() -> None:
         ]
         ends = [
             stats.beta.ppf(
-                0.9995, covered[learn][inside].sum() + 1, (~covered[learn][inside]).sum()
+                0.99995, covered[learn][inside].sum() + 1, (~covered[learn][inside]).sum()
             )
             for inside in nodes[0].T
         ]

@@ -140,8 +140,10 @@ def test_sources_are_named_where_few_measures_share_one() -> None:
 def test_a_remark_of_many_cells_stands_once_below() -> None:
     many = "intervals give only how often y lies inside"
     few = "y is the same in all rows"
-    smalls = [f"by range · {many}", many, f"at 90 % · {few}", many, few, "at 90 %"]
-    rows = tuple((Cell(text="m", small=small), Cell(text=many)) for small in smalls)
+    remarks = [("by range", many), (many,), ("at 90 %", few), (many,), (few,), ("at 90 %",)]
+    rows = tuple(
+        (Cell(text="m").remarked(("", each) for each in told), Cell(text=many)) for told in remarks
+    )
     columns = (Column(title="Measure"), Column(title="reason"))
     grid = Grid(title="t", columns=columns, parts=(GridRows(rows=rows),))
     noted = footnoted(grid)

@@ -160,7 +160,7 @@ def test_best_fits_what_the_trials_advise(monkeypatch: pytest.MonkeyPatch) -> No
     asked = advise(monkeypatch, Advice(method="crude", sentence="Crude cuts the CRPS by 9 %."))
     found = howsure.recalibrate(table(40, 1, y=False), table(300, 0), method="best")
     assert found.methods == {"distributions": "crude"}
-    assert found.sentence == "Crude cuts the CRPS by 9 %."
+    assert found.sentence == "Applied: Crude cuts the CRPS by 9 %."
     assert str(found).startswith("Crude cuts the CRPS by 9 %.\n")
     assert [held.n for held in asked] == [300]
 
@@ -187,7 +187,7 @@ def test_best_mends_every_kind_that_the_rows_hold() -> None:
     both |= {"lower_90": both["mean"] - reach, "upper_90": both["mean"] + reach}
     found = howsure.recalibrate(both, both, method="best")
     assert found.methods == {"intervals": "scale", "distributions": "scale"}
-    assert found.sentence.startswith("Best next step: widen every prediction by a factor of")
+    assert found.sentence.startswith("Applied: widen every prediction by a factor of")
     made = found.predictions
     before = np.mean((both["lower_90"] <= both["y"]) & (both["y"] <= both["upper_90"]))
     lower, upper = made["recalibrated_lower_90"], made["recalibrated_upper_90"]

@@ -205,12 +205,12 @@ def _narrow(grid: Grid) -> Grid:
     titles = [column.title for column in grid.columns]
     kept = [place for place, title in enumerate(titles) if title not in _LEFT_OUT]
     rows = [row for part in grid.parts for row in part.rows]
-    alike = Counter((row[0].text, _shortened(row[0].small)) for row in rows)
+    alike = Counter((row[0].text, _shortened(row[0]).small) for row in rows)
 
     def narrowed(cell: Cell, title: str) -> Cell:
-        less = _shortened(cell.small)
         if title == titles[0]:
-            return replace(cell, small=less) if alike[cell.text, less] == 1 else cell
+            less = _shortened(cell)
+            return less if alike[cell.text, less.small] == 1 else cell
         if title == _DIRECTION:
             return replace(cell, text=cell.text[:1])
         return replace(cell, small="") if title == "Value" else cell
@@ -228,10 +228,9 @@ def _narrow(grid: Grid) -> Grid:
     return replace(grid, columns=columns, parts=parts, notes=(*grid.notes, BETTER))
 
 
-def _shortened(details: str) -> str:
+def _shortened(cell: Cell) -> Cell:
     """Of what decided a number, its coverage and its rows."""
-    parts = details.split(" · ")
-    return " · ".join(part for part in parts if part.startswith(("at ", "where ")))
+    return cell.remarked(each for each in cell.remarks if each[0] in ("coverage", "where"))
 
 
 def _without_models(grid: Grid) -> Grid:

@@ -123,28 +123,28 @@ def p_words(value: float) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
 
 
-def details(record: Record) -> str:
-    """What sets a record apart from others of its metric: coverage, belief, options."""
-    parts = []
+def details(record: Record) -> dict[str, str]:
+    """What sets a record apart from others of its metric, by name: coverage, source, options."""
+    parts: dict[str, str] = {}
     if math.isfinite(record.coverage):
-        parts.append(f"at {level(record.coverage)}")
+        parts["coverage"] = f"at {level(record.coverage)}"
     if record.source:
-        parts.append(f"from {record.source}")
+        parts["source"] = f"from {record.source}"
     for name, choice in record.options.items():
         if name == "no_null":  # told where the perfect model's value would stand
             continue
         if name == "null_rows":
-            parts.append(f"of the perfect model, {choice}")
+            parts[name] = f"of the perfect model, {choice}"
             continue
         shown = number(float(choice)) if isinstance(choice, int | float) else choice
-        parts.append(f"{name.replace('_', ' ')} {shown}")
+        parts[name] = f"{name.replace('_', ' ')} {shown}"
     if math.isfinite(record.p) and record.units != "p-value":
-        parts.append(f"p {number(record.p)}")
+        parts["p"] = f"p {number(record.p)}"
     if record.exact == "sample":
-        parts.append(f"of a sample of {record.n:,.0f} rows")
+        parts["exact"] = f"of a sample of {record.n:,.0f} rows"
     elif record.exact == "histogram":
-        parts.append("of a histogram of all rows")
-    return " · ".join(parts)
+        parts["exact"] = "of a histogram of all rows"
+    return parts
 
 
 def cell(value: object) -> str:

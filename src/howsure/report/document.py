@@ -104,12 +104,17 @@ def noted(facts: Mapping[str, str], notes: Sequence[str]) -> Mapping[str, str]:
 _NOTES = "Notes"
 
 
+BETWEEN: Final = " · "
+"""What stands between remarks of a cell."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One cell: what it shows, what it sorts by, what stands small beside it, where it leads.
 
-    A cell with a tone shows that tone's mark before its text.
+    A cell with a tone shows that tone's mark before its text. Where several things stand small
+    beside it, `remarks` holds each by its name.
     """
 
     text: str
@@ -117,6 +122,13 @@ class Cell:
     small: str = ""
     link: str = ""
     tone: Tone | None = None
+    remarks: tuple[tuple[str, str], ...] = ()
+
+    def remarked(self, remarks: Iterable[tuple[str, str]], after: str = "") -> Cell:
+        """The same cell with these remarks, and what follows them."""
+        kept = tuple(remarks)
+        told = f"{BETWEEN.join(text for _, text in kept)} {after}".strip()
+        return replace(self, small=told, remarks=kept)
 
 
 @final

@@ -58,8 +58,6 @@ REMARK: Final = 4
 """How many words a remark has at least."""
 _RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _USUAL: Final = "Measures of uncertainty are computed from {}, unless another source is named."
-_BETWEEN: Final = " · "
-"""What stands between remarks."""
 OF_KINDS = ("crps", "pinball", "weighted_interval_score")
 """Scores that mean another thing for quantiles than for distributions; their reason tells which.
 Models of both kinds are compared by the score that means the same for all."""
@@ -235,8 +233,8 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
         raised = "\N{THIN SPACE}".join(marks[remark] for remark in noted)
         if place in reasons:
             return replace(cell, text=raised)
-        kept = [remark for remark in cell.small.split(_BETWEEN) if remark not in noted]
-        return replace(cell, small=f"{_BETWEEN.join(kept)} {raised}".lstrip())
+        named = cell.remarks or (("", cell.small),)
+        return cell.remarked((each for each in named if each[1] not in noted), raised)
 
     parts = tuple(
         replace(part, rows=tuple(tuple(starmap(marked, enumerate(row))) for row in part.rows))
@@ -248,7 +246,7 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
 
 def _remarks(cell: Cell, *, whole: bool) -> list[str]:
     """What explains a cell in many words: what stands small in it, or the `whole` of it."""
-    remarks = [cell.text] if whole else cell.small.split(_BETWEEN)
+    remarks = [cell.text] if whole else [text for _, text in cell.remarks] or [cell.small]
     return [remark for remark in dict.fromkeys(remarks) if len(remark.split()) >= REMARK]
 
 
@@ -448,11 +446,12 @@ def _record_row(
 
 def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) -> Cell:
     """The measure's title, with what decided the number; it leads to the glossary."""
-    named = record.group if group else ""
-    meta = _BETWEEN.join(part for part in (named, formats.details(record), record.reason) if part)
+    named = {"group": record.group} if group else {}
+    told = {**named, **formats.details(record), "reason": record.reason}
     known = record.metric in entries
     title = _title(record.metric, entries)
-    return Cell(text=title, small=meta, link=slug("measure", record.metric) if known else "")
+    cell = Cell(text=title, link=slug("measure", record.metric) if known else "")
+    return cell.remarked(each for each in told.items() if each[1])
 
 
 def _value(record: Record) -> Cell:

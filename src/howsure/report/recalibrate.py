@@ -446,7 +446,11 @@ def recalibrate_tables(
     if method == BEST:
         advice = _advised(held if since is None else since_rows(held, since), seed)
         method, asked, since = advice.method, advice.by, advice.since or since
-        sentence = advice.sentence if method else f"{advice.sentence or NO_HELP} {UNCHANGED}"
+        sentence = f"{advice.sentence or NO_HELP} {UNCHANGED}"
+        if method:
+            from howsure.verdict.words import NEXT_STEP  # which loads every way to recalibrate
+
+            sentence = f"Applied: {advice.sentence.removeprefix(NEXT_STEP)}"
     if alone and method is not None:
         held = suited(held, method)
     needs = METHODS[method].needs if method and method in METHODS else ""

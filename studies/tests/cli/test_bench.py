@@ -425,8 +425,12 @@ def test_results_that_ship_need_no_data_and_miss_nothing(
     monkeypatch.delenv("HOWSURE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["bench", "report", plan, "-o", "page.md"])
+    Path("howsure-results").mkdir()  # which is asked only where it is named
+    done = CliRunner().invoke(app, ["bench", "report", plan, "-o", "page.md", "-o", "page.csv"])
     assert done.exit_code == 0, done.output
+    assert Path("page.csv").is_file()
+    assert "for runs of your own" in " ".join(done.output.split())
     assert "not done" not in done.output
     assert "## Beside the published" in Path("page.md").read_text("utf-8")
-    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"howsure-results", "page.csv", "page.md"}

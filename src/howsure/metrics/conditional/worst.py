@@ -24,7 +24,7 @@ from howsure.stats.estimate import Estimate
 
 LEAST_JUDGED = 10
 """Rows that a region needs in the half that judges it."""
-_SEARCH = 0.999
+_SEARCH = 0.9999
 """Confidence by which nodes are ranked: at less, small nodes that are low by luck come first."""
 _CLOSE = 1e-12
 _TreeInputs = tuple[FloatArray, dict[int, FloatArray]]
@@ -107,7 +107,7 @@ def worst_region(
     Notes
     -----
     Each half of the rows fits a tree of depth two to c_i − p_i, whether covered less the claim,
-    and takes the node below its root whose upper 99.9 % Clopper–Pearson end lies farthest below
+    and takes the node below its root whose upper 99.99 % Clopper–Pearson end lies farthest below
     its mean claim. The other half judges it by the exact binomial test (of unequal claims conservative:
     Hoeffding 1956). Of the two regions, that with the lowest upper end is told; its p-value counts
     twice, and its interval is simultaneous for both (Bonferroni).

@@ -179,9 +179,12 @@ def show(
 def report(
     plan: Shown,
     output: Annotated[
-        Path,
+        list[Path],
         typer.Option(
-            "-o", "--output", metavar="FILE", help="File to write: .html, .md, .json or .csv."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File to write: .html, .md, .json or .csv. Repeatable.",
         ),
     ],
     store: OwnStore = None,
@@ -192,13 +195,15 @@ def report(
     from howsure.report.document import form_of
     from howsure_studies.engine import study_of
 
-    form_of(output)
-    check_outputs([output], [Path(plan)])
+    for path in output:
+        form_of(path)
+    check_outputs(output, [Path(plan)])
     study, results = _results(plan, store, set_, profile)
     command = shlex.join(["howsure", *sys.argv[1:]])
     page = study_of(study).page(results, facts=results.facts, command=command)
-    page.save(output)
-    say(f"written: {output}")
+    for path in output:
+        page.save(path)
+        say(f"written: {path}")
 
 
 app.command(epilog="Example: howsure bench submit mypkg:MyMethod")(submit)
@@ -229,13 +234,13 @@ def _results(
     """The study of a plan and its results so far, or of a study those that ship with it."""
     from howsure_studies.engine import combined, plan_shipped, studies, study_shipped, survey
 
+    ships = True
     if name in studies.names() and folder is None and not changes and profile is None:
         results = study_shipped(name)
-        if Path(_STORE).exists():
-            say(f"note: for runs of your own, name a plan and --store {_STORE}", error=True)
     else:
         plan, store = _opened(name, folder or _STORE, changes, profile)
-        there = plan_shipped(plan) if folder is None and not Path(_STORE).exists() else None
+        there = plan_shipped(plan) if folder is None else None
+        ships = there is not None
         if there is None:
             state = survey(plan, store)
             _say_as_run(state)
@@ -245,6 +250,8 @@ def _results(
                 say(f"note: {of} are not done: see bench status", error=True)
         results = replace(there, facts={"Plan": plan.name, **there.facts})
         name = plan.study
+    if ships and Path(_STORE).exists():
+        say(f"note: for runs of your own, name a plan and --store {_STORE}", error=True)
     for title, fact in results.facts.items():
         if title != "Plan":
             say(f"{title}: {fact}", error=True)

@@ -54,11 +54,14 @@ def submit(
         list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change the plan. Repeatable.")
     ] = [],  # noqa: B006
     output: Annotated[
-        Path | None,
+        list[Path],
         typer.Option(
-            "-o", "--output", metavar="FILE", help="File to write: .html, .md, .json or .csv."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File to write: .html, .md, .json or .csv. Repeatable.",
         ),
-    ] = None,
+    ] = [],  # noqa: B006
     jobs: Annotated[
         int, typer.Option(help="Processes that run trials; -1: one per core; 0: none but this.")
     ] = 1,
@@ -75,9 +78,9 @@ def submit(
     from howsure_studies.cli.display import run_shown
     from howsure_studies.engine import Store, load_plan, study_of, trials_of
 
-    if output is not None:
-        form_of(output)
-        check_outputs([output], [Path(plan)])
+    for path in output:
+        form_of(path)
+    check_outputs(output, [Path(plan)])
     chosen = _on_worlds(load_plan(plan, set_), world)
     name = label or method.rpartition(":")[2]
     alone, whole = _entered(chosen, name, {"method": method, **_options(option)})
@@ -97,9 +100,9 @@ def submit(
         facts = {"Plan": whole.name, "Submitted": name, **_taken(name, alone), **results.facts}
         page = study_of(whole.study).page(results, facts=facts)
         _print(Console(), page, whole.worlds, name)
-        if output is not None:
-            page.save(output)
-            say(f"written: {output}")
+        for path in output:
+            page.save(path)
+            say(f"written: {path}")
     for where, reason in reasons.items():
         say(f"failed: {name} on {where}: {reason}", error=True)
     if failed or reasons:
