@@ -421,7 +421,8 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
         return given.lower[:, 0], given.upper[:, 0]
     table = view.held(Quantiles)
     two_sided = table is None or table.widest  # else others go before it
-    stated = (Intervals, Distribution, *([Quantiles] if two_sided else []))
+    stated: tuple[type[Prediction], ...] = (Intervals, Distribution)
+    stated += (Quantiles,) if two_sided else ()
     ends: tuple[FloatArray, FloatArray] = view.ask(
         "ends", "interval", coverage, coverage=coverage, first=stated
     )

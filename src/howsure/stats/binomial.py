@@ -125,7 +125,7 @@ def shift_shares(
     return np.asarray(special.expit(odds + step))
 
 
-def worst_part(upper: FloatArray, expected: npt.ArrayLike, farthest: int) -> int:
+def worst_part(upper: FloatArray, expected: FloatArray | float, farthest: int) -> int:
     """The part that its interval proves to be covered less than expected by most.
 
     `upper` are the upper ends of simultaneous intervals. Where no part is covered less, it is
