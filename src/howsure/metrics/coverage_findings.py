@@ -171,7 +171,9 @@ def _ends(case: Case) -> Draft:
     held = next((each for each in case.evalset.beliefs if isinstance(each, Intervals)), None)
     ends = (np.zeros(1),) * 2
     if held is not None:
-        ends = (held.lower, held.upper) if math.isnan(case.coverage) else held.interval(case.coverage)
+        ends = (
+            (held.lower, held.upper) if math.isnan(case.coverage) else held.interval(case.coverage)
+        )
     below, above = (np.isinf(end).ravel() for end in ends)
     infinite = below | above
     if not infinite.any():
@@ -180,12 +182,18 @@ def _ends(case: Case) -> Draft:
     if not infinite.all():
         rest = None if counts is None else counts[~infinite]
         others = weighted_mean(case.array("covered")[~infinite], rest)
-    kinds = {"no end": below & above, "no lower end": below & ~above, "no upper end": above & ~below}
+    kinds = {
+        "no end": below & above,
+        "no lower end": below & ~above,
+        "no upper end": above & ~below,
+    }
     return Draft(
-        effect=weighted_mean(infinite, counts),
+        effect=weighted_mean(infinite.astype(float), counts),
         n=float(len(below)),
         facts={
-            "kinds": {what: weighted_mean(rows, counts) for what, rows in kinds.items()},
+            "kinds": {
+                what: weighted_mean(rows.astype(float), counts) for what, rows in kinds.items()
+            },
             "others": others,
             "bad": bool(kinds["no end"].all()),
         },
