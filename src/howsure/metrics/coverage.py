@@ -420,8 +420,9 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
         view.told("ends", given.kind, coverage)
         return given.lower[:, 0], given.upper[:, 0]
     table = view.held(Quantiles)
-    two_sided = table is None or table.widest  # else others go before it
-    stated = (Intervals, Distribution, *([Quantiles] if two_sided else []))
+    stated: tuple[type[Prediction], ...] = (Intervals, Distribution)
+    if table is None or table.widest:  # what bounds one side alone goes after the others
+        stated = (*stated, Quantiles)
     ends: tuple[FloatArray, FloatArray] = view.ask(
         "ends", "interval", coverage, coverage=coverage, first=stated
     )
