@@ -753,6 +753,7 @@ def test_no_remedy_is_untried() -> None:
 # ---- results of statsmodels ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_errors_on_results_of_statsmodels_propose_works() -> None:
     needs("statsmodels")
     api: Any = import_module("statsmodels.api")

@@ -141,6 +141,7 @@ def test_bounds_alone_and_crossed_ones_are_refused() -> None:
     assert np.isinf(one.bounds[:, 1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [NAMES, ["q0.95"]])
 def test_parts_of_a_table_say_the_same(columns: list[str], tmp_path: Path) -> None:
     """Rows that are read some at a time; what has no end has no width there either."""

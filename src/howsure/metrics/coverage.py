@@ -420,9 +420,9 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
         view.told("ends", given.kind, coverage)
         return given.lower[:, 0], given.upper[:, 0]
     table = view.held(Quantiles)
-    two_sided = table is None or table.widest  # else others go before it
     stated: tuple[type[Prediction], ...] = (Intervals, Distribution)
-    stated += (Quantiles,) if two_sided else ()
+    if table is None or table.widest:  # what bounds one side alone goes after the others
+        stated = (*stated, Quantiles)
     ends: tuple[FloatArray, FloatArray] = view.ask(
         "ends", "interval", coverage, coverage=coverage, first=stated
     )
