@@ -28,7 +28,7 @@ from howsure.cli.improve import serve_new
 from howsure.cli.options import TOLERANCE, PartFlags, ReadOptions
 from howsure.cli.recalibrate import written
 from howsure.cli.terminal import say
-from howsure.core.errors import HowsureError, InputError, system_line
+from howsure.core.errors import HowsureError, InputError, cut_text, system_line
 from howsure.core.optional import require
 from howsure.core.registry import check_known
 from howsure.core.schemas import schema
@@ -92,6 +92,10 @@ _ARGUMENTS: Final = {
     "finding": "id of a finding, such as coverage or groups.",
 }
 """What an argument means, in every tool that has it."""
+_MOST_FILES: Final = 100
+"""Tables of a call, which are as many models: others wait until it is done."""
+_MOST_WORDS: Final = 2_000
+"""Characters of an error: it repeats names that it was given."""
 _ONE: Final = threading.Lock()
 """Calls wait for each other: threads of linear algebra are limited for the whole process."""
 
@@ -320,7 +324,7 @@ def _check_within(root: Path, given: Mapping[str, Any]) -> None:
     """Refuse arguments that lead out of a folder, by whatever links."""
     for name in _PATHS:
         value = given.get(name)
-        for text in value if isinstance(value, list) else [value]:
+        for text in value[: _MOST_FILES + 1] if isinstance(value, list) else [value]:
             if not isinstance(text, str):
                 continue
             path = split_sheet(text)[0]
@@ -365,8 +369,8 @@ def _in_fields(message: str) -> str:
 
 
 def _paths(files: list[str]) -> list[Path]:
-    if not files:
-        raise InputError("files must name at least one table, got none")
+    if not 0 < len(files) <= _MOST_FILES:
+        raise InputError(f"files must name 1 to {_MOST_FILES} tables, got {len(files):,}")
     return [Path(name) for name in files]
 
 
@@ -434,7 +438,7 @@ def _tool_call(root: Path, work: Callable[..., dict[str, Any]]) -> Callable[...,
                 _check_within(root, given)
                 text = clean(json.dumps(work(**given), ensure_ascii=False, allow_nan=False))
         except HowsureError as error:
-            raise failed(_in_fields(str(error))) from error
+            raise failed(cut_text(_in_fields(str(error)), _MOST_WORDS)) from error
         except OSError as error:
             raise failed(system_line(error)) from error
         except Exception as error:
